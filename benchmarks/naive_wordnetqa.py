@@ -210,7 +210,7 @@ def lemmas_of_word(word: str) -> frozenset[str]:
 
 @cache
 def keys_of(word: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return the keys that a word shares with related words, that it is found by, and that it finds."""
+    """Return the keys shared with related words, and those of contained and containing words."""
     alike, held, holds = set(), set(), set()
     for form in (lemma.replace("y", "i")[: kin.LONGEST] for lemma in lemmas_of_word(word)):
         alike.add(form)

@@ -36,11 +36,12 @@ def build(
 
     Args:
         name: the probe's name; :func:`names` lists them.
-        output: where to write it as well (Parquet, card and manifest); None: memory only.
+        output: folder to write the probe to as well (Parquet, card and manifest); None: memory
+            only.
         seed: seed of every draw. The same knowledge base, options and seed give the same rows.
         template: a file that extends or replaces the built-in wordings.
-        audit: run the audit. Its report goes to the manifest and card in ``output``, and with the
-            dataset: evaluation shows its baselines.
+        audit: whether to run the audit. Its report is stored in the manifest and card in ``output``
+            and with the dataset, so that evaluation can show its baselines.
         overwrite: replace another probe in ``output``.
         config: which config to return: ``default``, or a control such as ``no_language``, whose
             rows have the same ids. All of them are written.
@@ -94,7 +95,7 @@ def build(
 
 
 def names() -> list[str]:
-    """Return the names of all probes, those of other installed packages among them."""
+    """Return the names of all probes, including those of other installed packages."""
     from builders.engine.probe import summaries
 
     return list(summaries())

@@ -1,7 +1,7 @@
 """The command ``build-probe``.
 
-Options of a probe are made from its options model, so this module names none of them. What
-builds is imported when it is needed: ``--help`` answers at once.
+Options of a probe are generated from its options model, so this module names none of them. The
+building code is imported only when it is needed, so that ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def named_probes(words: Sequence[str]) -> dict[str, Entry | Probe]:
-    """Return the probes that a command line names; options' values may stand among them.
+    """Return the probes named on a command line; values of options may be among them.
 
-    Our own are not imported yet.
+    Built-in probes are not imported for this.
 
     Raises:
-        UsageError: a word that can only be a probe's name is none, whatever options follow.
+        UsageError: a word that can only be the name of a probe is not one.
     """
     found: dict[str, Entry | Probe] = {}
     certain = _certain_names(words)
@@ -58,7 +58,7 @@ def named_probes(words: Sequence[str]) -> dict[str, Entry | Probe]:
 
 
 def _certain_names(words: Sequence[str]) -> set[int]:
-    """The places of the words that are no option, and no option's value."""
+    """Return the indices of the words that are neither options nor possible values of options."""
     flags = {
         flag
         for option in _COMMON
@@ -214,7 +214,7 @@ def build_command(probes: Mapping[str, Entry | Probe]) -> click.Command:
         f"Probes: {', '.join(PROBES)}.\n\n"
         f"Options of a probe: {PROGRAM} NAME --help"
     )
-    if probes:  # The bare --help has no need of pydantic.
+    if probes:  # The bare --help does not need pydantic.
         from kbprobe.options import command_option
 
         specific = [command_option(name, info) for name, info in fields.items()]

@@ -15,37 +15,37 @@ from kb_cache.wordnet.types import WordNet
 
 @dataclass(frozen=True, eq=False)
 class WordNetFirst(Combined):
-    """WordNet and, where asked for, ConceptNet."""
+    """WordNet and, if requested, ConceptNet."""
 
     wordnet: WordNet
     conceptnet: ConceptNet | None = None
 
     @property
     def sources(self) -> Sequence[WordNet | ConceptNet]:
-        """WordNet first."""
+        """The knowledge bases, WordNet first."""
         return [self.wordnet] if self.conceptnet is None else [self.wordnet, self.conceptnet]
 
 
 @dataclass(frozen=True, eq=False)
 class ConceptNetFirst(Combined):
-    """ConceptNet, and the WordNet that tells kinds and parts of speech."""
+    """ConceptNet, and the WordNet that provides kinds and parts of speech."""
 
     conceptnet: ConceptNet
     wordnet: WordNet
 
     @property
     def sources(self) -> Sequence[WordNet | ConceptNet]:
-        """ConceptNet first."""
+        """The knowledge bases, ConceptNet first."""
         return [self.conceptnet, self.wordnet]
 
 
 @lru_cache(maxsize=2)
 def wordnet_first(wordnet: str, conceptnet: str) -> WordNetFirst:
-    """Load both, once in a process; no ConceptNet where its name is empty."""
+    """Load both, once per process; no ConceptNet if its name is empty."""
     return WordNetFirst(load_wordnet(wordnet), load_conceptnet(conceptnet) if conceptnet else None)
 
 
 @lru_cache(maxsize=2)
 def conceptnet_first(conceptnet: str, wordnet: str) -> ConceptNetFirst:
-    """Load both, once in a process."""
+    """Load both, once per process."""
     return ConceptNetFirst(load_conceptnet(conceptnet), load_wordnet(wordnet))

@@ -1,8 +1,8 @@
-"""Graph probes: which of these nodes stands in relation X to that one?
+"""Graph probes: which of these nodes is in relation X to that one?
 
-A probe of this kind names the edges to ask about, what else is true, and a template; the rest is
-here. A :class:`NodeSource` says how the nodes of a knowledge base are shown and which
-distractor families there are.
+A probe of this kind defines the edges to ask about, what else is true, and a template; this module
+does the rest. A :class:`NodeSource` defines how the nodes of a knowledge base are shown and which
+distractor families exist.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from kbprobe.arrays import Bools, Ints, sorted_unique
 from kbprobe.rng import RandomGenerator
 
 QUESTION_FIELDS = ("word", "synonyms", "gloss", "pos", "relation")
-"""What the template of a graph probe may show of a question."""
+"""Fields of a question that the template of a graph probe may show."""
 
 SHORTEST_SHARED = 3
-"""Letters at the beginning by which one word gives the other away, where they are half of the
-shorter one (joyous, joyless); so does a word within the other (happy, unhappy)."""
+"""Minimum length of a common beginning by which one word gives the other away, if it is half of the
+shorter one (joyous, joyless). A word inside the other (happy, unhappy) gives it away as well."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,18 @@ class NodeSource:
 
     Attributes:
         choices: how nodes are shown as choices.
-        words: (nodes,) the word by which a question names a node.
-        reads: (nodes,) numbers: nodes of one number read the same as choices.
-        synonyms: (nodes,) lists of other words that a question may show beside the word.
-        glosses: (nodes,) what says which sense is meant.
+        words: (nodes,) the word for a node in questions.
+        reads: (nodes,) numbers, equal for nodes that read the same as choices.
+        synonyms: (nodes,) lists of other words that a question may show in addition.
+        glosses: (nodes,) texts that show which sense is meant.
         pos: (nodes,) part of speech, in words.
         kinds: (nodes,) distractors are of the gold's kind.
-        alike: nodes that may be taken for one another, such as two senses of a word.
-        near: nodes next to one another in the taxonomy: what is true of one may be of the other.
-        families: makes the distractor families of some questions.
-        territory: returns which nodes stay in one split, given the shares of the splits and a seed.
-        offensive: (nodes,) which of them ``--screen`` leaves out; None: none.
+        alike: graph of nodes that may be confused, such as two senses of a word.
+        near: graph of neighbours in the taxonomy: what is true of one may be true of the other.
+        families: function that makes the distractor families of some questions.
+        territory: function from split shares and a seed to the groups of nodes that stay in one
+            split.
+        offensive: (nodes,) mask of nodes that ``--screen`` excludes; None: none.
     """
 
     choices: Nodes
@@ -86,26 +87,26 @@ def relation_plan(
     maybe: Callable[[Ints, Ints], Graph] | None = None,
     most_golds: int = 0,
 ) -> Plan:
-    """Ask for each concept which node it has a relation to.
+    """Plan questions that ask for the node to which a concept has a relation.
 
     Args:
         source: the nodes.
-        edges: relation -> what is asked; the template tells relations apart by ``relation``.
-        true: concept -> all nodes that are true of it, asked about or not. They, what is near or
-            alike to them, and the concept itself are no distractors.
+        edges: relation -> pairs to ask about; the template distinguishes relations by ``relation``.
+        true: concept -> all nodes that are true of it, asked about or not. These nodes, those near
+            or alike to them, and the concept itself are never distractors.
         options: the build's.
         rng: the random generator.
-        dropped: what was left out so far; what is left out here is added.
-        min_zipf: least word frequency of a gold and of a concept.
-        stop: concepts that are not asked about: too much is true of them.
-        flags: returns what keeps pairs of a concept and a gold out of the clean tier.
-        maybe: returns, for the same, what may be true of concepts although no edge says so: it is
-            no distractor either.
-        most_golds: most golds of a concept and relation that are asked for (0: all); those that
-            have flags are counted apart.
+        dropped: counts of dropped questions; those dropped here are added.
+        min_zipf: minimum word frequency of golds and concepts.
+        stop: concepts that are not asked about, since too much is true of them.
+        flags: function that returns the flags of pairs of a concept and a gold.
+        maybe: function that returns, for the same pairs, nodes that may be true of concepts
+            although no edge says so; these are not distractors either.
+        most_golds: maximum number of golds asked for per concept and relation (0: no limit); golds
+            with flags are counted separately.
 
     Raises:
-        UsageError: nothing is left to ask.
+        UsageError: no questions are left.
     """
     names = list(edges)
     concept, gold = (np.concatenate([ends[at] for ends in edges.values()]) for at in (0, 1))
@@ -120,7 +121,7 @@ def relation_plan(
     concept, gold, relation = concept[keep], gold[keep], relation[keep]
     marked = flags(concept, gold) if flags else Flags.none(gold.size)
     if most_golds:
-        # What is flagged takes no place of what is not.
+        # Flagged golds do not take the places of others.
         cell = 2 * (concept * len(names) + relation) + marked.flagged
         first = first_of_each(cell, most_golds, rng.child("golds"), gold)
         keep = dropped.keep("beyond --golds-per-concept", first)
@@ -167,7 +168,7 @@ def relation_plan(
 
 
 def given_away(source: NodeSource, concept: Ints, gold: Ints) -> Bools:
-    """Tell for each pair whether its texts share a word, or the words look alike."""
+    """Return for each pair whether its texts share a word or contain similar words."""
     nodes, at = np.unique(np.concatenate([concept, gold]), return_inverse=True)
     left, right = at[: concept.size], at[concept.size :]
     words = source.words.take(pa.array(nodes))
@@ -184,7 +185,7 @@ def given_away(source: NodeSource, concept: Ints, gold: Ints) -> Bools:
 
 
 def looks_alike(one: str, other: str) -> bool:
-    """Tell whether one of two words is in the other, or begins as it does for half of it."""
+    """Return whether one word contains the other, or both begin with half of the shorter one."""
     short, long = sorted((one, other), key=len)
     same = next(
         (at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short)
@@ -194,13 +195,13 @@ def looks_alike(one: str, other: str) -> bool:
 
 
 def closure(graph: Graph, hops: int | None = None) -> Graph:
-    """Return the graph of all nodes that are reached in one hop or more, each once."""
+    """Return the graph of all nodes reached in one or more hops, each once."""
     walk = graph.walk(np.arange(len(graph), dtype=np.int64), hops)
     return Graph.from_edges(len(graph), walk.source, walk.node)
 
 
 def union(*graphs: Graph) -> Graph:
-    """Return the graph of the edges of several."""
+    """Return the union of several graphs."""
     source, target = (
         np.concatenate([getattr(graph, end) for graph in graphs]) for end in ("sources", "indices")
     )
@@ -208,6 +209,6 @@ def union(*graphs: Graph) -> Graph:
 
 
 def then(first: Graph, second: Graph) -> Graph:
-    """Return the graph of paths of an edge of the first and an edge of the second."""
+    """Return the graph of paths with an edge of the first and then one of the second."""
     position, node = second.expand(first.indices)
     return Graph.from_edges(len(first), first.sources[position], node)

@@ -1,7 +1,8 @@
-"""Which Always-Never statements to have labelled: pairs of a subject and an object, by family.
+"""Select candidate Always-Never statements for annotation: subject-object pairs, by family.
 
-Nobody knows yet how often a candidate holds. As many are drawn of each level of
-:mod:`builders.always_never.levels`, from those that should never hold to those that always should.
+How often a candidate holds is not known yet. Equally many are drawn from each level of
+:mod:`builders.always_never.levels`, from those expected never to hold to those expected always to
+hold.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from kbprobe.rng import RandomGenerator
 
 
 def pool(slots: Slots, name: str) -> Pool:
-    """Find a family's words, and what ConceptNet says of their pairs."""
+    """Look up a family's words, and what ConceptNet says about their pairs."""
     family = FAMILIES[name]
     subjects, objects = slots.terms(*family.subjects), slots.terms(*family.objects)
     if not family.sources:
@@ -42,14 +43,14 @@ def pool(slots: Slots, name: str) -> Pool:
 
 
 def levels(pool: Pool, slots: Slots) -> Ints:
-    """(subjects, objects) how often each pair is expected to hold; UNFIT where not asked."""
+    """Return (subjects, objects) the expected level of each pair; UNFIT if not asked about."""
     if not pool.family.sources:
         return size_levels(pool.subjects, pool.objects, pool.name == "smaller")
     return said_levels(pool, slots)
 
 
 def draw(pool: Pool, slots: Slots, rows: int, rng: RandomGenerator) -> tuple[Ints, Ints]:
-    """Choose candidates, as many of each level; no word comes up much more often than others.
+    """Choose equally many candidates from each level, with no word much more frequent than others.
 
     Args:
         pool: all pairs.
@@ -58,8 +59,8 @@ def draw(pool: Pool, slots: Slots, rows: int, rng: RandomGenerator) -> tuple[Int
         rng: the random generator.
 
     Returns:
-        Subjects and objects, as places in the pool's words; fewer than asked for where they run
-        out.
+        Subjects and objects, as indices of the pool's words; fewer than ``rows`` if there are not
+        enough.
     """
     level = np.where(pool.apart(), levels(pool, slots), UNFIT)
     if pool.proposed is not None:
@@ -69,10 +70,10 @@ def draw(pool: Pool, slots: Slots, rows: int, rng: RandomGenerator) -> tuple[Int
     taken = _Taken(
         _share(rows, subjects.size), _share(2 * rows, objects.size), Counter(), Counter(), []
     )
-    # Objects of which something is said of many are asked about of others as often.
+    # Objects with many statements are drawn equally often for other subjects.
     popular = 1.0 + np.bincount(pool.said.object, minlength=objects.size)
     race = np.where(level > 0, race, race ** np.minimum(popular, 3.0))
-    # The rarest level first: what it lacks is made up for by the others.
+    # Start with the rarest level, so that the others make up for what it lacks.
     order = np.argsort(np.bincount(level[level >= 0], minlength=LEVELS), kind="stable")
     for nth, one in enumerate(order.tolist()):
         left = rows - len(taken.pairs)
@@ -83,12 +84,12 @@ def draw(pool: Pool, slots: Slots, rows: int, rng: RandomGenerator) -> tuple[Int
 
 
 def _share(rows: int, words: int) -> int:
-    """How often a word may come up, where rows are to be dealt out over all words."""
+    """Return how often a word may occur if the rows are spread over all words."""
     return 2 + (3 * rows) // (2 * max(words, 1))
 
 
 class _Taken(NamedTuple):
-    """Pairs chosen so far, and how often each word was."""
+    """The pairs chosen so far, and how often each word was chosen."""
 
     per_subject: int
     per_object: int
@@ -97,7 +98,7 @@ class _Taken(NamedTuple):
     pairs: list[tuple[int, int]]
 
     def add(self, race: Floats, upto: int) -> None:
-        """Add pairs, those with the lowest numbers first, until there are so many; 2 bars one."""
+        """Add pairs, lowest ``race`` first, up to a total of ``upto``; 2 excludes a pair."""
         seen = set(self.pairs)
         width = race.shape[1]
         order = np.argsort(race, axis=None, kind="stable")
@@ -115,10 +116,10 @@ class _Taken(NamedTuple):
 
 
 def all_said(pool: Pool, slots: Slots) -> tuple[Ints, Ints]:
-    """Return the pairs of which ConceptNet says something, denials included.
+    """Return the pairs about which ConceptNet says something, including denials.
 
-    Left out are pairs that one voice denies although they are stated of what the subject is, or of
-    much that is like it ("elephants never have fur"): nothing tells which of the two is wrong.
+    Pairs are left out if a single contributor denies them although they are stated of a kind of the
+    subject or of many similar things ("elephants never have fur"): it is unknown which is wrong.
     """
     stated, denial = pool.weights(False) > 0, pool.weights(True)
     denied = denial > 0
@@ -128,23 +129,24 @@ def all_said(pool: Pool, slots: Slots) -> tuple[Ints, Ints]:
 
 
 def grades(pool: Pool, slots: Slots, subjects: Ints, objects: Ints) -> Ints:
-    """Grade pairs by what ConceptNet says of them, and how many people stand behind it.
+    """Grade pairs by what ConceptNet says about them, and by how many people support it.
 
-    ConceptNet does not say how often something holds: the grade is no gold standard.
+    ConceptNet does not say how often something holds, so the grades are not a gold standard.
 
-    never: denied, and stated by nobody; rarely: denied at least as firmly as stated; sometimes:
-    stated more firmly than denied, or by one voice alone; often: stated by several, or by one and
-    of what the subject is or of much that is like it; always: with the family's firm weight, or by
-    several and of these.
+    - never: denied, and stated by nobody;
+    - rarely: denied with at least the weight with which it is stated;
+    - sometimes: stated with more weight than denied, or by one contributor only;
+    - often: stated by several, or by one and also of a kind of the subject or many similar things;
+    - always: stated with the family's firm weight, or by several and also of these.
 
     Args:
         pool: the pairs' words and edges.
         slots: where its words come from.
-        subjects: places in its subjects.
-        objects: places in its objects.
+        subjects: indices of its subjects.
+        objects: indices of its objects.
 
     Returns:
-        Places in the scale.
+        Indices of the scale.
     """
     yes, no = (pool.weights(negated)[subjects, objects] for negated in (False, True))
     backed, firm = _backed(pool, slots)[subjects, objects], pool.family.firm
@@ -162,7 +164,7 @@ def grades(pool: Pool, slots: Slots, subjects: Ints, objects: Ints) -> Ints:
 
 
 def _backed(pool: Pool, slots: Slots) -> Bools:
-    """(subjects, objects) whether a pair is stated of what the subject is, or of much like it."""
+    """Return (subjects, objects) whether pairs are stated of the subject's kind or kin."""
     if not pool.family.by_nature:
         return np.zeros((pool.subjects.size, pool.objects.size), dtype=np.bool_)
     inherited, share = support(pool, slots)

@@ -1,10 +1,10 @@
-"""How often a statement may hold, guessed before anybody has labelled it.
+"""Guesses of how often a statement holds, made before annotators label it.
 
-Annotators need statements that hold sometimes as well as such that always or never do. Nothing
-states how often, but much hints at it: what ConceptNet states or denies of a pair, of what the
-subject is (birds have wings: so may sparrows) and of what is like it (goats have horns: so may
-sheep); and, where sizes are compared, our estimates of them. The guesses only decide which
-statements are shown to annotators; they are no labels.
+Annotators need statements that hold sometimes as well as statements that always or never hold. No
+source states how often, but there is evidence: what ConceptNet states or denies of a pair, of the
+subject's kind (birds have wings: so may sparrows) and of similar things (goats have horns: so may
+sheep); and, for comparisons of size, our estimates of sizes. The guesses only decide which
+statements are shown to annotators; they are not labels.
 """
 
 from __future__ import annotations
@@ -22,38 +22,40 @@ from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
 from kbprobe.columns import single_chunk, to_numpy
 
 LEVELS = 5
-"""0: expected never to hold, 4: always."""
+"""Number of levels: 0 is expected never to hold, 4 always."""
 
 UNFIT = -1
-"""A pair that is not asked about."""
+"""Level of pairs that are not asked about."""
 
 SEVERAL = 2.0
-"""Weight from which several people stand behind a statement."""
+"""Minimum weight of a statement supported by several people."""
 
 KIN_HOPS = 3
-"""Words are kin whose senses have a hypernym in common, up to so many hops above both."""
+"""Words are related if their senses have a common hypernym at most this many hops above both."""
 
 MOST_KIN = 300
-"""A hypernym with more hyponyms than this makes no two words kin."""
+"""Hypernyms with more hyponyms than this do not make words related."""
 
 MOST_BELOW = 2000
-"""A hypernym with more hyponyms than this (an animal) passes nothing on."""
+"""Statements about hypernyms with more hyponyms than this (animal) are not inherited."""
 
 COMMON = 1 / 3
-"""What is stated of so many of a word's kin may well hold of it."""
+"""Share of a word's related words from which a statement about them may well hold of the word."""
 
 RATIOS = ((4.0, 1.3, 2.0, 1.12), (10.0, 1.5, 4.0, 1.5))
-"""Of sizes that are compared, for things that are all of one size, and where one varies: the ratio
-from which the larger is expected to be larger always; those between which often; and the ratio up
-to which sometimes. Pairs in between are not asked about."""
+"""Ratios of compared sizes, first for things of fixed size, then if one varies in size: the minimum
+for "always", the range for "often", and the maximum for "sometimes". Pairs in between are not asked
+about."""
 
 
 def said_levels(pool: Pool, slots: Slots) -> Ints:
-    """(subjects, objects) the level of each pair, by what ConceptNet says.
+    """Return (subjects, objects) the level of each pair, by what ConceptNet says.
 
-    4: several state it, or it is stated of the subject and of what it is; 3: one states it, or it
-    is stated of what the subject is; 2: it is stated and denied, or stated of many of its kin; 1:
-    of some of them; 0: of none, or denied.
+    - 4: stated by several people, or of the subject and of its kind;
+    - 3: stated by one person, or of the subject's kind;
+    - 2: stated and denied, or stated of many related words;
+    - 1: stated of some of them;
+    - 0: stated of none, or denied.
     """
     own, denied = (pool.weights(negated) > 0 for negated in (False, True))
     inherited, share = support(pool, slots)
@@ -72,11 +74,11 @@ def said_levels(pool: Pool, slots: Slots) -> Ints:
 
 
 def support(pool: Pool, slots: Slots) -> tuple[Bools, Floats]:
-    """Return what ConceptNet says of a pair without speaking of its subject.
+    """Return the support for pairs that comes from statements about other subjects.
 
     Returns:
-        (subjects, objects) whether it is stated of what the subject is; and the share of the
-        subject's kin of which it is stated.
+        (subjects, objects) whether it is stated of the subject's kind; and the share of the
+        subject's related words of which it is stated.
     """
     above = _above(slots, pool.subjects)
     terms = sorted_unique(above.indices)
@@ -91,7 +93,7 @@ def support(pool: Pool, slots: Slots) -> tuple[Bools, Floats]:
 
 
 def size_levels(subjects: Terms, objects: Terms, smaller: bool) -> Ints:
-    """(subjects, objects) the level of "larger" (or "smaller"), by our estimates of sizes."""
+    """Return (subjects, objects) the level of "larger" (or "smaller"), by estimated sizes."""
     sizes = {thing.name: thing for thing in load_things().things if thing.metres}
     metres, varies = (
         [np.array([values.get(text, none) for text in terms.text]) for terms in (subjects, objects)]
@@ -120,13 +122,13 @@ def size_levels(subjects: Terms, objects: Terms, smaller: bool) -> Ints:
 
 
 def sized(terms: Terms) -> Bools:
-    """Mark the words whose sizes we have estimated."""
+    """Mark the words for which we have an estimate of size."""
     known = {thing.name for thing in load_things().things if thing.metres}
     return np.array([text in known for text in terms.text], dtype=np.bool_)
 
 
 def _senses(slots: Slots, terms: Terms) -> Ints:
-    """Return the first noun sense of each word; -1 where WordNet has none."""
+    """Return the first noun sense of each word, or -1 if WordNet has none."""
     wordnet = slots.wordnet
     synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
     first = (to_numpy(wordnet.senses["number"]) == 1) & (
@@ -140,7 +142,7 @@ def _senses(slots: Slots, terms: Terms) -> Ints:
 
 
 def _above(slots: Slots, terms: Terms) -> Graph:
-    """Lead from each word (by its place) to ConceptNet's words for what is above it in WordNet."""
+    """Return the graph from each word (by index) to ConceptNet's words for its hypernyms."""
     wordnet, senses = slots.wordnet, _senses(slots, terms)
     places = np.flatnonzero(senses >= 0)
     walk = wordnet.isa.walk(senses[places])
@@ -154,7 +156,7 @@ def _above(slots: Slots, terms: Terms) -> Graph:
 
 
 def _kin(slots: Slots, terms: Terms) -> Floats:
-    """(words, words) 1 where two different words are kin, else 0."""
+    """Return (words, words) 1 if two different words are related, else 0."""
     isa, senses = slots.wordnet.isa, _senses(slots, terms)
     places = np.flatnonzero(senses >= 0)
     walk = isa.walk(senses[places], KIN_HOPS)

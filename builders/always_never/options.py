@@ -15,7 +15,7 @@ SCALE = ("never", "rarely", "sometimes", "often", "always")
 """The answers, in the order in which every row shows them."""
 
 FAMILIES = ("body_part", "dish", "larger", "smaller", "diet", "placed", "deed", "quality")
-"""All template families; the last two are asked for by option."""
+"""All template families; the last two are used only if requested by option."""
 
 
 class AlwaysNeverOptions(ProbeOptions):

@@ -1,4 +1,4 @@
-"""The pairs of each Always-Never family: its words, and what ConceptNet says of them."""
+"""The pairs of each Always-Never family: its words, and what ConceptNet says about them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ EAT = ("eat", "drink")
 
 
 class Source(NamedTuple):
-    """Edges that say something of a pair: a relation, from subject to object or the other way.
+    """Edges that say something about a pair: a relation from subject to object, or the reverse.
 
-    Where there are ``verbs``, the edge's end is one of them and the object ("eat mouse").
+    If there are ``verbs``, the edge's end is one of them followed by the object ("eat mouse").
     """
 
     relation: str
@@ -34,13 +34,13 @@ class StatementFamily:
 
     Attributes:
         subjects, objects: the kinds of words in the slots (see `builders.always_never.slots`).
-        sources: what ConceptNet can say of a pair; none where two things are compared.
+        sources: the edges by which ConceptNet can say something about a pair; none for comparisons.
         prompt: the statement without its adverb, for a language model to complete.
         left_out: objects that would upset annotators, or make no sense here.
-        by_nature: whether what is stated of a kind tends to hold of its members (birds have wings);
-            no habit does.
-        firm: weight from which a statement is taken to hold always. Of parts of bodies, one voice
-            will do: what has them at all always has them.
+        by_nature: whether statements about a kind tend to hold for its members (birds have wings);
+            those about habits do not.
+        firm: minimum weight of a statement that is taken to hold always. For body parts one
+            contributor is enough: whatever has them at all always has them.
     """
 
     subjects: tuple[str, ...]
@@ -94,14 +94,14 @@ FAMILIES: Mapping[str, StatementFamily] = {
         ("food",), ("quality",), (Source("HasProperty"),), "{} are [MASK].", by_nature=True
     ),
 }
-"""Every family: the six of the paper, and two of which ConceptNet itself says most."""
+"""All families: the six of the paper, and the two for which ConceptNet has most edges."""
 
 
 class Said(NamedTuple):
-    """What ConceptNet says of pairs: parallel arrays, an edge a line.
+    """What ConceptNet says about pairs: parallel arrays with one row per edge.
 
-    ``subject`` is a place in the ids asked about, ``object`` in the slot's words, ``source`` in the
-    family's sources; ``start`` and ``end`` are the edge's own ends.
+    ``subject`` is an index of the ids asked about, ``object`` of the slot's words, and ``source``
+    of the family's sources; ``start`` and ``end`` are the edge's own ends.
     """
 
     subject: Ints
@@ -117,7 +117,7 @@ class Said(NamedTuple):
 class Pool:
     """All pairs of a family.
 
-    ``proposed`` are pairs that a language model came up with; None if none was asked.
+    ``proposed`` are pairs that a language model proposed; None if none was used.
     """
 
     name: str
@@ -128,25 +128,25 @@ class Pool:
     proposed: Bools | None = None
 
     def apart(self) -> Bools:
-        """(subjects, objects) whether a pair shares no word and is not one and the same."""
+        """Return (subjects, objects) whether subject and object differ and share no word."""
         rows, columns = self.subjects.size, self.objects.size
         left, right = (pa.array(some.text, pa.string()) for some in (self.subjects, self.objects))
         one = np.repeat(np.arange(rows, dtype=np.int64), columns)
         other = np.tile(np.arange(columns, dtype=np.int64), rows)
         shared = shares_a_word(left, one, right, other).reshape(rows, columns)
-        # Two words may be shown alike: the plural of "chili" and of "chilly".
+        # Two words may be shown in the same form: the plural of "chili" and of "chilly".
         shown = (np.array(some.shown, dtype=str) for some in (self.subjects, self.objects))
         return np.asarray(~shared & ~np.equal.outer(*shown))
 
     def weights(self, negated: bool) -> Floats:
-        """(subjects, objects) the largest weight with which each pair is stated, or denied."""
+        """Return (subjects, objects) the largest weight of edges that state, or deny, each pair."""
         said, table = self.said, np.zeros((self.subjects.size, self.objects.size))
         lines = said.negated == negated
         np.maximum.at(table, (said.subject[lines], said.object[lines]), said.weight[lines])
         return table
 
     def edges(self, slots: Slots, subject: int, other: int) -> list[Edge]:
-        """Return the edges that a pair was made from: what its words are, and what is said."""
+        """Return the edges behind a pair: the kinds of its words, and the statements about it."""
         terms = (self.subjects, subject), (self.objects, other)
         found = [
             edge for words, at in terms for edge in slots.reasons(int(words.id[at]), words.kind[at])
@@ -161,7 +161,7 @@ class Pool:
 
 
 def said_of(slots: Slots, family: StatementFamily, subjects: Ints, objects: Terms) -> Said:
-    """Find what ConceptNet says of some subjects (ids, ascending) and the objects of a slot."""
+    """Find what ConceptNet says about subjects (ids, ascending) and the objects of a slot."""
     none = np.empty(0, dtype=np.int64)
     parts = [Said(none, none, none, none.astype(np.bool_), none.astype(np.float64), none, none)]
     verbs_used = sorted({verb for source in family.sources for verb in source.verbs} - {""})

@@ -56,7 +56,7 @@ CALIBRATION = (
     "On 60 published rows, mixed in unmarked, their majority gave people's answer in 68%, and one "
     "at most a step from it in 97%; they may have been trained on these."
 )
-"""How far the readings agree with people where people have voted."""
+"""Agreement of the readings with people's votes, for the card."""
 
 SILVER = (
     "Silver labels, given by nobody: they grade what ConceptNet says of each pair, and how many "
@@ -66,13 +66,13 @@ SILVER = (
 
 @dataclass(frozen=True, eq=False)
 class Labelled(ConceptNetFirst):
-    """The knowledge bases, and the sha256 of the files of labels."""
+    """The knowledge bases, and the sha256 of the label files."""
 
     labels: str
 
     @property
     def digest(self) -> str:
-        """The digests of all."""
+        """The digests of the knowledge bases and of the label files."""
         return f"{super().digest}+{self.labels}"
 
 
@@ -80,7 +80,7 @@ def open_sources(options: AlwaysNeverOptions) -> ConceptNetFirst:
     """Load the knowledge bases that the options name.
 
     Raises:
-        UsageError: there is no such file of labels, or no such knowledge base.
+        UsageError: a file of labels or a knowledge base does not exist.
     """
     loaded = conceptnet_first(options.conceptnet, options.wordnet)
     if not options.labels:
@@ -128,7 +128,7 @@ Pairs = tuple["Pool", Ints, Ints]
 
 
 def _read(slots: Slots, options: AlwaysNeverOptions) -> list[Pairs]:
-    """Return the pairs that were read, as far as the knowledge base has their words."""
+    """Return the pairs judged by readers whose words are in the knowledge base."""
     if not options.readings or options.labels or options.silver or options.proposer:
         return []
     from builders.always_never.candidates import pool
@@ -274,7 +274,7 @@ def _silver(
 def _balanced(
     plan: Plan, rows: Ints, answer: Ints, options: AlwaysNeverOptions, rng: RandomGenerator
 ) -> Bools:
-    """Mark the rows that stay so that no answer is right too often in a family and split."""
+    """Mark the rows to keep such that no answer is right too often in a family and split."""
     cell = plan.family.codes[rows] * len(SPLITS) + plan.split[rows]
     key = plan.question_keys[rows]
     return balanced(cell, answer, len(SCALE), options.max_majority, rng.child("balance"), key)
@@ -289,7 +289,7 @@ def _labelled(
     about: Mapping[str, Any],
     lines: Sequence[Mapping[str, Any]] = (),
 ) -> Plan:
-    """Take some rows, with their answers in front of the other choices."""
+    """Take some rows, with the answer before the other choices."""
     DropLog(plan.dropped).require(
         rows.size,
         f"Loosen --min-agreement, --min-votes or --max-majority ({options.max_majority:g}).",

@@ -1,7 +1,7 @@
 """Objects that a masked LM proposes: Talmor et al.'s way (oLMpics, section 4.2).
 
-The model completes the statement without its adverb ("Lions eat [MASK]."); of its first
-completions those stay that are words of the slot's kind.
+The model completes the statement without its adverb ("Lions eat [MASK]."). Of its top completions,
+only words of the slot's kind are kept.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ BATCH = 64
 
 
 def propose(pool: Pool, model: str, top_k: int) -> Pool:
-    """Cut a family's pairs to those that a masked LM proposes.
+    """Restrict a family's pairs to those that a masked LM proposes.
 
     Args:
         pool: all pairs.
         model: a masked LM of transformers, folder or Hub id.
-        top_k: completions looked at for each subject; those of one token alone are words.
+        top_k: number of completions considered for each subject; each is a single token.
 
     Raises:
         MissingDependencyError: transformers or torch are not installed.
@@ -76,7 +76,7 @@ def _load(model: str) -> tuple[Any, Any]:
 
 
 def _completions(tokenizer: Any, network: Any, prompts: Sequence[str], top_k: int) -> Ints:
-    """Return the ids of the likeliest tokens at each prompt's mask: (prompts, top_k)."""
+    """Return the ids of the most likely tokens at each prompt's mask: (prompts, top_k)."""
     import torch
 
     batch = tokenizer(list(prompts), return_tensors="pt", padding=True)
@@ -84,6 +84,6 @@ def _completions(tokenizer: Any, network: Any, prompts: Sequence[str], top_k: in
         logits = network(**batch).logits
     row, column = torch.nonzero(batch["input_ids"] == tokenizer.mask_token_id, as_tuple=True)
     scores = logits[row, column].float()
-    # Ties are settled by id, so that machines agree.
+    # Ties are broken by id, so that the result is the same on all machines.
     order = torch.sort(scores, dim=1, descending=True, stable=True).indices
     return np.asarray(order[:, :top_k].numpy(), dtype=np.int64)

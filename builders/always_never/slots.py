@@ -1,8 +1,8 @@
-"""What may stand in the two slots of an Always-Never statement: animals, foods, things, places.
+"""Words for the two slots of an Always-Never statement: animals, foods, things, places.
 
-A slot is filled with words that ConceptNet says to be of its kind, where WordNet agrees: IsA
-alone also calls a party and a book animals. Words are shown in the plural ("rhinoceroses"), or
-bare where they are not counted ("fur").
+A slot is filled with words that are of its kind according to both ConceptNet and WordNet: by IsA
+alone, a party and a book are animals. Words are shown in the plural ("rhinoceroses"), or in the
+singular if they are mass nouns ("fur").
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Kind(BaseModel):
     """Words of one kind.
 
     Attributes:
-        isa: what ConceptNet's IsA leads to.
-        synsets: what is above the word's sense in WordNet; empty for words that are no nouns.
-        ends: relation and kind: what ConceptNet gives to words of that kind fits, too.
-        any_sense: whether any sense of the word will do, or the first alone.
-        not_below: synsets whose words do not fit after all.
-        words: how many words a term may have.
-        counted: whether only what is counted fits.
+        isa: ConceptNet's names of the kind, to which IsA edges lead.
+        synsets: hypernyms of the word's sense in WordNet; empty for words that are not nouns.
+        ends: relation and kind: the ends of this relation from words of that kind fit as well.
+        any_sense: whether any sense of the word counts, or only the first.
+        not_below: synsets whose words are excluded.
+        words: maximum number of words of a term.
+        counted: whether only countable nouns fit.
         pos: the part of speech.
-        left_out: words that fit in principle, and read oddly.
+        left_out: words that fit in principle but read oddly.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -77,19 +77,19 @@ KINDS: Mapping[str, Kind] = _read()
 
 
 MAX_HOPS = 2
-"""IsA edges from a word to its kind, at most: each one adds errors."""
+"""Maximum number of IsA edges from a word to its kind: each edge adds errors."""
 
 _BITS = {"verb": VERB, "adjective": ADJECTIVE}
 
 PLURAL_ZIPF = 1.3
-"""Plurals that are rarer are odd: what takes one is left out."""
+"""Minimum frequency (Zipf) of a plural. Rarer ones read oddly, so their words are left out."""
 
 TOLD = 2.0
-"""Least weight of an edge by which a deed or a quality becomes one that can be asked about."""
+"""Minimum weight of an edge that makes an activity or a quality eligible."""
 
 
 class Terms(NamedTuple):
-    """Words that may fill a slot: parallel, sorted by id.
+    """Words that may fill a slot: parallel arrays, sorted by id.
 
     ``shown`` is the form in which a statement shows them, ``plural`` whether it takes "are".
     """
@@ -102,7 +102,7 @@ class Terms(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many they are."""
+        """Number of words."""
         return int(self.id.size)
 
     def take(self, rows: Sequence[int]) -> Terms:
@@ -125,7 +125,7 @@ class Slots:
     def __init__(
         self, conceptnet: ConceptNet, wordnet: WordNet, min_zipf: float, screen: bool = True
     ) -> None:
-        """Prepare to look for words of at least a frequency (Zipf scale), offensive ones or not."""
+        """Prepare to find words of a minimum frequency (Zipf), screened or not."""
         self.conceptnet, self.wordnet = conceptnet, wordnet
         self.min_zipf, self.screen = min_zipf, screen
         self.texts = single_chunk(conceptnet.concepts["text"])
@@ -134,7 +134,7 @@ class Slots:
         self._reasons: dict[tuple[int, str], list[Edge]] = {}
 
     def terms(self, *kinds: str) -> Terms:
-        """Return the words of some kinds; what is of several is of the first."""
+        """Return the words of some kinds; a word of several kinds counts for the first."""
         rows = {
             row[0]: row
             for name in reversed(kinds)
@@ -143,7 +143,7 @@ class Slots:
         return _terms([rows[word] for word in sorted(rows)])
 
     def told(self, relation: str, negated: bool = False) -> tuple[Ints, Ints, Floats]:
-        """Return a relation's edges between words: start, end, weight; none if it is unknown."""
+        """Return a relation's edges between words (start, end, weight); none if it is unknown."""
         if relation not in self.conceptnet.relation_names:
             none = np.empty(0, dtype=np.int64)
             return none, none, np.empty(0)
@@ -151,7 +151,7 @@ class Slots:
         return self.conceptnet.terms[start], self.conceptnet.terms[end], weight
 
     def reasons(self, concept: int, kind: str) -> list[Edge]:
-        """Return the shortest way of IsA from a word to what the kind's words are, if any."""
+        """Return the shortest path of IsA edges from a word to a name of the kind, if any."""
         if (concept, kind) not in self._reasons:
             self._reasons[concept, kind] = self._way_up(concept, self._tops(kind))
         return self._reasons[concept, kind]
@@ -169,12 +169,12 @@ class Slots:
 
     @cached_property
     def _isa(self) -> Graph:
-        """IsA between words, whichever of their senses it joins."""
+        """IsA edges between words, whichever of their senses they join."""
         start, end, _ = self.told("IsA")
         return Graph.from_edges(len(self.conceptnet), start, end)
 
     def _tops(self, kind: str) -> set[int]:
-        """What ConceptNet calls the kind."""
+        """Return the concepts that ConceptNet uses for the kind."""
         if kind not in self._goals:
             self._goals[kind] = set(self.conceptnet.lookup(list(KINDS[kind].isa)).tolist()) - {-1}
         return self._goals[kind]
@@ -210,7 +210,7 @@ class Slots:
         return _terms(list(self._worded(found, texts.to_pylist(), name, kind)))
 
     def _nouns(self, texts: pa.Array, kind: Kind) -> Bools:
-        """Mark the words whose first sense as a noun (or any) WordNet has below the kind's."""
+        """Mark the words whose first noun sense (or any) is below the kind's synsets in WordNet."""
         wordnet = self.wordnet
         goals = np.array([wordnet.synset_id(name) for name in kind.synsets], dtype=np.int64)
         below = np.union1d(goals, wordnet.hyponyms.walk(goals).node)

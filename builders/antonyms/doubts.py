@@ -1,4 +1,4 @@
-"""What keeps pairs of words out of the clean tier, although WordNet states what holds of them."""
+"""Reasons to keep pairs of words out of the clean tier although WordNet states their relation."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from builders.judged.model import judged_model
 from kbprobe.arrays import Floats
 
 LEAST_CHANCE = 0.7
-"""Least chance that readers accept a pair of antonyms, for the full tier."""
+"""Minimum probability that readers accept a pair of antonyms, for the full tier."""
 
 LEAST_SHARE = 0.02
-"""Shares of senses below it are alike rare."""
+"""Lower bound of shares of senses: all smaller ones count as equally rare."""
 
 FLAGS = {
     "doubtful_pair": "Antonyms that readers are likely to find arguable, according to a model of "
     "the pairs that they judged.",
     "comparative": "A word is a comparative or superlative: it was *smaller* than what?",
 }
-"""What keeps a question out of the clean tier."""
+"""Reasons to keep a question out of the clean tier."""
 
 _IRREGULAR = (
     "better", "best", "elder", "eldest", "farther", "further", "furthest", "inner", "latter",
@@ -32,11 +32,11 @@ _IRREGULAR = (
 def antonym_features(
     senses: Senses, paths: Sequence[Sequence[int]], relations: Sequence[Sequence[str]]
 ) -> Mapping[str, Floats]:
-    """Return what the model of judged antonyms knows of each pair.
+    """Return the features of each pair for the model of judged antonyms.
 
     Args:
         senses: all senses of WordNet.
-        paths: of each pair, from the first word's sense to the second's (rows of
+        paths: for each pair, the path from the first word's sense to the second's (rows of
             ``WordNet.senses``).
         relations: the edges between them.
     """
@@ -57,13 +57,13 @@ def antonym_features(
 
 
 def doubts(senses: Senses, path: Sequence[int], antonym: bool, chance: float) -> Iterator[str]:
-    """Yield what speaks against a path of senses (rows of ``WordNet.senses``).
+    """Yield the flags of a path of senses (rows of ``WordNet.senses``).
 
     Args:
         senses: all senses of WordNet.
         path: from the first word's sense to the second's.
         antonym: whether it leads to an antonym.
-        chance: how likely readers accept it as such.
+        chance: the probability that readers accept it as such.
     """
     if antonym and chance < judged_model("antonym").thresholds["antonym_negation"]:
         yield "doubtful_pair"
@@ -75,7 +75,7 @@ def doubts(senses: Senses, path: Sequence[int], antonym: bool, chance: float) ->
 
 
 def is_compared(word: str, senses: Senses) -> bool:
-    """Tell whether an adjective is the comparative or superlative of another."""
+    """Return whether an adjective is the comparative or superlative of another."""
     if word in _IRREGULAR:
         return True
     for ending in ("er", "est"):

@@ -1,8 +1,9 @@
-"""Antonym and synonym pairs that cannot be told apart by the look of their words.
+"""Match antonym and synonym pairs so that they cannot be told apart by their words alone.
 
-Antonyms are rare, so all are kept, and synonyms chosen to match them: as many in each split and
-carrier sentence, with words that are as frequent, as long, begin and end alike; above all with *the
-same words*, so that *slow* is as often right with "not" (*fast*) as with "really" (*sluggish*).
+Antonyms are rare, so all are kept, and synonyms are chosen to match them: equally many in each
+split and carrier sentence, with words of similar frequency and length and with similar beginnings
+and endings; above all with *the same words*, so that *slow* is as often right with "not" (*fast*)
+as with "really" (*sluggish*).
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ if TYPE_CHECKING:
     from builders.antonyms.options import AntonymOptions
 
 LARGEST_BLOCK = 80
-"""Most pairs of antonyms that are connected by their words. More are cut apart: otherwise a third
-of all could only go to one split."""
+"""Maximum number of antonym pairs connected by shared words. Larger groups are cut, since otherwise
+a third of all pairs would have to go to the same split."""
 
 NGRAMS = 4
-"""Letters of the longest n-grams that antonyms and synonyms should share."""
+"""Maximum length of the n-grams (in letters) that are balanced between antonyms and synonyms."""
 
 PRUNED = 0.15
-"""Largest share of the pairs that are left out for that."""
+"""Maximum share of pairs that are dropped to balance n-grams."""
 
 Feature = tuple[str, Hashable]
-"""What is alike (a "length"), and how (six letters)."""
+"""A kind of feature ("length") and its value (six letters)."""
 
 WEIGHTS: Mapping[str, int] = {
     "word": 100,
@@ -54,24 +55,24 @@ WEIGHTS: Mapping[str, int] = {
     "ending": 20,
 }
 OTHER_WEIGHT = 10
-"""How much it counts that antonyms and synonyms have a thing in common. Most of all, that words
-of synonyms are asked about with antonyms as well. Then the words themselves, and their frequency.
-Single beginnings and endings count least, there being so many."""
+"""Weights of features in the matching of antonyms and synonyms. It matters most that words of
+synonyms are asked about with antonyms as well, then the words themselves and their frequency.
+Single beginnings and endings count least, since there are so many of them."""
 
 
 def match(
     pairs: Sequence[Pair], options: AntonymOptions, rng: RandomGenerator, dropped: DropLog
 ) -> tuple[list[Pair], list[int]]:
-    """Split the antonym pairs and give each split the synonym pairs that look like them.
+    """Split the antonym pairs and choose matching synonym pairs for each split.
 
     Args:
         pairs: all candidates.
-        options: the shares of the splits, and how many pairs of a word there may be.
-        rng: chance for the order in which equals come.
-        dropped: what was left out; what is left out here is added.
+        options: the shares of the splits, and the maximum number of pairs of a word.
+        rng: the random generator that breaks ties.
+        dropped: counts of dropped pairs; those dropped here are added.
 
     Returns:
-        Antonyms and synonyms, equally many of each cell in each split; and the split of each.
+        Antonyms and synonyms, equally many for each carrier sentence and split; and their splits.
     """
     found = [pair for pair in pairs if pair.antonym]
     agreed = [pair for pair in pairs if not pair.antonym]
@@ -100,10 +101,9 @@ def match(
 
 
 def _is_open(pair: Pair, others: frozenset[str]) -> bool:
-    """Tell whether a word of a pair is also of ``others``, those that get the other answer.
+    """Return whether a word of a pair is also in ``others``, the words with the other answer.
 
-    A word that is not tells its answer to whoever knows all pairs. There are enough adjectives
-    that do not, so that the rest can do without them.
+    A word with only one answer gives that answer away. Adjectives are exempt.
     """
     return pair.pos == "adjective" or not others.isdisjoint(pair.words)
 
@@ -111,7 +111,7 @@ def _is_open(pair: Pair, others: frozenset[str]) -> bool:
 def _capped(
     pairs: Sequence[Pair], agreeing: frozenset[str], per_word: int, rng: RandomGenerator
 ) -> list[Pair]:
-    """Keep at most so many pairs of a word: of words with synonyms first, then direct antonyms."""
+    """Keep at most ``per_word`` pairs per word: first with synonyms, then direct antonyms."""
     tie = rng.child("cap").bits(np.arange(len(pairs)))
     order = sorted(
         range(len(pairs)),
@@ -134,8 +134,8 @@ def _capped(
 def _blocks(pairs: Sequence[Pair]) -> tuple[list[list[Pair]], list[Pair]]:
     """Group pairs that share words, cutting groups of more than LARGEST_BLOCK.
 
-    A group is walked breadth first from its rarest word (an outer one), so that a piece cut off
-    hangs together and few pairs are lost.
+    A group is traversed breadth-first from its rarest word (on its periphery), so that the pieces
+    stay connected and few pairs are lost.
 
     Returns:
         The groups, and the pairs cut.
@@ -177,7 +177,7 @@ def _other(pair: Pair, word: str) -> str:
 def _assign(
     blocks: Sequence[Sequence[Pair]], shares: tuple[float, float, float], rng: RandomGenerator
 ) -> list[int]:
-    """Return each block's split: large blocks first, each to where its cells lack most."""
+    """Return each block's split: large blocks first, each to the split that needs it most."""
     total = Counter(pair.carrier for block in blocks for pair in block)
     room = [{shown: share * count for shown, count in total.items()} for share in shares]
     tie = rng.child("blocks").bits(np.arange(len(blocks)))
@@ -235,9 +235,9 @@ def _matching(
 
 
 def _features(pair: Pair, zipf: Mapping[str, float], denied: frozenset[str]) -> list[Feature]:
-    """List what of a pair may give its label away: the same things of each.
+    """List the features of a pair that may give its label away.
 
-    ``denied`` are the words of all antonyms.
+    ``denied`` is the set of words of all antonyms.
     """
     one, other = pair.words
     features: list[Feature] = []
@@ -266,14 +266,14 @@ def _features(pair: Pair, zipf: Mapping[str, float], denied: frozenset[str]) -> 
         ("common beginning", (one[0] == other[0], one[:2] == other[:2])),
         ("common ending", (one[-1] == other[-1], one[-2:] == other[-2:])),
     ]
-    # Each part of speech by itself: what is rare among all may be common in one of them.
+    # Parts of speech are separate: a feature rare overall may be common in one of them.
     return [(kind, value if kind == "word" else (pair.pos, value)) for kind, value in features]
 
 
 def _level(
     antonyms: Sequence[Pair], split: Sequence[int], synonyms: Iterable[Pair], part: Sequence[int]
 ) -> tuple[list[Pair], list[int]]:
-    """Drop antonyms, the worst fit first, where there were fewer synonyms."""
+    """Drop the antonyms with the worst fit in cells that have fewer synonyms."""
     room = Counter(zip(part, (pair.carrier for pair in synonyms), strict=True))
     kept: list[Pair] = []
     where: list[int] = []
@@ -287,12 +287,11 @@ def _level(
 
 
 def prune(pairs: Sequence[Pair], split: Sequence[int]) -> Bools:
-    """Mark the pairs that stay: as many antonyms as synonyms of each split and carrier sentence.
+    """Mark the pairs to keep, equally many antonyms and synonyms per split and carrier sentence.
 
-    A pair of antonyms and one of synonyms are left out at a time, the two that bring the numbers
-    of words of antonyms and of synonyms nearest together, by letters, lengths and frequencies, in
-    either place. These are the numbers of all splits together: what a model learns of words in one
-    split and uses in another, where there are none of the same, is what both have in common.
+    One pair of antonyms and one of synonyms are dropped at a time: the two whose removal best
+    balances the n-grams, lengths and frequencies of antonyms and synonyms in each position. All
+    splits are balanced together, since a model uses in one split what it has learned from another.
 
     Args:
         pairs: the pairs, with their words in the order in which they are asked about.
@@ -309,7 +308,7 @@ def prune(pairs: Sequence[Pair], split: Sequence[int]) -> Bools:
     total = sign @ shown
     stay = np.ones(len(pairs), dtype=np.bool_)
     for _ in range(int(PRUNED / 2 * len(pairs))):
-        # By how much less the weighted sum of squares is without each pair, if it is below 0.
+        # Change of the weighted sum of squares if each pair is dropped: negative is better.
         change = alone - 2 * sign * (shown @ (weight * total))
         change[~stay] = np.iinfo(np.int64).max // 4
         best = [[int(side[change[side].argmin()]) for side in both] for both in sides]

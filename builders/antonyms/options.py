@@ -67,7 +67,7 @@ class AntonymOptions(ProbeOptions):
 
     @property
     def asked_pos(self) -> tuple[PartOfSpeech, ...]:
-        """The parts of speech that the intensifier goes with."""
+        """The parts of speech that the intensifier can modify."""
         return tuple(name for name in self.pos if self.intensifier == "really" or name != "noun")
 
     @model_validator(mode="after")

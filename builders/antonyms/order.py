@@ -1,8 +1,8 @@
-"""Which word of a pair comes first, so that neither place gives the answer away.
+"""Decide which word of a pair comes first, so that neither position gives the answer away.
 
-The pairs are matched (`matching`), but a pair has two words and can be asked in two orders: if the
-longer word came first more often in antonyms than in synonyms, the length of the first word would
-tell the answer.
+The pairs are matched (`matching`), but each can be asked in two orders. If the longer word came
+first more often in antonyms than in synonyms, the length of the first word would predict the
+answer.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
 
 LENGTHS = np.arange(4, 13)
 FREQUENCIES = np.arange(2.5, 6.5, 0.5)
-"""Where lengths (letters) and frequencies (Zipf) are divided: as many words of antonyms as of
-synonyms should lie on either side, in each place."""
+"""Thresholds of length (letters) and frequency (Zipf): in each position, equally many words of
+antonyms and synonyms should be on either side."""
 
 NEGATIVE_PREFIXES = ("anti", "dis", "il", "im", "in", "ir", "mis", "non", "un")
 ENDINGS = ("al", "ed", "ess", "ing", "ize", "ous", "y")
-"""Beginnings and endings that should be as frequent in antonyms as in synonyms, in each place."""
+"""Prefixes and endings to balance between antonyms and synonyms, in each position."""
 
 
 def choose_order(
     pairs: Sequence[Pair], split: Sequence[int], lot: npt.NDArray[np.uint64]
 ) -> list[bool]:
-    """Decide which pairs are asked the other way round.
+    """Decide which pairs are asked in reverse order.
 
-    A similar adjective comes second, to be what the first is judged by: *colossal* says that
-    something is large, *large* not that it is colossal; of antonyms, as often as not. Of the other
-    pairs of each split and part
-    of speech, the more frequent word comes first in half of the antonyms and half of the synonyms,
-    and which half it is makes lengths, frequencies and affixes of the first words (and of the
-    second) as alike in antonyms and synonyms as exchanges of two pairs can make them.
+    In synonyms, the narrower of two similar adjectives comes second, as evidence for the first:
+    *colossal* implies *large*, but not the reverse. In antonyms it comes second half of the time.
+    In the other pairs of each split and part of speech, the more frequent word comes first in half
+    of the antonyms and half of the synonyms. Pairs are exchanged greedily between the halves to
+    balance lengths, frequencies and affixes of the first words, and of the second, between antonyms
+    and synonyms.
 
     Args:
         pairs: the pairs, in any order.
         split: each pair's split.
-        lot: (pairs,) chance, for where to start.
+        lot: (pairs,) random numbers that decide on the initial order.
 
     Returns:
-        Whether each pair is turned.
+        Whether each pair is reversed.
     """
     groups: dict[tuple[int, str], list[int]] = defaultdict(list)
     for at in np.argsort(lot, kind="stable").tolist():
@@ -62,7 +62,7 @@ def choose_order(
 
 
 def _turned(pairs: Sequence[Pair]) -> Bools:
-    """Decide on the pairs of one split and part of speech, in an order drawn by lot."""
+    """Decide on the pairs of one split and part of speech, given in random order."""
     words = [word for pair in pairs for word in pair.words]
     zipf = zipf_frequencies(words).reshape(-1, 2)
     length = np.array([len(word) for word in words]).reshape(-1, 2)
@@ -79,7 +79,7 @@ def _turned(pairs: Sequence[Pair]) -> Bools:
     for answer in (1, -1):
         free = np.flatnonzero(~narrow & (sign == answer))
         turn[free] = rarer_first[free] ^ (np.arange(free.size) % 2 == 1)
-    # Above each division, one column for each place: (pairs, divisions) of 0 and 1.
+    # Whether words are above each threshold, for each position: (pairs, thresholds) of 0 and 1.
     above = [
         np.concatenate(
             [
@@ -93,7 +93,7 @@ def _turned(pairs: Sequence[Pair]) -> Bools:
     ]
     straight = np.concatenate(above, axis=1) * sign[:, None]
     reverse = np.concatenate(above[::-1], axis=1) * sign[:, None]
-    # What excludes the other word does so from either place.
+    # Exclusion of the other word does not depend on the position.
     _exchange(turn, straight, reverse, rarer_first, sign, fixed=narrow & (sign < 0))
     return turn
 
@@ -101,7 +101,7 @@ def _turned(pairs: Sequence[Pair]) -> Bools:
 def _exchange(
     turn: Bools, straight: Floats, reverse: Floats, rarer_first: Bools, sign: Ints, fixed: Bools
 ) -> None:
-    """Turn two pairs at a time, the best two first, as long as that brings the sums nearer to 0.
+    """Reverse two pairs at a time, the best two first, as long as that brings the sums closer to 0.
 
     One of the two has its more frequent word first, the other second, and both have the same
     answer, so that halves stay halves.

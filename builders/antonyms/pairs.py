@@ -1,10 +1,10 @@
-"""Pairs of antonyms and of synonyms that a reader would take for such, from WordNet and ConceptNet.
+"""Antonym and synonym pairs from WordNet and ConceptNet that a reader would accept as such.
 
-WordNet ties both to single senses of words. A pair is only as good as those senses are common:
-nobody thinks of *straight* (honest) beside *corrupt*. Each pair therefore has a *fit*. For
-antonyms, it is the chance that readers accept them, by a model of the pairs that they judged. For
-synonyms, it is the geometric mean of the shares that the two senses have in the uses of their words
-(in WordNet's tagged texts).
+In WordNet, both relations hold between single senses of words. A pair is only good if those senses
+are common: nobody thinks of *straight* in the sense "honest" as the opposite of *corrupt*. Each
+pair therefore has a *fit*. For antonyms, it is the probability that readers accept them, according
+to a model fitted on pairs that they judged. For synonyms, it is the geometric mean of the shares
+that the two senses have in the uses of their words (in WordNet's tagged texts).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from kb_cache.wordnet.types import WordNet
 
 STEM = 6
-"""Letters by which words are told apart: *danger* stands for *dangerous* too."""
+"""Number of letters by which words are compared: *danger* also stands for *dangerous*."""
 
 
 def close_satellites(senses: Senses) -> dict[int, list[int]]:
-    """Return for each head with antonyms (a synset) its close satellites (synsets).
+    """Return the close satellites (synsets) of each head synset that has antonyms.
 
     Args:
         senses: all senses of the WordNet in question.
@@ -74,30 +74,30 @@ def close_satellites(senses: Senses) -> dict[int, list[int]]:
 
 
 SIMILAR_FIT, LEAST_SHARE = 0.45, 0.4
-"""Least fit of a pair of synonyms by way of similar adjectives, and least share of either sense of
+"""Minimum fit of synonyms linked through similar adjectives, and minimum share of either sense of
 synonyms: one rare sense spoils a pair, however common the other is."""
 
 SYNONYM_FIT, FIT_PER_ZIPF = 0.6, 0.1
 OPPOSED_FIT, OPPOSED_SHARE = 0.35, 0.15
-"""Least fit of a pair of synonyms: of words of Zipf 3, less for more frequent ones (they have more
-senses, and are as common among antonyms as they are rare among synonyms); and least fit and share
-where a word has antonyms: those are wanted most, since they can be asked about with both answers,
+"""Minimum fit of synonyms: for words of Zipf 3, and lower for more frequent ones, which have more
+senses and are common among antonyms but rare among synonyms; and minimum fit and share if a word
+also has antonyms. Such words are the most useful, since they can be asked about with both answers,
 and readers accept them nearly as often."""
 
 LEAST_USE = 0.4
-"""Least share of a word's uses in which it has the part of speech asked about (*brave* is a noun as
-well, in principle). Adjectives that are stated to be antonyms need none: they are known as such
-(*kind*, *unkind*)."""
+"""Minimum share of a word's uses with the part of speech asked about (*brave* is in principle also
+a noun). Direct antonyms among adjectives are exempt: they are known as adjectives (*kind*,
+*unkind*)."""
 
 _KIND_OF = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective"}
-"""ConceptNet's parts of speech."""
+"""ConceptNet's codes for parts of speech."""
 
 
 Known = tuple[int, int]
 
 
 class Pair(NamedTuple):
-    """Two words and what holds between them.
+    """Two words and the relation between them.
 
     Attributes:
         words: in alphabetical order.
@@ -108,10 +108,10 @@ class Pair(NamedTuple):
             ``("noun", "counted")`` where they have articles, ``("verb", "it")``.
         path: the knowledge base's names of the senses from the first word to the second.
         relations: the edges between them; one less.
-        known: what WordNet has of each word, for `matching`: the numbers of its senses and of its
-            synonyms.
-        narrower: the word that is only similar to another (*colossal*), where just one is; else "".
-        doubts: what keeps the pair out of the clean tier, of `doubts.FLAGS`.
+        known: for `matching`, the number of senses and of synonyms of each word in WordNet.
+        narrower: the word that is only similar to another adjective (*colossal*), if exactly one
+            is; else "".
+        doubts: the pair's flags (`doubts.FLAGS`), which keep it out of the clean tier.
     """
 
     words: tuple[str, str]
@@ -127,12 +127,12 @@ class Pair(NamedTuple):
 
 
 class _Link(NamedTuple):
-    """A path between two senses (rows of ``WordNet.senses``) before any test."""
+    """A path between two senses (rows of ``WordNet.senses``), not tested yet."""
 
     senses: tuple[int, ...]
     relations: tuple[str, ...]
     names: tuple[str, ...] = ()
-    """Those of ConceptNet, where the link is from there."""
+    """The edges of ConceptNet, if the link comes from there."""
 
     @property
     def antonym(self) -> bool:
@@ -144,7 +144,7 @@ class _Link(NamedTuple):
 
 
 class _Best(NamedTuple):
-    """The best link of two words; the larger the better."""
+    """A sort key for the links of two words: larger is better."""
 
     sound: bool
     nearness: int
@@ -153,7 +153,7 @@ class _Best(NamedTuple):
 
 
 _Key = tuple[bool, tuple[str, str], str]
-"""Whether antonyms; the words in alphabetical order; part of speech."""
+"""Whether they are antonyms, the words in alphabetical order, and the part of speech."""
 
 
 def sense_names(wordnet: WordNet) -> pa.Array:
@@ -165,16 +165,16 @@ def sense_names(wordnet: WordNet) -> pa.Array:
 def find_pairs(
     wordnet: WordNet, conceptnet: ConceptNet | None, options: AntonymOptions, dropped: DropLog
 ) -> list[Pair]:
-    """Find every pair that can be asked about.
+    """Find all pairs that can be asked about.
 
     Args:
-        wordnet: the source of senses, parts of speech and, first of all, pairs.
+        wordnet: the source of senses, parts of speech and most pairs.
         conceptnet: adds its Antonym and Synonym edges.
         options: what to ask about.
         dropped: counts the pairs of antonyms that are left out, by reason.
 
     Returns:
-        The pairs, any two words once, antonyms first, sorted.
+        The pairs, each two words once, antonyms first, sorted.
 
     Raises:
         MissingDependencyError: transformers, for ``--tokenizer``, is not installed.
@@ -198,7 +198,7 @@ def find_pairs(
     }
     pairs: dict[tuple[str, str], Pair] = {}
     opposed: set[str] = set()
-    # Antonyms first: whether a pair of synonyms will do depends on them.
+    # Antonyms first: which pairs of synonyms are accepted depends on them.
     for antonym, words, kind in sorted(best, key=lambda key: (not key[0], *key)):
         _, _, fit, link = best[antonym, words, kind]
         fit = chances.get((antonym, words, kind), fit)
@@ -238,7 +238,7 @@ def find_pairs(
 
 
 def _chances(senses: Senses, best: Mapping[_Key, _Best]) -> dict[_Key, float]:
-    """Return how likely readers accept each pair of antonyms whose senses WordNet links."""
+    """Return the probability that readers accept each pair of antonyms linked by WordNet."""
     keys = [key for key, found in best.items() if key[0] and not found.link.names]
     links = [best[key].link for key in keys]
     features = antonym_features(
@@ -248,7 +248,7 @@ def _chances(senses: Senses, best: Mapping[_Key, _Best]) -> dict[_Key, float]:
 
 
 def _satellites(senses: Senses, link: _Link) -> list[str]:
-    """Return the ends of a link that are linked as similar to another adjective."""
+    """Return the ends of a link that are reached through a similar adjective."""
     if "similar to" not in link.relations:
         return []
     ends = zip(link.ends, (link.relations[0], link.relations[-1]), strict=True)
@@ -261,7 +261,7 @@ def _satellites(senses: Senses, link: _Link) -> list[str]:
 
 
 def _entries(senses: Senses) -> dict[tuple[str, str], Known]:
-    """Return what WordNet has of each word and part of speech, see `Pair.known`."""
+    """Return `Pair.known` of each word and part of speech."""
     count = Counter(senses.lemma)
     size = np.bincount(senses.synset)
     rows = sorted(chain.from_iterable(senses.members.values()), key=lambda row: -senses.share[row])
@@ -274,13 +274,13 @@ def _entries(senses: Senses) -> dict[tuple[str, str], Known]:
 
 
 def _best_links(senses: Senses, links: Iterable[_Link]) -> dict[_Key, _Best]:
-    """Choose for each two words one link: of sound senses, short, and of a good fit."""
+    """Choose one link for each two words: of sound senses, short, and with a good fit."""
     best: dict[_Key, _Best] = {}
     for link in links:
         one, other = link.ends
         if senses.lemma[one] == senses.lemma[other]:
             continue
-        # Of ConceptNet's links the senses are not known: they state the words themselves.
+        # ConceptNet's links are between words, so their senses are unknown.
         fit = 1.0 if link.names else math.sqrt(senses.share[one] * senses.share[other])
         if senses.lemma[one] > senses.lemma[other]:
             link = _Link(link.senses[::-1], link.relations[::-1], link.names[::-1])
@@ -294,9 +294,9 @@ def _best_links(senses: Senses, links: Iterable[_Link]) -> dict[_Key, _Best]:
 
 
 def _unsound(senses: Senses, link: _Link, fit: float, opposed: bool) -> str:
-    """Tell why readers might not take the words for what they are; empty if they do."""
+    """Return why readers might not accept the words as synonyms or antonyms; "" if they would."""
     one, other = link.ends
-    # A similar adjective is opposed to what its head is, if readers know that.
+    # A similar adjective has the antonyms of its head, provided that readers know it.
     for sense in link.senses if "similar to" in link.relations else link.ends:
         if senses.defect[sense]:
             return senses.defect[sense]
@@ -318,7 +318,7 @@ def _unsound(senses: Senses, link: _Link, fit: float, opposed: bool) -> str:
 
 
 def _least_fit(zipf: float, link: _Link, opposed: bool) -> float:
-    """Return the fit that synonyms must have; ``zipf`` is the rarer word's frequency."""
+    """Return the minimum fit of synonyms; ``zipf`` is the rarer word's frequency."""
     if "similar to" in link.relations:
         return SIMILAR_FIT
     least = SYNONYM_FIT - FIT_PER_ZIPF * max(zipf - 3, 0)
@@ -326,20 +326,20 @@ def _least_fit(zipf: float, link: _Link, opposed: bool) -> float:
 
 
 def look_alike(one: str, other: str) -> bool:
-    """Tell whether two words share most of their letters, as derived words do.
+    """Return whether two words share most of their letters, as derived words do.
 
     That is a common beginning of four letters, or of three and half of the shorter word; or a
     common stretch of at least four that is 60% or more of the shorter word, or the whole of it; or
-    all but one letter, the first being the same. Antonyms of that kind (*happy*, *unhappy*) can be
-    told by their prefix, synonyms (*comic*, *comical*; *mold*, *mould*) by their suffix, or at a
-    glance.
+    all but one letter, the first being the same. Antonyms of that kind (*happy*, *unhappy*) are
+    recognizable by their prefix, synonyms (*comic*, *comical*; *mold*, *mould*) by their suffix or
+    spelling.
 
     >>> look_alike("increase", "decrease"), look_alike("mold", "mould"), look_alike("hot", "cold")
     (True, True, False)
     """
     stretch, shorter = common_stretch(one, other), min(len(one), len(other))
     beginning = _common_beginning(one, other)
-    # What is left between the common beginning and the common ending.
+    # The letters left between the common beginning and the common ending.
     ending = min(_common_beginning(one[::-1], other[::-1]), shorter - beginning)
     return (
         beginning >= min(4, max(3, shorter / 2))
@@ -364,8 +364,8 @@ def common_stretch(one: str, other: str) -> int:
 def _wordnet_links(senses: Senses, indirect: bool) -> Iterator[_Link]:
     """Yield synonyms (senses of one synset) and antonyms.
 
-    WordNet states *rise* and *fall* antonyms, and *ascend* a synonym of *rise*: *ascend* and
-    *fall* are antonyms by two edges.
+    According to WordNet, *rise* and *fall* are antonyms, and *ascend* is a synonym of *rise*: so
+    *ascend* and *fall* are antonyms by two edges.
     """
     wordnet = senses.wordnet
     for members in senses.members.values():
@@ -399,10 +399,10 @@ def _wordnet_links(senses: Senses, indirect: bool) -> Iterator[_Link]:
 
 
 def _conceptnet_links(conceptnet: ConceptNet, senses: Senses) -> Iterator[_Link]:
-    """Yield ConceptNet's English antonyms and synonyms that WordNet knows as words.
+    """Yield ConceptNet's English antonyms and synonyms whose words are in WordNet.
 
-    Where ConceptNet gives no part of speech, it is the one that both words have in WordNet, if
-    there is just one.
+    If ConceptNet gives no part of speech, the only one that both words have in WordNet is used, if
+    there is exactly one.
     """
     text = single_chunk(conceptnet.concepts["text"])
     pos, pos_names = codes(conceptnet.concepts["pos"])
@@ -426,7 +426,7 @@ def _conceptnet_links(conceptnet: ConceptNet, senses: Senses) -> Iterator[_Link]
 
 
 def _known_words(conceptnet: ConceptNet, senses: Senses) -> Bools:
-    """Mark ConceptNet's English concepts that are words of WordNet's."""
+    """Mark ConceptNet's English concepts that are words in WordNet."""
     words = pa.array(sorted({word for word, _ in senses.first}))
     is_word = pc.is_in(conceptnet.concepts["text"], value_set=words)
     return mask(pc.and_(is_word, pc.equal(conceptnet.concepts["language"], "en")))

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from builders.engine.render.template_file import Template
 
 TARGET = 0.75
-"""The most that one word should do: half way between chance and certainty."""
+"""Maximum accuracy allowed by one word alone: halfway between chance and certainty."""
 
 
 def antonym_oracles(asked: Sequence[Pair], pairs: Iterable[Pair]) -> Oracles:
-    """Return what oracles reach that know which antonyms and synonyms one of the words has.
+    """Return oracles that know all antonyms and synonyms of one of the words.
 
     Args:
         asked: the questions, each with its words in the order in which they are shown.
@@ -68,8 +68,7 @@ def antonym_oracles(asked: Sequence[Pair], pairs: Iterable[Pair]) -> Oracles:
 ANSWERS = ("not", "really", "very")
 ARGUMENTS = ("x", "y")
 SHOWN = ("person", "matter", "thing")
-"""What a carrier sentence says of its arguments: this person was ...; it was a matter of ...; it
-was going to ..."""
+"""Carrier sentences: this person was ...; it was a matter of ...; it was going to ..."""
 
 
 def open_lexicon(options: AntonymOptions) -> WordNetFirst:
@@ -78,7 +77,7 @@ def open_lexicon(options: AntonymOptions) -> WordNetFirst:
 
 
 def chosen_wordings(template: Template, options: AntonymOptions) -> Template:
-    """Leave out the wordings of the families that ``--wording`` does not name."""
+    """Drop the wordings of families that ``--wording`` does not name."""
     return template.of_family(options.wording, get_args(Wording))
 
 
@@ -117,12 +116,12 @@ def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: Random
 
 
 _RULES = {"pos", "intensifier", "min_zipf", "indirect", "look_alikes", "tokenizer", "screen"}
-"""The options that pairs are found by."""
+"""The options that determine which pairs are found."""
 
 
 @lru_cache(maxsize=4)
 def _pairs(lexicon: WordNetFirst, rules: AntonymOptions) -> tuple[tuple[Pair, ...], DropLog]:
-    """Find pairs, and count what is left out, once for all options that have the same rules."""
+    """Find pairs, and count what is dropped; cached by the options that matter."""
     from builders.antonyms.pairs import find_pairs
 
     dropped = DropLog()
@@ -130,7 +129,7 @@ def _pairs(lexicon: WordNetFirst, rules: AntonymOptions) -> tuple[tuple[Pair, ..
 
 
 def _flags(pairs: Sequence[Pair]) -> Flags:
-    """Return what keeps each pair out of the clean tier."""
+    """Return the flags that keep pairs out of the clean tier."""
     flags = Flags.none(len(pairs))
     for name in FLAGS:
         flags = flags.mark(name, np.array([name in pair.doubts for pair in pairs], dtype=np.bool_))
@@ -146,7 +145,7 @@ def _turned(pair: Pair) -> Pair:
 
 
 def _keys(pairs: Sequence[Pair]) -> Ints:
-    """Return an identity of each pair as it is asked: its words, in order, and part of speech."""
+    """Return a key for each pair as asked: its words, in order, and part of speech."""
     return text_keys(*zip(*((pair.pos, *pair.words) for pair in pairs), strict=True))
 
 

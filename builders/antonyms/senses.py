@@ -1,4 +1,4 @@
-"""The senses of words that may be asked about: how common each is, and what speaks against it."""
+"""The senses of words that may be asked about: how common each is, and reasons to exclude it."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ _UNUSUAL = (
     "trade_name.n.01",
     "trademark.n.02",
 )
-"""Usage domains: a sense in one of them is not asked about."""
+"""Usage domains whose senses are not asked about."""
 
 _NOTABLE = 0.2
-"""Share of a word's uses from which an offensive sense spoils the word in all its senses."""
+"""Share of a word's uses from which an offensive sense excludes the word in all its senses."""
 
 UNTAGGED_SHARE = 0.6
-"""Least share of a word's uses for a sense that is in no tagged text."""
+"""Minimum share of a word's uses for a sense that occurs in no tagged text."""
 
 _INCOMPLETE = ("able", "due", "like", "other", "same", "unable", "unlike", "worth")
-"""Adjectives that say nothing without what follows them."""
+"""Adjectives that are incomplete without a complement."""
 
 _SINGLE_THINGS = ("noun.animal", "noun.event", "noun.location")
-"""Kinds of nouns that have an article, even where nobody needs their plural (*a demise*)."""
+"""Kinds of nouns that take an article even if their plural is not in use (*a demise*)."""
 
 _NOT_ASKED = ("noun.body", "noun.quantity")
-"""Kinds of nouns that make no question: "it was a dozen"."""
+"""Kinds of nouns that do not work in questions: "it was a dozen"."""
 
 _MATTERS = frozenset(
     f"noun.{kind}"
@@ -67,27 +67,28 @@ _MATTERS = frozenset(
         "process", "relation", "state",
     )
 )  # fmt: skip
-"""Kinds of nouns of which, uncounted, something is "a matter": it was a matter of courage."""
+"""Kinds of uncountable nouns that fit after "a matter of": it was a matter of courage."""
 
 _KNOWN = 3.0
-"""Least frequency (Zipf) of a counted noun of which something can be "a matter" nevertheless."""
+"""Minimum frequency (Zipf) of a countable noun that fits after "a matter of" nevertheless."""
 
 _STUFF = ("noun.food", "noun.substance", "noun.time")
-"""Kinds of nouns that are named without an article: it was brine; it was daytime."""
+"""Kinds of nouns that are used without an article: it was brine; it was daytime."""
 
 _INNER = ("feeling.n.01", "trait.n.01", "emotional_state.n.01", "intelligence.n.01")
 _SAID_OF_PEOPLE = r"(?i)^\(?(?:used )?(?:especially )?(?:of|by) (?:a )?(?:person|people)"
-"""What adjectives are derived from that are said of people, and how glosses say so."""
+"""Nouns from which adjectives describing people are derived, and how glosses mark such
+adjectives."""
 
 _NO_OPPOSITES = ("cardinal.a.02", "ordinal.a.02", "chromatic.a.03", "achromatic.a.01")
-"""Adjectives whose groups are numbers and colours: nothing is the opposite of *auburn*."""
+"""Heads of groups of numbers and colours, which have no opposites (*auburn*)."""
 
 _AMERICAN = re.compile("is(?:e|ed|er|ing|able|ation)$|yse$|our")
-"""What is spelled otherwise in American English."""
+"""Spellings that differ in American English."""
 
 _OBJECTS: Mapping[int, str] = {1: "thing", 2: "", 8: "it", 9: "them"}
-"""WordNet's frame -> the object with which "she was going to VERB" is a whole sentence; "thing": it
-is the subject that is a thing ("it was going to expand")."""
+"""WordNet's frame -> the object that completes "she was going to VERB"; "thing" means that the
+subject is a thing ("it was going to expand")."""
 
 _PREFERRED = ("", "it", "them", "thing")
 
@@ -102,10 +103,11 @@ class Senses:
         kind: the part of speech, see `KINDS`.
         share: the share of the word's uses as that part of speech that have this sense.
         used_as: the share of the word's uses in which it is that part of speech.
-        zipf: the word's frequency; 0 for what is not one word of a part of speech asked about.
-        defect: why not to ask about it; empty for most.
+        zipf: the word's frequency; 0 unless it is a single word of a part of speech asked about.
+        defect: the reason not to ask about it; empty for most.
         doubtful: whether it looks like a participle that tagged texts hardly use as an adjective,
-            or is one of several senses, none of which is in tagged texts, and not most likely.
+            or is one of several senses that do not occur in tagged texts, and not the most likely
+            one.
         members: synset -> those of its senses that are one word each.
         first: (word, part of speech) -> its commonest sense.
     """
@@ -131,7 +133,7 @@ class Senses:
         tokenizer: str = "",
         screen: bool = True,
     ) -> Senses:
-        """Look at every sense.
+        """Read and check every sense.
 
         Args:
             wordnet: where they are.
@@ -147,7 +149,7 @@ class Senses:
         column = single_chunk(wordnet.senses["lemma"])
         lemma: list[str] = column.to_pylist()
         synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
-        # Adjectives and their satellites are one.
+        # Adjectives and satellites count as one part of speech.
         code = np.array(list(map(KINDS.index, KINDS)))[wordnet.pos_codes[synset]]
         share, used_as = _shares(wordnet, pc.utf8_lower(column), code)
         wanted = np.isin(code, [KINDS.index(name) for name in pos])
@@ -176,7 +178,7 @@ class Senses:
 def _shares(wordnet: WordNet, word: pa.Array, code: Ints) -> tuple[Floats, Floats]:
     """Return each sense's share of its word's uses, and that of its part of speech.
 
-    WordNet's counts are sparse; its order of senses fills in where there are none.
+    WordNet's counts are sparse; where there are none, its order of senses is used.
     """
     entry = to_numpy(word.dictionary_encode().indices).astype(np.int64) * len(KINDS) + code
     use = to_numpy(wordnet.senses["count"]) + 1.0 / to_numpy(wordnet.senses["number"])
@@ -188,7 +190,7 @@ def _shares(wordnet: WordNet, word: pa.Array, code: Ints) -> tuple[Floats, Float
 def _defects(
     senses: Senses, rows: Ints, min_zipf: float, tokenizer: str, screen: bool
 ) -> Iterator[tuple[str, Bools]]:
-    """Yield reasons not to ask about a sense, and which of ``rows`` they concern."""
+    """Yield reasons not to ask about a sense, each with the mask of ``rows`` that it concerns."""
     wordnet, synset = senses.wordnet, senses.synset
     words = [senses.lemma[row] for row in rows.tolist()]
     yield f"a word rarer than Zipf {min_zipf:g}", senses.zipf[rows] < min_zipf
@@ -243,7 +245,7 @@ def _is_one_of(column: pa.ChunkedArray, names: Sequence[str]) -> Bools:
 
 
 class Carriers:
-    """What the carrier sentence shows of two words beside them; each word is looked up once."""
+    """Finds the carrier sentence that fits two words; each word is looked up once."""
 
     def __init__(self, senses: Senses) -> None:
         self._senses = senses
@@ -256,26 +258,26 @@ class Carriers:
         self._of_people = _of_people(senses)
 
     def of(self, one: int, other: int) -> tuple[str, ...] | None:
-        """Return the carrier of two senses (see `Pair`); None where they fit in none."""
+        """Return the carrier of two senses (see `Pair`), or None if they fit in none."""
         kind = self._senses.kind[one]
         if kind == "noun":
             first, second = self._noun(one), self._noun(other)
             if {first, second} == {"counted", "matter"} and self._matters(one, other):
-                first = second = "matter"  # A matter of war, and one of peace.
-            # One with an article beside one without ("a birth", "dying") is seldom English.
+                first = second = "matter"  # For example "a matter of war" and "a matter of peace".
+            # A noun with an article and one without ("a birth", "dying") rarely go together.
             return None if first is None or first != second else (kind, first)
         if kind == "verb":
             common = self._objects[one] & self._objects[other]
             return (kind, min(common, key=_PREFERRED.index)) if common else None
         subjects = self._subjects(one) & self._subjects(other)
         people = bool(self._of_people[one] and self._of_people[other])
-        # Where both will do, it is the one that WordNet speaks of.
+        # If both fit, WordNet decides: is it said of people?
         if not subjects or (len(subjects) == 2 and not people):
             return (kind,) if subjects else None
         return (kind, "person") if "person" in subjects else (kind,)
 
     def _matters(self, *senses: int) -> bool:
-        """Return whether all of some nouns can be uncounted: known, and of no usual plural."""
+        """Return whether all of the nouns are known well, and used without an article."""
         return all(
             self._kind[self._senses.synset[sense]] in _MATTERS
             and self._senses.zipf[sense] >= _KNOWN
@@ -284,17 +286,17 @@ class Carriers:
         )
 
     def _subjects(self, sense: int) -> frozenset[str]:
-        """Return what an adjective is said of: a person, a thing, or either."""
+        """Return what an adjective can describe: a person, a thing, or either."""
         word = self._senses.lemma[sense]
         if word in word_list("said_of_people"):
             return frozenset({"person"})
         return frozenset({"person", "thing"} if word in word_list("said_of_both") else {"thing"})
 
     def _noun(self, sense: int) -> str | None:
-        """Return how a noun is used; None where it is not.
+        """Return how a noun is used, or None if it is not asked about.
 
-        That is "person"; "counted" for others with an article; "matter" for what something is a
-        matter of; "" for stuff and times.
+        That is "person"; "counted" for other nouns with an article; "matter" for nouns after "a
+        matter of"; "" for substances and times.
         """
         noun, kind = self._senses.lemma[sense], self._kind[self._senses.synset[sense]]
         if noun not in self._number:
@@ -331,9 +333,9 @@ def _objects(wordnet: WordNet) -> list[frozenset[str]]:
 
 
 def _of_people(senses: Senses) -> Bools:
-    """Mark the adjectives that are said of people: from nouns of feelings and traits, or by gloss.
+    """Mark adjectives that describe people: derived from nouns of feelings and traits, or by gloss.
 
-    A similar adjective is said of what its head is said of.
+    A similar adjective describes whatever its head describes.
     """
     wordnet = senses.wordnet
     kind, kinds = codes(wordnet.pointers["kind"])

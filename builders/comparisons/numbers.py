@@ -1,4 +1,4 @@
-"""Sets of numbers for comparisons: drawn, and divided between validation and test."""
+"""Draw sets of numbers for comparisons, and divide them between validation and test."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kbprobe.errors import UsageError
 from kbprobe.rng import RandomGenerator
 
 ENUMERATED = 1 << 20
-"""Up to so many sets are all looked at; of more, some are drawn."""
+"""Maximum number of possible sets that are enumerated; beyond it, sets are sampled."""
 
 
 @dataclass(frozen=True)
 class Integers:
-    """The knowledge base of probes about ages: which of two integers is the greater."""
+    """The knowledge base of the age probes: the order of the integers."""
 
     name: str = "integers"
     version: str = "1"
@@ -37,10 +37,10 @@ def drawn_sets(low: int, high: int, size: int, count: int, rng: RandomGenerator)
         rng: the random generator.
 
     Returns:
-        (sets, size) integers, each line ascending, in the order drawn.
+        (sets, size) integers, each row ascending, in the order drawn.
 
     Raises:
-        UsageError: all are asked for, and they are too many.
+        UsageError: all sets are requested, and there are too many.
     """
     total = comb(high - low + 1, size)
     if total <= ENUMERATED:
@@ -54,7 +54,7 @@ def drawn_sets(low: int, high: int, size: int, count: int, rng: RandomGenerator)
 
 
 def _unranked(rank: Ints, numbers: int, size: int) -> Ints:
-    """Return the sets of 0 .. numbers - 1 of these ranks (combinatorial number system)."""
+    """Return the sets of 0 .. numbers - 1 with these ranks (combinatorial number system)."""
     sets = np.empty((rank.size, size), dtype=np.int64)
     for at in range(size, 0, -1):
         below = np.array([comb(number, at) for number in range(numbers)], dtype=np.int64)
@@ -64,11 +64,11 @@ def _unranked(rank: Ints, numbers: int, size: int) -> Ints:
 
 
 def divided(clusters: int, shares: Sequence[float], rng: RandomGenerator) -> Ints:
-    """Divide clusters between validation and test by lot: 1 or 2 for each.
+    """Divide clusters between validation and test at random: return 1 or 2 for each.
 
     Args:
         clusters: how many.
-        shares: of train, validation and test; those of validation and test count.
+        shares: of train, validation and test; only those of validation and test matter.
         rng: the random generator.
     """
     _, validation, test = shares

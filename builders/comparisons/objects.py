@@ -47,13 +47,13 @@ ANSWERS: dict[Dimension, tuple[str, str]] = {
 """Dimension -> the answers: the first thing has the lower estimate, or the higher."""
 
 LENGTH_CLASSES, FREQUENCY_CLASSES = 4, 3
-"""Names are balanced by so many classes of their length and of their frequency."""
+"""Number of classes of length and of frequency by which names are balanced."""
 
 ONE_THING = 0.9
-"""Most that who knows how many things are larger than the one seen should be right."""
+"""Maximum accuracy of an oracle that sees one thing and knows how many things are larger."""
 
 SHARES = 4096
-"""The share of pairs to draw is found among so many."""
+"""Resolution of the search for the share of pairs to draw."""
 
 FAMILIES = (
     "1 order of magnitude apart",
@@ -62,25 +62,25 @@ FAMILIES = (
     "same order of magnitude",
 )
 BUCKET_FAMILIES = ("1 bucket apart", "2 buckets apart", "3 buckets or more apart", "same bucket")
-"""The families where the bounds of buckets are given."""
+"""The families used if bounds of buckets are given."""
 
 
 LEAST_RATIO: dict[Dimension, float] = {"size": 4, "weight": 10, "speed": 3}
-"""Dimension -> ratio of two estimates from which people order things without measuring them."""
+"""Dimension -> minimum ratio of two estimates at which people agree without measuring."""
 
 UNEVEN: dict[Dimension, tuple[str, ...]] = {
     "size": ("long", "flat", "varies"),
     "weight": ("varies",),
     "speed": ("varies",),
 }
-"""Dimension -> shapes of things whose estimate says little on its own."""
+"""Dimension -> shapes of things whose estimate alone says little."""
 
 
 class Thing(NamedTuple):
-    """A thing and our estimates of it; None where it has none, or none that is typical.
+    """A thing and our estimates; None if there is no estimate, or no typical one.
 
-    ``shape`` is "long" or "flat" where a thing is much longer than it is thick, "varies" where
-    things of its name differ much in size, and else empty.
+    ``shape`` is "long" or "flat" if a thing is much longer than it is thick, "varies" if things of
+    that name differ much in size, and empty otherwise.
     """
 
     name: str
@@ -124,7 +124,7 @@ def load_things() -> Things:
 
 
 def bucket(estimate: float) -> int:
-    """Return the order of magnitude: the power of ten that is nearest on a logarithmic scale.
+    """Return the order of magnitude: the nearest power of ten on a logarithmic scale.
 
     >>> bucket(0.06), bucket(12), bucket(40)
     (-1, 1, 2)
@@ -133,11 +133,11 @@ def bucket(estimate: float) -> int:
 
 
 def far_apart(things: Sequence[Thing], x: Ints, y: Ints, options: ObjectOptions) -> Bools:
-    """Mark the pairs of things that a person can order.
+    """Mark the pairs of things whose order is clear to people.
 
-    Their estimates are in different buckets and differ by ``min_ratio``; by ``min_ratio_uneven``
-    where one is long, flat, or of varying size. The larger is also the heavier, as far as weights
-    are known: a thing is not larger for being merely long.
+    Their estimates are in different buckets and differ by ``min_ratio``, or by ``min_ratio_uneven``
+    if one is long, flat, or of varying size. The larger is also the heavier, if weights are known:
+    a thing that is only longer does not count as larger.
 
     Args:
         things: all things.
@@ -154,7 +154,7 @@ def far_apart(things: Sequence[Thing], x: Ints, y: Ints, options: ObjectOptions)
         apart &= _buckets(one, options) != _buckets(other, options)
     if options.dimension == "size":
         weight = _estimates(things, "weight")
-        # What compares with an unknown weight is false.
+        # Comparisons with an unknown weight are false.
         apart &= ~(
             ((one > other) & (weight[x] < weight[y])) | ((one < other) & (weight[x] > weight[y]))
         )
@@ -162,13 +162,13 @@ def far_apart(things: Sequence[Thing], x: Ints, y: Ints, options: ObjectOptions)
 
 
 def _estimates(things: Sequence[Thing], dimension: Dimension) -> Floats:
-    """Return every thing's estimate, not a number where it has none."""
+    """Return every thing's estimate, NaN if there is none."""
     given = [getattr(thing, COLUMNS[dimension]) for thing in things]
     return np.array([math.nan if value is None else value for value in given])
 
 
 class Chosen(NamedTuple):
-    """Pairs to ask about, in one order: indices of things, and the split of each pair."""
+    """Pairs to ask about, each in one order only: indices of things, and splits."""
 
     x: Ints
     y: Ints
@@ -176,7 +176,7 @@ class Chosen(NamedTuple):
 
 
 def object_plan(things: Things, options: ObjectOptions, rng: RandomGenerator) -> Plan:
-    """Ask about pairs of things from different buckets, each pair in both orders."""
+    """Plan questions about pairs of things from different buckets, each pair in both orders."""
     estimate = _estimates(things.things, options.dimension)
     split = _splits(things.things, estimate, options, rng.child("splits"))
     chosen = _pairs(things.things, estimate, split, options, rng.child("pairs"))
@@ -192,10 +192,10 @@ def object_plan(things: Things, options: ObjectOptions, rng: RandomGenerator) ->
 def _splits(
     things: Sequence[Thing], estimate: Floats, options: ObjectOptions, rng: RandomGenerator
 ) -> Ints:
-    """Give each thing its split, -1 for none: no thing is in two.
+    """Assign each thing to one split, -1 for none.
 
     Raises:
-        UsageError: a domain is unknown, or a thing would be in train and elsewhere.
+        UsageError: a domain is unknown, or a thing would be in train and in another split.
     """
     known = sorted({name for thing in things for name in (thing.domain, thing.kind)})
     for name in (*options.train_domains, *options.evaluation_domains):
@@ -227,7 +227,7 @@ def _pairs(
     options: ObjectOptions,
     rng: RandomGenerator,
 ) -> Chosen:
-    """Choose pairs within each split: all, or, where these are too many, balanced ones."""
+    """Choose pairs within each split: all of them, or a balanced subset if there are too many."""
     _, validation, test = options.split_shares
     first = round(options.evaluation_rows * validation / (validation + test))
     limits = (options.train_rows, options.evaluation_rows, options.evaluation_rows)
@@ -257,11 +257,11 @@ def _balanced(
     most: int,
     rng: RandomGenerator,
 ) -> Ints:
-    """Draw pairs such that the length and the frequency of names do not tell the greater thing.
+    """Draw pairs such that length and frequency of names do not reveal the greater thing.
 
-    Names are divided into classes by both. In every family, of any two classes each names the
-    greater thing in half of the pairs. Else large things would be told by their names, short and
-    frequent words (sea, moon), and small ones by theirs (grain of salt).
+    Names are divided into classes by both. In every family, for any two classes, each of them names
+    the greater thing in half of the pairs. Otherwise names would give things away: those of large
+    things are often short and frequent (sea, moon), those of small ones long (grain of salt).
 
     Returns:
         The pairs drawn, at most ``most``.
@@ -288,14 +288,14 @@ def _balanced(
     def taken(share: int) -> Ints:
         return np.flatnonzero(select_equally(stratum, label, 2, share / SHARES, chance))
 
-    # Where one class names the greater things alone, its pairs are left out, and a larger share of
-    # the others is taken.
+    # Pairs of two classes of which only one names greater things are dropped; a larger share of the
+    # others is taken instead.
     beyond = bisect_right(range(SHARES + 1), most, key=lambda share: taken(share).size)
     return taken(max(beyond - 1, 0))
 
 
 def _families(orders: Ints) -> Ints:
-    """Return the family of pairs that are so many buckets apart, an index into a plan's names."""
+    """Return the family of pairs by their distance in buckets, as an index of a plan's names."""
     most = len(FAMILIES) - 1
     return np.where(orders == 0, len(FAMILIES), np.minimum(np.abs(orders), most))
 
@@ -309,7 +309,7 @@ def _buckets(estimate: Floats, options: ObjectOptions) -> Ints:
 def _plan(
     things: Sequence[Thing], estimate: Floats, chosen: Chosen, options: ObjectOptions
 ) -> Plan:
-    """Lay the pairs out in both orders."""
+    """Make the plan: each pair in both orders."""
     dimension = options.dimension
     x, y = np.concatenate([chosen.x, chosen.y]), np.concatenate([chosen.y, chosen.x])
     split = np.tile(chosen.split, 2)
@@ -347,7 +347,7 @@ def _plan(
 
 
 def _shares_below(estimate: Floats, things: Ints, split: Ints) -> Floats:
-    """Return the share of a split's other things that each of some of its things surpasses."""
+    """Return the share of the split's other things that each thing surpasses."""
     below = np.zeros(things.shape)
     for code in np.unique(split):
         here = split == code
@@ -359,7 +359,7 @@ def _shares_below(estimate: Floats, things: Ints, split: Ints) -> Floats:
 
 
 def _facts(names: pa.Array, estimate: Floats, x: Ints, y: Ints, dimension: Dimension) -> Facts:
-    """The estimates of both things."""
+    """Return the estimates of both things as facts."""
     things = np.stack([x, y], axis=1).ravel()
     shown, code = np.unique(estimate[things], return_inverse=True)
     values = pa.array([f"{value:g} {UNITS[dimension]}" for value in shown.tolist()])

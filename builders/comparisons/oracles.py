@@ -1,4 +1,4 @@
-"""What comparisons need: oracles that see some of the arguments, and know the range of all."""
+"""Oracles for comparisons, which see some of the arguments and know the range of all."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from kbprobe.arrays import Floats, Ints
 
 
 def seen_alone(knows: str, below: Floats, extreme: Ints, seen: int, target: float) -> Oracle:
-    """Return what comes of seeing only the first arguments of each row.
+    """Return an oracle that sees only the first arguments of each row.
 
     The oracle names the extreme of what it sees, or one of the others at random, whichever is more
     likely.
 
     Args:
         knows: what it knows, in words.
-        below: (rows, K) of each argument, the share of the values that a row may hold that it
+        below: (rows, K) for each argument, the share of the row's possible values that it
             surpasses.
         extreme: (rows,) the position of the argument that surpasses all others.
         seen: how many arguments it sees.
-        target: the most that it should be right.
+        target: the maximum accuracy it should have.
 
     >>> below, extreme = np.array([[0.9, 0.1], [0.2, 0.7], [0.6, 0.8]]), np.array([0, 1, 1])
     >>> seen_alone("the first", below, extreme, 1, 0.75).credit

@@ -39,7 +39,7 @@ FAMILIES = {
     10: "10-19 years apart",
     20: "20 or more years apart",
 }
-"""The fewest years between two ages of a family -> its name."""
+"""Minimum difference in years of a family -> its name."""
 
 VARIANTS = {
     "birth_year": Variant(
@@ -63,17 +63,17 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth")
 SUPERLATIVES = ("oldest", "youngest")
 
 ARGUMENT_TARGET = 0.77
-"""Most that who knows the range of ages, and sees all of a row's but one, should be right.
+"""Maximum accuracy of an oracle that knows the range of ages and sees all but one of a row.
 
-Of two ages from any range, one tells the answer in three quarters of all pairs.
+For two ages from any range, seeing one of them is enough in three quarters of all pairs.
 """
 
 BASE = 1 << 10
-"""More than any age: ages are the digits of a question's key."""
+"""Greater than any age: ages are the digits of a question's key in this base."""
 
 
 def open_integers(_: AgeOptions | MultihopOptions) -> Integers:
-    """Return the order of the integers: nothing has to be loaded."""
+    """Return the order of the integers; nothing has to be loaded."""
     return Integers()
 
 
@@ -110,9 +110,9 @@ class AgePairs:
     """Two ages in each row, and where the row belongs.
 
     Attributes:
-        ages: (rows, 2) the ages in the order in which they are asked.
+        ages: (rows, 2) the ages in the order in which the question shows them.
         split: (rows,) index into SPLITS.
-        cluster: (rows,) both orders of the same ages.
+        cluster: (rows,) the cluster, which contains both orders of the same ages.
     """
 
     ages: Ints
@@ -121,7 +121,7 @@ class AgePairs:
 
 
 def chosen_wordings(template: Template, options: AgeOptions | MultihopOptions) -> Template:
-    """Leave out the wordings of the families that ``--wording`` does not name."""
+    """Drop the wordings of families that ``--wording`` does not name."""
     return template.of_family(options.wording, get_args(Wording))
 
 
@@ -165,7 +165,7 @@ def age_comparison(integers: Integers, options: AgeOptions, rng: RandomGenerator
 
 
 def shares_below(ages: Ints, split: Ints, options: AgeOptions | MultihopOptions) -> Floats:
-    """Return the share of a row's range of ages that each of its ages surpasses."""
+    """Return for each age of a row the share of the row's range of ages that it surpasses."""
     ranges = np.array([options.train_ages, options.evaluation_ages])[np.minimum(split, 1)]
     low, high = ranges[:, :1], ranges[:, 1:]
     return np.asarray((ages - low) / (high - low))
@@ -174,13 +174,12 @@ def shares_below(ages: Ints, split: Ints, options: AgeOptions | MultihopOptions)
 def _pair_plan(
     pairs: AgePairs, numbers: Ints, form: str, spell: Callable[[int], str] = str
 ) -> Plan:
-    """Ask about numbers that stand for pairs of ages, in one of the template's forms.
+    """Plan questions about numbers that represent pairs of ages, in one form of the template.
 
     Args:
-        pairs: the ages: they tell questions apart, whatever they are asked with.
+        pairs: the ages, which identify questions whatever numbers they show.
         numbers: (rows, 2) what is shown and compared.
-        form: "age" or "question", where the greater number is older, or "year", where it is
-            younger.
+        form: "age" or "question" (the greater number is older), or "year" (it is younger).
         spell: how a number is shown.
     """
     greater = numbers[:, 0] > numbers[:, 1]
@@ -232,7 +231,7 @@ def _pair_facts(numbers: Ints, greater: Bools, form: str) -> Facts:
 
 
 def multihop_template(template: Template, options: MultihopOptions) -> Template:
-    """Choose the wordings, and name as many arguments as there are people."""
+    """Choose the wordings, and name one argument for each person."""
     arguments = tuple(f"age_{at + 1}" for at in range(options.choices))
     return replace(chosen_wordings(template, options), arguments=arguments)
 
@@ -285,7 +284,7 @@ def multihop_comparison(integers: Integers, options: MultihopOptions, rng: Rando
 
 
 def _ordered(ages: Ints, position: Ints, superlative: Ints, rng: RandomGenerator) -> Ints:
-    """Put the gold of each row, the highest or lowest age, at its position; the rest by lot.
+    """Put the gold (highest or lowest age) of each row at its position, the rest in random order.
 
     Args:
         ages: (rows, K) ascending.
@@ -343,7 +342,7 @@ def _set_questions(ages: Ints, superlative: Ints, split: Ints) -> Questions:
 
 
 def _set_facts(ages: Ints, position: Ints, distractors: Ints, superlative: Ints) -> Facts:
-    """The gold's age compared to each of the others."""
+    """Return facts that compare the gold's age with each of the others."""
     shown, code = np.unique(ages, return_inverse=True)
     code = code.reshape(ages.shape)
     line = np.arange(len(ages))[:, None]

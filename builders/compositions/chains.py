@@ -1,4 +1,4 @@
-"""From collected facts to chains that can be asked about, each with all its valid answers."""
+"""Build chains that can be asked about from collected facts, each with all valid answers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NO_LABEL = re.compile(r"Q[0-9]+|.*[\\\x00-\x1f].*", re.DOTALL)
 _FUNCTION_WORDS = frozenset(FUNCTION_WORDS.split())
 
 SHORTEST_STEM = 4
-"""Letters that two words must begin with alike to be taken for kin (*America*, *American*)."""
+"""Minimum length of a common prefix of two related words (*America*, *American*)."""
 
 
 LIFE = 100
-"""Years after their birth for which nobody lived whose death is not stated."""
+"""Maximum lifetime in years of people whose death is not stated."""
 
 LATEST = 9999
 
@@ -43,7 +43,7 @@ class Edge(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """A question to ask: a path, and the facts that lead from its start to the gold."""
+    """A question: a path, and the facts that lead from its start to the gold."""
 
     path: str
     edges: tuple[Edge, ...]
@@ -55,7 +55,7 @@ class Chain(NamedTuple):
 
     @property
     def carrier(self) -> str:
-        """The entity of which the last fact tells the answer."""
+        """The entity whose value in the last fact is the answer."""
         return self.edges[-1].source
 
     @property
@@ -65,42 +65,42 @@ class Chain(NamedTuple):
 
     @property
     def asked(self) -> str:
-        """The question and its answer, whatever the facts between them."""
+        """The question and its answer, regardless of the facts between them."""
         return f"{self.start} {self.gold}"
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """All that lies on the way, the start first and the gold last."""
+        """All nodes on the path, the start first and the gold last."""
         return (self.start, *(edge.target for edge in self.edges))
 
 
 def number_of(node: str) -> int:
-    """Return an identity of a node for random generators: of Q42 42, of a year the year below 0."""
+    """Return a key of a node for random generators: 42 for Q42, the negated year for a year."""
     return int(node[1:]) if node.startswith("Q") else -int(node)
 
 
 def same_text(text: str) -> str:
-    """Return a text without case, punctuation and runs of spaces: texts that read alike."""
+    """Normalize case, punctuation and spaces, so that texts that read the same are equal."""
     return " ".join(_WORD.findall(text.casefold())) or text.casefold()
 
 
 class Knowledge:
-    """What the collected facts say, as questions need it."""
+    """Queries on the collected facts, as questions need them."""
 
     def __init__(self, collected: Collected) -> None:
         self.collected = collected
         self.paths = collected.paths
 
     def label(self, node: str) -> str:
-        """How a node reads: its label, or the year itself."""
+        """Return the text of a node: its label, or the year itself."""
         return self.collected.labels.get(node, "") if node.startswith("Q") else node
 
     def links(self, hop: str, entity: str) -> Sequence[Link]:
-        """All statements of a hop from an entity."""
+        """Return all statements of a hop from an entity."""
         return self.collected.links.get(hop, {}).get(entity, ())
 
     def golds(self, hop: Hop, entity: str) -> list[Link]:
-        """The statements that can give a gold: one for each value."""
+        """Return the statements that can give a gold: one for each value."""
         links = [link for link in self.links(hop.id, entity) if link.best]
         if hop.fallback and links:
             first = min(link.way for link in links)
@@ -109,7 +109,7 @@ class Knowledge:
         return sorted(by_target.values())
 
     def is_of_a_class(self, hop: Hop, target: str) -> bool:
-        """Tell whether a hop's value is of a class that it asks for."""
+        """Return whether a hop's value is of one of the required classes."""
         collected = self.collected
         return hop.value == "year" or (
             collected.is_a(target, hop.target, hop.told_by)
@@ -117,7 +117,7 @@ class Knowledge:
         )
 
     def can_be_gold(self, hop: Hop, link: Link) -> bool:
-        """Tell whether a statement's value could be a choice."""
+        """Return whether a statement's value could be a choice."""
         label = self.label(link.target)
         return (
             link.target != UNKNOWN
@@ -129,7 +129,7 @@ class Knowledge:
         )
 
     def ends(self, hops: Iterable[Hop], start: str) -> set[str]:
-        """All that hops lead to from an entity: by statements of any rank, of any class."""
+        """Return all nodes that hops reach from an entity, by statements of any rank and class."""
         reached = {start}
         for hop in hops:
             reached = {
@@ -141,7 +141,7 @@ class Knowledge:
         return reached
 
     def last_facts(self, hops: Sequence[Hop]) -> list[tuple[str, Link]]:
-        """Return all facts that end a path, wherever it begins: an entity and a statement of it."""
+        """Return all facts that end a path from any start: an entity and one of its statements."""
         entities = set(self.collected.links.get(hops[0].id, {}))
         for hop in hops[:-1]:
             entities = {link.target for one in entities for link in self.links(hop.id, one)}
@@ -152,7 +152,7 @@ class Knowledge:
         ]
 
     def share_a_country(self, one: str, other: str) -> bool:
-        """Tell whether two entities are of one country, or it is not known of one of them."""
+        """Return whether two entities share a country, or the country of one is unknown."""
         mine, others = self._countries(one), self._countries(other)
         return not (mine and others) or not mine.isdisjoint(others)
 
@@ -168,28 +168,28 @@ class Knowledge:
         return found
 
     def named(self, label: str) -> Sequence[str]:
-        """All entities whose label reads like one."""
+        """Return all entities whose label reads the same."""
         return self._by_label.get(same_text(label), ())
 
     def valid(self, hops: Sequence[Hop], start: str) -> frozenset[str]:
-        """All valid answers to a question, for every entity that its words could mean."""
+        """Return all valid answers to a question, for every entity that it may refer to."""
         meant = {start, *self.named(self.label(start))}
         return frozenset().union(*(self.ends(hops, entity) for entity in meant))
 
     def other_readings(self, hops: Sequence[Hop], start: str) -> frozenset[str]:
-        """What a question may mean beside its valid answers, such as a year of opening."""
+        """Return answers under other readings of a question, such as a year of opening."""
         also = self.collected.also.get(hops[-1].id, {})
         meant = {start, *self.named(self.label(start))}
         bearers = set().union(*(self.ends(hops[:-1], entity) for entity in meant))
         return frozenset().union(*(also.get(entity, frozenset()) for entity in bearers))
 
     def died(self, node: str) -> int:
-        """The year by which a person was dead, as far as is known."""
+        """Return the year by which a person was dead, as far as known."""
         birth, death = self.collected.birth, self.collected.death
         return death.get(node, birth.get(node, LATEST - LIFE) + LIFE)
 
     def latest(self, hop: Hop, person: str) -> int:
-        """The last year in which a person can have taken a step, as far as is known."""
+        """Return the last year in which a person can have taken a step, as far as known."""
         died = self.died(person)
         if not hop.until_age or person not in self.collected.birth:
             return died
@@ -197,7 +197,7 @@ class Knowledge:
 
 
 def find_chains(knowledge: Knowledge, *, unambiguous: bool, dropped: Counter[str]) -> list[Chain]:
-    """Find the chains that can be asked about, path by path; count the others by why they cannot.
+    """Find the chains that can be asked about, path by path; count the others by reason.
 
     Args:
         knowledge: what was collected.
@@ -234,7 +234,7 @@ def _chains_from(
 
 
 def _reason_against(knowledge: Knowledge, hops: Sequence[Hop], chain: Chain) -> str:
-    """Say why a chain cannot be asked about; nothing if it can."""
+    """Return why a chain cannot be asked about; empty if it can."""
     collected = knowledge.collected
     for at, (hop, edge) in enumerate(zip(hops, chain.edges, strict=True)):
         if edge.target == UNKNOWN:
@@ -245,7 +245,7 @@ def _reason_against(knowledge: Knowledge, hops: Sequence[Hop], chain: Chain) -> 
             if (link.target, link.way) == (edge.target, edge.way)
         ):
             return "the date is not exact to the year"
-        # Further on, an entity is what the hop that leads to it says.
+        # Later entities are described by the hop that leads to them.
         fits = at > 0 or collected.is_a(
             edge.source, hop.source, hop.source_told_by, hop.source_not_told_by
         )
@@ -277,7 +277,7 @@ def _reason_against(knowledge: Knowledge, hops: Sequence[Hop], chain: Chain) -> 
 
 
 def share_a_word(one: str, other: str) -> bool:
-    """Tell whether two labels share a word that carries meaning, or words of one stem.
+    """Return whether two labels share a content word, or words with a common stem.
 
     >>> share_a_word("The Boston Band", "Boston")
     True
@@ -299,11 +299,11 @@ def _kin(one: str, other: str) -> bool:
 def cap(
     chains: list[Chain], most: Mapping[str, int], rng: RandomGenerator, dropped: Counter[str]
 ) -> list[Chain]:
-    """Leave out chains beyond so many of one start, carrier or gold, within a path, by lot.
+    """Limit the chains of a path with the same start, carrier or gold; drop others at random.
 
     Args:
         chains: to choose from.
-        most: the attribute -> how many; 0 for all.
+        most: attribute -> maximum number of chains; 0 for no limit.
         rng: the random generator.
         dropped: counts by ``PATH: reason``, added to.
     """
@@ -326,9 +326,9 @@ def cap(
 def one_path_for_each_bearer(
     chains: list[Chain], rng: RandomGenerator, dropped: Counter[str]
 ) -> list[Chain]:
-    """Ask about each entity that bears an answer on one path, drawn from those that lead to it.
+    """Ask about each bearer of an answer on one path only, drawn from those that lead to it.
 
-    Two paths would show its answer beside other choices, where it is the one that recurs.
+    Two paths would show its answer with different choices, so that it would be the one that recurs.
     """
     paths: dict[tuple[str, str], set[str]] = defaultdict(set)
     for chain in chains:
@@ -343,6 +343,6 @@ def one_path_for_each_bearer(
 
 
 def kept(chains: Sequence[Chain], keep: Bools, reason: str, dropped: Counter[str]) -> list[Chain]:
-    """Return the chains marked; count the others, path by path."""
+    """Return the marked chains; count the others, path by path."""
     dropped.update(f"{chain.path}: {reason}" for chain in compress(chains, ~keep))
     return list(compress(chains, keep))

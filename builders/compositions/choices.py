@@ -1,7 +1,7 @@
-"""Which answers may stand together: rules for the choices of questions about paths and facts.
+"""Rules for which answers may be choices of the same question about a path or fact.
 
-The choices of a question are alike: years near each other, people of one country, profession,
-gender and era, places of one country. See :mod:`builders.compositions.draws`.
+The choices of a question are similar: nearby years, people of the same country, profession, gender
+and era, or places in the same country. See :mod:`builders.compositions.draws`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ LEVELS: Mapping[str, tuple[str, ...]] = {
     "same_country": ("", "another place of the country", "any country"),
     "same_kind": ("", "any kind"),
 }
-"""The rule's own pool first (of no name), then those to which it is widened, step by step."""
+"""Rule -> its pools of answers, from its own (without a name) to successively wider ones."""
 
 NEAR_YEARS = 3
-"""How far apart near years are at most: times what they are at least."""
+"""Maximum distance of nearby years, as a multiple of the minimum distance."""
 
 ERA = 25
-"""Years between the births of people of one era."""
+"""Maximum number of years between the births of people of the same era."""
 
 ALIKE_SITELINKS = 4.0
-"""The better known of two has at most so many times the sitelinks of the other."""
+"""Maximum ratio of the sitelinks of two answers that are equally well known."""
 
 
 class OpenQuestion(NamedTuple):
@@ -44,7 +44,7 @@ class OpenQuestion(NamedTuple):
         key: its identity.
         gold: the node of its answer.
         valid: all its valid answers.
-        also: what it may mean as well, and what lies on the way; no distractors either.
+        also: answers under other readings, and nodes on the path; these are no distractors either.
     """
 
     key: int
@@ -67,13 +67,13 @@ class OpenQuestion(NamedTuple):
 
 
 class AnswerRules:
-    """Tells, for the golds of some questions and other answers, which may stand together.
+    """Determines which of the golds of some questions and other answers may be shown together.
 
     Attributes:
         golds: all answers, each a node.
-        number: node -> its place in ``golds``.
-        stated: (golds,) whether an answer is one of the path's, wherever that begins.
-        levels: how many pools distractors are looked for in, the narrowest first.
+        number: node -> its index in ``golds``.
+        stated: (golds,) whether an answer ends the path from any start.
+        levels: number of pools in which distractors are searched, narrowest first.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class AnswerRules:
 
     @property
     def stages(self) -> Iterable[tuple[int, bool]]:
-        """The levels in turn, each with whether questions may be given up for their answers.
+        """The levels in turn, each with whether questions may be dropped to use their answers.
 
         There are always enough years.
         """
@@ -105,9 +105,9 @@ class AnswerRules:
         return itertools.product(range(self.levels), lend)
 
     def _golds_not_false(self) -> list[frozenset[int]]:
-        """Return, of each question, the answers that are not wrong.
+        """Return for each question the answers that are not clearly wrong.
 
-        Of places, neither those that a right one lies in nor those that lie in it are wrong.
+        For places, neither those that contain a right one nor those inside it are clearly wrong.
         """
         if self.hop.value == "year":
             years = [
@@ -138,17 +138,17 @@ class AnswerRules:
         return found
 
     def near(self, level: int) -> Bools:
-        """Mark in a (golds, golds) matrix which may be distractors of which at a level."""
+        """Return (golds, golds) which answers may be distractors of which at a level."""
         return self._near[level]
 
     def is_false(self, row: int, gold: int) -> bool:
-        """Tell whether a gold is a wrong answer to a question."""
+        """Return whether a gold is a wrong answer to a question."""
         return gold not in self._not_false[row]
 
     def differ(self, one: int, other: int) -> bool:
-        """Tell whether two golds read so differently that they may stand together.
+        """Return whether two golds differ enough in their texts to be shown together.
 
-        A name may not hold the other as a whole: *Germany* and *Nazi Germany*.
+        One name may not contain all of the other: *Germany* and *Nazi Germany*.
         """
         if self.hop.value == "year":
             return abs(int(self.golds[one]) - int(self.golds[other])) >= self.hop.apart
@@ -157,13 +157,13 @@ class AnswerRules:
 
 
 def all_years(years: set[str]) -> set[str]:
-    """All years from the first to the last of some."""
+    """Return all years from the first to the last of some years."""
     numbers = [int(year) for year in years]
     return {str(year) for year in range(min(numbers, default=0), max(numbers, default=-1) + 1)}
 
 
 def _further(knowledge: Knowledge, hop: Hop, answers: set[str]) -> set[str]:
-    """Return what may be a distractor though it is no answer of the path: a year, a place."""
+    """Return possible distractors that are not answers of the path: years or places."""
     if hop.choices == "near_years":
         return all_years(answers)
     if hop.choices != "same_country":
@@ -173,7 +173,7 @@ def _further(knowledge: Knowledge, hop: Hop, answers: set[str]) -> set[str]:
 
 
 Nearness = Sequence[Bools]
-"""Of each level, a (golds, golds) matrix of what may stand beside what."""
+"""For each level, a (golds, golds) matrix of which answers may be shown together."""
 
 
 def _years(rules: AnswerRules) -> Nearness:
@@ -185,7 +185,7 @@ def _years(rules: AnswerRules) -> Nearness:
 def _people(rules: AnswerRules) -> Nearness:
     known = rules.knowledge.collected
     born = np.array([float(known.birth.get(gold, np.nan)) for gold in rules.golds])
-    apart = np.abs(born[:, None] - born) > ERA  # False where either is not known
+    apart = np.abs(born[:, None] - born) > ERA  # false if either is unknown
     apart |= _unlike(rules, known.gender)
     popular = _alike_in_sitelinks(rules)
     like = _shared(rules, known.citizenship) & _shared(rules, known.occupations)
@@ -213,7 +213,7 @@ def _shared(rules: AnswerRules, things: Mapping[str, frozenset[str]]) -> Bools:
 
 
 def _unlike(rules: AnswerRules, things: Mapping[str, frozenset[str]]) -> Bools:
-    """Mark those that share none of their things, though some of both are known."""
+    """Mark pairs of golds that have known things, but none in common."""
     known = np.array([bool(things.get(gold)) for gold in rules.golds])
     return np.asarray(~_shared(rules, things) & known & known[:, None])
 
@@ -222,7 +222,7 @@ def _alike_in_sitelinks(rules: AnswerRules) -> Bools:
     links = rules.knowledge.collected.sitelinks
     number: Floats = np.array([float(links.get(gold, np.nan)) for gold in rules.golds]) + 1
     ratio = number / number[:, None]
-    # NaN, where either is not known, is not apart.
+    # NaN (either is unknown) does not count as different.
     return np.asarray(~((ratio > ALIKE_SITELINKS) | (ratio < 1 / ALIKE_SITELINKS)))
 
 

@@ -1,7 +1,7 @@
-"""Asking a SPARQL source for all facts that the paths need.
+"""Query a SPARQL source for all facts that the paths need.
 
-All queries are plain SPARQL 1.1, ask for chunks of VALUES, and select what decides their answer
-alone, so that an endpoint, a store in process and a cache of answers give the same tables.
+All queries are plain SPARQL 1.1, ask for chunks of VALUES, and select only what determines their
+answers, so that an endpoint, a store in process and a cache of answers give the same tables.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _VALUE_NODE = "http://www.wikidata.org/prop/statement/value/"
 def collect(
     source: QuerySource, paths: PathSet, min_sitelinks: int = 0, max_listed: int = 0
 ) -> Collected:
-    """Ask a source for all that the paths need.
+    """Query a source for all facts that the paths need.
 
     Args:
         source: what to ask.
         paths: what to ask about.
-        min_sitelinks: look only at entities with so many sitelinks, where the source states them.
-        max_listed: begin with so many entities of each kind, those with most sitelinks, where the
-            source states them; 0 for all.
+        min_sitelinks: minimum number of sitelinks of entities, if the source states them.
+        max_listed: maximum number of entities of each kind to begin with, those with most sitelinks
+            if the source states them; 0 for all.
 
     Raises:
-        SourceError: the source cannot answer, or holds nothing of what is asked for.
+        SourceError: the source cannot answer, or has no data on the paths.
     """
     from kb_cache.wikidata.sparql.session import QuerySession
 
@@ -59,13 +59,13 @@ def collect(
 
 
 def _credits(source: QuerySource) -> dict[str, Any]:
-    """Whom a dump asks to be credited; endpoints say nothing of it and count as Wikidata's."""
+    """Return whom a dump asks to credit; endpoints state nothing and count as Wikidata."""
     names = ("attribution", "citation", "language")
     return {name: getattr(source, name) for name in names if hasattr(source, name)}
 
 
 class _Collector:
-    """Runs the queries, one path and one hop after the other."""
+    """Runs the queries, path by path and hop by hop."""
 
     def __init__(
         self, session: QuerySession, paths: PathSet, min_sitelinks: int, max_listed: int
@@ -82,7 +82,7 @@ class _Collector:
         self.dated: set[str] = set()
 
     def run(self) -> dict[str, Any]:
-        """Ask for everything."""
+        """Run all queries, and return the fields of `Collected`."""
         self.has_sitelinks = self._holds("?entity wikibase:sitelinks ?number")
         self._collect_kinds()
         for path in self.paths.paths.values():
@@ -139,7 +139,7 @@ class _Collector:
         return select_values(self.session, query, variable, values).rows
 
     def _holds(self, pattern: str) -> bool:
-        """Tell whether there is any match. A count: which match comes first is up to the source."""
+        """Return whether a pattern has matches. Counts them, since their order is undefined."""
         query = f"SELECT (COUNT(*) AS ?n) WHERE {{ SELECT * WHERE {{ {pattern} }} LIMIT 1 }}"
         (row,) = self.session.select(query).rows
         return row[0] is not None and row[0].value != "0"
@@ -170,7 +170,7 @@ class _Collector:
         return self._best_known(starts)
 
     def _listed(self, hop: Hop) -> set[str]:
-        """Look up all entities of the hop's classes that have such a statement."""
+        """Query all entities of the hop's classes that have such a statement."""
         ends = ("?entity", "?end") if hop.listed == "from" else ("?end", "?entity")
         several = (f"{{ {_pattern(*way, *ends)} }}" for way in hop.ways)
         has = f"FILTER EXISTS {{ {' UNION '.join(several)} }}"
@@ -191,19 +191,19 @@ class _Collector:
         return self._best_known(found)
 
     def _well_known(self, variable: str) -> tuple[str, str]:
-        """What a query selects and asks for to find the well known, where that is stated."""
+        """Return the parts of a query that select well-known entities, if sitelinks are stated."""
         if not self.has_sitelinks:
             return "", ""
         pattern = f"{variable} wikibase:sitelinks ?sitelinks . "
         return "?sitelinks", f"{pattern}FILTER(?sitelinks >= {self.min_sitelinks}) "
 
     def _best_known(self, found: Mapping[str, int]) -> set[str]:
-        """The entities with most sitelinks; all where these are not stated."""
+        """Return the entities with most sitelinks, or all if sitelinks are not stated."""
         order = sorted(found.keys() - {UNKNOWN}, key=lambda entity: (-found[entity], entity))
         return set(order[: self.max_listed] if self.has_sitelinks and self.max_listed else order)
 
     def _namesakes(self, hop: Hop, entities: set[str]) -> set[str]:
-        """Find what has the label of an entity, and such a statement too: it could be meant."""
+        """Find other entities with the same label and such a statement, which could be meant."""
         ends = "?other", "?end"
         several = " UNION ".join(f"{{ {_pattern(*way, *ends)} }}" for way in hop.ways)
         query = (
@@ -214,7 +214,7 @@ class _Collector:
         return {entity_of(row[1]) for row in self._ask(query, "entity", entities)} - {UNKNOWN}
 
     def _classes_of_namesakes(self) -> dict[str, frozenset[str]]:
-        """Return the classes of all that has the label of an entity that a path begins with."""
+        """Return the classes of all namesakes of entities that paths begin with."""
         starts: set[str] = set()
         for path in self.paths.paths.values():
             starts |= self.links[path.hops[0]].keys()
@@ -226,7 +226,7 @@ class _Collector:
         return self._gathered(query, starts, entity_of)
 
     def _other_readings(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Ask for what a hop's question may mean as well, and for what makes its facts doubtful."""
+        """Query answers under other readings of hops, and values that make facts doubtful."""
         also, contested = {}, {}
         for name, hop in self.paths.hops.items():
             entities = self.links[name].keys()
@@ -243,7 +243,7 @@ class _Collector:
     def _along(
         self, steps: Sequence[str], entities: Iterable[str], read: Callable[[Term | None], str]
     ) -> dict[str, frozenset[str]]:
-        """Follow properties, or chains of them, from some entities."""
+        """Follow properties, or chains of properties, from some entities."""
         if not steps:
             return {}
         paths = "|".join(_property_path(one) for one in steps)
@@ -251,7 +251,7 @@ class _Collector:
         return self._gathered(query, entities, read)
 
     def _with_occupation(self) -> set[str]:
-        """The entities whose occupations matter."""
+        """Return the entities whose occupations matter."""
         people: set[str] = set()
         for name, found in self.links.items():
             hop = self.paths.hops[name]
@@ -262,7 +262,7 @@ class _Collector:
         return people - {UNKNOWN}
 
     def _follow(self, hop: Hop, entities: set[str]) -> None:
-        """Ask for all statements of some entities: of every rank, where the source has ranks."""
+        """Query all statements of some entities, of every rank if the source has ranks."""
         new = entities - self.asked[hop.id]
         self.asked[hop.id] |= new
         read = year_of if hop.value == "year" else entity_of
@@ -291,7 +291,7 @@ class _Collector:
         return self.statements[name]
 
     def _entities(self) -> tuple[set[str], dict[str, set[str]]]:
-        """All entities found, and those that can be choices, by the rule for distractors."""
+        """Return all entities found, and by rule for distractors those that can be choices."""
         entities: set[str] = set()
         targets: dict[str, set[str]] = defaultdict(set)
         for name, found in self.links.items():
@@ -310,14 +310,14 @@ class _Collector:
     def _gathered(
         self, query: str, entities: Iterable[str], read: Callable[[Term | None], str]
     ) -> dict[str, frozenset[str]]:
-        """Ask for pairs of an entity and a value; return the values of each entity."""
+        """Query pairs of an entity and a value; return the values of each entity."""
         found: dict[str, set[str]] = defaultdict(set)
         for entity, value in self._ask(query, "entity", entities):
             found[entity_of(entity)].add(read(value))
         return {entity: frozenset(values - {UNKNOWN}) for entity, values in sorted(found.items())}
 
     def _labels(self, entities: Iterable[str]) -> dict[str, str]:
-        """Labels in the language; where there is none, those for all languages ("mul")."""
+        """Return labels in the language, or else those for all languages ("mul")."""
         language = self.paths.language
         query = (
             "SELECT ?entity ?label WHERE { $values ?entity rdfs:label ?label "
@@ -330,7 +330,7 @@ class _Collector:
         return {name: text for name, (_, text) in sorted(found.items())}
 
     def _years(self, name: str, entities: Iterable[str]) -> dict[str, int]:
-        """The earliest year of a property of each entity."""
+        """Return the earliest year of a property of each entity."""
         query = f"SELECT DISTINCT ?entity ?date WHERE {{ $values ?entity wdt:{name} ?date }}"
         found: dict[str, int] = {}
         for entity, date in self._ask(query, "entity", entities):
@@ -368,13 +368,13 @@ def _pattern(name: str, inverse: bool, source: str, target: str) -> str:
 
 
 def _property_path(steps: str) -> str:
-    """Write "P19/^P17" as SPARQL does."""
+    """Return "P19/^P17" as a SPARQL property path."""
     ways = [(step.startswith("^"), step.removeprefix("^")) for step in steps.split("/")]
     return "/".join(f"{'^' if inverse else ''}wdt:{name}" for inverse, name in ways)
 
 
 def _statements(hop: Hop, name: str, inverse: bool) -> str:
-    """The query for statements of every rank; of a year also how exact it is."""
+    """Return the query for statements of every rank, with the precision of years."""
     if hop.value == "year":
         return (
             f"SELECT DISTINCT ?from ?to ?precision WHERE {{ $values ?from p:{name} ?statement . "
@@ -389,7 +389,7 @@ def _statements(hop: Hop, name: str, inverse: bool) -> str:
 
 
 def _count(rest: Sequence[Term | None]) -> int:
-    """The number at the end of a row, if there is one."""
+    """Return the number at the end of a row, if there is one."""
     return int(rest[0].value) if rest and rest[0] is not None else 0
 
 

@@ -1,4 +1,4 @@
-"""What a careful person could not be sure of in a question, though the source has its answer."""
+"""Flags for questions that remain doubtful although the source has an answer."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ DOUBTS: Mapping[str, str] = {
     "or a school of a university",
     CONTRADICTED: "the year is later than the life of somebody else who studied there",
 }
-"""The flags that a question can have, and what they say of it."""
+"""The flags that a question can have, and what they mean."""
 
 WITNESSES = 5
-"""Others of known lives who studied there make a year credible for somebody of an unknown life."""
+"""Minimum number of other students with known dates to make a year credible."""
 
 STUDENTS = 10
-"""Students in the source from which on a place of study counts as a known one."""
+"""Minimum number of students in the source for a place of study to count as well known."""
 
 SLACK = 10
-"""Years by which somebody else may be older than usual before a date is in doubt."""
+"""Years by which another student may exceed the usual age before a date is doubtful."""
 
 
 class Doubts:
@@ -99,7 +99,7 @@ class Doubts:
 
     @cached_property
     def _who(self) -> Mapping[str, Mapping[str, list[str]]]:
-        """Hop -> value -> the entities of which it is one."""
+        """Hop -> value -> the entities that have the value."""
         found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for name, links in self.knowledge.collected.links.items():
             for entity, some in links.items():

@@ -1,13 +1,13 @@
-"""Choice sets: similar answers that stand together, of which only some are asked for.
+"""Draw choice sets: similar answers that are shown together, of which only some are golds.
 
 The questions about one *bearer* of an answer (a band and its year, an actor and their spouse) show
-the same choices; else its answer would be the one choice that recurs. A choice set holds the
-answers of as many bearers as a question has choices, and at least one of them is not asked about
-in any split: nobody finds an answer by excluding those of the other rows.
+the same choices; otherwise its answer would be the one choice that recurs. A choice set contains
+the answers of as many bearers as a question has choices. At least one of them is not asked about in
+any split, so that no answer can be found by eliminating those of other rows.
 
 Guarantee, up to chance: an answer that is right for several bearers (a year, London) is right in
-one of K rows that show it; one of a single bearer is in one set, and whether it is asked for there
-does not depend on its text. Whoever sees only choices does as well as by guessing.
+one of K rows that show it; an answer of a single bearer is in one set, and whether it is a gold
+there does not depend on its text. A model that sees only the choices does no better than guessing.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ from kbprobe.arrays import Floats
 from kbprobe.rng import RandomGenerator
 
 DRAWS, SPARED = 8, 0.97
-"""How many draws there are to choose from, and the share of the rows of the largest that a draw
-must have."""
+"""Number of draws to choose from, and the minimum size of a draw relative to the largest."""
 
 FREQUENT = 3
-"""Bearers of an answer from which on its rows are balanced, as a text that a learner may know."""
+"""Minimum number of bearers of an answer whose rows are balanced: learners may know its text."""
 
 MOST = 0.8
-"""Share of a bearer's questions to which a distractor has to be wrong; the others are left out."""
+"""Minimum share of a bearer's questions for which a distractor is wrong; others are dropped."""
 
 
 class Bearer(NamedTuple):
@@ -40,7 +39,7 @@ class Bearer(NamedTuple):
     Attributes:
         gold: the number of the answer.
         key: its identity.
-        members: the questions; none where it is only a distractor.
+        members: the questions; none if it is only a distractor.
     """
 
     gold: int
@@ -49,10 +48,10 @@ class Bearer(NamedTuple):
 
 
 class ChoiceSet(NamedTuple):
-    """Answers that stand together.
+    """Answers that are shown together.
 
     Attributes:
-        bearers: those of the answers.
+        bearers: the bearers of the answers.
         asked: those that are asked about, with the questions that show the set.
         level: the pool that the answers come from.
     """
@@ -63,7 +62,7 @@ class ChoiceSet(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many questions show the set."""
+        """Number of questions that show the set."""
         return sum(len(one.members) for one in self.asked)
 
 
@@ -74,10 +73,10 @@ def draw_sets(
     rng: RandomGenerator,
     all_asked: bool = False,
 ) -> list[ChoiceSet]:
-    """Put the answers of bearers in sets of ``size``; those with the most questions come first.
+    """Put the answers of bearers in sets of ``size``, those with the most questions first.
 
-    The pool of a level is exhausted before the next is looked at. With ``all_asked``, each answer
-    of a set is asked for: the choices then tell exactly nothing, but excluding tells all.
+    The pool of a level is exhausted before the next is used. With ``all_asked``, each answer of a
+    set is a gold: then the choices reveal nothing, but elimination reveals everything.
     """
     return _Draw(rules, list(bearers), size, rng, all_asked).run()
 
@@ -85,7 +84,7 @@ def draw_sets(
 def draw_balanced(
     rules: AnswerRules, bearers: Sequence[Bearer], size: int, rng: RandomGenerator
 ) -> list[ChoiceSet]:
-    """Draw sets several times, and return those whose choices tell least which is right.
+    """Draw sets several times, and return those whose choices reveal least about the gold.
 
     Rerandomization (Morgan & Rubin, 2012): few rows are balanced by chance alone in large samples
     only.
@@ -99,11 +98,11 @@ def draw_balanced(
 
 
 def _told(sets: Sequence[ChoiceSet], looks: Floats) -> float:
-    """Return how far choices are from being right in their share of the rows that show them.
+    """Return how far choices deviate from being right in 1 of K rows that show them.
 
-    It is summed, squared, over the choices that are first and last by each of ``looks`` (looks,
-    golds), and by how often they are shown. Texts are left to chance: if each were right in just
-    its share, those that had their turn could be left out.
+    Squared deviations are summed over the choices that are first and last by each of ``looks``
+    (looks, golds), and by how often they are shown. Single texts are not balanced: if each were
+    right in exactly its share of rows, those already used could be eliminated.
     """
     shown = [
         [one.gold, *(other.gold for other in some.bearers if other.gold != one.gold)]
@@ -128,9 +127,8 @@ class _Draw:
     """The bearers that are in no set yet, and how often each answer was shown.
 
     Attributes:
-        waiting: number -> a bearer that is in no set.
-        free: answers that may be distractors any number of times, each as a bearer of its own:
-            those of many bearers, and those that are no answer of the path.
+        waiting: number -> a bearer that is not in a set yet.
+        free: answers that may be distractors any number of times, each as a separate bearer.
         due: (golds,) rows in which an answer of many bearers is still to be a distractor.
     """
 
@@ -173,7 +171,7 @@ class _Draw:
         return sets if self.all_asked else self._balanced(sets)
 
     def _set(self, first: int, level: int, lend: bool) -> ChoiceSet | None:
-        """Complete a bearer's set; None where there are too few partners."""
+        """Complete a bearer's set; return None if there are too few partners."""
         near = self.rules.near(level)[self.waiting[first].gold]
         others = [at for at, one in self.waiting.items() if near[one.gold]]
         asked = [at for at in others if self.waiting[at].members]
@@ -224,7 +222,7 @@ class _Draw:
         return all(near[other.gold] and fit(self.rules, one, other) for other in chosen)
 
     def _balanced(self, sets: list[ChoiceSet]) -> list[ChoiceSet]:
-        """Ask for no answer of many bearers in more rows than its share of those that show it."""
+        """Limit each frequent answer to its share of the rows that show it."""
         for gold in np.flatnonzero(self.frequent).tolist():
             while True:
                 shown = [some for some in sets if any(one.gold == gold for one in some.bearers)]
@@ -242,10 +240,10 @@ class _Draw:
 def draw_each(
     rules: AnswerRules, bearers: Sequence[Bearer], size: int, rng: RandomGenerator
 ) -> list[tuple[int, list[tuple[int, int]]]]:
-    """Draw distractors for each question by itself: the answers that were least used so far.
+    """Draw distractors for each question separately: the answers used least so far.
 
     Returns:
-        Each question that has enough wrong answers, with these and the level of each.
+        Each question that has enough wrong answers, with these answers and their levels.
     """
     used = np.zeros(len(rules.golds), dtype=np.int64)
     drawn = []
@@ -267,7 +265,7 @@ def draw_each(
 
 
 def fit(rules: AnswerRules, one: Bearer, other: Bearer) -> bool:
-    """Tell whether two answers differ, and each is wrong for most of the other's questions."""
+    """Return whether two answers differ, and each is wrong for most of the other's questions."""
     return rules.differ(one.gold, other.gold) and all(
         sum(rules.is_false(member, gold) for member in members) >= MOST * len(members)
         for members, gold in ((one.members, other.gold), (other.members, one.gold))

@@ -1,4 +1,4 @@
-"""What encyclopedic_composition knows when it plans: plain tables of facts.
+"""The tables of facts from which encyclopedic_composition plans its questions.
 
 :mod:`builders.compositions.collecting` fills them from a SPARQL source.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ENTITY = re.compile(r"http://www\.wikidata\.org/entity/(Q[1-9][0-9]*)")
 _DATE = re.compile(r"\+?(\d{4,})-\d\d-\d\d(T|$)")
 UNKNOWN = ""
-"""A value that the source says exists but does not know, or that is no entity and no year."""
+"""A value that is unknown according to the source, or is neither an entity nor a year."""
 
 
 class Link(NamedTuple):
@@ -29,7 +29,7 @@ class Link(NamedTuple):
         target: an entity ("Q42"), a year ("1969"), or :data:`UNKNOWN`.
         way: which of the hop's properties, as an index.
         best: whether it is among the statements of best rank (``wdt:``). The others, such as
-            marriages that ended, are no golds, but true all the same.
+            marriages that ended, are not golds, but still true.
         exact: whether a date is exact to the year.
     """
 
@@ -41,29 +41,28 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Collected:
-    """All facts that a build draws on: the knowledge base that the engine sees.
+    """All facts that a build uses: the knowledge base that the engine sees.
 
     Attributes:
-        paths: what was asked for.
-        name: "wikidata", whatever the source: rows have the same ids from any.
+        paths: the paths that were collected.
+        name: "wikidata" for all sources, so that rows have the same ids.
         version: the source and its version.
-        licence: that of the source's data; so are attribution, citation and language.
-        digest: of the paths and of all queries and answers.
+        licence: of the source's data, like attribution, citation and language.
+        digest: of the paths, queries and answers.
         queries: each query's hash, date and rows, for the manifest.
-        listed: hop -> the entities of the end that is looked up first.
+        listed: hop -> the entities at the end that is looked up first.
         links: hop -> entity -> its statements, sorted.
-        labels: entity -> label in the language; only those that have one.
+        labels: entity -> label in the language, for entities that have one.
         classes: entity -> the classes that it is an instance of.
         kinds: class -> itself and all its subclasses.
-        told_by: property -> the entities that have it, of those without a class.
-        namesakes: entity -> the classes of others with its label, of those that paths begin with.
-        occupations: entity -> its occupations, of people who can be choices or have to have some.
-        also: hop -> entity -> what a question about it may mean as well; of the same kind as the
-            hop's values, and no links.
+        told_by: property -> the entities that have it, among those without a class.
+        namesakes: entity that a path begins with -> the classes of others with its label.
+        occupations: entity -> its occupations, for people who can be choices or need some.
+        also: hop -> entity -> answers under other readings of a question about it, of the same kind
+            as the hop's values.
         contested: hop -> entity -> values that another property makes doubtful.
-        gender, birth, citizenship, country, areas: entity -> what the rules for distractors need
-            to know.
-        death: entity -> year of death, of those whose paths lead to a year.
+        gender, birth, citizenship, country, areas: entity -> values for the rules for distractors.
+        death: entity -> year of death, for those whose paths lead to a year.
         sitelinks: entity -> number of Wikipedia articles and the like; empty if never stated.
     """
 
@@ -101,10 +100,10 @@ class Collected:
         told_by: Sequence[str] = (),
         not_told_by: Sequence[str] = (),
     ) -> bool:
-        """Tell whether an entity is stated to be of one of some classes; of any, if there are none.
+        """Return whether an entity is stated to be of one of some classes (none: any class).
 
-        Where no class of it is stated at all, properties can tell instead: some that it is, and
-        others that it is not.
+        If none of its classes is stated, properties can decide instead: some that it is of such a
+        class, and others that it is not.
         """
         if not kinds:
             return True
@@ -116,22 +115,22 @@ class Collected:
         )
 
     def among(self, classes: frozenset[str], kinds: Sequence[str]) -> bool:
-        """Tell whether one of an entity's classes is one of some classes, or below one."""
+        """Return whether one of an entity's classes is one of some classes or a subclass of one."""
         return any(not classes.isdisjoint(self.kinds[kind]) for kind in kinds)
 
     def has_occupation(self, person: str, wanted: Sequence[str]) -> bool:
-        """Tell whether a person has one of some occupations; yes, where none is stated."""
+        """Return whether a person has one of some occupations, or has none stated."""
         own = self.occupations.get(person)
         return not wanted or not own or not own.isdisjoint(wanted)
 
 
 def entity_of(term: Term | None) -> str:
-    """The id of an entity ("Q42"), or :data:`UNKNOWN`."""
+    """Return the id of an entity ("Q42"), or :data:`UNKNOWN`."""
     found = _ENTITY.fullmatch(term.value) if term is not None and term.kind == "uri" else None
     return found[1] if found else UNKNOWN
 
 
 def year_of(term: Term | None) -> str:
-    """The year of a date ("1969"), or :data:`UNKNOWN` for one before the year 1 or none at all."""
+    """Return the year of a date ("1969"), or :data:`UNKNOWN` if it is missing or before year 1."""
     found = _DATE.match(term.value) if term is not None and term.kind == "literal" else None
     return str(int(found[1])) if found and 0 < int(found[1]) <= 9999 else UNKNOWN

@@ -1,4 +1,4 @@
-"""What the questions about paths need: oracles that know a part of them."""
+"""Oracles for questions about paths, which know only part of each question."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from builders.engine.oracles import Oracle, Oracles, credit
 
 
 def composition_oracles(knowledge: Knowledge, rows: Sequence[tuple[Chain, Row]]) -> Oracles:
-    """Return what oracles of some rows' questions reach."""
+    """Return the oracles of the questions of some rows."""
     kinds: dict[str, AnswerRules] = {}
     ends: dict[str, set[str]] = {}
     for path in {chain.path for chain, _ in rows}:

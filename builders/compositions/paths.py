@@ -1,7 +1,7 @@
 """The paths that encyclopedic_composition asks about, as declared in YAML files.
 
-A *hop* is one step in the knowledge base, with the question that asks for it alone; a *path* is a
-chain of hops, with the question that asks for its end. See docs/probes/encyclopedic_composition.md.
+A *hop* is one step in the knowledge base, with a question for this step alone; a *path* is a chain
+of hops, with a question for its end. See docs/probes/encyclopedic_composition.md.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 PROBE = "encyclopedic_composition"
 BUILT_IN = "templates/encyclopedic_composition.yaml"
 ENTITY = "entity"
-"""The field that every question shows: the label of the entity asked about."""
+"""The field in every question that shows the label of the entity asked about."""
 
 ARTICLE = "the"
-"""The field of its definite article, with the space that follows; empty for most names."""
+"""The field for its definite article and a space; empty for most names."""
 
 FIELDS = (ENTITY, ARTICLE)
 
@@ -50,12 +50,13 @@ class _Entry(BaseModel):
 
 
 class QuestionText(_Entry):
-    """A question: Jinja text with ``{{ entity }}``, and the words that carry its meaning.
+    """A question: Jinja text with ``{{ entity }}``, and its key words.
 
     Attributes:
         text: may show ``{{ the }}`` before the entity: its article and a space, or nothing.
         key_words: what the control ``perturbed`` replaces.
-        published: whether the text is the paper's; used with ``--published-wordings`` only.
+        published: whether the text is from the paper; such texts are used only with
+            ``--published-wordings``.
     """
 
     text: str
@@ -94,40 +95,40 @@ Questions = Mapping[Language, Annotated[tuple[QuestionText, ...], Field(min_leng
 
 
 class Way(NamedTuple):
-    """A property, followed from its subject, or (``^``) from its object."""
+    """A property, followed from its subject or (``^``) from its object."""
 
     name: str
     inverse: bool
 
 
 class Hop(_Entry):
-    """One step: from an entity to a value, by any of a few properties.
+    """One step from an entity to a value, by one of a few properties.
 
     Attributes:
         id: its name.
         edges: properties ("P161"), or properties followed backwards ("^P527").
-        fallback: whether a later property gives golds only where the earlier ones give nothing.
+        fallback: whether a later property gives golds only if the earlier ones give nothing.
         value: what the step leads to.
-        source: classes (P31, P279*) of which an entity must be one for a path to begin with it.
-        target: classes of which the value must be one, to be a gold; any, if there are none.
-        never: classes of which the value must not be one, to be a gold.
-        told_by: properties that tell what a value is where no class of it is stated: what has
-            one of them is taken for one of ``target``.
+        source: classes (P31, P279*); a path begins only with entities of one of them.
+        target: classes; golds must be of one of them (none: of any class).
+        never: classes; golds must not be of any of them.
+        told_by: properties that replace missing classes: a value without a class that has one of
+            them counts as one of ``target``.
         source_told_by: the same for an entity and ``source``.
-        source_not_told_by: properties that tell that an entity of no stated class is none of
-            ``source``.
-        source_occupations, occupations: occupations (P106) of which a person must have one to be
-            asked about here, or to be a gold, where any is stated.
+        source_not_told_by: properties whose presence means that an entity without a class is not
+            one of ``source``.
+        source_occupations, occupations: occupations (P106); a person with stated occupations must
+            have one of them to be asked about, or to be a gold.
         single: whether several values contradict each other, as founding years do.
-        mutual: whether a fact is doubtful that is stated from one end only, as a marriage is.
-        contested_by: properties that make a fact doubtful where they, too, lead to its value.
-        also: properties, or chains of them ("P19/P17"), that lead to what the question may mean
-            as well: never distractors.
-        until_age: nobody is older than this at such a step; a year that follows cannot be later.
-        apart: years between two choices at least, and between a distractor and all valid answers:
-            sources differ on foundings by some, on births hardly.
-        listed: which end is looked up first, where a path begins here: the one that has a class
-            of few members or can be chosen by its sitelinks.
+        mutual: whether a fact stated from one end only is doubtful, as with marriages.
+        contested_by: properties that make a fact doubtful if they lead to its value as well.
+        also: properties, or chains of them ("P19/P17"), that lead to answers under other readings
+            of the question, which are never distractors.
+        until_age: maximum age of a person at such a step, which limits a year that follows.
+        apart: minimum number of years between two choices, and between a distractor and all valid
+            answers: sources differ on foundings by some years, on births hardly.
+        listed: which end is looked up first if a path begins here: the one that has a small class
+            or can be selected by sitelinks.
         choices: the rule for distractors.
         questions: language -> questions that ask for this step alone.
     """
@@ -179,7 +180,7 @@ class Hop(_Entry):
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
-        """The properties, and which way they are followed."""
+        """The properties, with their directions."""
         return tuple(Way(edge.removeprefix("^"), edge.startswith("^")) for edge in self.edges)
 
     @property
@@ -189,7 +190,7 @@ class Hop(_Entry):
 
     @property
     def start_told_by(self) -> tuple[str, ...]:
-        """The properties that tell of the end that is listed what it is."""
+        """The properties that replace missing classes of the end that is listed."""
         return self.source_told_by if self.listed == "from" else self.told_by
 
 
@@ -199,7 +200,7 @@ class Path(_Entry):
     Attributes:
         id: its name, which is also the name of its family in the items.
         hops: names of two or more hops.
-        published: whether it is one of the paper's; see ``--further-share``.
+        published: whether it is from the paper; see ``--further-share``.
         questions: language -> questions.
     """
 
@@ -229,8 +230,8 @@ class PathSet:
         paths: by name, in the order of the files.
         hops: by name: those that the paths use.
         language: of labels and questions.
-        as_published: whether paths with published wordings are asked about in these alone; else
-            only the others are used.
+        as_published: whether paths with published wordings use only these; otherwise only the
+            others are used.
     """
 
     paths: Mapping[str, Path]
@@ -244,7 +245,7 @@ class PathSet:
 
     @cached_property
     def bounds(self) -> dict[str, tuple[int, int]]:
-        """The wordings of each path, and of each hop (as ``fact-NAME``): [first, last)."""
+        """The range [first, last) of wordings of each path, and of each hop (as ``fact-NAME``)."""
         bounds, at = {}, 0
         for name, questions in self._questions():
             bounds[name] = (at, at + len(questions))
@@ -263,7 +264,7 @@ class PathSet:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that decides what is asked of the knowledge base."""
+        """A hash of everything that determines the queries to the knowledge base."""
         import json
 
         content = [
@@ -274,7 +275,7 @@ class PathSet:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def template(self) -> Template:
-        """All questions of all paths and hops, as one template."""
+        """Return all questions of all paths and hops as one template."""
         from builders.engine.render.template_file import Template, Wording
 
         wordings = tuple(
@@ -300,7 +301,7 @@ class PathSet:
 
 
 def _numbered(questions: Iterable[QuestionText]) -> Iterable[tuple[str, QuestionText]]:
-    """Number questions from 1; the published one is called "paper"."""
+    """Name questions by numbers from 1, the published one "paper"."""
     for number, asking in enumerate(questions, 1):
         yield "paper" if asking.published else str(number), asking
 
@@ -308,7 +309,7 @@ def _numbered(questions: Iterable[QuestionText]) -> Iterable[tuple[str, Question
 def load_paths(
     file: str = "", only: tuple[str, ...] = (), language: str = "en", as_published: bool = False
 ) -> PathSet:
-    """Load the built-in paths and those of a user's file, where one of a built-in name replaces it.
+    """Load the built-in paths and those of a user's file, which override built-in names.
 
     Args:
         file: the user's file; none if empty.
@@ -401,7 +402,7 @@ def read_file(path: FilePath, source: str) -> _File:
 
 
 def _located(problem: Any, values: Any) -> str:
-    """Put a problem in words, its entry named: ``path 'x': questions.en.0: ...``."""
+    """Format a problem with the name of its entry: ``path 'x': questions.en.0: ...``."""
     place = tuple(problem["loc"])
     kind = {"hops": "hop", "paths": "path"}.get(str(place[0])) if place else None
     if kind is None or len(place) < 2:
@@ -441,7 +442,7 @@ def _values(root: yaml.Node, source: str) -> Any:
                 found[key.value] = value(item, depth + 1)
             return found
         if node.tag == BOOLEAN:
-            # YAML 1.1 takes the language code "no" for false.
+            # YAML 1.1 reads the language code "no" as false.
             return node.value.lower() in ("true", "yes", "on")
         if node.tag != STRING:
             raise refuse(node, f"expected a text, not {node.value!r}; put quotes around it")

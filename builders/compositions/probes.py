@@ -32,7 +32,7 @@ FACTS = "facts"
 
 
 def open_source(options: CompositionOptions) -> Collected:
-    """Ask the source that the options name for all facts that the paths need."""
+    """Query the source named by the options for all facts that the paths need."""
     from builders.compositions.collecting import collect
 
     paths = options.path_set
@@ -53,12 +53,12 @@ def open_source(options: CompositionOptions) -> Collected:
 
 
 def wordings(options: CompositionOptions) -> Template:
-    """The wordings of the paths and hops that the options ask for."""
+    """Return the wordings of the paths and hops selected by the options."""
     return options.path_set.template()
 
 
 def _screened(collected: Collected, dropped: DropLog) -> Collected:
-    """Forget the labels that are offensive: what has no label is not asked about, nor a choice."""
+    """Remove offensive labels: nodes without a label are neither asked about nor choices."""
     import pyarrow as pa
 
     names = list(collected.labels)
@@ -97,7 +97,7 @@ def encyclopedic_composition(
     from builders.compositions.splits import split_chains
 
     dropped = DropLog()
-    # The word list is of English: "negro" is a colour in other languages.
+    # The word list is English: "negro" is a colour in other languages.
     if options.screen and options.language == "en":
         collected = _screened(collected, dropped)
     knowledge = Knowledge(collected)

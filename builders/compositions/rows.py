@@ -1,4 +1,4 @@
-"""The rows of both configs: questions about whole paths, and about the facts that these rest on."""
+"""The rows of both configs: questions about whole paths, and about their single facts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Row:
     Attributes:
         edges: the facts from the entity asked about to the gold.
         nodes: the gold, then the distractors.
-        levels: of each choice, the step to which the rule's pool was widened.
+        levels: for each choice, the level of the pool that it comes from.
         split: index into SPLITS.
         group: the number of its choice group.
     """
@@ -55,9 +55,9 @@ def with_choices(
     rng: RandomGenerator,
     dropped: Counter[str],
 ) -> list[tuple[Chain, Row]]:
-    """Give the chains of each path and split choices; count those that are left over.
+    """Draw choices for the chains of each path and split; count those left over.
 
-    All that is asked about one bearer has the same choices.
+    All questions about one bearer have the same choices.
     """
     rows: list[tuple[Chain, Row]] = []
     asked = {chain.edges[-1][:3] for chain in chains}
@@ -84,9 +84,9 @@ def facts_alone(
     size: int,
     rng: RandomGenerator,
 ) -> list[Row]:
-    """Give every fact that the rows rest on choices of its own.
+    """Draw choices for every single fact that the rows are based on.
 
-    A fact must not be missing, so one that is left over gets distractors by itself.
+    No fact may be missing, so facts left over get their distractors separately.
     """
     cells: dict[tuple[str, int], dict[Fact, Edge]] = {}
     for _, row in rows:
@@ -111,7 +111,7 @@ def _unasked(
     options: CompositionOptions,
     rng: RandomGenerator,
 ) -> list[list[Fact]]:
-    """Return, for each split, facts that could end a path and that nobody is asked about."""
+    """Return, for each split, facts that could end a path but are not asked about."""
     facts = [
         (hops[-1].id, entity, link.target)
         for entity, link in knowledge.last_facts(hops)
@@ -184,9 +184,9 @@ class Cell:
 
 
 class PathLayout:
-    """Lays rows out as plans; both configs share the table of nodes.
+    """Makes plans of rows; both configs share the table of nodes.
 
-    All nodes of the collected facts are in it, whether asked about or not, and all years.
+    The table contains all nodes of the collected facts, asked about or not, and all years.
     """
 
     def __init__(self, knowledge: Knowledge) -> None:
@@ -209,15 +209,15 @@ class PathLayout:
         flags: Flags | None = None,
         dropped: Mapping[str, int] | None = None,
     ) -> Plan:
-        """Lay rows out.
+        """Make a plan of rows.
 
         Args:
             rows: the questions, each with its facts and choices.
-            asked: for each the family that it counts under, and the name of its wordings.
-            whole: whether they ask for whole paths rather than single facts.
+            asked: the family of each row, and the name of its wordings.
+            whole: whether they ask about whole paths rather than single facts.
             sub_questions: the plans of further configs.
-            flags: those of the rows.
-            dropped: what was left out.
+            flags: the flags of the rows.
+            dropped: counts of dropped chains by reason.
         """
         families, family, node_family = self._families(rows, [name for name, _ in asked])
         questions, question = self._questions(rows, [name for _, name in asked], whole)
@@ -252,7 +252,7 @@ class PathLayout:
         return np.array([self.number[node] for node in nodes], dtype=np.int64)
 
     def _families(self, rows: Sequence[Row], names: Sequence[str]) -> tuple[list[str], Ints, Ints]:
-        """Name the families: a path's own, and those to which its pool was widened."""
+        """Name the families: a path's own, and those of its wider pools."""
         known = {GOLD: 0}
         for name in dict.fromkeys(names):
             known.setdefault(name, len(known))
@@ -271,8 +271,8 @@ class PathLayout:
     def _questions(
         self, rows: Sequence[Row], names: Sequence[str], whole: bool
     ) -> tuple[Questions, Ints]:
-        """Return the distinct questions, and the one each row asks; golds of a path share some."""
-        # A path's question may have several golds; a fact's identity is the fact.
+        """Return the distinct questions, and the index of each row's question."""
+        # A path's question may have several golds; a fact's question is identified by the fact.
         asked = [
             (name, row.edges[0].source) if whole else row.edges[0][:3]
             for row, name in zip(rows, names, strict=True)
@@ -291,11 +291,11 @@ class PathLayout:
         return questions, np.array([number[words] for words in asked], dtype=np.int64)
 
     def _article(self, label: str) -> str:
-        """The definite article that an English name takes in a sentence, and a space."""
+        """Return the definite article that an English name takes in a sentence, and a space."""
         return "the " if self.knowledge.paths.language == "en" and takes_the(label) else ""
 
     def _facts(self, rows: Sequence[Row], whole: bool) -> Facts:
-        """The triples as the knowledge base states them, whichever way a hop follows them."""
+        """Return the triples as the knowledge base states them, in either direction of a hop."""
         edges = [edge for row in rows for edge in row.edges]
         ways = [self.knowledge.paths.hops[edge.hop].ways[edge.way] for edge in edges]
         relations = {name: at for at, name in enumerate(sorted({way.name for way in ways}))}
@@ -314,7 +314,7 @@ class PathLayout:
         )
 
     def _relations(self, rows: Sequence[Row]) -> pa.Array:
-        """The path of each row's facts as SPARQL writes it: ``^P112/P159``."""
+        """Return each row's path of facts in SPARQL notation: ``^P112/P159``."""
         hops = self.knowledge.paths.hops
         return pa.array(
             ["/".join(hops[edge.hop].edges[edge.way] for edge in row.edges) for row in rows],
@@ -322,7 +322,7 @@ class PathLayout:
         )
 
     def _sitelinks(self) -> Callable[[Ints], Floats] | None:
-        """How well known a node is, for the audit's "most frequent choice"."""
+        """Return how well known each node is, for the audit's "most frequent choice"."""
         number = self.knowledge.collected.sitelinks
         if not number:
             return None

@@ -1,4 +1,4 @@
-"""How many rows each path gets, and which stay: whole choice groups at a time."""
+"""Limit the rows of each path, dropping whole choice groups at a time."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Group = tuple[str, int, int]
 
 
 def limit_paths(rows: Rows, share: float, rng: RandomGenerator, dropped: Counter[str]) -> Rows:
-    """Leave out rows of paths that have more than a share of the rows of their split.
+    """Drop rows of paths that have more than a share of the rows of their split.
 
-    Nothing is left out where there are too few paths for each to have so little.
+    Nothing is dropped if there are too few paths for this share.
     """
     groups: dict[Group, int] = Counter(_group_of(chain, row) for chain, row in rows)
     keep: set[Group] = set()
@@ -37,7 +37,7 @@ def limit_paths(rows: Rows, share: float, rng: RandomGenerator, dropped: Counter
 
 
 def _most_of_a_path(rows: Counter[str], share: float) -> float:
-    """Return the most rows of a path such that none has more than a share of what stays."""
+    """Return the maximum rows per path such that none exceeds its share of those kept."""
     if len(rows) * share <= 1:
         return max(rows.values())
     most = float(max(rows.values()))
@@ -47,7 +47,7 @@ def _most_of_a_path(rows: Counter[str], share: float) -> float:
 
 
 def with_their_facts(rows: Rows, facts: Sequence[Row], dropped: Counter[str]) -> Rows:
-    """Leave out rows of which a fact is not asked alone, and the rest of their choice groups."""
+    """Drop the choice groups of rows with a fact that has no question of its own."""
     asked = {row.edges[0][:3] for row in facts}
     groups = {_group_of(chain, row) for chain, row in rows}
     lacking = {

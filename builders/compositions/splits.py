@@ -1,4 +1,4 @@
-"""Splits of chains: every entity asked about and every fact stands in one split only."""
+"""Split chains such that every entity asked about and every fact is in one split only."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def split_chains(
     rng: RandomGenerator,
     dropped: Counter[str],
 ) -> tuple[list[Chain], Ints]:
-    """Assign splits by the entity that bears the answer; leave out what would be in two.
+    """Assign splits by the bearer of the answer; drop chains that would be in two splits.
 
     A film has several actors, so not all its questions can be in the split of their actor. Actors
-    therefore go where most of their films are, as long as there is room. Facts told from both
-    ends (spouses) count as one.
+    are therefore assigned to the split with most of their films, as long as there is room. Facts
+    stated from both ends (spouses) count as one.
 
     Returns:
-        The chains that stay, and the split of each.
+        The chains that are kept, and the split of each.
     """
     if not chains:
         return [], np.empty(0, dtype=np.int64)
-    # Those who are each other's answers bear one fact.
+    # Entities that are each other's answers share one fact.
     bears = {number_of(chain.carrier) for chain in chains}
     ends = [(number_of(chain.carrier), number_of(chain.gold)) for chain in chains]
     root = connected_components((one, other if other in bears else one) for one, other in ends)
@@ -64,8 +64,8 @@ def _homes(
 ) -> dict[int, int]:
     """Choose a split for each bearer, those with most chains first.
 
-    It is the one where most of what its chains tell is already, among those that have room for
-    it: each path's chains are divided as the shares say.
+    Among the splits with room for it, this is the one that already has most of the entities and
+    facts of its chains. Each path's chains are divided according to the shares.
     """
     own: dict[int, list[Chain]] = defaultdict(list)
     for name, chain in zip(roots, chains, strict=True):
@@ -95,6 +95,6 @@ def _all_told(chains: Iterable[Chain]) -> set[Thing]:
 
 
 def _told(chain: Chain) -> set[Thing]:
-    """The entities that a chain's questions ask about, and its facts, whichever way told."""
+    """Return the entities that a chain's questions ask about, and its undirected facts."""
     entities = {(edge.source,) for edge in chain.edges}
     return entities | {(edge.hop, *sorted((edge.source, edge.target))) for edge in chain.edges}

@@ -1,4 +1,4 @@
-"""Which definitions may not stand side by side, and how definitions are shown."""
+"""Which definitions may not be choices of the same row, and how definitions are shown."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kbprobe.arrays import Ints, sorted_unique
 from kbprobe.function_words import FUNCTION_WORDS
 
 COMMON_CLAUSE = 64
-"""A clause that more definitions share ("esp", "hence") says nothing about their meaning."""
+"""Clauses shared by more definitions than this ("esp", "hence") say nothing about meaning."""
 
 STEM = 5
-"""Letters by which words are compared."""
+"""Number of letters by which words are compared."""
 
 _LABELS = re.compile(
     r"^(?:(?:Hence|Fig|Figuratively|Specifically|Specif|Especially|Esp|Also)\b[.:,;\s]+)+"
@@ -30,7 +30,7 @@ _NOTE = re.compile(
     r"off|the|for)\b)[^;.]{0,50}\.?$",
     re.IGNORECASE,
 )
-"""How a word is construed: a note after its definition."""
+"""A note on usage after a definition ("followed by up")."""
 
 _WORD = re.compile(r"[^\W_]+")
 _CLAUSE_ENDS = re.compile(r"[;:.,()]")
@@ -39,7 +39,7 @@ _FUNCTION_WORDS = frozenset(FUNCTION_WORDS.split())
 
 
 def shown_definition(definition: str) -> str:
-    """Return a definition as a choice: without what ties it to the sense before it, and notes.
+    """Return a definition as a choice: without links to the previous sense, and without notes.
 
     >>> shown_definition("Hence, a descendant; an heir. Hence:")
     'A descendant; an heir.'
@@ -70,16 +70,16 @@ def content_words(definition: str) -> set[str]:
 
 
 def alike_pairs(senses: Ints, definitions: Sequence[str], word: Ints, size: int) -> Ints:
-    """Find senses that may not stand in one row, for both might be right or both are wrong.
+    """Find senses that may not be in one row, since both might be right or both are wrong.
 
-    Those are senses whose definitions are equal or share a clause ("to adorn"), and senses of one
-    word whose definitions share a content word. Readers took such a sense of the word for right in
-    18 of 100 pairs, and one that shares none in 6 (``builders/judged``).
+    These are senses whose definitions are equal or share a clause ("to adorn"), and senses of one
+    word whose definitions share a content word. Readers accepted such another sense of the word as
+    right in 18 of 100 pairs, and one without a shared word in 6 (``builders/judged``).
 
     Args:
         senses: the senses that may be shown.
-        definitions: of each of them.
-        word: the headword of each of them.
+        definitions: the definition of each sense.
+        word: the headword of each sense.
         size: number of senses in the dictionary.
 
     Returns:

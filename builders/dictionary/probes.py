@@ -40,17 +40,17 @@ from kbprobe.rng import RandomGenerator
 SAME_WORD = "same_word"
 
 PARTS = 8
-"""Parts of each split that share no choices."""
+"""Number of parts of each split that share no choices."""
 
 REFERS_ELSEWHERE = r"\bSee\b|\bCf\.|\b[Ss]enses? \d|\bNo\. \d|\bNos\. |\bDef\. |\bthe Vocabulary\b"
-"""Definitions that send the reader to another place in the dictionary."""
+"""Definitions that refer to another entry of the dictionary."""
 
 SHORTEST_REST = 6
-"""Characters of a context beside the word: two more words of two letters and their spaces."""
+"""Minimum number of characters of a context besides the word: two short words and spaces."""
 
 
 class InContext(NamedTuple):
-    """Questions before distractors: parallel arrays, a line for each context."""
+    """Questions without distractors yet: parallel arrays with one row for each context."""
 
     context: Ints
     sense: Ints
@@ -114,7 +114,7 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
 def _asked_about(
     gcide: Gcide, options: WordSenseOptions, rng: RandomGenerator, dropped: DropLog
 ) -> InContext:
-    """Choose the contexts to ask about; note what is left out, and why."""
+    """Choose the contexts to ask about; count those dropped, by reason."""
     contexts = gcide.contexts
     wanted = mask(pc.is_in(contexts["kind"].cast(pa.string()), pa.array(options.contexts)))
     rows = np.flatnonzero(gcide.located & wanted)
@@ -158,9 +158,9 @@ def _asked_about(
 
 
 def _given_away(gcide: Gcide, asking: InContext, definitions: pa.Array) -> tuple[Bools, Bools]:
-    """Tell where the gold holds the word asked about, or its kin, and where a word of the context.
+    """Mark golds that contain the word asked about or a related word, and those with context words.
 
-    A random definition next to it would not.
+    Random distractors would not contain them, so these golds are given away.
     """
     context = single_chunk(gcide.contexts["text"]).take(pa.array(asking.context))
     senses, sense = np.unique(asking.sense, return_inverse=True)
@@ -182,10 +182,10 @@ def _surface_forms(gcide: Gcide, context: Ints) -> pa.Array:
 
 
 def _components(definitions: Sequence[str], word: Ints) -> Ints:
-    """Return a label for each sense that all senses of its word share.
+    """Return a label for each sense, shared by all senses of its word.
 
-    Words that have a definition in common get the same label, for neither the word nor the
-    definition may stand in two splits.
+    Words with a common definition get the same label, since neither a word nor a definition may be
+    in two splits.
     """
     by_text: dict[str, list[int]] = defaultdict(list)
     for definition, one in zip(definitions, word.tolist(), strict=True):
@@ -196,7 +196,7 @@ def _components(definitions: Sequence[str], word: Ints) -> Ints:
 
 @lru_cache(maxsize=1)
 def _shown_definitions(gcide: Gcide) -> pa.Array:
-    """Every sense's definition as a choice shows it."""
+    """Return every sense's definition as shown in choices."""
     texts = single_chunk(gcide.senses["definition"]).to_pylist()
     return pa.array([shown_definition(text) for text in texts], pa.string())
 
@@ -223,7 +223,7 @@ def _questions(gcide: Gcide, asking: InContext) -> Questions:
 
 
 def _nodes(gcide: Gcide) -> Nodes:
-    """How senses appear as choices."""
+    """Return senses as choices."""
     headword = single_chunk(gcide.words["word"]).take(pa.array(gcide.word_ids))
 
     def frequency(nodes: Ints) -> Floats:
@@ -238,6 +238,6 @@ def _nodes(gcide: Gcide) -> Nodes:
 
 
 def _facts(gcide: Gcide, senses: Ints) -> Facts:
-    """One triple for each of the senses: it has its definition."""
+    """Return one triple for each sense, which states its definition."""
     terms = pa.concat_arrays([sense_names(gcide), single_chunk(gcide.senses["definition"])])
     return Facts.from_codes(senses, 0, len(gcide) + senses, terms, ("definition",))

@@ -39,7 +39,7 @@ def number_word(number: int) -> str:
 
 
 _PLAIN = re.compile(r"(?=[a-z]{0,2}[aeiouy])[a-z]{3,}(?:[ -][a-z]{2,}|'[a-z]+)*")
-"""Lower-case words that are read as words, not letter by letter."""
+"""Lower-case words, which are read as words and not letter by letter."""
 
 _AN = re.compile(
     r"(?!eu|ew|one(?!r|i)|once|ubi|uk|unanim[io]|uni(?!d|n|m[amp])|ur[aeiou]|us[aeiu]|ut[aei])[aeiou]"
@@ -51,7 +51,7 @@ _AN = re.compile(
 @cache
 def inflect_engine() -> inflect.engine:
     """Return inflect's engine, made once."""
-    import inflect  # takes over two seconds to import, so plain words do without it
+    import inflect  # takes over two seconds to import, so plain words do not use it
 
     return inflect.engine()
 
@@ -72,7 +72,7 @@ def with_article(text: str) -> str:
 
 
 def number_article(number: int) -> str:
-    """Return the article of a number read aloud: an 8, an 11, an 18, an 85; a 1985.
+    """Return the article of a number as it is read aloud: an 8, an 11, an 18, an 85; a 1985.
 
     >>> [number_article(number) for number in (8, 18, 80, 35, 100, 800, 1985)]
     ['an', 'an', 'an', 'a', 'a', 'an', 'a']

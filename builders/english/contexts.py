@@ -1,4 +1,4 @@
-"""Examples and quotations that questions show: what they are called, and how they end."""
+"""Examples and quotations in questions: what to call them, and how they end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SUBJECT = (
     r"(?i)^(?:(?:I|you|he|she|it|we|they|there)(?:'\pL+)?|(?:this|that|these|those)"
     r" (?:is|was|are|were|will|would|can|could|has|had)) \S+ \S"
 )
-"""A subject and a verb with more behind it."""
+"""A subject and a verb followed by more text."""
 
 _AUXILIARY = (
     r"(?i)\S \b(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were"
@@ -26,7 +26,7 @@ _END = r"[\s.,;:]+$"
 
 
 def kinds_of_context(texts: pa.Array) -> pa.Array:
-    """Return what to call each text: "sentence", "phrase", or "example" where that is not sure.
+    """Return what to call each text: "sentence", "phrase", or "example" if unclear.
 
     >>> texts = ["she couldn't lie down", "the room was dark", "to dab a wound", "a dog barked"]
     >>> kinds_of_context(pa.array(texts)).to_pylist()
@@ -43,7 +43,7 @@ def kinds_of_context(texts: pa.Array) -> pa.Array:
 
 
 def without_full_stop(texts: pa.Array) -> pa.Array:
-    """Return texts without the punctuation that ends them, to be quoted within a sentence.
+    """Return texts without final punctuation, to be quoted within a sentence.
 
     A question mark, an exclamation mark and the stop of an abbreviation stay.
 

@@ -23,7 +23,7 @@ def noun_plural(term: str) -> str:
 
 
 def is_plural(term: str) -> bool:
-    """Tell whether a noun is a plural already ("scissors"), by its last word.
+    """Return whether a noun is already plural ("scissors"), by its last word.
 
     >>> is_plural("oats"), is_plural("glass"), is_plural("harmonica")
     (True, False, False)
@@ -31,7 +31,7 @@ def is_plural(term: str) -> bool:
     import lemminflect
 
     noun = term.rsplit(" ", 1)[-1]
-    # lemminflect takes some singulars for plurals ("puma") and "scissors" for a singular.
+    # lemminflect classifies some singulars as plural ("puma"), and "scissors" as singular.
     is_form = noun.endswith("s") and noun not in lemminflect.getLemma(noun, upos="NOUN")
     return is_form or noun in word_list("plural_only")
 

@@ -14,7 +14,7 @@ from kbprobe.columns import mask, to_numpy
 
 
 def _doubled(letters: str) -> tuple[str, str]:
-    """Return a rule for "dragging": what is matched, and what it is replaced with."""
+    """Return a rule for doubled consonants ("dragging"): pattern and replacement."""
     either = "|".join(f"({letter}){letter}" for letter in letters)
     return rf"^(.+)(?:{either})(?:ed|ing)$", "".join(rf"\{at}" for at in range(1, len(letters) + 2))
 
@@ -28,13 +28,13 @@ _REGULAR = (
     _doubled("bdfgklm"),
     _doubled("nprstvz"),
 )
-"""Endings, with what stands before them, and the lemmas that they are taken for."""
+"""Patterns of endings and the lemmas that they may come from."""
 
 
 def regular_lemmas(words: pa.Array) -> tuple[Ints, pa.Array]:
-    """Return what words may be regular forms of: parallel arrays of positions and lemmas.
+    """Return possible lemmas of regular forms: parallel arrays of positions and lemmas.
 
-    That is all that their endings allow: of "planed" both "plane" and "plan".
+    These are all lemmas that the endings allow: "plane" and "plan" for "planed".
     """
     owners, forms = [], []
     for pattern, lemma in _REGULAR:
@@ -45,10 +45,11 @@ def regular_lemmas(words: pa.Array) -> tuple[Ints, pa.Array]:
 
 
 def lemmas(words: pa.Array) -> tuple[Ints, pa.Array]:
-    """Return what words may be forms of: parallel arrays of positions and lemmas.
+    """Return possible lemmas of words: parallel arrays of positions and lemmas.
 
-    Each word is among its own lemmas. Regular forms are told by their endings, others by a table
-    that was made from lemminflect's, whose own would take longer to load than this takes in all.
+    Each word is among its own lemmas. Regular forms are recognized by their endings, irregular ones
+    by a table derived from lemminflect's, which itself takes longer to load than this function
+    takes to run.
 
     >>> position, lemma = lemmas(pa.array(["swept", "dogs"]))
     >>> position.tolist(), lemma.to_pylist()

@@ -1,4 +1,4 @@
-"""Names of institutions, as they stand in a sentence."""
+"""Names of institutions within a sentence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATTERNS = {
 
 @cache
 def _rules() -> tuple[tuple[bool, re.Pattern[str]], ...]:
-    """Patterns of names without an article (False), then of those with one (True)."""
+    """Return patterns of names without an article (False), then of those with one (True)."""
     rules = []
     for entry in word_list("definite_names"):
         place, _, words = entry.partition(":")
@@ -28,7 +28,7 @@ def _rules() -> tuple[tuple[bool, re.Pattern[str]], ...]:
 
 
 def takes_the(name: str) -> bool:
-    """Tell whether the name of a university or the like takes *the*.
+    """Return whether the name of a university or similar institution takes *the*.
 
     >>> takes_the("University of Vienna"), takes_the("Harvard University")
     (True, False)

@@ -1,7 +1,7 @@
 """Nouns in the forms that phrases take: "a kitchen", "feathers", "water", "at school".
 
-No library knows which English nouns take no article. It is judged by a noun's kind in WordNet, by
-how much rarer its plural is than its singular, and by word lists for the rest.
+No library states which English nouns take no article. This is decided by a noun's kind in WordNet,
+by how much rarer its plural is than its singular, and otherwise by word lists.
 """
 
 from __future__ import annotations
@@ -34,24 +34,25 @@ COUNTED_KINDS = ("noun.animal", "noun.person")
 
 STUFF = ("noun.food", "noun.substance")
 THINGS = ("noun.artifact", "noun.body", "noun.object", "noun.plant")
-"""Kinds that decide where the plural is never written: stuff is not counted, things are."""
+"""Kinds that decide if the plural does not occur: substances are mass nouns, things are
+countable."""
 
 MASS_GAP, OTHER_MASS_GAP = 0.8, 1.5
-"""Zipf difference from singular to plural above which a noun is a mass noun: nouns of a kind in
-:data:`MASS_KINDS`, and other nouns."""
+"""Zipf difference between singular and plural above which a noun is a mass noun, for nouns of a
+kind in :data:`MASS_KINDS` and for other nouns."""
 
 USUAL_PLURAL_GAP = 0.35
-"""Zipf difference up to which a thing is said to have several of a part: feathers, cells."""
+"""Zipf difference up to which parts are named in the plural: feathers, cells."""
 
 
 class Nouns:
-    """Knows of each of some nouns whether it is counted, and what its plural is."""
+    """Countability and plurals of some nouns."""
 
     def __init__(self, wordnet: WordNet, terms: Sequence[str]) -> None:
-        """Look up what is needed to word these terms.
+        """Look up what is needed to put these terms into phrases.
 
         Args:
-            wordnet: tells each term's kind, and whether it is mostly a noun or a verb.
+            wordnet: the source of each term's kind, and of whether it is mostly a noun or a verb.
             terms: lower-case words and compounds.
         """
         distinct = sorted(set(terms))
@@ -96,15 +97,15 @@ class Nouns:
         )
 
     def parts(self, term: str) -> str:
-        """Return what something has: "a handle", "feathers", "water"."""
+        """Return a term as a part of something: "a handle", "feathers", "water"."""
         return self._plural[term] if term in self._plural else self.indefinite(term)
 
     def material(self, term: str) -> str:
-        """Return what something consists of: "wood", "eggs"."""
+        """Return a term as a material: "wood", "eggs"."""
         return self._plural.get(term, term)
 
     def place(self, term: str) -> str:
-        """Return a place with preposition and article: "on a table", "at school"."""
+        """Return a term as a place, with preposition and article: "on a table", "at school"."""
         entry, last = _entry(term), term.rsplit(" ", 1)[-1]
         bare = entry in word_list("bare_places")
         noun = term if bare else self.with_determiner(term)
@@ -116,15 +117,15 @@ class Nouns:
 
 
 def _entry(term: str) -> str:
-    """Return a term as the word lists spell it."""
+    """Return a term as spelled in the word lists."""
     return term.replace(" ", "-")
 
 
 def _kinds(wordnet: WordNet, terms: Sequence[str]) -> tuple[list[str], frozenset[str]]:
     """Return the kind of each term's first sense as a noun ("noun.food"), and which are verbs.
 
-    The kind of what is no noun is empty. A term is a verb if it is used as such more often than
-    as a noun, in WordNet's tagged texts.
+    The kind is empty for terms that are not nouns. A term is a verb if it is used as a verb more
+    often than as a noun in WordNet's tagged texts.
     """
     synset = to_numpy(wordnet.senses["synset"])
     pos = wordnet.pos_codes[synset]

@@ -1,13 +1,13 @@
-"""The screen for offensive content: which words, texts and synsets no question shows.
+"""The screen for offensive content: words, texts and synsets that no question may show.
 
-Two sources say what offends. WordNet's usage domains and glosses mark senses ("ethnic slur",
-"obscene terms for ..."), so that *cock* the bird stays and *cock* the slang word does not. A word
-list (``data/offensive.txt``; its source and licence are named there) holds obscenities and slurs
-that have no innocent main sense: these offend wherever they stand, in a definition or an example
-sentence too. Words that have one (``data/offensive_senses.txt``) offend by themselves only where
-nothing says which sense is meant.
+Two sources are used. WordNet's usage domains and glosses mark senses ("ethnic slur", "obscene terms
+for ..."), so that *cock* the bird is kept and *cock* the slang word is not. A word list
+(``data/offensive.txt``; its source and licence are named there) contains obscenities and slurs
+without an innocent main sense, which are offensive in any text, including definitions and examples.
+Words with one (``data/offensive_senses.txt``) are only offensive if nothing says which sense is
+meant.
 
-Names of diseases, organs and acts are no obscenities: a probe of knowledge may ask about them.
+Names of diseases, organs and acts are not obscenities: a probe of knowledge may ask about them.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from kbprobe.arrays import Bools
 from kbprobe.columns import codes, mask, positions, single_chunk, to_numpy
 
 OFFENSIVE = "offensive, see --no-screen"
-"""What counts say of a question that the screen keeps out."""
+"""The reason by which screened questions are counted."""
 
 RUDE_DOMAINS = ("disparagement.n.01", "ethnic_slur.n.01", "obscenity.n.02")
-"""WordNet's usage domains of words that nobody should have to read."""
+"""WordNet's usage domains of offensive words."""
 
 _OFFENDS = (
     r"\(ethnic slur\)|\b(?:obscene|offensive|derogatory|disparaging|insulting|pejorative|vulgar)"
     r"(?: \w+){0,3}? (?:expression|name|slang|term|word)s? (?:for|of|used)\b"
     r"|\bslang\b.{0,40}? for (?:an? )?(?:\w+ ){0,2}(?:man|men|person|people|woman|women)\b"
 )
-"""What dictionaries say of such words; not of words for such words ("an obscene word")."""
+"""Labels that dictionaries give to such words, but not to words about them ("an obscene word")."""
 
 _INNOCENT = tuple(
     f"noun.{kind}" for kind in ("animal", "artifact", "food", "object", "plant", "substance")
 )
-"""Lexicographer files in which the words of ``offensive_senses`` are innocent names."""
+"""Lexicographer files in which words of ``offensive_senses`` are harmless names."""
 
 
 @cache
 def _listed() -> str:
-    """The listed words as a pattern: spaces and hyphens in multi-word entries are alike."""
+    """Return the listed words as a pattern; spaces and hyphens in entries are equivalent."""
     words = (word.replace("-", "[ _-]").replace("*", r"\w*") for word in word_list("offensive"))
     return rf"\b(?:{'|'.join(sorted(words))})\b"
 
 
 def offensive_texts(texts: pa.Array | pa.ChunkedArray) -> Bools:
-    """Mark the texts that hold a listed word, or that define one as offensive.
+    """Mark the texts that contain a listed word, or that define a word as offensive.
 
     >>> offensive_texts(pa.array(["a shitty day", "Shittah wood", "obscene terms for penis"]))
     array([ True, False,  True])
@@ -61,7 +61,7 @@ def offensive_texts(texts: pa.Array | pa.ChunkedArray) -> Bools:
 
 
 def offensive_words(words: Sequence[str] | pa.Array) -> Bools:
-    """Mark words that stand alone, without what says in which sense: coarse in one, they are out.
+    """Mark words, shown without a definition, that are offensive in one of their senses.
 
     >>> offensive_words(["pussy", "pussy willow", "redskins"])
     array([ True, False,  True])
@@ -73,18 +73,18 @@ def offensive_words(words: Sequence[str] | pa.Array) -> Bools:
 
 @lru_cache(maxsize=2)
 def offensive_senses(wordnet: WordNet) -> Bools:
-    """Mark the synsets that are offensive in themselves: by usage domain, or by what is said there.
+    """Mark the synsets that are offensive in themselves, by usage domain or by gloss.
 
-    For questions that show one lemma of a synset, which is to be judged beside it.
+    For questions that show one lemma of a synset, which has to be screened separately.
     """
     return in_usage_domains(wordnet, RUDE_DOMAINS) | offensive_texts(wordnet.synsets["gloss"])
 
 
 @lru_cache(maxsize=2)
 def offensive_synsets(wordnet: WordNet) -> Bools:
-    """Mark the synsets that are offensive in themselves, or by one of their lemmas.
+    """Mark the synsets that are offensive in themselves or because of one of their lemmas.
 
-    Such a synset is out with all its lemmas: which of them a question shows is up to its template.
+    Such a synset is excluded with all its lemmas, since templates decide which of them to show.
     """
     lemmas, synset = wordnet.lemma_texts(), to_numpy(wordnet.senses["synset"])
     lexname, names = codes(wordnet.synsets["lexname"])
@@ -96,7 +96,7 @@ def offensive_synsets(wordnet: WordNet) -> Bools:
 
 
 def in_usage_domains(wordnet: WordNet, domains: Sequence[str]) -> Bools:
-    """Mark the synsets that belong to some usage domains with some or all of their lemmas."""
+    """Mark the synsets that belong to given usage domains with some or all of their lemmas."""
     known = positions(single_chunk(wordnet.synsets["name"]), pa.array(list(domains)))
     source, domain = wordnet.edges("usage_domain")
     marked = np.zeros(len(wordnet), dtype=np.bool_)

@@ -1,6 +1,6 @@
-"""Word lists: text files in ``data/``, one or more words a line, ``#`` before a comment.
+"""Word lists: text files in ``data/`` with one or more words per line and ``#`` for comments.
 
-Within a multi-word entry words are joined by hyphens. Most are this package's; others name theirs.
+The words of a multi-word entry are joined by hyphens. Lists from elsewhere name their sources.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def word_list(name: str, package: str = "builders.english") -> frozenset[str]:
 
 @cache
 def word_pairs(name: str) -> dict[str, str]:
-    """Return the pairs of ``data/NAME.txt``, one pair a line.
+    """Return the pairs of ``data/NAME.txt``, which has one pair per line.
 
     >>> word_pairs("irregular_plurals")["hoof"]
     'hooves'

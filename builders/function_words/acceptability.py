@@ -1,4 +1,4 @@
-"""Plans of acceptability: each sentence as it is and changed, and the two beside each other."""
+"""Plans of acceptability probes: each sentence unchanged and changed, and both as a pair."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANSWERS = SETUPS[ACCEPTABILITY].labels
 QUESTION_FIELDS = ("form", "text", "word", "window")
 
 CHANGED = "changed word"
-"""The one family: the other sentence of a pair is the same but for its changed words."""
+"""The only family: the other sentence of a pair differs only in the changed words."""
 
 INTENDED = {
     "source": "Intended labels: a sentence as it stands in the corpus is taken to be acceptable, "
@@ -60,12 +60,12 @@ def acceptability_plan(
     options: AcceptabilityOptions,
     rng: RandomGenerator,
 ) -> Plan:
-    """Lay pairs out as rows, originals first; each pair is a cluster.
+    """Make rows of pairs, originals first; each pair is a cluster.
 
-    Its variants ask the original's question, so that they have its ids.
+    Variants ask the question of the original, so that they have its ids.
 
     Raises:
-        UsageError: with ``options.labels``: files of labels are at fault, or leave no row.
+        UsageError: files of labels (``options.labels``) are faulty, or leave no rows.
     """
     chosen = _cut(chosen, corpus, options, rng)
     pairs, count = chosen.candidates, len(chosen.candidates)
@@ -120,7 +120,7 @@ def acceptability_plan(
         shown = pa.array(choices).dictionary_encode()
         nodes = shown.indices.to_numpy().astype(np.int64).reshape(-1, 2)
         form = "pair" if name == "minimal_pairs" else name
-        # What was changed is the answer here.
+        # Here the changed word is the answer.
         fields = {"form": form, "text": texts, "word": "", "window": ""}
         variants[name] = plan_rows(
             questions=Questions.from_columns(key[lines], fields),
@@ -144,7 +144,7 @@ def _keys(texts: pa.Array) -> Ints:
 def _cut(
     chosen: Chosen, corpus: TextCorpus, options: AcceptabilityOptions, rng: RandomGenerator
 ) -> Chosen:
-    """Cut the pairs to --max-pairs, at random."""
+    """Limit the pairs to --max-pairs, at random."""
     pairs = chosen.candidates
     if not options.max_pairs or len(pairs) <= options.max_pairs:
         return chosen
@@ -160,14 +160,14 @@ def _cut(
 
 
 def _named(documents: Sequence[str], sentences: Ints, corpus: TextCorpus) -> list[str]:
-    """Name pairs by document and the number of the sentence in it, from 1."""
+    """Name pairs by document and number of the sentence in it, from 1."""
     first = np.searchsorted(corpus.sentence_document, corpus.sentence_document[sentences])
     numbers = (sentences - first + 1).tolist()
     return [f"{name}, sentence {number}" for name, number in zip(documents, numbers, strict=True)]
 
 
 Asked = tuple[Ints, Sequence[str], Sequence[str]]
-"""The pairs that a variant asks; the text of each question; its choices in turn, the gold first."""
+"""The pairs of a variant, the text of each question, and its choices, the gold first."""
 
 
 def _variants(chosen: Chosen) -> Mapping[str, Asked]:
@@ -192,7 +192,7 @@ def _some(kept: Bools, lines: Ints, texts: Sequence[str], choices: Sequence[str]
 def _confirmed(
     plan: Plan, probe: str, corpus: TextCorpus, options: AcceptabilityOptions
 ) -> tuple[Plan, Bools]:
-    """Keep the rows whose label people confirmed; tell of which pairs both rows are kept."""
+    """Keep the rows whose label people confirmed; mark the pairs of which both rows are kept."""
     decided = decide_rows(
         plan, probe, corpus.name, ANSWERS, options, VOTED, intended=plan.nodes[:, 0]
     )
@@ -208,7 +208,7 @@ def _confirmed(
 
 
 def masked(text: str, start: int, end: int) -> str:
-    """Put the mask in the place of some characters.
+    """Replace a range of characters by the mask.
 
     >>> masked("Who cares?", 0, 3)
     '[MASK] cares?'

@@ -1,16 +1,16 @@
-"""Choosing changes so that nothing about the changed place tells which text of a pair is changed.
+"""Choose changes such that the changed place does not reveal which text of a pair is changed.
 
 Every pair shows some features (a word, a word with its neighbour) in its original and others in its
 changed text. A feature that originals show more often than changed texts gives the answer away.
 
 Guarantee: within each part (a split), and in all parts together, originals and changed texts show a
-feature equally often, but for the tolerance of its kind. Together, since a model learns from one
-split what it uses on another: what is one too many in both would tell.
+feature equally often, up to the tolerance of its kind. All parts together matter, since a model
+uses in one split what it has learned from another.
 
-The search is an iterated greedy one (Ruiz and Stützle, 2007): changes are taken as long as any
-fits; then a few are given up at random and others tried, many times, and never fewer are kept. It
-finds about nine tenths of what a linear program does, which would choose otherwise with every
-version of its solver. Cost: O(rounds * changes * features of a change).
+The search is iterated greedy (Ruiz and Stützle, 2007): changes are added as long as any fits; then,
+repeatedly, a few are removed at random and others tried, unless that leaves fewer. It finds about
+nine tenths as many changes as a linear program, whose choice would depend on the version of the
+solver. Cost: O(rounds * changes * features of a change).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from kbprobe.arrays import Bools, Ints
 from kbprobe.rng import RandomGenerator
 
 WHOLE = -1
-"""The part that stands for all parts together."""
+"""The part that represents all parts together."""
 
 Feature = tuple[str, str]
-"""A kind ("word", "before") and what is shown ("who", "people who")."""
+"""A kind of feature ("word", "before") and its value ("who", "people who")."""
 
 
 class Effort(NamedTuple):
     """How long to search.
 
     Attributes:
-        rounds: how often others are tried.
-        given_up: share of the chosen changes that a round gives up.
+        rounds: number of rounds in which other changes are tried.
+        given_up: share of the chosen changes that is removed in each round.
     """
 
     rounds: int = 400
@@ -47,15 +47,15 @@ EFFORT = Effort()
 
 
 class Tolerance(NamedTuple):
-    """By how many pairs originals and changed texts may differ in a feature.
+    """How many pairs originals and changed texts may differ by in a feature.
 
     Attributes:
         part: within each part.
-        whole: in all parts together. A model that learns from one part and is tried on another
-            gains where both lean to the same side, and loses where they lean to opposite sides:
-            half of ``part`` keeps it at chance.
-        alone: in all parts together as well, where the part itself leans so far: a model of it
-            gains nothing in the others.
+        whole: in all parts together. A model trained on one part and tested on another gains if
+            both are unbalanced in the same direction, and loses if in opposite directions; half of
+            ``part`` keeps it at chance.
+        alone: also accepted in all parts together if the part itself deviates by no more than this:
+            a model trained on it gains nothing in the others.
     """
 
     part: int
@@ -67,9 +67,9 @@ class Change(NamedTuple):
     """One way to change one text.
 
     Attributes:
-        group: the text; of a group one change at most is chosen.
-        part: what is balanced by itself: the split.
-        original, changed: the features that either text shows, as often as it shows them.
+        group: the text; at most one change of a group is chosen.
+        part: the split, which is balanced separately.
+        original, changed: the features of either text, repeated as often as they occur.
     """
 
     group: int
@@ -84,20 +84,20 @@ def choose_balanced(
     rng: RandomGenerator,
     effort: Effort = EFFORT,
 ) -> list[int]:
-    """Choose changes, as many as a search finds, that balance the features.
+    """Choose as many changes as possible such that features are balanced.
 
-    Of several changes of a text the one is taken that leaves the least imbalance.
+    Of several changes of a text, the one that leaves the least imbalance is chosen.
 
     Args:
-        changes: what can be chosen; a group has the same number in every build.
-        tolerance: kind of feature -> by how much originals and changed texts may differ in it.
+        changes: the candidates; a group has the same number in every build.
+        tolerance: kind of feature -> how much originals and changed texts may differ in it.
         rng: the random generator.
-        effort: how long others are tried.
+        effort: how long to search.
 
     Returns:
-        Numbers of the changes chosen, ascending.
+        Indices of the chosen changes, ascending.
     """
-    # Of changes that are as good the first is taken: they stand in random order.
+    # Of equally good changes the first is chosen; the order is random.
     order = np.argsort(rng.child("ways").uniform(np.arange(len(changes))), kind="stable").tolist()
     search = _Search([changes[at] for at in order], tolerance)
     group = np.unique(np.array([change.group for change in changes], dtype=np.int64))
@@ -144,7 +144,7 @@ class _Search:
         """Features beyond their tolerance: giving a change up may unbalance what it balanced."""
 
     def fill(self, groups: Ints) -> list[int]:
-        """Choose a change of each group in turn where one fits; return the groups that got one."""
+        """Choose a fitting change for each group in turn; return the groups that got one."""
         added: list[int] = []
         turn = np.full(self._groups.size, -1, dtype=np.int64)
         turn[np.searchsorted(self._groups, groups)] = np.arange(groups.size)
@@ -160,7 +160,7 @@ class _Search:
         return added
 
     def try_others(self, groups: Ints, given_up: float, rng: RandomGenerator) -> None:
-        """Give up a few changes and fill up again; undo it if fewer are chosen then."""
+        """Remove a few changes and fill up again; undo this if it leaves fewer."""
         held = np.array(sorted(self.chosen), dtype=np.int64)
         count = max(1, round(given_up * held.size))
         lots = rng.child("given up").uniform(held)
@@ -201,17 +201,17 @@ class _Search:
         return fits
 
     def _exceeds(self, moves: slice) -> Bools:
-        """Tell which moves of features exceed their tolerance, and leave them further off."""
+        """Mark the moves of features that exceed their tolerance and increase the imbalance."""
         feature = self._feature[moves]
         before = self._balance[feature]
         after = abs(before + self._by[moves])
         most = np.maximum(self._most[feature], abs(before) - 1)
-        # Each move of a part is followed by that of the whole.
+        # Each move of a part is followed by that of all parts together.
         most[1::2] = np.maximum(most[1::2], np.minimum(self._alone[feature[1::2]], after[::2]))
         return np.asarray(after > most)
 
     def _cost(self, at: int) -> int | None:
-        """Return how much imbalance a change adds; None where it exceeds a tolerance."""
+        """Return how much imbalance a change adds; None if it exceeds a tolerance."""
         moves = slice(self._bounds[at], self._bounds[at + 1])
         if self._exceeds(moves).any():
             return None

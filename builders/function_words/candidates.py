@@ -1,4 +1,4 @@
-"""Candidates from swaps: each line of a table of swaps as a pair of texts, with what it shows."""
+"""Make candidates of swaps: pairs of texts with their features."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from builders.function_words.tokens import TaggedTexts
 from kbprobe.arrays import Ints
 
 NO_FRAME = "no_frame"
-"""The flag of changes after which the sentence may well be fine."""
+"""Flag of changes after which the sentence may still be acceptable."""
 
 FLAGS = {
     NO_FRAME: "Nothing in the sentence rules out what the word was changed to: the changed "
     "sentence may be acceptable.",
 }
-"""Flag -> what it says of a question."""
+"""Flag -> what it means for a question."""
 
 
 class Swap(NamedTuple):
     """One way to change a text.
 
     Attributes:
-        tokens, words: what is replaced, in the text's order, and by what, in lower case.
-        frame: how the words are used.
-        decisive: which of the tokens makes the change wrong by itself; -1 for none.
-        flags: what is doubtful about it.
+        tokens, words: the replaced tokens, in the text's order, and their replacements in lower
+            case.
+        frame: how the words are used (the frame).
+        decisive: the token that alone makes the change wrong; -1 for none.
+        flags: the doubts about the change.
     """
 
     tokens: tuple[int, ...]
@@ -43,7 +44,7 @@ class Swap(NamedTuple):
 
 
 def swap_candidates(tagged: TaggedTexts, swaps: Sequence[Swap]) -> Candidates:
-    """Make candidates of swaps."""
+    """Make the candidates of swaps."""
     tokens = [swap.tokens for swap in swaps]
     words = [swap.words for swap in swaps]
     first = np.array([line[0] for line in tokens], dtype=np.int64)
@@ -70,7 +71,7 @@ def swap_candidates(tagged: TaggedTexts, swaps: Sequence[Swap]) -> Candidates:
 def _features(
     tagged: TaggedTexts, tokens: Sequence[Sequence[int]], words: Sequence[Sequence[str]]
 ) -> list[list[Feature]]:
-    """Return what each line's places show: each word as it is cased, and with its neighbours."""
+    """Return the features of each line: its words with their case, and with their neighbours."""
     flat: Ints = np.array([token for line in tokens for token in line], dtype=np.int64)
     if not flat.size:
         return [[] for _ in tokens]

@@ -1,7 +1,7 @@
 """fw_coordination: "and", "or" and "but" exchanged where only one of them fits.
 
-Most clauses can be joined by any of the three. Words are exchanged within frames, each with those
-that do not fit it:
+Most clauses can be joined by any of the three. Words are therefore exchanged only in frames, each
+with words that do not fit it:
 
 - *nouns*: nouns, names, pronouns or numbers are joined ("cats but dogs");
 - *pair*: "both", "between", "either" or "whether" asks for its partner ("both cats or dogs");
@@ -26,10 +26,10 @@ from kbprobe.arrays import Bools
 WORDS = ("and", "or", "but")
 
 FAR = 12
-"""Words of a clause before a conjunction that are looked through."""
+"""Maximum number of words before a conjunction in which to look for a clause."""
 
 REACH = 5
-"""Words from "both" or "between" to its partner that are looked through."""
+"""Maximum number of words from "both" or "between" to its partner."""
 
 _NOUNS = ("NN", "NNS", "NNP", "NNPS")
 _FINITE = ("VBD", "VBZ", "VBP", "MD")
@@ -38,7 +38,7 @@ _FINITE = ("VBD", "VBZ", "VBP", "MD")
 def coordination_swaps(tagged: TaggedTexts, allowed: Bools) -> Iterator[Swap]:
     """Yield every exchange of a conjunction for another that its frame does not allow.
 
-    One in none of the frames is exchanged for one of the others, and flagged.
+    Conjunctions in none of the frames are exchanged for one of the others, and flagged.
 
     Args:
         tagged: the sentences.
@@ -58,7 +58,7 @@ def coordination_swaps(tagged: TaggedTexts, allowed: Bools) -> Iterator[Swap]:
 
 
 def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tuple[str, ...]]]:
-    """Yield (frame, tokens, words that do not fit there), the surest first."""
+    """Yield (frame, tokens, words that do not fit there), the most certain first."""
     near = tagged.near
     and_, or_, but = (within & tagged.is_word(word) for word in WORDS)
     noun = tagged.has_tag(*_NOUNS)
@@ -128,7 +128,7 @@ def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tu
     alive = near(tagged.is_word("dead"), -1) & near(tagged.is_word("alive"), 1)
     yield "expression", or_ & alive, ("and", "but")
 
-    # "But" joins no nouns; a clause behind it would make it fit ("I like cats but dogs bite").
+    # "But" does not join nouns, but fits before a clause ("I like cats but dogs bite").
     ends = tagged.has_tag(".", ",", "IN", "TO", "CC", ":", "VBG", "VBN", "WDT", "WP")
     and_, or_ = (word & ~_behind(tagged, tagged.is_word("not", "n't"), FAR) for word in (and_, or_))
     starts = ~_behind(tagged, finite, FAR)
@@ -155,13 +155,13 @@ def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tu
     manner = tagged.has_tag("RB") & tagged.ends_with("ly")
     yield "alike", or_ & near(manner, -1) & near(manner, 1), ("but",)
 
-    # A question that leaves a choice.
+    # A question that offers alternatives.
     asked = tagged.in_text(tagged.is_word("?"))[tagged.text]
     inverted = near(tagged.is_one_of(word_list("auxiliaries", PACKAGE)), 1)
     yield "pair", or_ & asked & near(comma, -1) & (inverted | right), ("but",)
     yield "pair", or_ & asked & inverted, ("but",)
 
-    # Two facts are no alternatives.
+    # Two facts are not alternatives.
     hedges = tagged.is_word("?", "if", "whether", "either", "unless", "or", "may", "might", "could")
     facts = ~tagged.in_text(hedges)[tagged.text] & _behind(tagged, finite, FAR)
     yield "contrast", but & clause & facts, ("or",)
@@ -172,7 +172,7 @@ def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tu
 
 
 def _before_clause(tagged: TaggedTexts) -> Bools:
-    """Mark the tokens that a clause with its subject follows."""
+    """Mark the tokens that are followed by a clause with its subject."""
     near, noun, finite = tagged.near, tagged.has_tag(*_NOUNS), tagged.has_tag(*_FINITE)
     fact = finite | tagged.has_tag("RB") & near(finite, 1)
     subject = tagged.has_tag("PRP", "NNP", "NNPS", "EX", "DT", "WP")
@@ -186,12 +186,12 @@ def _before_clause(tagged: TaggedTexts) -> Bools:
 
 
 def _behind(tagged: TaggedTexts, marked: Bools, reach: int = REACH, skip: int = 0) -> Bools:
-    """Mark the tokens that have a marked one before them, at most ``reach`` words back.
+    """Mark the tokens with a marked token before them, at most ``reach`` words back.
 
     Args:
         tagged: the texts.
-        marked: (tokens,) what is looked for.
-        reach: how far back; beyond REACH, commas and conjunctions do not end the search.
+        marked: (tokens,) the tokens to look for.
+        reach: maximum number of words; beyond REACH, commas and conjunctions do not end the search.
         skip: words right before a token that do not count.
     """
     found = np.zeros_like(marked)

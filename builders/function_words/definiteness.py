@@ -1,14 +1,14 @@
-"""fw_definiteness: all articles of a sentence exchanged, "the" for "a" or "an" and the reverse.
+"""fw_definiteness: all articles of a sentence exchanged, "the" for "a" or "an" and vice versa.
 
-Many sentences survive that ("A man saw a dog"). Those are asked in which one article at least is
-the only one that fits:
+Many sentences remain acceptable ("A man saw a dog"). Only sentences are used in which at least one
+article is the only one that fits:
 
 - *plural*: "the" before a plural ("a dogs");
-- *mass*: "the" before a noun that is not counted ("an information");
+- *mass*: "the" before a mass noun ("an information");
 - *unique*: "the" before a word that singles out ("a same day", "a largest city");
 - *expression*: "a" in a fixed expression ("as the result", "the lot of people", "such the day");
-- *rate*: "a" that says per what ("twice the week").
-- *existence*: "a" behind "there is" ("there is the hope").
+- *rate*: "a" in the sense of "per" ("twice the week").
+- *existence*: "a" after "there is" ("there is the hope").
 - *measure*: "a" in a measure ("the week later", "the little late").
 """
 
@@ -26,19 +26,19 @@ from builders.function_words.tokens import TaggedTexts
 from kbprobe.arrays import Bools
 
 LEAST = 2
-"""Articles of one kind that a sentence has at least."""
+"""Minimum number of articles of one kind in a sentence."""
 
 FARTHEST = 6
-"""Words from "there" to its article that are looked through."""
+"""Maximum number of words from "there" to its article."""
 
 LONGEST = 4
-"""Words from an article to its noun that are looked through."""
+"""Maximum number of words from an article to its noun."""
 
 
 def definiteness_swaps(tagged: TaggedTexts, allowed: Bools) -> Iterator[Swap]:
     """Yield for each sentence the exchange of all of its articles.
 
-    Where none of them is the only one that fits, it is flagged.
+    It is flagged if none of them is the only one that fits.
 
     Args:
         tagged: the sentences.
@@ -46,7 +46,7 @@ def definiteness_swaps(tagged: TaggedTexts, allowed: Bools) -> Iterator[Swap]:
     """
     article = tagged.has_tag("DT")
     the, a = tagged.is_word("the") & article, tagged.is_word("a", "an") & article
-    # A letter or a part of a name is no article, and what it is would not be exchanged with them.
+    # Letters and parts of names are not articles and would not be exchanged with them.
     stray = tagged.is_word("the", "a", "an") & ~article
     enough = (tagged.count(the) >= LEAST) | (tagged.count(a) >= LEAST)
     fits = allowed & enough & ~tagged.in_text(stray)
@@ -82,7 +82,7 @@ def _frames(tagged: TaggedTexts, the: Bools, a: Bools) -> Iterator[tuple[str, Bo
     compound = (
         noun | tagged.has_tag("POS", "HYPH", "JJ", "VBG", "VBN") | tagged.is_word("-", "'s", "’s")
     )
-    # Taggers take "axis" and "focus" for plurals.
+    # Taggers mistake "axis" and "focus" for plurals.
     odd = tagged.ends_with("ss", "us", "is")
     plural = (
         tagged.has_tag("NNS", "NNPS") & ~odd & ~tagged.is_one_of(word_list("odd_plurals", PACKAGE))
@@ -149,7 +149,7 @@ def _frames(tagged: TaggedTexts, the: Bools, a: Bools) -> Iterator[tuple[str, Bo
 
 
 def _in_expressions(tagged: TaggedTexts, article: Bools, written: str, ends: Bools) -> Bools:
-    """Mark the articles in fixed expressions, where they are written so.
+    """Mark the articles in fixed expressions that contain this form.
 
     ``ends`` marks the tokens that may follow an expression.
     """

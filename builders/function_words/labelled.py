@@ -1,4 +1,4 @@
-"""From candidates to the labelled probe: rows that annotators have decided on."""
+"""From candidates to the labelled probe: rows decided by annotators."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ OTHER = "the votes contradict the intended label"
 
 
 class Decided(NamedTuple):
-    """What annotators said of a plan's rows.
+    """The annotators' decisions on a plan's rows.
 
     Attributes:
         rows: the rows that are kept.
-        answer: (rows,) index of the answer that each was given.
-        about: what manifest and card say of the answers.
-        lines: those of the probe's labels file.
-        dropped: how many rows are left out, by reason.
+        answer: (rows,) index of the answer to each row.
+        about: the text on the answers for manifest and card.
+        lines: the lines of the probe's labels file.
+        dropped: number of dropped rows, by reason.
     """
 
     rows: Ints
@@ -53,15 +53,15 @@ def decide_rows(
         plan: the candidates; their ids do not depend on their answers.
         probe: the probe's name.
         knowledge: the name of what it is built from.
-        answers: what may be answered, in the order in which every row shows it.
-        options: ``labels`` names the files.
+        answers: the possible answers, in the order in which every row shows them.
+        options: the build's options; ``labels`` names the files.
         source: where the answers come from, in words.
-        intended: (rows,) the answers that rows are made for: those with another are left out, as
-            Kim et al. (2019) do for acceptability. None: the answer is what most votes say.
-        read: the readings to decide by where ``options`` names no file.
+        intended: (rows,) the intended answers: rows decided otherwise are dropped, as Kim et al.
+            (2019) do for acceptability. None: the answer is the one with most votes.
+        read: the readings to use if ``options`` names no file.
 
     Raises:
-        UsageError: a file cannot be read, lines of it are at fault, or no row is left.
+        UsageError: a file cannot be read, has faulty lines, or no row is left.
     """
     ids = id_texts(row_ids(plan, row_identity(probe, knowledge))).to_pylist()
     place = {name: at for at, name in enumerate(ids)}

@@ -1,7 +1,7 @@
-"""Which texts of a corpus are whole, ordinary sentences.
+"""Find the texts of a corpus that are complete, ordinary sentences.
 
-Real text holds headlines, lists, addresses and broken-off speech. As originals of a judgement of
-acceptability they would be wrong: readers reject them as they stand.
+Corpora contain headlines, lists, addresses and broken-off speech. They cannot be originals in
+acceptability judgements, since readers reject them even unchanged.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _ODD = (
     r"|[.?!][\"”’')]* +[A-Z0-9]?[^.?!]*[.?!][\"”’')\]]*$"
     r"|\d{5}|\d:\d\d|\w- | -\w| [”’]|[“‘] "
 )
-"""Addresses, markup, broken-off text, damaged characters; a second sentence in the same text."""
+"""Addresses, markup, broken-off text, damaged characters, or a second sentence in the text."""
 
 _SPEAKER = r"^[\"“]?(?:[\w.'’]+ ?){1,4}:|^(?:Hi|Hello|Dear|Hey)\b"
 
 _SPOKEN = ("UH", "FW", "LS", "SYM", "GW", "ADD", "NFP", "XX", "AFX")
-"""Tags of interjections, foreign words, list marks, and of what is no word."""
+"""Tags of interjections, foreign words, list marks and non-words."""
 
 
 def unnatural(tagged: TaggedTexts, fewest: int, most: int) -> Mapping[str, Bools]:
-    """Tell which texts are no ordinary sentences: reason -> (texts,) mask.
+    """Return which texts are not ordinary sentences: reason -> (texts,) mask.
 
     Args:
         tagged: the texts.
-        fewest: tokens that a sentence has at least, punctuation included.
-        most: tokens that it has at most.
+        fewest: minimum number of tokens of a sentence, including punctuation.
+        most: maximum number of tokens.
     """
     texts = tagged.texts
     text = texts.text.cast(pa.large_string())
@@ -71,7 +71,7 @@ def _unbalanced(text: pa.Array) -> Bools:
     odd = count('"') % 2 == 1
     for opening, closing in (("(", ")"), ("“", "”")):
         odd |= count(opening) != count(closing)
-    # A single quotation mark that is no apostrophe; and the two that LaTeX writes.
+    # Single quotation marks that are not apostrophes, and the quotation marks of LaTeX.
     return np.asarray(odd | _matches(text, r"(?:^|[\s(])['‘]|``|''|['’](?:[\s.,;:)]|$)"))
 
 
@@ -87,7 +87,7 @@ def _shouted(tagged: TaggedTexts) -> Bools:
 
 
 def _titled(tagged: TaggedTexts) -> Bools:
-    """Mark texts in which a word that is no name has a capital, though nothing begins there."""
+    """Mark texts with a capitalized word that is neither a name nor the beginning of a sentence."""
     capital = tagged.texts.forms.where([name[:1].isupper() for name in tagged.texts.forms.names])
     plain = tagged.has_tag("VB*", "MD", "RB", "IN", "DT", "PRP", "CC", "WRB", "WP", "PRP$", "TO")
     opens = tagged.near(~tagged.has_tag("NN*", "VB*", "JJ*", "RB", "IN", "DT", "PRP*", "CC"), -1)

@@ -1,4 +1,4 @@
-"""The options of the probes of function words."""
+"""The options of the function-word probes."""
 
 from __future__ import annotations
 

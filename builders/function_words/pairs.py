@@ -1,8 +1,8 @@
-"""From ways to change sentences to the pairs that are asked: natural, new, and balanced.
+"""Select the pairs to ask about from all possible changes: natural, new, and balanced.
 
-Each probe says where it could change what (:class:`Candidates`); what is common to all is here:
-which sentences serve at all, which changes are doubtful, which are no change or are real sentences
-themselves, and which are chosen.
+Each probe provides its possible changes (:class:`Candidates`). This module contains what all probes
+share: selecting suitable sentences, dropping doubtful changes and those that change nothing or
+result in sentences of the corpus, and choosing among the rest.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TOLERANCE = {
     "behind": Tolerance(2, 2),
     "words": Tolerance(2, 1),
 }
-"""By how many pairs of a split originals and changed texts may differ, by kind of feature."""
+"""Maximum imbalance between originals and changed texts, in pairs, by kind of feature."""
 
 Texts = Sequence[str]
 ValueT = TypeVar("ValueT")
@@ -49,18 +49,18 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Texts and how each can be changed: parallel, several lines for a text where there are ways.
+    """Texts and their possible changes: parallel arrays with one line for each change.
 
     Attributes:
         sentence: (lines,) the sentence, or the first of several.
         original, changed: the texts.
-        words: the words that are changed, in the original and in the changed text.
-        windows: the same with what stands around them.
-        features: what of the changed places either text shows, as often as it does.
+        words: the changed words, in the original and in the changed text.
+        windows: the same words with their neighbours.
+        features: the features of the changed places in either text, repeated as they occur.
         frame: how the words are used.
-        cloze: the original with a mask, its word there, and another; None where no single word
+        cloze: the original with a mask, the masked word, and another word; None if no single word
             decides.
-        flags: what keeps lines out of the clean tier.
+        flags: the flags that keep lines out of the clean tier.
     """
 
     sentence: Ints
@@ -100,7 +100,7 @@ class Candidates:
 def natural_sentences(
     tagged: TaggedTexts, options: AcceptabilityOptions, dropped: DropLog
 ) -> Bools:
-    """Mark the sentences that may be originals, and count why others may not."""
+    """Mark the sentences that may be originals, and count the others by reason."""
     kept = np.ones(len(tagged.texts), dtype=np.bool_)
     for reason, wrong in unnatural(tagged, options.min_tokens, options.max_tokens).items():
         dropped[f"sentences: {reason}"] += int((kept & wrong).sum())
@@ -113,7 +113,7 @@ def natural_sentences(
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The pairs that are asked, and the split of each."""
+    """The chosen pairs, and the split of each."""
 
     candidates: Candidates
     document: Ints
@@ -130,19 +130,19 @@ def choose_pairs(
     tolerance: Mapping[str, Tolerance] = TOLERANCE,
     effort: Effort = EFFORT,
 ) -> Chosen:
-    """Choose the pairs of a build: one for a sentence, of the tier, balanced in each split.
+    """Choose the pairs of a build: one per sentence, of the tier, balanced in each split.
 
     Args:
-        candidates: what can be asked.
+        candidates: the possible pairs.
         corpus: where it comes from.
         options: the build's.
-        dropped: what was left out so far; the rest is added.
+        dropped: counts of dropped candidates; those dropped here are added.
         rng: the random generator.
-        tolerance: kind of feature -> how far from balanced it may be.
+        tolerance: kind of feature -> maximum imbalance.
         effort: how long to search for more pairs.
 
     Raises:
-        UsageError: none is left.
+        UsageError: no pairs are left.
     """
     candidates = candidates.take(_new(candidates, corpus, dropped))
     candidates = candidates.take(candidates.flags.of_tier(options.tier, dropped))
@@ -174,7 +174,7 @@ def document_splits(
     """Return the split of each document (0 train, 1 validation, 2 test).
 
     Documents are taken in random order until a split has its share of all sentences: they are few,
-    and some are long, so that lots for each would miss the shares by far.
+    and some are long, so that independent draws would miss the shares by far.
     """
     size = np.bincount(corpus.sentence_document, minlength=len(corpus.document_ids))
     key = text_keys(corpus.document_source.of(slice(None)), corpus.document_ids)
@@ -187,7 +187,7 @@ def document_splits(
 
 
 def _new(candidates: Candidates, corpus: TextCorpus, dropped: DropLog) -> Bools:
-    """Mark the lines whose changed text is not the original, nor any sentence of the corpus."""
+    """Mark the lines whose changed text is neither the original nor a sentence of the corpus."""
     known = pc.unique(corpus.sentences.text)
     original, changed = (
         pa.array(texts, pa.large_string()) for texts in (candidates.original, candidates.changed)

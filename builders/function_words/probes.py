@@ -1,4 +1,4 @@
-"""The probes of acceptability: a real sentence, and the same with a function word changed.
+"""The acceptability probes: a real sentence, and the same with a function word changed.
 
 After Kim et al., "Probing What Different NLP Tasks Teach Machines about Function Word
 Comprehension" (*SEM 2019).
@@ -46,10 +46,10 @@ FEW_WORDS = {
     "behind": Tolerance(3, 1, 3),
     "words": Tolerance(4, 2, 4),
 }
-"""Of articles and conjunctions, which are few words: no neighbour leans to one side in two splits.
+"""Tolerances for few words (articles, conjunctions): no neighbour is unbalanced in two splits.
 """
 LONGER = Effort(4500, 0.007)
-"""How long to search where words are few."""
+"""How long to search if there are few words."""
 
 
 @probe(

@@ -1,7 +1,7 @@
 """fw_eos: where one sentence ends and the next begins, without punctuation and capitals.
 
-Two adjacent sentences of a paragraph are joined as lower-case words and parted again: at the right
-place, and at a wrong one, whose distance is drawn from a normal distribution (Kim et al., 2019).
+Two adjacent sentences of a paragraph are joined as lower-case words and divided again: at the right
+place, and at a wrong one whose distance is drawn from a normal distribution (Kim et al., 2019).
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.rng import RandomGenerator
 
 MOST_WORDS = 25
-"""Words that a sentence of a pair has at most."""
+"""Maximum number of words of a sentence."""
 
 FEWEST_WORDS = 4
 
 TRIES = 20
-"""How often a distance is drawn until it is neither 0 nor beyond the sentences."""
+"""Maximum number of draws of a distance until it is neither 0 nor beyond the sentences."""
 
 FREE = "moves_freely"
 
 _FINITE = ("VBD", "VBZ", "VBP", "MD")
 _MOVES_FREELY = ("RB", "IN", "CC", "UH", "TO", "WRB", "RP", "CD")
-"""What begins with these may end one sentence or begin the next: "yesterday", "in the park"."""
+"""Tags of phrases that may end a sentence or begin the next: "yesterday", "in the park"."""
 
 
 def wrong_distances(
     left: Ints, right: Ints, key: Ints, sigma: float, rng: RandomGenerator
 ) -> tuple[Ints, Bools]:
-    """Draw how many words a wrong end is from the right one: negative before it, positive behind.
+    """Draw the distance of a wrong end from the right one in words: negative before it.
 
     Args:
         left: (pairs,) words of the first sentence.
         right: (pairs,) words of the second.
-        key: (pairs,) what chance depends on.
+        key: (pairs,) keys of the random generator.
         sigma: standard deviation of the normal distribution that is rounded.
         rng: the random generator.
 
     Returns:
-        The distances, and whether one was found that leaves both halves a word.
+        The distances, and whether one was found that leaves a word on both sides.
     """
     from scipy.special import ndtri
 
@@ -66,13 +66,13 @@ def wrong_distances(
 class Words:
     """The words of each sentence, in lower case and without punctuation.
 
-    A word is a run of tokens that hold a letter or digit and touch each other: "don't" is one.
+    A word is a sequence of adjoining tokens with letters or digits: "don't" is one word.
 
     Attributes:
         tagged: the sentences.
         start: (words,) the first token of each.
         indptr: the words of sentence ``i`` are ``indptr[i]:indptr[i + 1]``.
-        joined: (tokens,) whether a token belongs to the word of the one before it.
+        joined: (tokens,) whether a token belongs to the same word as the previous token.
     """
 
     tagged: TaggedTexts
@@ -93,7 +93,7 @@ class Words:
 
     @property
     def counts(self) -> Ints:
-        """(sentences,) how many words a sentence has."""
+        """(sentences,) number of words of each sentence."""
         return np.diff(self.indptr)
 
     def of_sentence(self, sentence: int) -> tuple[list[str], list[str]]:
@@ -111,7 +111,7 @@ class Words:
 
 
 class Parted(NamedTuple):
-    """Words parted into two sentences, and what stands where they are parted."""
+    """Words divided into two sentences, and the words around the division."""
 
     text: str
     words: str
@@ -120,7 +120,7 @@ class Parted(NamedTuple):
 
 
 def parted(words: Sequence[str], end: int) -> Parted:
-    """Part words into two sentences, the first of ``end`` words.
+    """Divide words into two sentences, the first with ``end`` words.
 
     >>> parted(["it", "rained", "we", "stayed", "home"], 2).text
     'it rained. we stayed home.'
@@ -136,7 +136,7 @@ def parted(words: Sequence[str], end: int) -> Parted:
 
 
 def plain_sentences(tagged: TaggedTexts) -> Bools:
-    """(texts,) mark sentences that read well without punctuation: one comma, a full stop."""
+    """Mark sentences that read well without punctuation: at most one comma, a full stop."""
     words = np.array([any(c.isalnum() for c in form) for form in tagged.words], np.bool_)
     marks = ~words[tagged.code] if tagged.code.size else np.zeros(0, np.bool_)
     commas = tagged.is_word(",")
@@ -146,7 +146,7 @@ def plain_sentences(tagged: TaggedTexts) -> Bools:
 
 
 def moves_freely(tags: Sequence[str], begins: bool) -> bool:
-    """Tell whether a part fits the end of one sentence as well as the beginning of the next.
+    """Return whether a phrase fits the end of one sentence as well as the beginning of the next.
 
     Args:
         tags: of the words between the right and the wrong end.
@@ -159,7 +159,7 @@ def moves_freely(tags: Sequence[str], begins: bool) -> bool:
 def sentence_end_candidates(
     tagged: TaggedTexts, corpus: TextCorpus, allowed: Bools, sigma: float, rng: RandomGenerator
 ) -> Candidates:
-    """Make a candidate of each two adjacent sentences, with one wrong end.
+    """Make a candidate of any two adjacent sentences, with one wrong end.
 
     Args:
         tagged: the sentences.

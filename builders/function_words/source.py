@@ -1,4 +1,4 @@
-"""The corpora that a build reads, and the labels that people gave to its candidates."""
+"""The corpora of a build, and the labels that annotators gave to its candidates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kb_cache.corpora.types import Corpora, Corpus, TextCorpus
 
 
 class LabelledCorpora(Corpora):
-    """Corpora, and the sha256 of the files of labels that are read with them."""
+    """Corpora, and the sha256 of the label files that are read with them."""
 
     def __init__(self, sources: Sequence[Corpus], labels: str) -> None:
         super().__init__(sources)
@@ -21,7 +21,7 @@ class LabelledCorpora(Corpora):
 
     @property
     def digest(self) -> str:
-        """The digests of all."""
+        """The digests of the corpora and of the label files."""
         return f"{self._joined('digest', '+')}+{self.labels}"
 
 
@@ -31,10 +31,10 @@ def _loaded(names: tuple[str, ...]) -> TextCorpus:
 
 
 def open_corpora(options: FunctionWordOptions) -> TextCorpus:
-    """Load the corpora that the options name, once in a process.
+    """Load the corpora that the options name, once per process.
 
     Raises:
-        UsageError: there is no such corpus, or no such file of labels.
+        UsageError: a corpus or a file of labels does not exist.
     """
     corpora = _loaded(options.corpus)
     if not options.labels:
@@ -45,7 +45,7 @@ def open_corpora(options: FunctionWordOptions) -> TextCorpus:
 
 @lru_cache(maxsize=2)
 def tagged_sentences(corpus: TextCorpus) -> TaggedTexts:
-    """Return the sentences of a corpus with their words and tags as codes, made once.
+    """Return the sentences of a corpus with their words and tags as codes; cached.
 
     Raises:
         UsageError: they have no tags.

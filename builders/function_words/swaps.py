@@ -1,7 +1,7 @@
-"""Swaps: words of a text replaced by others, everything else left as it stands.
+"""Swaps: words of a text replaced by others, with everything else unchanged.
 
 A text is changed at the character offsets of its tokens, so that spaces, punctuation and quotation
-marks survive as they are; a replacement takes over the case of what it replaces.
+marks are preserved; a replacement takes the case of the word that it replaces.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from builders.function_words.tokens import TaggedTexts
 from kbprobe.arrays import Ints
 
 PLACES = " | "
-"""Joins what several places of a text show."""
+"""Separator between the words of several places of a text."""
 
 
 class Swaps(NamedTuple):
-    """Words to replace: parallel lists, a line for each changed text.
+    """Words to replace: parallel lists with one line for each changed text.
 
     Attributes:
         text: (lines,) the text.
         tokens: for each line the tokens to replace, in the text's order.
-        words: for each line what to put there instead, in lower case.
+        words: for each line their replacements, in lower case.
     """
 
     text: Ints
@@ -33,10 +33,10 @@ class Swaps(NamedTuple):
 
 
 def with_case_of(word: str, model: str, begins: bool) -> str:
-    """Give a word the case of what it replaces.
+    """Give a word the case of the word that it replaces.
 
-    ``begins`` tells whether it begins its text: there a lone capital ("A", "I") says nothing of
-    the rest.
+    ``begins`` says whether it begins its text, where a single capital ("A", "I") does not mean
+    capitals throughout.
 
     >>> with_case_of("where", "Who", True), with_case_of("where", "WHO", False)
     ('Where', 'WHERE')
@@ -67,11 +67,11 @@ def changed_texts(tagged: TaggedTexts, swaps: Swaps) -> list[str]:
 
 
 class Shown(NamedTuple):
-    """What changed places show, a line for each text; several places are joined by PLACES.
+    """The words at changed places, one line for each text; several places are joined by PLACES.
 
     Attributes:
         words: the words there.
-        windows: the words between their neighbours, as they stand in the text ("people who live").
+        windows: the words with their neighbours as in the text ("people who live").
     """
 
     words: list[str]
@@ -83,12 +83,12 @@ def shown_places(
     tokens: Sequence[Sequence[int]],
     words: Sequence[Sequence[str]] | None = None,
 ) -> Shown:
-    """Return what stands at some tokens of a text and around each.
+    """Return the words at some tokens of a text, and their neighbours.
 
     Args:
         tagged: the texts.
         tokens: for each line its tokens, all of one text.
-        words: what is put in their places, in lower case; None: they are left as they are.
+        words: the replacements, in lower case; None: the words are unchanged.
 
     >>> from kb_cache.corpora.rows import RawDocument, corpus_of, words_in
     >>> text = words_in("Tell me who cares.", ["Tell", "me", "who", "cares", "."], xpos=["VB"] * 5)
@@ -110,7 +110,7 @@ def shown_places(
             there[token] = word
         around = []
         for token in line:
-            # A neighbour may be changed as well.
+            # A neighbour may be replaced as well.
             near = range(
                 max(token - 1, int(bounds[number])), min(token + 2, int(bounds[number + 1]))
             )

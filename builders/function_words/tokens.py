@@ -1,4 +1,4 @@
-"""Texts as arrays of word and tag codes: what swaps are looked for in."""
+"""Texts as arrays of word and tag codes, in which swaps are searched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import UsageError
 
 NO_WORD = ""
-"""Stands for what is before the first and behind the last token of a text."""
+"""Code for positions before the first and after the last token of a text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,22 +67,22 @@ class TaggedTexts:
         return self.texts.token_text
 
     def is_word(self, *words: str) -> Bools:
-        """Mark the tokens that are one of these words, in any case."""
+        """Mark the tokens that are one of these words, ignoring case."""
         return self.is_one_of(words)
 
     def is_one_of(self, words: Collection[str]) -> Bools:
-        """Mark the tokens that are one of a list's words, in any case."""
+        """Mark the tokens that are one of a list's words, ignoring case."""
         chosen = np.zeros(len(self.words) + 1, dtype=np.bool_)
         chosen[[self._code_of.get(word, -1) for word in words]] = True
         chosen[-1] = False
         return chosen[self.code]
 
     def ends_with(self, *endings: str) -> Bools:
-        """Mark the tokens whose lower-case form ends so."""
+        """Mark the tokens whose lower-case form has one of these endings."""
         return np.array([word.endswith(endings) for word in self.words], dtype=np.bool_)[self.code]
 
     def has_tag(self, *tags: str) -> Bools:
-        """Mark the tokens with one of these tags; "VB*" stands for all that begin so."""
+        """Mark the tokens with one of these tags; "VB*" matches all tags that begin with "VB"."""
         exact = {tag for tag in tags if not tag.endswith("*")}
         begins = tuple(tag[:-1] for tag in tags if tag.endswith("*"))
         return self.tags.where(
@@ -90,7 +90,7 @@ class TaggedTexts:
         )
 
     def near(self, marked: Bools, offset: int) -> Bools:
-        """Mark the tokens whose text has a marked token so many places on (back, if negative)."""
+        """Mark the tokens with a marked token of the same text ``offset`` positions later."""
         found = np.zeros_like(marked)
         size = marked.size
         if abs(offset) >= size:
@@ -109,15 +109,15 @@ class TaggedTexts:
         return found
 
     def in_text(self, marked: Bools) -> Bools:
-        """(texts,) whether a text has a marked token."""
+        """Return (texts,) whether a text has a marked token."""
         return self.count(marked) > 0
 
     def count(self, marked: Bools) -> Ints:
-        """(texts,) how many marked tokens a text has."""
+        """Return (texts,) the number of marked tokens of each text."""
         return np.bincount(self.text[marked], minlength=len(self.texts)).astype(np.int64)
 
     def words_at(self, token: Ints, offset: int) -> list[str]:
-        """Return the lower-case words so many places from some tokens, "" beyond the text."""
+        """Return the lower-case words ``offset`` positions from some tokens, "" beyond the text."""
         at = np.clip(token + offset, 0, max(self.code.size - 1, 0))
         inside = (at == token + offset) & (self.text[at] == self.text[token])
         return [
@@ -126,7 +126,7 @@ class TaggedTexts:
         ]
 
     def words_behind(self, tokens: Ints) -> list[str]:
-        """Return the word behind each of some tokens as it stands there, punctuation left out."""
+        """Return the next word after each of some tokens as in the text, skipping punctuation."""
         starts, ends = self.texts.start, self.texts.end
         bounds = self.texts.token_start
         found = []

@@ -1,14 +1,14 @@
-"""fw_wh_words: a question word where only another fits.
+"""fw_wh_words: a question word where only a different one fits.
 
-A sentence in which the swapped word fits as well is no use: "I know when he came" for "I know how
-he came". So words are swapped within frames, each with the words that do not fit it:
+A sentence in which the new word fits as well is useless: "I know when he came" for "I know how he
+came". Words are therefore swapped only in frames, each with words that do not fit it:
 
-- *subject*: the word is the subject of the verb behind it ("people who live here"): no adverb fits.
+- *subject*: the word is the subject of the next verb ("people who live here"): no adverb fits.
 - *clause*: a whole clause follows ("the day when it rained"): neither "who" nor "what" fits.
-- *degree*: an adjective or adverb of degree follows ("how old it is"): "how" alone fits.
+- *degree*: an adjective or adverb of degree follows ("how old it is"): only "how" fits.
 - *noun*: a noun of kind follows ("what kind of"), or an article ("what a day").
 - *question*: an auxiliary and its subject follow, and nothing is missing ("Why do you like it?").
-- *object*: the verb behind it lacks its object ("what they need"): no adverb fits.
+- *object*: the next verb lacks its object ("what they need"): no adverb fits.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _frames(tagged: TaggedTexts, wh: Bools) -> Iterator[tuple[str, Bools, tuple[
     )
     comma = tagged.is_word(",")
     follows_noun = near(nominal, -1) | (near(comma, -1) & near(nominal, -2))
-    # A verb that may be a participle lets "when" and "where" be elliptical: "where needed".
+    # Before a possible participle, "when" and "where" may be elliptical: "where needed".
     participle = tagged.has_tag("VBD") & tagged.ends_with("ed", "en", "t")
     verb_next = near(finite, 1) | (near(adverb, 1) & near(finite, 2))
     bare = near(participle, 1) | (near(adverb, 1) & near(participle, 2))
@@ -100,7 +100,7 @@ def _frames(tagged: TaggedTexts, wh: Bools) -> Iterator[tuple[str, Bools, tuple[
     kind = tagged.is_one_of(word_list("nouns_after_what", PACKAGE)) & tagged.has_tag("NN", "NNS")
     yield "noun", word["what"] & near(kind, 1), ("who", "where", "when", "why", "how")
 
-    # Of these an adverb of degree is all that "how" can ask for.
+    # Before these, "how" can only ask for a degree.
     degree = (
         tagged.has_tag("JJ") | tagged.is_one_of(word_list("degree_adverbs", PACKAGE))
     ) & ~tagged.is_word("many", "several", "other", "such", "else", "same")
@@ -130,7 +130,7 @@ def _frames(tagged: TaggedTexts, wh: Bools) -> Iterator[tuple[str, Bools, tuple[
     verb = tagged.has_tag("VB", "VBP", "VBD", "VBZ", "VBG") & ~clausal & ~auxiliary
     object_ = tagged.has_tag("DT", "PRP", "PRP$", "NNP", "NNS", "NN", "CD", "JJ")
     intransitive = tagged.is_one_of(word_list("intransitive_verbs", PACKAGE)) & verb
-    # Neither an object nor a preposition at the end leaves room for "who" or "what".
+    # If the verb has its object and no preposition is stranded, "who" and "what" do not fit.
     stranded = tagged.has_tag("IN", "TO", "RP") & near(tagged.has_tag(".", ",", "CC"), 1)
     closed = ~tagged.in_text(stranded)[tagged.text]
     full = (verb & near(object_, 1)) | (intransitive & near(tagged.has_tag(".", ",", "CC"), 1))

@@ -1,6 +1,6 @@
-"""What speaks for a concept's having a property that ConceptNet does not give it.
+"""Evidence that a concept has a property although ConceptNet does not state it.
 
-Everything here is counted over *all* edges, noise included: one careless volunteer is enough to
+Everything here is computed from *all* edges, including noise: one careless volunteer is enough to
 make a property possible. Tables are boolean arrays (concepts, properties).
 """
 
@@ -23,22 +23,22 @@ from kbprobe.arrays import Bools, Floats, Ints, contains, joined, ragged_ranges,
 from kbprobe.columns import codes, positions, single_chunk, to_numpy
 
 ALIKE_CONCEPTS = 0.1
-"""Concepts whose sets of properties have this cosine resemble each other."""
+"""Minimum cosine of the sets of properties of similar concepts."""
 
 ALIKE_PROPERTIES = 0.3
-"""Properties whose sets of concepts have this cosine resemble each other."""
+"""Minimum cosine of the sets of concepts of similar properties."""
 
 COMMON_SENSE = 0.1
 """A sense counts if it has at least this share of the uses of the word's commonest one."""
 
 DESCRIBED = 3
-"""Objects that a relation must give a concept before silence on another says anything."""
+"""Minimum number of objects of a concept's relation before a missing object means anything."""
 
 DENIAL = 2.0
-"""Weight from which an edge denies a property: one volunteer alone does not."""
+"""Minimum weight of an edge that denies a property: one volunteer is not enough."""
 
 USUAL = 0.33
-"""A property of which this share of holders is of one field is usual in that field."""
+"""A property is usual in a field if at least this share of its holders belongs to the field."""
 
 EVENTS = (
     "Causes",
@@ -49,16 +49,16 @@ EVENTS = (
     "HasSubevent",
     "MotivatedByGoal",
 )
-"""What is said of what one does or what happens."""
+"""Relations of activities and events."""
 
 DOING = re.compile(r"verb\.|noun\.(?:act|cognition|communication|event|feeling|process|state)$")
-"""Fields of what one does or what happens."""
+"""Lexicographer files of activities and events."""
 
 CONCEPTNET_HOPS, WORDNET_HOPS = 2, 3
-"""Hops of IsA over which properties are inherited."""
+"""Maximum number of IsA hops over which properties are inherited."""
 
 OPPOSITES = ("Antonym", "DistinctFrom")
-"""Relations that bring terms together without making either likelier of the other."""
+"""Relations that connect terms without making either a likely property of the other."""
 
 
 class Edges(NamedTuple):
@@ -72,16 +72,16 @@ class Edges(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """Tables of what speaks for a property.
+    """Tables of the evidence for properties.
 
     Attributes:
-        conceptnet, wordnet: where from.
-        edges: those of the relations asked about, unfiltered.
+        conceptnet, wordnet: the sources.
+        edges: the edges of the relations asked about, unfiltered.
         concepts: (concepts,) ids in ConceptNet, ascending.
         keys: (properties,) keys of properties, ascending.
         relation: (properties,) name of the relation, negations with "Not".
-        telling: (nodes of ConceptNet,) marks those of which not everything has been said.
-        isa_weight: least weight of an IsA edge over which properties are inherited.
+        telling: (nodes of ConceptNet,) marks nodes that are not too general to be informative.
+        isa_weight: minimum weight of an IsA edge over which properties are inherited.
     """
 
     conceptnet: ConceptNet
@@ -95,7 +95,7 @@ class Support:
 
     @cached_property
     def said(self) -> Bools:
-        """What some edge says."""
+        """Whether an edge states the property."""
         return self._table(self._place[self.edges.start], positions(self.keys, self.edges.key))
 
     @cached_property
@@ -105,24 +105,24 @@ class Support:
 
     @cached_property
     def denied(self) -> Bools:
-        """What edges deny with `DENIAL` or more, and with no less than others say it."""
+        """Whether edges deny it with at least `DENIAL` and the weight of those that state it."""
         said = self._weights(positions(self.keys, self.edges.key))
         return np.asarray((self.against >= DENIAL) & (self.against >= said))
 
     @cached_property
     def holders(self) -> Ints:
-        """(properties,) how many concepts, of all there are, some edge gives a property."""
+        """(properties,) number of concepts, among all, that have a property by some edge."""
         return np.bincount(self._has.indices, minlength=self.keys.size)
 
     def cell(self, concept: Ints, key: Ints) -> Ints:
-        """Number the cells of a table: concept by concept, property by property."""
+        """Return the indices of cells of a table, row by row."""
         return self._place[concept] * self.keys.size + positions(self.keys, key)
 
     def inherited(self) -> Bools:
-        """What some edge says of that which the concept is a kind of.
+        """Whether an edge states it of something that the concept is a kind of.
 
-        ConceptNet's IsA is noisy, hence `isa_weight`. Ancestors of which next to everything has
-        been said (animal, thing) are left out.
+        ConceptNet's IsA is noisy, hence `isa_weight`. Very general ancestors, of which almost
+        everything has been said (animal, thing), are left out.
         """
         cn = self.conceptnet
         parts = []
@@ -141,7 +141,7 @@ class Support:
         return self._properties_of(own[telling], above[telling])
 
     def classified(self) -> Bools:
-        """What WordNet calls the concept, in any of its senses, or a kind of it: IsA alone."""
+        """Whether a sense of the concept is above or below the object in WordNet (IsA only)."""
         row = np.flatnonzero(self.relation == "IsA")
         means = senses_of(self.conceptnet, self.wordnet, every=True)
         size = max(len(self.conceptnet), len(self.wordnet), self.keys.size)
@@ -158,7 +158,7 @@ class Support:
         return self._table(own[again[third]], which)
 
     def agreed(self) -> Bools:
-        """What WordNet calls the concept by its first sense as a noun: IsA alone."""
+        """Whether the concept's first noun sense is below the object in WordNet (IsA only)."""
         row = np.flatnonzero(self.relation == "IsA")
         objects = Graph.from_edges(
             max(len(self.conceptnet), self.keys.size), self.keys[row] % len(self.conceptnet), row
@@ -172,10 +172,10 @@ class Support:
         return self._table(place[walk.source[again[third]]], which)
 
     def usual_in_field(self) -> Bools:
-        """What is usual in a field of the concept: animals, food, acts.
+        """Whether it is usual in a field of the concept: animals, food, acts.
 
-        Fields are the files of WordNet's lexicographers. What has none may be anything; and
-        whatever may be said of one event may be said of others.
+        Fields are WordNet's lexicographer files. Concepts without a field may have any property,
+        and properties of one kind of event may hold for others.
         """
         stored, names = codes(self.wordnet.synsets["lexname"])
         concept, synset = self._senses
@@ -199,9 +199,9 @@ class Support:
         return np.asarray(shared | ~mine.any(axis=1, keepdims=True))
 
     def of_one_kind(self) -> Bools:
-        """What some edge says of a concept of the same kind.
+        """Whether an edge states it of a concept of the same kind.
 
-        That is: of the synsets that the two name and those directly above, one is the same.
+        Two concepts are of the same kind if their synsets and direct hypernyms overlap.
         """
         concept, synset = self._senses
         position, above = self.wordnet.isa.expand(synset)
@@ -217,9 +217,9 @@ class Support:
         return self._properties_of(pairs // size, pairs % size)
 
     def of_alike(self) -> Bools:
-        """What some edge says of a concept that shares many properties with this one.
+        """Whether an edge states it of a concept that shares many properties with this one.
 
-        That is: at least two, and so many that the cosine of the two sets is `ALIKE_CONCEPTS`.
+        That is at least two, and enough for the two sets to have a cosine of `ALIKE_CONCEPTS`.
         """
         position, feature = self._features.expand(self.concepts)
         again, other = self._features.reversed.expand(feature)
@@ -233,10 +233,10 @@ class Support:
         return self._properties_of(*alike)
 
     def by_alike(self) -> Bools:
-        """What resembles a property that some edge gives the concept.
+        """Whether it is similar to a property that the concept has by some edge.
 
-        Two properties do if at least two of the concepts share them, and so many that the cosine
-        of the two sets of concepts is `ALIKE_PROPERTIES`: cabinet and cupboard.
+        Two properties are similar if at least two concepts share them, and enough for the two sets
+        of concepts to have a cosine of `ALIKE_PROPERTIES`: cabinet and cupboard.
         """
         size = self._features.reversed
         rows, feature = self._features.expand(self.concepts)
@@ -256,10 +256,10 @@ class Support:
         return self._table(concept, mine[position])
 
     def by_kindred_object(self) -> Bools:
-        """What some edge says of the concept by the same relation with a kindred object.
+        """Whether an edge states the same relation of the concept with a related object.
 
-        That is a synonym in WordNet, or the next more general or more special term: what is found
-        in a fridge is found in a refrigerator.
+        That is a synonym, a direct hypernym or a direct hyponym in WordNet: what is found in a
+        fridge is found in a refrigerator.
         """
         size = len(self.conceptnet)
         code, target = np.divmod(self.keys, size)
@@ -277,7 +277,7 @@ class Support:
         return self._table(self._place[start], np.repeat(which, count))
 
     def described(self) -> Bools:
-        """Whether the concept is told enough by the property's relation: `DESCRIBED` objects."""
+        """Whether the concept has enough objects (`DESCRIBED`) of the property's relation."""
         size = len(self.conceptnet)
         known = self._place[self.edges.start] >= 0
         concept, key = self._place[self.edges.start[known]], self.edges.key[known]
@@ -290,7 +290,8 @@ class Support:
     def mentioned(self) -> Bools:
         """Whether some edge, of whatever relation, joins the concept to a term with the object.
 
-        A term with the object is the object, or one that holds it, where it is a single word.
+        A term with the object is the object itself or, if that is a single word, a term containing
+        it.
         """
         cn = self.conceptnet
         start, end = self._neighbours()
@@ -300,7 +301,7 @@ class Support:
         owner = to_numpy(pc.list_parent_indices(words)).astype(np.int64)
         targets = sorted_unique(self.keys % len(cn))
         target = positions(texts.take(pa.array(targets)), pc.list_flatten(words))
-        # Phrases are not found among words, but may be terms themselves.
+        # Phrases are not matched with words, but may be terms themselves.
         owner = np.concatenate([owner, np.arange(terms.size, dtype=np.int64)])
         target = np.concatenate([target, positions(targets, terms)])
         known = target >= 0
@@ -316,7 +317,7 @@ class Support:
         return self._table(self._place[start[position[again]]], which)
 
     def _neighbours(self) -> tuple[Ints, Ints]:
-        """Every concept in play, with every term that some edge joins it to."""
+        """Every concept with every term that some edge connects it to."""
         cn = self.conceptnet
         joined = np.ones(cn.assertions.num_rows, dtype=np.bool_)
         for name in cn.relation_names:
@@ -336,7 +337,7 @@ class Support:
 
     @cached_property
     def _has(self) -> Graph:
-        """From all concepts to their properties."""
+        """Graph from all concepts to their properties."""
         at = positions(self.keys, self.edges.key)
         known = at >= 0
         size = max(len(self.conceptnet), self.keys.size)
@@ -348,7 +349,7 @@ class Support:
 
     @cached_property
     def _features(self) -> Graph:
-        """From all concepts that mean anything to all that is said of them."""
+        """Graph from all informative concepts to everything said about them."""
         telling = self.telling[self.edges.start]
         feature = np.searchsorted(self._feature_keys, self.edges.key[telling])
         size = max(len(self.conceptnet), self._feature_keys.size)
@@ -360,7 +361,7 @@ class Support:
 
     @cached_property
     def _means(self) -> Graph:
-        """From concepts to the synsets that they may name."""
+        """Graph from concepts to the synsets that they may name."""
         return Graph.from_edges(max(len(self.conceptnet), len(self.wordnet)), *self._senses)
 
     def _table(self, concept: Ints, which: Ints) -> Bools:
@@ -379,7 +380,7 @@ class Support:
         return table
 
     def _properties_of(self, concept: Ints, other: Ints) -> Bools:
-        """Mark for each concept (by its place) the properties of another (by its id)."""
+        """Mark for each concept (by its index) the properties of another (by its id)."""
         others = other != self.concepts[concept]
         position, which = self._has.expand(other[others])
         return self._table(concept[others][position], which)
@@ -388,7 +389,7 @@ class Support:
 def _alike(
     one: Ints, other: Ints, one_size: Ints, other_size: Ints, cosine: float
 ) -> tuple[Ints, Ints]:
-    """Return the pairs of sets that share two members or more, and enough for their sizes.
+    """Return the pairs of sets that share at least two members, and enough for their sizes.
 
     ``one`` and ``other`` name a pair once for each member that the two share, and index
     ``one_size`` and ``other_size``. The cosine is the number of shared members over the geometric
@@ -407,10 +408,10 @@ def _alike(
 def senses_of(
     conceptnet: ConceptNet, wordnet: WordNet, every: bool = False, first: int = 1
 ) -> tuple[Ints, Ints]:
-    """The nouns and verbs of WordNet that concepts may name: (concept, synset), parallel.
+    """Return the nouns and verbs of WordNet that concepts may name: (concept, synset).
 
-    Beside the ``first`` senses, those that are rare in WordNet's tagged texts are left out, unless
-    ``every`` one is wanted.
+    Apart from the ``first`` senses, those that are rare in WordNet's tagged texts are left out,
+    unless ``every`` is set.
     """
     synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
     count = to_numpy(wordnet.senses["count"])
@@ -429,7 +430,7 @@ def senses_of(
 
 
 def first_nouns(conceptnet: ConceptNet, wordnet: WordNet) -> tuple[Ints, Ints]:
-    """The first sense as a noun of every concept that has one: (concept, synset), parallel."""
+    """Return the first noun sense of every concept that has one: (concept, synset)."""
     synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
     concept = positions(conceptnet.concepts["text"], pc.utf8_lower(wordnet.lemma_texts()))
     first = (concept >= 0) & (to_numpy(wordnet.senses["number"]) == 1)
@@ -438,7 +439,7 @@ def first_nouns(conceptnet: ConceptNet, wordnet: WordNet) -> tuple[Ints, Ints]:
 
 
 def mostly_verbs(conceptnet: ConceptNet, wordnet: WordNet) -> Bools:
-    """(concepts,) whether a word is used as a verb more often than as a noun, in tagged texts."""
+    """Return (concepts,) whether a word is more often a verb than a noun in tagged texts."""
     synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
     concept = positions(conceptnet.concepts["text"], pc.utf8_lower(wordnet.lemma_texts()))
     uses = to_numpy(wordnet.senses["count"]) + 0.5

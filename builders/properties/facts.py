@@ -1,7 +1,7 @@
-"""What ConceptNet's concepts have in common, and what one of them can be said not to have.
+"""The properties that ConceptNet's concepts have, and those that they can be said to lack.
 
-A *property* is a relation and its object: found in a kitchen, used for cutting. What a concept has
-is taken from edges that several people stand behind. What it lacks is harder to know, as
+A *property* is a relation and its object: found in a kitchen, used for cutting. The properties of a
+concept are taken from edges that several people support. What it lacks is harder to know, since
 ConceptNet leaves most things unsaid: see `gather`.
 """
 
@@ -33,43 +33,43 @@ from kbprobe.arrays import Bools, Floats, Ints, joined, lines_of, sorted_unique
 from kbprobe.columns import mask, single_chunk, to_numpy
 
 LOOSE = ("HasProperty", "IsA")
-"""Relations whose edges are the noisiest: they need more weight."""
+"""The relations with the noisiest edges, which need more weight."""
 
 MIN_ZIPF = 2.5
-"""Least frequency (Zipf) of a term: oboe, sailboat and gecko are known to all."""
+"""Minimum frequency (Zipf) of a term: oboe, sailboat and gecko are generally known."""
 
 TOLD = 3
-"""Edges that a concept needs to take part by what it is alone: of others few readers know."""
+"""Minimum number of edges of a concept that is used only for its kinds: few readers know others."""
 
 OUTWEIGH = 4
-"""An edge counts if it weighs this many times what denies it: volunteers err, and jest."""
+"""Minimum ratio of an edge's weight to that of its denials: volunteers make errors and jokes."""
 
 DOINGS = ("activity", "art", "exercise", "game", "hobby", "season", "sport")
-"""What ConceptNet 4 says to be one of these has often lost its ending: to fish is a sport."""
+"""Kinds whose members in ConceptNet 4 often lack their ending: "fish" is a sport."""
 
 
 _FILE = resources.files("builders.properties") / "data" / "terms.yaml"
 _TERMS: Mapping[str, Any] = yaml.safe_load(_FILE.read_text("utf-8"))
 
 TOO_GENERAL = frozenset(_TERMS["too_general"])
-"""Concepts of which next to everything has been said: neither asked for nor offered."""
+"""Concepts of which almost everything has been said: neither golds nor distractors."""
 
 ODD = frozenset(_TERMS["odd"])
-"""Words whose edges mix several senses, and terms that few readers know: left out as concepts."""
+"""Words whose edges mix several senses, and terms that few readers know: not used as concepts."""
 
 PLURAL_PARTS, PLURAL_OBJECTS, STEADY = (
     frozenset(_TERMS[name]) for name in ("plural_parts", "plural_objects", "steady")
 )
-"""How objects are worded; see the file."""
+"""How to word objects; see the file."""
 
 SENSITIVE = frozenset(_TERMS["sensitive"])
-"""Terms that hold one of these words are screened too: volunteers' jokes dwell on them."""
+"""Terms that contain one of these words are screened too: volunteers often joke about them."""
 
 VAGUE: Mapping[str, frozenset[str]] = {
     relation: frozenset(objects) for relation, objects in _TERMS["vague"].items()
 }
-"""Relation -> objects that may be said of nearly everything, or of which nobody knows what is meant
-("used for working", "often big"): not asked about."""
+"""Relation -> objects that fit nearly everything or have no clear meaning ("used for working",
+"often big"), which are not asked about."""
 
 _PLAIN = r"^[a-z]+(?:[ -][a-z]+)*$"
 
@@ -77,8 +77,8 @@ _PLAIN = r"^[a-z]+(?:[ -][a-z]+)*$"
 class Held(NamedTuple):
     """Pairs of a concept and a property that it has: parallel arrays, sorted, each pair once.
 
-    ``source`` is the id in ConceptNet of the concept of which an edge says it: the concept itself,
-    or a kind that it belongs to. IsA without an edge has the concept itself: WordNet says it.
+    ``source`` is the ConceptNet id of the concept of which an edge states it: the concept itself,
+    or a kind that it belongs to. For IsA from WordNet, without an edge, it is the concept itself.
     """
 
     concept: Ints
@@ -91,20 +91,21 @@ class Held(NamedTuple):
 class Evidence:
     """Concepts, their properties, and which of these they lack.
 
-    Concepts and properties are numbered from 0, as they stand in ``concept`` and ``relation``.
+    Concepts and properties are numbered from 0, in the order of ``concept`` and ``relation``.
 
     Attributes:
         concept: (concepts,) every concept's id in ConceptNet, ascending.
         relation: (properties,) index into ``relation_names``; odd ones are negations.
         object: (properties,) the object's id in ConceptNet.
         relation_names: the relations, each followed by its negation ("NotCapableOf").
-        sure: what concepts have by edges that passed the noise filter.
-        plausible: (concepts, properties) what concepts have, or some edge says and none denies.
-        lacks: (concepts, properties) what concepts can be said not to have.
-        denied: (concepts, properties) what an edge of the opposite sign denies.
-        reviewed: (properties,) marks those of which an editor listed what kinds may have them.
-        rules: the options that say how strictly evidence was taken.
-        dropped: how many edges were left out on the way.
+        sure: the properties that concepts have by edges that passed the noise filter.
+        plausible: (concepts, properties) whether concepts have them, or an edge states and none
+            denies it.
+        lacks: (concepts, properties) whether concepts can be said not to have them.
+        denied: (concepts, properties) whether an edge of the opposite sign denies them.
+        reviewed: (properties,) marks those for which an editor listed the kinds that may have them.
+        rules: the options that determine how strict the evidence has to be.
+        dropped: number of dropped edges, by reason.
     """
 
     concept: Ints
@@ -121,23 +122,23 @@ class Evidence:
 
 
 def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> Evidence:
-    """Find out what has which property, and what can be said to lack it.
+    """Gather which concepts have which properties, and which they can be said to lack.
 
-    Some properties are *reviewed*: an editor listed of what kinds of things they may be true
-    (`builders.properties.kinds`). A concept has one if an edge of enough weight says so, and it is
-    of such a kind; or if it is of a kind that passes it on. It lacks one if it is of none of these
-    kinds, no edge of any weight says so, of it or of what it is a kind of, and none joins it to the
-    object.
+    Some properties are *reviewed*: an editor listed the kinds of things of which they may be true
+    (`builders.properties.kinds`). A concept has such a property if an edge of enough weight states
+    it and the concept is of such a kind, or if its kind passes the property on. It lacks the
+    property if it is of none of these kinds, no edge of any weight states it of the concept or of
+    its kinds, and none joins the concept to the object.
 
-    Of other properties statistics must do. An edge of less weight than ``LOOSE_WEIGHT``
-    counts only if some edge says the same of something that resembles the concept. A concept lacks
-    the property if nothing speaks for it (see `builders.properties.contrast`): no edge gives it to
-    the concept or to what the concept is a kind of; at most ``rules.max_holders`` concepts have it;
-    and, by the contrast "kind", nothing that resembles the concept has it, the concept has nothing
-    that resembles the property, and ConceptNet says more of the concept by the same relation.
+    For other properties, statistics are used. An edge of less weight than ``LOOSE_WEIGHT`` counts
+    only if an edge states the same of a similar concept. A concept lacks the property if there is
+    no evidence for it (see `builders.properties.contrast`): no edge states it of the concept or of
+    its kinds; at most ``rules.max_holders`` concepts have it; and, with the contrast "kind", no
+    similar concept has it, the concept has no similar property, and ConceptNet has other edges of
+    the concept with the same relation.
 
-    Whatever edges deny is lacked. What is itself a negation (cannot fly) is lacked where an edge
-    says the opposite, and only there.
+    Properties denied by edges are lacked. Negations (cannot fly) are lacked only if an edge states
+    the opposite.
     """
     edges = _edges_of(conceptnet, rules.relations)
     sure, dropped = _sure_edges(conceptnet, wordnet, rules)
@@ -172,7 +173,7 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     agreed = agreements.ravel()[cell]
     spoken_for = support.said | support.inherited() | support.classified()
     mentioned = support.mentioned() | support.by_kindred_object()
-    # What one does, one may do anywhere.
+    # Activities may take place anywhere.
     verb = mostly_verbs(conceptnet, wordnet)[concepts]
     anywhere = known.open | (verb[:, None] & (relation == PLACE))
     impossible = ~(spoken_for | mentioned | known.possible | anywhere | known.doubtful)
@@ -181,8 +182,8 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     alike = support.of_one_kind() | support.of_alike()
     spoken_for |= alike | support.by_alike() | mentioned | ~support.described()
     spoken_for |= support.usual_in_field()
-    # Of a reviewed property, what some deny and others say is left open: grass is not green, dry.
-    # Of a place, so is what some deny and is of a kind that is found there: bees in a tree.
+    # If a reviewed property is both stated and denied, it is left open: grass is not green when
+    # dry. So are places where the concept is denied but its kind is found: bees in a tree.
     likely = (known.possible | anywhere) & (relation == PLACE)
     disputed = support.denied & known.reviewed & (support.said | likely)
     lacks = (support.denied & ~disputed) | np.where(known.reviewed, impossible, ~spoken_for)
@@ -214,11 +215,12 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     cell = np.concatenate([cell, own[true]])
     weight = np.concatenate([weight, passed.weight[true]])
     source = np.concatenate([source, passed.source[true]])
-    # Of several edges the concept's own comes first.
+    # Among several edges, the concept's own comes first.
     order = np.lexsort((-weight, source != concepts[cell // keys.size], cell))
     first = order[np.diff(cell[order], prepend=-1) > 0]
     held = Held(*np.divmod(cell[first], keys.size), weight[first], source[first])
-    # To drink is an event, and a drink is none: of verbs, what is said of things is left out.
+    # "Drink" is an event as a verb, but not as a noun: statements about things are left out for
+    # verbs.
     event = np.isin(np.array(rules.relations)[code // 2], EVENTS)
     doing = kinds & np.isin(objects, DOINGS)
     verb[np.setdiff1d(held.concept, held.concept[event[held.property]])] = False
@@ -249,7 +251,7 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
 
 
 def _with(held: Held, has: Bools, concepts: Ints, weight: float) -> Held:
-    """What ``has`` marks: with the edges of ``held``, or as a statement of the concept itself."""
+    """Return what ``has`` marks, with the edges of ``held`` or the concept itself as source."""
     known = has[held.concept, held.property]
     held = lines_of(held, known)
     more = has.copy()
@@ -268,7 +270,7 @@ def _passed_on(
     concepts: Ints,
     keys: Ints,
 ) -> Held:
-    """What concepts have because ConceptNet says it of their kind, or because of what they are."""
+    """Return the properties that concepts have because of their kind."""
     relation = np.array(rules.relations)[keys // len(conceptnet) // 2]
     texts = single_chunk(conceptnet.concepts["text"])
     objects = texts.take(pa.array(keys % len(conceptnet))).to_pylist()
@@ -296,7 +298,7 @@ def _passed_on(
 
 
 def _plain_nouns(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> Ints:
-    """Return the concepts that are common nouns of which something is said, and no odd ones."""
+    """Return the concepts that are common nouns with statements, without odd ones."""
     nouns = sorted_unique(first_nouns(conceptnet, wordnet)[0])
     texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(nouns))
     fits = ~unfit(texts, wordnet) & ~listed(texts, TOO_GENERAL | ODD)
@@ -307,7 +309,7 @@ def _plain_nouns(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOption
 
 
 def _edges_of(conceptnet: ConceptNet, relations: Sequence[str]) -> Edges:
-    """Read the edges of some relations and their negations; those that are missing have none."""
+    """Read the edges of some relations and their negations; missing relations have none."""
     size = len(conceptnet)
     none = np.empty(0, dtype=np.int64)
     parts = [Edges(none, none, none, np.empty(0, dtype=np.float64))]
@@ -329,7 +331,7 @@ def _edges_of(conceptnet: ConceptNet, relations: Sequence[str]) -> Edges:
 def _sure_edges(
     conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions
 ) -> tuple[Edges, DropLog]:
-    """The edges that may make a gold true, and how many were left out for what reason."""
+    """Return the edges that may make a gold true, and how many were dropped, by reason."""
     size = len(conceptnet)
     asked = np.zeros(conceptnet.assertions.num_rows, dtype=np.bool_)
     for name in set(rules.relations) & set(conceptnet.relation_names):
@@ -381,7 +383,7 @@ def _sure_edges(
 
 
 def _reviewed_keys(conceptnet: ConceptNet, relations: Sequence[str]) -> Ints:
-    """The keys of the properties that are reviewed, of some relations."""
+    """Return the keys of the reviewed properties of some relations."""
     pairs = [pair for pair in reviewed_kinds() if pair[0] in relations]
     target = conceptnet.lookup([target for _, target in pairs])
     code = np.array([2 * relations.index(name) for name, _ in pairs], dtype=np.int64)
@@ -389,13 +391,13 @@ def _reviewed_keys(conceptnet: ConceptNet, relations: Sequence[str]) -> Ints:
 
 
 def _phrases(conceptnet: ConceptNet) -> Ints:
-    """The concepts of several words."""
+    """Return the multi-word concepts."""
     several = mask(pc.match_substring(single_chunk(conceptnet.concepts["text"]), " "))
     return np.flatnonzero(several)
 
 
 def _vague(relation: npt.NDArray[np.str_], texts: pa.Array, target: Ints) -> Bools:
-    """Mark edges whose object, given by its place in ``texts``, is one of `VAGUE`."""
+    """Mark edges whose object, an index of ``texts``, is one of `VAGUE`."""
     vague = np.zeros(relation.size, dtype=np.bool_)
     for name, objects in VAGUE.items():
         vague |= (relation == name) & listed(texts, objects)[target]
@@ -408,13 +410,13 @@ def listed(texts: pa.Array, terms: frozenset[str]) -> Bools:
 
 
 def rude(texts: pa.Array) -> Bools:
-    """Mark texts that are offensive, or hold one of the words of `SENSITIVE`."""
+    """Mark texts that are offensive, or contain one of the words of `SENSITIVE`."""
     sensitive = rf"\b(?:{'|'.join(sorted(SENSITIVE))})s?\b"
     return mask(pc.match_substring_regex(texts, sensitive)) | offensive_words(texts)
 
 
 def unfit(texts: pa.Array, wordnet: WordNet) -> Bools:
-    """Mark texts that are names, or hold more than plain letters.
+    """Mark texts that are names, or contain more than plain letters.
 
     Names are those whose first sense as a noun WordNet writes with a capital.
     """

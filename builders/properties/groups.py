@@ -1,7 +1,7 @@
 """Choice groups of the property probes: three questions with the same three choices.
 
-Each of the three concepts is the gold of one question, so that whoever sees the choices alone is
-right in one of three rows, whatever else is known of them.
+Each of the three concepts is the gold of one question, so that a model that sees only the choices
+is right in one of three rows, whatever it knows about them.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from kbprobe.arrays import Bools, Ints
 from kbprobe.rng import RandomGenerator
 
 TRIES = 4
-"""Pairs of concepts that are looked at for a concept and two of its properties."""
+"""Maximum number of pairs of concepts tried for a concept and two of its properties."""
 
 NEAR = 400
-"""Concepts that are looked at which share a property with another: this bounds time."""
+"""Maximum number of concepts tried that share a property with another, to limit time."""
 
 VARIANTS = 4
-"""Choices of three properties that are tried for three concepts."""
+"""Number of choices of three properties tried for three concepts."""
 
 REPEATS = 4
-"""Conjunctions that ask the same question of the same gold, each with other distractors."""
+"""Maximum number of conjunctions with the same question and gold, but different distractors."""
 
 CELLS = 10_000_000
-"""Pairs of a group and a property that are looked at at once: this bounds memory."""
+"""Maximum number of pairs of a group and a property processed at once, to limit memory."""
 
 
 class Triples(NamedTuple):
-    """Concepts of which any two share a property that the third lacks.
+    """Triples of concepts of which any two share a property that the third lacks.
 
     Attributes:
-        columns: the properties looked at: indices into those of the evidence.
+        columns: the properties considered, as indices of those of the evidence.
         nodes: (triples, 3) concepts, ascending within a triple.
     """
 
@@ -53,7 +53,7 @@ def sharing_triples(evidence: Evidence, askable: Bools, rng: RandomGenerator) ->
     columns = np.flatnonzero(askable)
     sure, lacks = _tables(evidence, columns)
     active = np.flatnonzero(np.count_nonzero(sure, axis=1) >= 2)
-    # Products of these count properties, and are exact.
+    # Products of these matrices count properties, and are exact.
     has, lacked = sure[active].astype(np.float32), lacks[active].astype(np.float32)
     parts = [np.empty((0, 3), dtype=np.int64)]
     for at in range(active.size):
@@ -91,13 +91,13 @@ def conjunction_groups(
     Args:
         evidence: what concepts have and lack.
         triples: concepts that can form a group.
-        split: (concepts,) only concepts of one split stand together.
-        options: how often the same gold or question may occur, and how often one relation.
+        split: (concepts,) the split of each concept; groups are within one split.
+        options: limits on how often the same gold, question or relation may occur.
         rng: chooses properties and groups.
 
     Returns:
-        Questions with their golds, three of a group one after the other; and (questions, 2) the
-        other choices: what has the first property, and what has the second.
+        Questions with their golds, the three of a group in sequence; and (questions, 2) the other
+        choices: one that has the first property, and one that has the second.
     """
     columns, nodes = triples
     nodes = nodes[(split[nodes] == split[nodes[:, :1]]).all(axis=1)]
@@ -119,9 +119,9 @@ def conjunction_groups(
                 columns,
             )
             shared[line, lacking] = np.where(fits, chance, -1.0).argmax(axis=1)
-    # Two kinds are mostly two senses of a word; what is said of events fits nothing else.
+    # Two kinds are mostly two senses of a word; properties of events fit nothing else.
     able = np.count_nonzero(kind[shared], axis=1) <= 1
-    # What else is found at both of two places nobody lists: readers found 53% of such rows sound.
+    # Nobody lists all things found at both of two places: readers found 53% of such rows sound.
     able &= np.count_nonzero(names[shared] == PLACE, axis=1) <= 1
     able &= (event[shared] == event[shared[:, :1]]).all(axis=1)
     able &= (np.diff(np.sort(target[shared], axis=1), axis=1) > 0).all(axis=1)
@@ -146,21 +146,21 @@ def exception_groups(
 ) -> tuple[PropertyPairs, Ints]:
     """Put concepts in groups of three, and find a question with "but not" for each.
 
-    One of the three shares a property with each of the others, which the third of them lacks. Each
-    is asked for by a property that it shares, but not one that the other who shares it has alone.
-    So in every row one distractor has both properties and one has neither.
+    One of the three shares a property with each of the others, which the third lacks. Questions ask
+    for a shared property but not for another one that only the other sharer has. So in every row
+    one distractor has both properties and one has neither.
 
     Args:
         evidence: what concepts have and lack.
         askable: (properties,) what may be asked about.
         deniable: (properties,) what may be denied.
-        split: (concepts,) only concepts of one split stand together.
-        options: how often the same gold or question may occur, and how often one relation.
+        split: (concepts,) the split of each concept; groups are within one split.
+        options: limits on how often the same gold, question or relation may occur.
         rng: chooses concepts, properties and groups.
 
     Returns:
-        Questions with their golds, three of a group one after the other; and (questions, 2) what
-        has both properties, and what has neither.
+        Questions with their golds, the three of a group in sequence; and (questions, 2) the
+        distractors with both properties and with neither.
     """
     columns = np.flatnonzero(askable | deniable)
     local = np.full(askable.size, -1, dtype=np.int64)
@@ -192,7 +192,7 @@ def exception_groups(
         chance = rng.child("denied", start).uniform(
             np.arange(3 * a.size, dtype=np.int64)[:, None], np.arange(columns.size, dtype=np.int64)
         )
-        # The hub is asked for by either of the properties that it shares.
+        # The hub can be asked for by either of the properties that it shares.
         by_first = rng.child("hub", start).below(2, b, a, c) == 0
         p = np.where(by_first, *shared)
         d = np.where(by_first, a, c), np.where(by_first, c, a)
@@ -209,7 +209,7 @@ def exception_groups(
 
 
 def _tables(evidence: Evidence, columns: Ints) -> tuple[Bools, Bools]:
-    """(concepts, columns) what concepts are sure to have, and what they lack."""
+    """Return (concepts, columns) what concepts surely have, and what they lack."""
     sure = np.zeros((evidence.concept.size, evidence.relation.size), dtype=np.bool_)
     sure[evidence.sure.concept, evidence.sure.property] = True
     return sure[:, columns], evidence.lacks[:, columns]
@@ -218,19 +218,19 @@ def _tables(evidence: Evidence, columns: Ints) -> tuple[Bools, Bools]:
 def _sharing(
     holders: Graph, lacks: Bools, hub: Ints, has: Ints, lacked: Ints, split: Ints
 ) -> Graph:
-    """Return the graph from lines to concepts of the hub's split with one property alone."""
+    """Return the graph from lines to concepts of the hub's split with only one property."""
     line, node = holders.expand(has)
     fits = lacks[node, lacked[line]] & (split[node] == split[hub[line]])
     return Graph.from_edges(max(hub.size, len(split)), line[fits], node[fits])
 
 
 def _fitting(evidence: Evidence, columns: Ints) -> Bools:
-    """(properties, properties) whether the second may be denied of what the first is said of."""
+    """Return (properties, properties) whether the second may be denied of holders of the first."""
     names = np.array(evidence.relation_names)[evidence.relation[columns]]
     event, place = np.isin(names, EVENTS), names == PLACE
     target = evidence.object[columns]
     fits = target[:, None] != target
-    # Of a thing nobody would deny what is said of events.
+    # Properties of events are not denied of things.
     fits &= event[:, None] | ~event
     return np.asarray(fits & ~(place[:, None] & place))
 
@@ -243,10 +243,9 @@ def _chosen(
     options: PropertyOptions,
     rng: RandomGenerator,
 ) -> tuple[PropertyPairs, Ints]:
-    """Choose groups, those of rare concepts first, as long as nothing occurs too often.
+    """Choose groups, those of rare concepts first, within the limits of repetition.
 
-    The same question is asked of a gold ``repeats`` times at most, and three concepts stand
-    together once.
+    The same question and gold occur at most ``repeats`` times, and the same three concepts once.
     """
     golds: Counter[int] = Counter()
     asked: Counter[tuple[int, int, int]] = Counter()

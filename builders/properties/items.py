@@ -1,4 +1,4 @@
-"""How questions about two properties are laid out: texts, choices, and what makes golds true."""
+"""Build questions about two properties: texts, choices, and the facts that make golds true."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kbprobe.columns import single_chunk
 
 
 def kinds_below(conceptnet: ConceptNet) -> Ints:
-    """How many things are said to be a kind of each concept."""
+    """Return how many things are said to be a kind of each concept."""
     if "IsA" not in conceptnet.relation_names:
         return np.zeros(len(conceptnet), dtype=np.int64)
     below: Ints = conceptnet.reverse("IsA").degrees
@@ -31,22 +31,22 @@ def kinds_below(conceptnet: ConceptNet) -> Ints:
 
 
 class PropertyForms(Nouns):
-    """Puts the objects of properties into the forms that their relations' phrases take."""
+    """Puts the objects of properties into the forms that the phrases of their relations require."""
 
     def activity(self, term: str) -> str:
-        """Return what one does, or a thing: "lying down", "an accident"."""
+        """Return a term as an activity or a thing: "lying down", "an accident"."""
         return gerund(term) if self.is_verb(term) else self.indefinite(term)
 
     def wish(self, term: str) -> str:
-        """Return what one wants: "to sleep", "a drink"."""
+        """Return a term as a wish: "to sleep", "a drink"."""
         return f"to {term}" if self.is_verb(term) else self.indefinite(term)
 
     def purpose(self, term: str) -> str:
-        """Return why one does something: "to win", "for fun"."""
+        """Return a term as a purpose: "to win", "for fun"."""
         return f"to {term}" if self.is_verb(term) else f"for {self.indefinite(term)}"
 
     def word(self, relation: str, term: str) -> str:
-        """Return an object in the form that a relation's phrase takes.
+        """Return an object in the form that a relation's phrase requires.
 
         Args:
             relation: ConceptNet's name of the relation, or of its negation.
@@ -58,17 +58,17 @@ class PropertyForms(Nouns):
         return term if form is None else form(self, term)
 
     def ability(self, term: str) -> str:
-        """Return what something can do: "fly", "climb trees"."""
+        """Return a term as an ability: "fly", "climb trees"."""
         verb, _, rest = term.partition(" ")
         return f"{verb} {noun_plural(rest)}" if rest in PLURAL_OBJECTS else term
 
     def use(self, term: str) -> str:
-        """Return what something is used for: "cutting", "washing dishes", "keeping warm"."""
+        """Return a term as a use: "cutting", "washing dishes", "keeping warm"."""
         verb, _, rest = term.partition(" ")
         return f"{gerund(verb)} {noun_plural(rest)}" if rest in PLURAL_OBJECTS else gerund(term)
 
     def has(self, term: str) -> str:
-        """Return what something has: "a handle", "feathers"."""
+        """Return a term as a part: "a handle", "feathers"."""
         return noun_plural(term) if term in PLURAL_PARTS else self.parts(term)
 
 
@@ -92,7 +92,7 @@ _FORMS: Mapping[str, Callable[[PropertyForms, str], str]] = {
     "ReceivesAction": lambda _, term: past_participle(term),
     "UsedFor": PropertyForms.use,
 }
-"""Relation -> the form of its object; of those that are not here it stays as it is."""
+"""Relation -> the form of its object; for other relations the object is unchanged."""
 
 
 class PropertyLayout:
@@ -115,11 +115,11 @@ class PropertyLayout:
         """Prepare the texts.
 
         Args:
-            conceptnet: where terms are from.
-            wordnet: tells how nouns are used.
-            evidence: what ``asking`` points to.
+            conceptnet: the source of the terms.
+            wordnet: the source of how nouns are used.
+            evidence: the concepts and properties that ``asking`` refers to.
             asking: distinct lines.
-            worded: all relations that there are phrases for: their order makes keys of questions.
+            worded: all relations with phrases; their order determines keys of questions.
             negate: whether the second property is one that the gold lacks.
         """
         self.conceptnet, self.evidence, self.asking = conceptnet, evidence, asking
@@ -139,19 +139,19 @@ class PropertyLayout:
 
     @property
     def _sign(self) -> int:
-        """What turns the relation of a second property into the one that is true of the gold."""
+        """The offset from the relation of a second property to the one that is true of the gold."""
         return 1 if self._negate else 0
 
     @property
     def relation(self) -> pa.Array:
-        """For each line, what holds between the gold and both objects: "AtLocation+UsedFor"."""
+        """For each line, the relations of the gold to both objects: "AtLocation+UsedFor"."""
         first = self._names(self.evidence.relation[self.asking.first]).to_pylist()
         second = self._names(self.evidence.relation[self.asking.second] ^ self._sign).to_pylist()
         return pa.array([f"{a}+{b}" for a, b in zip(first, second, strict=True)])
 
     @property
     def question_names(self) -> list[str]:
-        """What each question is about: "AtLocation kitchen + NotIsA tool"."""
+        """The name of each question: "AtLocation kitchen + NotIsA tool"."""
         evidence = self.evidence
         first, second = np.divmod(self._pairs, evidence.relation.size)
         signs = (0, self._sign)
@@ -185,14 +185,14 @@ class PropertyLayout:
         return Questions.from_columns(key, fields)
 
     def _identity(self) -> Ints:
-        """A number for each property that depends on no option."""
+        """A number for each property that does not depend on options."""
         order = np.array([self._worded.index(name) for name in self.evidence.relation_names[::2]])
         relation = self.evidence.relation
         code = 2 * order[relation // 2] + relation % 2
         return np.asarray(code * len(self.conceptnet) + self.evidence.object)
 
     def _worded_objects(self) -> pa.Array:
-        """The object of each property, in the form that its phrase takes; empty if not in use."""
+        """The object of each property, in the form that its phrase requires; empty if unused."""
         names, evidence = self.evidence.relation_names, self.evidence
         worded = [""] * evidence.relation.size
         texts = self._texts.take(pa.array(evidence.object[self._used])).to_pylist()
@@ -204,7 +204,7 @@ class PropertyLayout:
     def facts(self) -> Facts:
         """For each line, the edges that make its gold true.
 
-        A property that the gold lacks is among them where an edge denies it.
+        A property that the gold lacks is included if an edge denies it.
         """
         evidence, (gold, first, second) = self.evidence, self.asking
         shown = evidence.denied[gold, second] if self._negate else np.ones_like(gold, np.bool_)
@@ -227,7 +227,7 @@ class PropertyLayout:
         return Facts.from_codes(subject, related, target, self._texts, self._relations, size)
 
     def _edges(self, gold: int, which: int) -> list[tuple[int, int, int]]:
-        """The edges by which a concept has a property: its own, or that of its kind, and IsA."""
+        """Return the edges by which a concept has a property: its own, or its kind's plus IsA."""
         evidence = self.evidence
         concept, source = int(evidence.concept[gold]), self._sources[gold, which]
         own = source, int(evidence.relation[which]), int(evidence.object[which])
@@ -237,7 +237,7 @@ class PropertyLayout:
 
     @property
     def _relations(self) -> tuple[str, ...]:
-        """The names that triples point to: IsA among them, whatever is asked about."""
+        """Return the names of relations in triples, always including IsA."""
         return (*self.evidence.relation_names, "IsA")
 
     @cached_property
@@ -248,7 +248,7 @@ class PropertyLayout:
 
     @property
     def choices(self) -> Nodes:
-        """How concepts appear as choices; nodes are ids in ConceptNet."""
+        """Return concepts as choices; nodes are ConceptNet ids."""
         events = self.evidence.concept[self._events()]
         shown_as_event = frozenset(events.tolist())
 
@@ -266,7 +266,7 @@ class PropertyLayout:
         return Nodes(self._texts, fields, np.log1p(kinds_below(self.conceptnet)), frequency)
 
     def _events(self) -> Bools:
-        """Mark the concepts of which is said what is said of events, and nothing else."""
+        """Mark the concepts that have only statements about events."""
         evidence = self.evidence
         about = np.isin(np.array(evidence.relation_names[::2]), EVENTS)
         event = about[evidence.relation[evidence.sure.property] // 2]

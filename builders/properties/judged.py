@@ -1,8 +1,8 @@
-"""What a reader says of concepts: a sheet of common things, each read against many properties.
+"""Judgements of a reader: a sheet of common things, each judged for many properties.
 
-ConceptNet says little of most things, and nothing of what is false. ``data/judged.yaml`` holds the
-judgements of a reader, a language model, of every concept of a sheet with every property listed:
-true, arguable or false. They decide, whatever edges say.
+ConceptNet says little about most things, and nothing about what is false. ``data/judged.yaml``
+holds the judgements of a reader, a language model, of every concept of a sheet with every property
+listed: true, arguable or false. They take precedence over edges.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Judged(NamedTuple):
 
 @cache
 def judged() -> Judged:
-    """Read the judgements; a name that is no concept of the sheet is refused."""
+    """Read the judgements; a name that is not a concept of the sheet is an error."""
     table = yaml.safe_load(_FILE.read_text("utf-8"))
     groups: dict[str, list[str]] = {}
     for name, listed in table.pop(_GROUPS).items():
@@ -55,7 +55,7 @@ def judged() -> Judged:
 
 
 def _members(listed: str, groups: Mapping[str, list[str]], known: set[str] | None) -> list[str]:
-    """Return the concepts of a list, those of its groups included."""
+    """Return the concepts of a list, including those of its groups."""
     members: dict[str, None] = {}
     for entry in filter(None, (part.strip() for part in listed.split(","))):
         name = entry.removeprefix("-")
@@ -72,7 +72,7 @@ def _members(listed: str, groups: Mapping[str, list[str]], known: set[str] | Non
 def judged_ids(conceptnet: ConceptNet, relations: tuple[str, ...]) -> tuple[Ints, Ints]:
     """Return the ids of the sheet's concepts, and the keys of the judged properties.
 
-    Those that a ConceptNet does not have are left out; keys are as in
+    Those missing from a ConceptNet are left out; keys are as in
     `builders.properties.contrast.Edges`.
     """
     concepts = conceptnet.lookup(judged().concepts)
@@ -94,7 +94,7 @@ class Verdicts(NamedTuple):
 def verdicts(
     place: Mapping[str, int], columns: Mapping[tuple[str, str], int]
 ) -> Iterator[Verdicts]:
-    """Yield the judgements of every property in play.
+    """Yield the judgements of every property in use.
 
     Args:
         place: text of each concept -> its row.
@@ -111,14 +111,14 @@ def verdicts(
 
 
 def decide(given: Iterator[Verdicts], tables: tuple[Bools, Bools, Bools], listed: Bools) -> Bools:
-    """Let judgements decide what concepts have and lack, in place.
+    """Apply judgements to what concepts have and lack, in place.
 
-    What is judged false but stated by a plausible edge is left open. Of properties that are on no
-    list of kinds, nothing is assumed of concepts that are not on the sheet.
+    Properties judged false but stated by a plausible edge are left open. For properties on no list
+    of kinds, nothing is assumed about concepts that are not on the sheet.
 
     Args:
         given: the judgements.
-        tables: (concepts, properties) what is sure, what is plausible and what is lacked.
+        tables: (concepts, properties) which are sure, which are plausible, and which are lacked.
         listed: (properties,) marks those that are on a list of kinds.
 
     Returns:

@@ -1,9 +1,9 @@
-"""Of what kinds of things a property may be true: what an editor wrote down in ``kinds.yaml``.
+"""The kinds of things of which properties may be true, as listed by an editor in ``kinds.yaml``.
 
-ConceptNet does not say what is false. For the properties that most is said of, a person has listed
-the kinds of things (synsets of WordNet) that may have them, generously. What is of none of these
-kinds lacks the property. Nearly anything is found nearly anywhere at times: ``places.yaml`` lists
-further kinds of things that cannot be said to be absent from a place.
+ConceptNet does not say what is false. For the most frequent properties, an editor has listed,
+generously, the kinds of things (synsets of WordNet) that may have them. Things of none of these
+kinds lack the property. Since nearly anything is sometimes found nearly anywhere, ``places.yaml``
+lists further kinds of things that cannot be said to be absent from a place.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _PLACES = resources.files("builders.properties") / "data" / "places.yaml"
 GROUPS = "groups"
 
 PLACE = "AtLocation"
-"""The relation of most edges, and of the oddest: a pilot in a shower."""
+"""The relation with most edges, and with the oddest: a pilot in a shower."""
 
 MAIN = 0.5
-"""A noun's first sense is its main one if it has this share of its uses in tagged texts."""
+"""Minimum share of a noun's uses in tagged texts for its first sense to be its main one."""
 
 
 @dataclass
 class Kinds:
-    """What may have a property.
+    """The kinds and concepts that may have a property.
 
     Attributes:
-        below: synsets: these, and all that is a kind of them.
-        except_below: synsets that are left out again, with all that is a kind of them.
-        concepts: single concepts.
-        doubtful: concepts of which neither the property nor its absence is certain.
+        below: synsets that are included with everything below them.
+        except_below: synsets that are excluded again, with everything below them.
+        concepts: single concepts that are included.
+        doubtful: concepts for which neither the property nor its absence is certain.
     """
 
     below: set[str] = field(default_factory=set)
@@ -73,7 +73,7 @@ def reviewed_kinds() -> Mapping[tuple[str, str], Kinds]:
 
 @cache
 def found_at_places() -> Mapping[str, tuple[Kinds, ...]]:
-    """Return what may be found at each reviewed place though nobody says so: one for each class."""
+    """Return what may be found at each reviewed place without being stated, by class."""
     groups: dict[str, str] = yaml.safe_load(_FILE.read_text("utf-8"))[GROUPS]
     table: dict[str, dict[str, str]] = yaml.safe_load(_PLACES.read_text("utf-8"))
     found: dict[str, tuple[Kinds, ...]] = {}
@@ -94,13 +94,13 @@ def _kinds(listed: str, groups: Mapping[str, str]) -> Kinds:
             kinds.below.add(name)
         else:
             kinds.concepts.add(name.replace("_", " "))
-    # What a group leaves out, a kind named beside it may bring back: "goods vehicle.n.01".
+    # A kind named next to a group may include again what the group excludes: "goods vehicle.n.01".
     kinds.except_below -= kinds.below
     return kinds
 
 
 def _flat(listed: str, groups: Mapping[str, str]) -> Iterator[str]:
-    """Yield the names in a list, those of its groups among them."""
+    """Yield the names in a list, including those of its groups."""
     for name in listed.split():
         if name in groups:
             yield from _flat(groups[name], groups)
@@ -109,16 +109,16 @@ def _flat(listed: str, groups: Mapping[str, str]) -> Iterator[str]:
 
 
 class Review(NamedTuple):
-    """What is known of pairs of a concept and a property by the lists.
+    """What the lists say about pairs of a concept and a property.
 
     Attributes:
         reviewed: (properties,) marks properties that are listed.
-        possible: (concepts, properties) marks what may have a reviewed property, by a common sense
-            of the word.
-        open: (concepts, properties) marks what may be found at a reviewed place though nobody says
-            so, by a common sense of the word.
-        doubtful: (concepts, properties) marks what an edge says, and a reader would not.
-        unknown: (concepts,) marks concepts that WordNet does not have.
+        possible: (concepts, properties) marks concepts that may have a reviewed property, in a
+            common sense of the word.
+        open: (concepts, properties) marks concepts that may be found at a reviewed place without
+            being stated, in a common sense of the word.
+        doubtful: (concepts, properties) marks statements of edges that a reader would not make.
+        unknown: (concepts,) marks concepts that are not in WordNet.
     """
 
     reviewed: Bools
@@ -136,11 +136,11 @@ def review(
 ) -> Review:
     """Compare concepts with the kinds that properties may be true of.
 
-    A property counts as reviewed if WordNet has all synsets of its list; versions differ.
+    A property counts as reviewed if this version of WordNet has all synsets of its list.
 
     Args:
-        conceptnet: where concepts are from.
-        wordnet: where kinds are from.
+        conceptnet: the source of the concepts.
+        wordnet: the source of the kinds.
         concepts: ids in ConceptNet.
         properties: relation and object of each property; negations are never listed.
     """
@@ -175,7 +175,7 @@ def _of_kinds(
     place_of: Ints,
     synset: Ints,
 ) -> Ints:
-    """Return the places of the concepts of some kinds; ``place_of`` names ``synset``, pairwise."""
+    """Return the indices of concepts of some kinds; ``place_of`` and ``synset`` are parallel."""
     fits = _fitting(wordnet, number, kinds)
     named = [place[term] for term in sorted(kinds.concepts) if term in place]
     return np.concatenate([place_of[fits[synset]], np.array(named, dtype=np.int64)])
@@ -197,7 +197,7 @@ def _fitting(wordnet: WordNet, number: Mapping[str, int], kinds: Kinds) -> Bools
 
 
 def _nouns(wordnet: WordNet, concepts: Ints, concept: Ints, synset: Ints) -> tuple[Ints, Ints]:
-    """Keep the nouns that some concepts name: places of the concepts, and synsets."""
+    """Keep the nouns that some concepts name: indices of the concepts, and synsets."""
     place = positions(concepts, concept)
     mine = (place >= 0) & (wordnet.pos_codes[synset] == POS.index("n"))
     return place[mine], synset[mine]
@@ -206,12 +206,11 @@ def _nouns(wordnet: WordNet, concepts: Ints, concept: Ints, synset: Ints) -> tup
 def members(
     conceptnet: ConceptNet, wordnet: WordNet, concepts: Ints
 ) -> Iterator[tuple[tuple[str, str], str, Ints]]:
-    """Yield the properties that an editor confirms of concepts, and those that kinds pass on.
+    """Yield the properties that an editor confirms for concepts, and those that kinds pass on.
 
     Yields:
-        Relation and object; the concept of which ConceptNet says it, "" where WordNet says it; and
-        the places, among ``concepts``, of that concept or of those whose main sense is of such a
-        kind.
+        Relation and object; the concept of which ConceptNet states it, "" if WordNet does; and the
+        indices in ``concepts`` of that concept or of those whose main sense is of such a kind.
     """
     number = {name: at for at, name in enumerate(wordnet.synsets["name"].to_pylist())}
     concept, synset = _main_senses(conceptnet, wordnet, concepts)
@@ -240,9 +239,9 @@ def members(
 
 
 def _main_senses(conceptnet: ConceptNet, wordnet: WordNet, concepts: Ints) -> tuple[Ints, Ints]:
-    """The first noun of each concept that has `MAIN` of the uses of all its nouns.
+    """Return the first noun sense of each concept if it has a share of `MAIN` of its noun uses.
 
-    Of nouns that the tagged texts never use, it must be the only one.
+    For nouns that do not occur in the tagged texts, it must be the only one.
     """
     lemmas = pc.utf8_lower(wordnet.lemma_texts())
     concept = positions(conceptnet.concepts["text"], lemmas)

@@ -36,18 +36,18 @@ ASKED = (
 """The relations asked about by default, and their negations."""
 
 WORDED = (*ASKED, "DefinedAs", "DistinctFrom", "RelatedTo")
-"""All relations that the templates have phrases for."""
+"""All relations for which the templates have phrases."""
 
 LOOSE_WEIGHT = 3.0
-"""Edges of less weight do not count for IsA and HasProperty, the noisiest; for others, only if a
-similar concept has the same property, and not for two places at once."""
+"""Minimum weight of edges of IsA and HasProperty, the noisiest. Edges of other relations with less
+weight count only if a similar concept has the same property, and not for two places at once."""
 
 FIRM_WEIGHT = 4.0
-"""Least weight of edges without further support: that of a gold of property_conjunction_but_not,
-and of IsA where WordNet does not agree."""
+"""Minimum weight of edges without further support: of golds of property_conjunction_but_not, and of
+IsA if WordNet does not agree."""
 
 CAP_PER_QUESTION = 10
-"""Most rows of a split with the same question, and different golds."""
+"""Maximum number of rows of a split with the same question and different golds."""
 
 
 class PropertyOptions(ProbeOptions):

@@ -1,4 +1,4 @@
-"""What questions about two properties need: oracles that know one of the two."""
+"""Oracles for questions about two properties, which know one of the two."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from builders.properties.rows import PropertyPairs
 from kbprobe.arrays import Ints
 
 TARGET = 2 / 3
-"""Half way between chance and certainty, with three choices."""
+"""Halfway between chance and certainty, with three choices."""
 
 
 def property_oracles(
     evidence: Evidence, asking: PropertyPairs, others: Ints, negate: bool
 ) -> Oracles:
-    """Return what oracles reach that know all of one property, and nothing of the other.
+    """Return oracles that know everything about one property, and nothing about the other.
 
     Args:
         evidence: what concepts have and lack.

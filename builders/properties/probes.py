@@ -48,10 +48,10 @@ UNREVIEWED, TWO_PLACES = "unreviewed_property", "two_places"
 ALIKE, DOUBTFUL_LACK = "similar_properties", "doubtful_lack"
 
 DOUBTFUL_RELATIONS = ("MadeOf", "Desires")
-"""Relations (the last parts of their names) that few things surely lack."""
+"""Relations (the last parts of their names) whose objects few things surely lack."""
 
 GROUP = 3
-"""Questions, and choices, of a choice group."""
+"""Number of questions, and of choices, of a choice group."""
 
 _DECLARED: dict[str, Any] = {
     "open": open_sources,
@@ -91,13 +91,13 @@ def property_conjunction_but_not(
 def _planned(
     sources: ConceptNetFirst, options: PropertyOptions, both: bool, rng: RandomGenerator
 ) -> Plan:
-    """Draw the rows, in choice groups if there are three choices, and lay them out."""
+    """Draw the rows, in choice groups if there are three choices, and make the plan."""
     from builders.properties.groups import sharing_triples
     from builders.properties.rows import conjunctions, exceptions, split_concepts
 
     evidence = _evidence(sources, options)
     dropped = DropLog(evidence.dropped)
-    # What is itself a negation cannot be denied in plain words.
+    # Negations cannot be negated again in plain words.
     askable = evidence.relation % 2 == 0
     if options.tier == "clean":
         askable = askable & evidence.reviewed
@@ -116,7 +116,7 @@ _RULES = {"relations", "min_weight", "max_holders", "screen"}
 
 
 def _evidence(sources: ConceptNetFirst, options: PropertyOptions) -> Evidence:
-    """Gather the evidence, once for all options that take it by the same rules."""
+    """Gather the evidence; cached by the rules in the options."""
     return _gathered(sources, options.only(_RULES))
 
 
@@ -128,7 +128,7 @@ def _gathered(sources: ConceptNetFirst, rules: PropertyOptions) -> Evidence:
 
 
 class _Drawn(NamedTuple):
-    """Rows: questions with their golds, (rows, K - 1) the other choices, and more of each row."""
+    """Rows: questions with their golds, (rows, K - 1) distractors, and further columns."""
 
     asking: PropertyPairs
     others: Ints
@@ -146,13 +146,13 @@ def _plan(
     both: bool,
     rng: RandomGenerator,
 ) -> Plan:
-    """Lay out the rows."""
+    """Make the plan of the rows."""
     from builders.properties.items import PropertyLayout
     from builders.properties.oracles import property_oracles
 
     dropped.require(rows.split.size, "Loosen one of them, or use a larger ConceptNet.")
     asking = rows.asking
-    if both:  # Either property may come first in the question, for all golds alike.
+    if both:  # Either property may come first in the question, the same for all golds.
         _, first, second = asking
         swap = rng.child("order").below(2, first, second) == 1
         first, second = np.where(swap, second, first), np.where(swap, first, second)
@@ -202,7 +202,7 @@ def _flags(conceptnet: ConceptNet, evidence: Evidence, pairs: PropertyPairs, bot
 
 
 def _clusters(layout: PropertyLayout, question: Ints, split: Ints) -> Coded:
-    """Rows of a split that ask the same form a cluster: they share no choice."""
+    """Return clusters: rows of a split with the same question, which share no choices."""
     names = layout.question_names
     return named_clusters(
         [f"{names[at]} ({SPLITS[part]})" for at, part in zip(question, split, strict=True)]

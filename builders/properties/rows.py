@@ -1,4 +1,4 @@
-"""Which questions about two properties can be asked, of which gold, with which distractors."""
+"""Questions about two properties that can be asked, with their golds and distractors."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from kbprobe.arrays import Bools, Floats, Ints, joined, lines_of, ragged_ranges,
 from kbprobe.rng import RandomGenerator
 
 ROUNDS = 6
-"""How often the split of each concept is reconsidered."""
+"""Number of rounds in which the split of each concept is reconsidered."""
 
 STARTS = 8
-"""Searches for splits, of which the best counts."""
+"""Number of searches for splits, of which the best is used."""
 
 NEITHER = 120
-"""Concepts without either property: twice as many are looked at for a row."""
+"""Half the number of concepts tried per row when looking for some without either property."""
 
 PART = 20_000
-"""Pairs for which candidates are looked up at once: this bounds memory."""
+"""Maximum number of pairs for which candidates are looked up at once, to limit memory."""
 
 FEW = 60
-"""Up to this many properties asked about, no relation is held to its share."""
+"""Number of properties asked about up to which the share of relations is not limited."""
 
 
 class PropertyPairs(NamedTuple):
-    """Questions with their golds: parallel arrays, of places in `Evidence`."""
+    """Questions with their golds: parallel arrays of indices of `Evidence`."""
 
     gold: Ints
     first: Ints
@@ -39,7 +39,7 @@ class PropertyPairs(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What may stand as a distractor: parallel arrays; ``row`` is a line of the questions.
+    """Candidate distractors: parallel arrays; ``row`` is a line of the questions.
 
     Distractors of side 0 differ from the gold by the second property, those of side 1 by the
     first. Each row needs both.
@@ -57,7 +57,7 @@ class Sides(NamedTuple):
 
 
 class PropertyChoices(NamedTuple):
-    """Rows: ``line`` indexes the questions, ``nodes`` (rows, K - 1) are places of concepts."""
+    """Rows: ``line`` indexes the questions, ``nodes`` (rows, K - 1) the concepts."""
 
     line: Ints
     nodes: Ints
@@ -67,9 +67,9 @@ Askable = tuple[PropertyPairs, Sides]
 
 
 def conjunctions(evidence: Evidence) -> Askable:
-    """What has both: the gold is sure to; a distractor has one and lacks the other.
+    """Return questions for what has both properties; distractors have one and lack the other.
 
-    A distractor's own property may rest on a single edge: it makes the distractor plausible, and
+    A distractor's own property may come from a single edge: it makes the distractor plausible, and
     need not be true.
     """
     gold, first, second = pairs = pairs_of(evidence)
@@ -82,13 +82,13 @@ def conjunctions(evidence: Evidence) -> Askable:
 
 
 def exceptions(evidence: Evidence, rng: RandomGenerator) -> Askable:
-    """What has the first but not the second.
+    """Return questions for what has the first property but not the second.
 
     The gold is sure to have the first property, and lacks the second. Distractors of side 0 have
-    both, the second for sure; those of side 1 have neither. So who knows but one half of the
-    question is left with two choices.
+    both, the second for sure; those of side 1 have neither. So a model that knows only one half of
+    the question is left with two choices.
 
-    Where statistics tell what lacks a property, the gold has the first by a firm edge.
+    If statistics decide what lacks a property, the gold has the first one by a firm edge.
     """
     size, sure = evidence.relation.size, evidence.sure
     owner, has = np.nonzero(evidence.plausible)
@@ -97,7 +97,7 @@ def exceptions(evidence: Evidence, rng: RandomGenerator) -> Askable:
     # What is itself a negation cannot be denied in plain words.
     fits = (evidence.relation[second] % 2 == 0) & (evidence.relation[first] % 2 == 0)
     fits &= evidence.object[first] != evidence.object[second]
-    # Of a thing nobody would deny what is said of events.
+    # Properties of events are not denied of things.
     event = np.isin(np.array(evidence.relation_names)[evidence.relation], EVENTS)
     fits &= event[first] | ~event[second]
     key, holder = (first * size + second)[fits], sure.concept[line[fits]]
@@ -111,7 +111,7 @@ def exceptions(evidence: Evidence, rng: RandomGenerator) -> Askable:
     line, gold = line[fits], gold[fits]
     pairs = PropertyPairs(gold, asked[line] // size, asked[line] % size)
 
-    # In parts: there are many pairs, and few of what is looked at has neither property.
+    # In parts, since there are many pairs, and few candidates have neither property.
     parts = [(np.empty(0, dtype=np.int64),) * 2]
     for start in range(0, gold.size, PART):
         part = np.arange(start, min(start + PART, gold.size))
@@ -123,7 +123,7 @@ def exceptions(evidence: Evidence, rng: RandomGenerator) -> Askable:
 def _neither(evidence: Evidence, pairs: PropertyPairs, rng: RandomGenerator) -> tuple[Ints, Ints]:
     """Look for concepts without either property: pairs (row, concept), `NEITHER` tries each.
 
-    Half of the tries share something else with the gold, and are not as easily told from it.
+    Half of the candidates share something else with the gold, which makes them harder.
     """
     gold, sure = pairs.gold, evidence.sure
     row = np.repeat(np.arange(gold.size, dtype=np.int64), 2 * NEITHER)
@@ -143,14 +143,14 @@ def _neither(evidence: Evidence, pairs: PropertyPairs, rng: RandomGenerator) -> 
 
 
 def pairs_of(evidence: Evidence) -> PropertyPairs:
-    """Return every concept with every two of the properties that it is sure to have."""
+    """Return every concept with every two of its sure properties."""
     concept, owned = evidence.sure.concept, evidence.sure.property
     after = np.searchsorted(concept, concept, side="right")
     line = np.arange(concept.size, dtype=np.int64)
     one = np.repeat(line, after - line - 1)
     other = ragged_ranges(line + 1, after - line - 1)
     fits = evidence.object[owned[one]] != evidence.object[owned[other]]
-    # A word of two kinds is mostly one of two senses: gin, the drink and the game.
+    # A word of two kinds mostly has two senses: gin, the drink and the game.
     kinds = np.array(evidence.relation_names)[evidence.relation] == "IsA"
     fits &= ~(kinds[owned[one]] & kinds[owned[other]])
     one, other = one[fits], other[fits]
@@ -158,32 +158,32 @@ def pairs_of(evidence: Evidence) -> PropertyPairs:
 
 
 def _having(holders: Graph, gold: Ints, has: Ints, lacked: Ints, lacks: Bools) -> tuple[Ints, Ints]:
-    """Pairs (row, concept): the concept has one property, lacks the other, and is not the gold."""
+    """Return pairs (row, concept): it has one property, lacks the other, and is not the gold."""
     row, node = holders.expand(has)
     fits = lacks[node, lacked[row]] & (node != gold[row])
     return row[fits], node[fits]
 
 
 def one_of(graph: Graph, nodes: Ints, chance: Floats) -> Ints:
-    """Return one neighbour of each node, which has some; ``chance`` is from 0 to 1."""
+    """Return one neighbour of each node, drawn by ``chance`` (0 to 1); each must have some."""
     return graph.indices[graph.indptr[nodes] + (chance * graph.degrees[nodes]).astype(np.int64)]
 
 
 def graph_of(owner: Ints, member: Ints, owners: int) -> Graph:
-    """Return the graph from owners, of which there are so many, to members."""
+    """Return the graph from owners (``owners`` in number) to members."""
     size = max(owners, int(member.max(initial=0)) + 1)
     return Graph.from_edges(size, owner, member)
 
 
 def with_both(sides: Sides, questions: int) -> Bools:
-    """Mark the questions that have a candidate on either side."""
+    """Mark the questions that have candidates on both sides."""
     marked = np.zeros((2, questions), dtype=np.bool_)
     marked[sides.side, sides.row] = True
     return np.asarray(marked.all(axis=0))
 
 
 def sides_of(sides: Sides, lines: Ints) -> Sides:
-    """Return the candidates of some lines of the questions, numbered as these are."""
+    """Return the candidates of some lines of the questions, renumbered."""
     order = np.argsort(sides.row, kind="stable")
     first = np.searchsorted(sides.row[order], lines)
     count = np.searchsorted(sides.row[order], lines, side="right") - first
@@ -197,14 +197,14 @@ def split_concepts(
 ) -> Ints:
     """Return a split for each concept: 0 train, 1 validation, 2 test.
 
-    Golds and distractors alike belong to one split. Concepts that can stand in one choice group are
-    rather put in one: of `STARTS` local searches, the one that leaves the splits most triples (by
-    the sum of the square roots) counts. All is done in integers.
+    Both golds and distractors belong to one split. Concepts that can form a choice group are
+    preferably put in the same split: of `STARTS` local searches, the one that keeps most triples in
+    the splits (by the sum of the square roots) is used. All computations use integers.
 
     Args:
         triples: (triples, 3) concepts that can form a choice group (see
             `builders.properties.groups`).
-        concepts: how many there are.
+        concepts: number of concepts.
         shares: of train, validation and test.
         rng: the random generator.
     """
@@ -229,8 +229,8 @@ def _searched(
 ) -> Ints:
     """Return the splits of one local search; ``own`` leads from concepts to their triples.
 
-    Each concept joins the split of most of its partners, pairs that are together first, as long as
-    none is much larger than its share, in `ROUNDS` rounds.
+    In `ROUNDS` rounds, each concept joins the split of most of its partners, counting pairs that
+    are together first, as long as no split is much larger than its share.
     """
     number = np.arange(concepts, dtype=np.int64)
     edges = np.cumsum(shares)[:2]
@@ -246,7 +246,7 @@ def _searched(
             both = np.bincount(one[one == other], minlength=target.size)
             each = np.bincount(np.concatenate([one, other]), minlength=target.size)
             size[splits[node]] -= 1
-            # What is over its share by a tenth attracts nothing.
+            # Splits that exceed their share by a tenth attract no concepts.
             pull = (5 * both + each) * np.maximum(target * 11 - size * 10, 0)
             if pull.any():
                 splits[node] = int((pull * moving.size**2 // target**2).argmax())
@@ -255,11 +255,11 @@ def _searched(
 
 
 def capped(relations: Ints, share: float, rng: RandomGenerator) -> Bools:
-    """Mark the rows to keep for no relation to have more than a share of the properties.
+    """Mark the rows to keep such that no relation exceeds its share of the properties.
 
     Args:
         relations: (rows, 2) the relations of each row's properties.
-        share: most of one relation, of all.
+        share: maximum share of a relation.
         rng: chooses among rows with the same number of properties of the relation.
     """
     kept = np.arange(len(relations))
@@ -285,7 +285,7 @@ def draw(
 
     Args:
         asking: the questions with their golds.
-        sides: the candidates; every line has some on either side.
+        sides: the candidates; every line has some on both sides.
         distractors: how many each row needs.
         rng: the random generator.
 
@@ -300,7 +300,7 @@ def draw(
     first = np.searchsorted(key, number).reshape(-1, 2)
     count = np.searchsorted(key, number, side="right").reshape(-1, 2) - first
     rows = np.arange(gold.size, dtype=np.int64)
-    # Each side has places in the row; which has the odd one is random.
+    # Each side gets half of the row; which side gets the odd one is random.
     odd = rng.child("odd one").below(2, rows)
     nth = np.arange(distractors, dtype=np.int64)
     side = np.where(nth[None] % 2 == 0, odd[:, None], 1 - odd[:, None])

@@ -1,9 +1,9 @@
-"""Blocks of words that one answer fits, and the choice groups that are made of three blocks.
+"""Blocks of words that share an answer, and choice groups made of three blocks.
 
-A *block* is a few words under one answer, every two of which make a question. Three blocks with
-different answers form a group: all of its questions show the three answers, and each answer is gold
-equally often. A word and its answer stand in one block only, so that in all rows that ask about
-them the same choices recur, the distractors as often as the gold.
+A *block* is a set of words with the same answer, any two of which make a question. Three blocks
+with different answers form a group: all of its questions show the three answers, and each answer is
+gold equally often. A word with its answer is in one block only, so that all rows about them show
+the same choices, the distractors as often as the gold.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from builders.taxonomy.questions import AskableTaxonomy
 
 BLOCK = 19
-"""Most words of a block: each of them is asked about with the eighteen others."""
+"""Maximum number of words of a block: each is asked about with all others."""
 
 GROUP = 3
 
 SHARED_WORDS, SHARED_PART = 2, 0.05
-"""Two answers are no choices of one group if so many words, and so large a part of those that have
-fewer, are or may be both: what is said to be a nut may be called a fruit."""
+"""Two answers cannot be in one group if at least this number of words, and this share of those of
+the smaller answer, are or may be both: something said to be a nut may also be called a fruit."""
 
 AMPLE_PART = 0.75
-"""Of blocks that leave room for so many of the words of the first, the nearest join it."""
+"""Among blocks that leave at least this share of the first block's words, the nearest join it."""
 
 OVERLAPPING = ("person", "plant")
-"""Trees of which no two answers are choices of one group: a guardian may be an employee, and who
-knows which bushes are herbs?"""
+"""Trees in which no two answers can be in one group: a guardian may be an employee, and few people
+know which bushes are herbs."""
 
 Lines = tuple[int, ...]
 
@@ -52,8 +52,8 @@ class ChoiceGroups(NamedTuple):
     """Questions in groups of three rows: parallel arrays, a line for each row.
 
     ``x`` and ``y`` are lines of the pairs, ``nodes`` (rows, 2) the distractors, ``kin`` (rows, 2)
-    whether they are at the gold's level, and ``group`` numbers the rows that share their choices,
-    each of which is the gold of one.
+    whether they are at the gold's level, and ``group`` the number of the group of rows that share
+    their choices, each of which is the gold of one row.
     """
 
     x: Ints
@@ -86,7 +86,7 @@ def choice_groups(askable: AskableTaxonomy, rng: RandomGenerator) -> ChoiceGroup
 
 
 class _Fit:
-    """What may stand together, looked up once."""
+    """Look-ups of which answers and words fit together."""
 
     def __init__(self, askable: AskableTaxonomy) -> None:
         self._askable = askable
@@ -107,22 +107,22 @@ class _Fit:
         self._apart: dict[tuple[int, int], bool] = {}
 
     def kin(self, one: int, other: int) -> bool:
-        """Tell whether two answers are at one level of the taxonomy."""
+        """Return whether two answers are at the same level of the taxonomy."""
         return (one, other) in self._kin
 
     def nearness(self, one: int, other: int) -> int:
-        """Return 0 for answers of different trees, 1 for those of one, 2 if their level is one."""
+        """Return 0 for answers of different trees, 1 for the same tree, 2 for the same level."""
         return int(self.same_tree(one, other)) + int(self.kin(one, other))
 
     def same_tree(self, one: int, other: int) -> bool:
-        """Tell whether two answers are of one tree."""
+        """Return whether two answers are of the same tree."""
         return bool(self._askable.tree[one] == self._askable.tree[other])
 
     def _tree_name(self, answer: int) -> str:
         return list(TREES)[int(self._askable.tree[answer])]
 
     def apart(self, one: int, other: int) -> bool:
-        """Tell whether hardly any word is both of two answers, and neither is the other."""
+        """Return whether hardly any word fits both answers, and neither answer is the other."""
         key = min(one, other), max(one, other)
         if key not in self._apart:
             ends = np.array(key)
@@ -184,10 +184,10 @@ def _couples(askable: AskableTaxonomy, lines: Ints) -> set[tuple[int, int]]:
 def _grouped(
     blocks: Sequence[Block], fits: _Fit, rng: RandomGenerator
 ) -> Iterator[tuple[Block, ...]]:
-    """Yield groups of three blocks of one size and of different answers.
+    """Yield groups of three blocks of equal size with different answers.
 
     Large blocks come first. Their partners have answers at the same level, or of the same tree, if
-    that leaves most of their words. What a group has no room for may join another.
+    that keeps most of their words. Words left over may join another group.
     """
     tie = rng.bits(
         np.array([block.answer for block in blocks], dtype=np.int64),
@@ -212,7 +212,7 @@ def _grouped(
         def rank(other: Block) -> tuple[bool, int, int, int, float, int]:
             room = min(len(cut(first, other.answer).lines), len(cut(other, first.answer).lines))
             near = fits.nearness(first.answer, other.answer)
-            # Answers that have relatives of their own to stand with are left to them.
+            # Answers with partners at their own level are left to these.
             free = 0 if near else relatives[other.answer]
             gap = abs(fits.level[first.answer] - fits.level[other.answer])
             ample = room >= AMPLE_PART * len(first.lines)

@@ -1,11 +1,12 @@
-"""Kinds that cross: questions of which each distractor is true of one of the two words.
+"""Crossing kinds: questions in which each distractor is true of one of the two words.
 
 A *crossing* is a gold and two distractors: one word is the gold and the first distractor but not
-the second, the other word the reverse. Whoever looks at one word can leave out one choice only.
+the second, and vice versa for the other word. A model that looks at one word can exclude only one
+choice.
 
 WordNet has few such kinds, since most of its nouns have one parent. ``data/crossing_kinds.txt``
-says which kinds of its tree a word is and which one could argue that it is; it is none of the
-others. What readers judged (``builders.judged``) has the last word.
+says which kinds of its tree a word belongs to and which are arguable; it belongs to none of the
+others. Judgements of readers (``builders.judged``) take precedence.
 """
 
 from __future__ import annotations
@@ -25,35 +26,35 @@ from kbprobe.rng import RandomGenerator
 TRUE, ARGUABLE, FALSE = 1, 0, -1
 
 ROWS = 60
-"""Most questions of a crossing."""
+"""Maximum number of questions of a crossing."""
 
 COUPLES = 4
-"""Most questions about the same two words."""
+"""Maximum number of questions about the same two words."""
 
 SHARED = 2
-"""Two distractors have at most so many words in common, unless they can be the gold too: what they
-have in common with the gold would tell which it is."""
+"""Maximum number of words that two distractors have in common, unless they can be the gold too:
+otherwise what they have in common with the gold would reveal it."""
 
 TOLERANCE = 0.2
-"""By how much a kind's share of golds may be off a third. If it were just a third, it would tell
-whose turn it is."""
+"""Maximum deviation of a kind's share of golds from a third. At exactly a third, the other rows of
+a kind would reveal the answer of the last one."""
 
 NOISE = 1.5
-"""By how many standard deviations of chance the share of golds may be off a third among the most
-general of the three choices, or those shown most."""
+"""Maximum deviation from a third, in standard deviations of chance, of the share of golds among the
+most general of the three choices, or those shown most."""
 
 COMPARED = (-1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0)
-"""Where it is divided how much more often (logarithm) a choice is shown than the other two."""
+"""Bounds of classes of how much more often (logarithm) a choice is shown than the other two."""
 
 WORTH = 1.0
-"""What a question more is worth, in squares of golds too many."""
+"""Value of an additional question, in squares of excess golds."""
 
 ROUNDS = 12
-"""How often choices are compared anew by how often they are shown."""
+"""Number of rounds in which choices are compared again by how often they are shown."""
 
 
 class Listed(NamedTuple):
-    """What listed words are: parallel arrays, a line for each word and kind of a tree.
+    """The kinds of listed words: parallel arrays with one line for each word and kind of a tree.
 
     ``word`` and ``kind`` are numbers of words, ``truth`` is TRUE, ARGUABLE or FALSE.
     """
@@ -65,7 +66,7 @@ class Listed(NamedTuple):
 
 
 class Crossed(NamedTuple):
-    """Questions about words that are ``gold``: parallel arrays of words' numbers.
+    """Questions about words that are ``gold``: parallel arrays of word numbers.
 
     ``x`` is ``x_kind`` as well, but not ``y_kind``; ``y`` is ``y_kind``, but not ``x_kind``.
     """
@@ -81,7 +82,7 @@ class Crossed(NamedTuple):
 def listed_kinds() -> tuple[tuple[str, str, str, int], ...]:
     """Return (tree, word, kind, truth) of each word of the list and each kind of its tree.
 
-    A kind that the word contains (a houseboat and a boat) is neither asked about nor denied.
+    Kinds contained in the word (a houseboat and a boat) are neither asked about nor denied.
     """
     agreed: dict[tuple[str, ...], int] = {("true", "true"): TRUE, ("false", "false"): FALSE}
     judged = {
@@ -116,11 +117,12 @@ def crossed(
     Args:
         listed: what the words are.
         general: how general each word is as a kind.
-        tested: which trees are asked about in test, where more is balanced.
-        also_shown: returns how often other rows of test show each word, if this family has so many.
-        cap_per_word: how often a word may stand in each of two places (0: no cap).
-        cap_per_gold: how often a kind may be gold (0: no cap).
-        rng: decides between equals.
+        tested: the trees asked about in test, which is balanced more strictly.
+        also_shown: function from the number of rows of this family to how often other rows of test
+            show each word.
+        cap_per_word: maximum number of times a word is in each of the two places (0: no cap).
+        cap_per_gold: maximum number of times a kind is gold (0: no cap).
+        rng: the random generator that breaks ties.
     """
     rows: list[Ints] = []
     for tree in np.unique(listed.tree).tolist():
@@ -146,7 +148,7 @@ def crossed(
 def _crossings(truth: Ints) -> list[tuple[tuple[int, int, int], tuple[Ints, Ints]]]:
     """Return the gold and the distractors of all crossings, with the words for x and for y.
 
-    Two kinds that half of the words of either have in common are no distractors of one question.
+    Two kinds that share half of the words of either one are not distractors of the same question.
     """
     is_kind, is_none = truth == TRUE, truth == FALSE
     shared = is_kind.T.astype(np.int64) @ is_kind
@@ -167,7 +169,7 @@ def _crossings(truth: Ints) -> list[tuple[tuple[int, int, int], tuple[Ints, Ints
 def _couples(
     words: Ints, ends: Sequence[tuple[Ints, Ints]], cap: int, rng: RandomGenerator
 ) -> list[list[Ints]]:
-    """Choose couples of words for each crossing, of those that were chosen least."""
+    """Choose pairs of words for each crossing, among those chosen least so far."""
     used = np.zeros(words.size)
     times = np.zeros((words.size, words.size))
     chosen = []
@@ -201,19 +203,19 @@ def _balanced(
     names: Ints,
     also_shown: Callable[[int], Ints],
 ) -> Ints:
-    """Leave out questions until the choices alone tell little.
+    """Drop questions until the choices alone reveal little.
 
-    Where each of the same three kinds can be gold, each is equally often. Of the other crossings so
-    many are left that each kind is gold in about a third of the questions that show it; with
-    ``rank``, so are the most general choice and the one that is shown most.
+    If each of the same three kinds can be gold, each is so equally often. The other crossings are
+    reduced until each kind is gold in about a third of the questions that show it; with ``rank``,
+    so are the most general choice and the one that is shown most.
 
     Args:
         choices: (crossings, 3) kinds, the gold first.
         rank: (crossings, 3) the place of each among the three, by generality; None: any.
         rows: (crossings,) how many questions of each there are.
-        cap: how often a kind may be gold (0: no cap).
+        cap: maximum number of times a kind is gold (0: no cap).
         names: (kinds,) the word of each kind.
-        also_shown: returns how often other rows show each word, if there are so many questions.
+        also_shown: function from the number of questions to how often other rows show each word.
 
     Returns:
         (crossings,) how many questions of each to ask.
@@ -253,19 +255,19 @@ def _balanced(
 
 
 def _ranked(values: Floats) -> Ints:
-    """Return the place of each of three choices, (rows, 3), by a value of each: 0, 1 or 2."""
+    """Return the rank (0, 1 or 2) of each of three choices, (rows, 3), by their values."""
     return np.asarray(values.argsort(axis=1, kind="stable").argsort(axis=1))
 
 
 def _compared(shown: Ints) -> Ints:
-    """Label choices, (rows, 3), by how much more often each is shown than the others, and rank."""
+    """Label choices, (rows, 3), by rank and by how often each is shown relative to the others."""
     times = np.log(np.maximum(shown, 1))
     apart = 1.5 * (times - times.mean(axis=1, keepdims=True))
     return np.concatenate([_ranked(times), 3 + np.digitize(apart, COMPARED)], axis=1)
 
 
 def _right_elsewhere(choices: Ints, rows: Ints, same: Ints, shown: Ints) -> Floats:
-    """Return how often each choice is gold of the questions that show it with other choices.
+    """Return how often each choice is gold in the questions that show it with other choices.
 
     Args:
         choices: (crossings, 3) kinds, the gold first.
@@ -281,7 +283,7 @@ def _right_elsewhere(choices: Ints, rows: Ints, same: Ints, shown: Ints) -> Floa
 
 
 def _exchanged(labels: Ints, rows: Ints, least: Ints, most: Ints, kinds: int) -> Ints:
-    """Leave out questions, and take some back, as long as shares of golds then come nearer a third.
+    """Drop questions, and restore some, as long as shares of golds come closer to a third.
 
     Args:
         labels: (crossings, 3 n) the gold's label, then those of the distractors, n times; the first
@@ -293,7 +295,8 @@ def _exchanged(labels: Ints, rows: Ints, least: Ints, most: Ints, kinds: int) ->
     """
     line = np.repeat(np.arange(rows.size), labels.shape[1])
     shape = rows.size, int(labels.max(initial=-1)) + 1
-    # How often more each label is gold, twice, than it is a distractor; and how often it is shown.
+    # Twice how often each label is gold minus how often it is a distractor; and how often it is
+    # shown.
     excess, shown = np.zeros(shape), np.zeros(shape)
     np.add.at(excess, (line, labels.ravel()), np.tile([2, -1, -1], labels.size // 3))
     np.add.at(shown, (line, labels.ravel()), 1)

@@ -1,4 +1,4 @@
-"""The options of taxonomy_conjunction, and the trees of which they speak."""
+"""The options of taxonomy_conjunction, and the trees that they refer to."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ TREES_OF_SPLITS: Mapping[str, tuple[str, ...]] = {
     "validation": ("artifact", "clothing", "feeling", "job", "substance", "vehicle"),
     "test": ("animal", "body", "color", "food", "plant", "weather"),
 }
-"""Trees are divided so as to leave many rows: what a word is in another split's tree is lost.
+"""Default splits of trees, chosen to keep many rows: a word's answers in other splits are lost.
 
 The others (acts, groups, ideas, ...) are not asked about: what two of their words have in common
-has seldom a name of its own, and their kinds overlap.
+seldom has a name, and their kinds overlap.
 """
 
 LEAST_ANSWER_ZIPF = 3.2
-"""Least frequency of a choice (Zipf scale)."""
+"""Minimum frequency of a choice (Zipf scale)."""
 
 RARE_WORD, RARE_ANSWER = 2.5, 3.5
 CLEAN_SHARE, CLEAN_HOPS, CLEAN_GAP, CLEAN_LETTERS = 0.7, 3, 1.15, 4
-"""What the clean tier asks of pairs: least frequencies (Zipf) of word and answer, least share of
-the word's uses, most hops, and by how much the plural of a word that is in no tagged text may be
-rarer than its singular, and how many letters it must exceed."""
+"""Requirements of the clean tier for pairs: minimum frequencies (Zipf) of word and answer, minimum
+share of the word's uses, maximum hops; and for words in no tagged text, how much rarer than the
+singular the plural may be, and the number of letters that the word must exceed."""
 
 FLAGS = {
     "rare_word": f"A word is rarer than Zipf {RARE_WORD:g}.",
@@ -82,7 +82,7 @@ FLAGS = {
     f"{CLEAN_SHARE:.0%} of its uses, as far as WordNet tells.",
     "far": f"The gold is more than {CLEAN_HOPS} hops from a word.",
 }
-"""What keeps a question out of the clean tier."""
+"""Reasons to keep a question out of the clean tier."""
 
 
 class TaxonomyOptions(ProbeOptions):

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from builders.taxonomy.words import Taxonomy
 
 MIXED = "mixed"
-"""The family of groups in which two of the three answers are at one level: the rows of a group are
-of one family, and in that whose gold is the third answer no distractor is at the gold's level."""
+"""The family of groups in which two of the three answers are at the same level. All rows of a group
+are of one family, although the distractors of the third answer are at another level."""
 
 ONE_WORD = 0.6
-"""How often who knows only one of the words may be right, at most."""
+"""Maximum accuracy of an oracle that knows only one of the words."""
 
 FAMILIES = (CONJUNCTION, LEVEL, MIXED, RANDOM, PAPER)
-"""The nearest of the groups first."""
+"""The families of groups, nearest first."""
 
 
 @lru_cache(maxsize=2)
@@ -63,7 +63,7 @@ def _load(wordnet: str, conceptnet: str) -> Taxonomy:
 
 
 def open_taxonomy(options: TaxonomyOptions) -> Taxonomy:
-    """Load the knowledge bases that the options name, once in a process."""
+    """Load the knowledge bases that the options name, once per process."""
     return _load(options.wordnet, options.conceptnet)
 
 
@@ -108,8 +108,8 @@ def taxonomy_conjunction(
 class DrawnPairs(NamedTuple):
     """Questions: ``x`` and ``y`` are lines of all pairs, ``nodes`` the (rows, 2) distractors.
 
-    ``family`` (rows, 3) is that of each choice (that of the gold: the row's), and ``group`` numbers
-    the rows that share their choices.
+    ``family`` (rows, 3) is the family of each choice (for the gold: of the row), and ``group`` the
+    number of the group of rows that share their choices.
     """
 
     x: Ints
@@ -122,9 +122,9 @@ class DrawnPairs(NamedTuple):
 def _crossed(
     askable: AskableTaxonomy, level: DrawnPairs | None, few: bool, rng: RandomGenerator
 ) -> DrawnPairs:
-    """Ask about words that each are one of two distractors, of the kinds that cross.
+    """Ask about crossing kinds, in which each word is one of the two distractors.
 
-    ``few`` tells whether the rows of ``level`` will be left out beyond their shares.
+    ``few`` says whether rows of ``level`` beyond their shares will be dropped.
     """
     options, size = askable.options, len(askable.taxonomy)
 
@@ -162,7 +162,7 @@ def _splits(drawn: DrawnPairs, askable: AskableTaxonomy) -> Ints:
 
 
 def _within_shares(level: DrawnPairs, others: Ints, askable: AskableTaxonomy) -> Bools:
-    """Mark the groups of the family level that its shares have room for, the nearest first.
+    """Mark the groups of the family ``level`` that fit its shares, nearest first.
 
     ``others`` is how many questions of other families each split has.
     """
@@ -172,20 +172,20 @@ def _within_shares(level: DrawnPairs, others: Ints, askable: AskableTaxonomy) ->
     order = np.lexsort((level.group, level.family[:, 0], split))
     splits = split[order]
     place = np.arange(order.size) - np.searchsorted(splits, splits)
-    # A group stands whole, or not at all.
+    # A group is kept as a whole, or not at all.
     last = np.zeros(int(level.group.max(initial=-1)) + 1, dtype=np.int64)
     np.maximum.at(last, level.group[order], place)
     return np.asarray(last[level.group] + 1 <= np.where(room > 0, room, np.inf)[split])
 
 
 def _grouped(askable: AskableTaxonomy, rng: RandomGenerator) -> DrawnPairs:
-    """Put questions into groups whose rows show the same choices, if possible of one level."""
+    """Put questions into groups whose rows show the same choices, preferably of one level."""
     from builders.taxonomy.blocks import choice_groups
 
     groups = choice_groups(askable, rng)
     level, other, mixed = (1 + FAMILIES.index(name) for name in (LEVEL, RANDOM, MIXED))
     of_choice = np.where(groups.kin == 1, level, other)
-    # A row's family is that of its group: within a family too, each answer is as often gold.
+    # A row has the family of its group, so that answers are balanced within families too.
     near = np.bincount(groups.group, groups.kin.any(axis=1))
     family = np.where(near == 0, other, np.where(near == np.bincount(groups.group), level, mixed))
     of_row = family[groups.group]
@@ -199,7 +199,7 @@ def _grouped(askable: AskableTaxonomy, rng: RandomGenerator) -> DrawnPairs:
 
 
 def _papers(askable: AskableTaxonomy, rng: RandomGenerator, dropped: DropLog) -> DrawnPairs:
-    """Choose two distractors for each question as published: what one of the words is."""
+    """Choose two distractors for each question as published: answers of one of the words."""
     asked = askable.word_pairs(rng.child("pairs"), dropped)
     rows = np.arange(asked.x.size, dtype=np.int64)
     nodes = draw_uniform(asked.candidates, rows, 2, rng.child("draw")).nodes
@@ -268,9 +268,9 @@ def _questions(taxonomy: Taxonomy, keys: Ints) -> Questions:
 
 
 def _facts(rows: DrawnPairs, askable: AskableTaxonomy) -> Facts:
-    """For each row the edges from x, then from y, up to the gold.
+    """Return for each row the edges from x, then from y, up to the gold.
 
-    In WordNet from the word to a sense, from synset to synset, and to the answer as a lemma.
+    In WordNet they lead from the word to a sense, from synset to synset, and to the answer's lemma.
     """
     from builders.wordnet.synsets import path_facts
 

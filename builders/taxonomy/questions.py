@@ -1,4 +1,4 @@
-"""Which questions a taxonomy gives rise to: two words, what both are, and what they are not."""
+"""The questions of a taxonomy: two words, what both are, and what they are not."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
 
 KIN_HOPS = 3
-"""Answers are kin if a synset so many edges above both, or fewer, joins them."""
+"""Maximum number of edges from related answers to a common hypernym."""
 
 KIN_REACH = 12_000
-"""A synset with more below it joins nothing: all things are kin as "objects"."""
+"""Hypernyms with more synsets below them do not relate answers: all things are "objects"."""
 
 OVERSAMPLING = 4
-"""Pairs of words looked at for a gold, in multiples of its cap."""
+"""Number of pairs of words considered for a gold, in multiples of its cap."""
 
 
 FOLLOWED = 4
-"""Readers follow so many edges up from a sense of something that cannot be touched."""
+"""Maximum number of edges that readers follow up from a sense of something intangible."""
 
 
 class Pairs(NamedTuple):
-    """What words are: parallel arrays, each (word, answer) once, sorted.
+    """The answers of words: parallel arrays, each (word, answer) once, sorted.
 
-    ``sense`` is the synset of the word and ``top`` the answer's above it, ``hops`` edges up (-1
-    and -1 where ConceptNet says so); ``share`` is the part of the word's uses in which it is that.
+    ``sense`` is the synset of the word and ``top`` that of the answer, ``hops`` edges above it
+    (both are -1 if from ConceptNet); ``share`` is the share of the word's uses in this meaning.
     """
 
     word: Ints
@@ -79,11 +79,11 @@ class Pairs(NamedTuple):
 
 
 def trees_of(wordnet: WordNet, roots: Sequence[Sequence[str]]) -> Ints:
-    """Return for every synset the tree that it is in: that of the nearest root above it; or -1.
+    """Return the tree of every synset, which is that of the nearest root above it, or -1.
 
     Args:
         wordnet: the taxonomy.
-        roots: names of synsets, those of one tree together.
+        roots: names of synsets, grouped by tree.
 
     Raises:
         UsageError: an unknown synset.
@@ -104,13 +104,13 @@ def trees_of(wordnet: WordNet, roots: Sequence[Sequence[str]]) -> Ints:
 def answers_of(taxonomy: Taxonomy, allowed: Bools, tree: Ints) -> Ints:
     """Return the word that names each synset as an answer, -1 for none.
 
-    A word names the synset of its first sense, or of another that is about as common, and all
-    that it names stands in one tree.
+    A word names the synset of its first sense, or of another sense that is about as common; all
+    synsets that it names are in one tree.
 
     Args:
         taxonomy: the words and their senses.
         allowed: which words may be answers.
-        tree: every synset's tree; what is in none (-1) is not named.
+        tree: every synset's tree; synsets in none (-1) are not named.
     """
     senses = taxonomy.senses
     rows = np.flatnonzero(senses.main & allowed[senses.word] & (tree[senses.synset] >= 0))
@@ -132,14 +132,14 @@ def pairs_of(
     max_hops: int | None,
     min_weight: float,
 ) -> Pairs:
-    """Return what each entity is, among the answers.
+    """Return the answers of each entity.
 
     Args:
         taxonomy: the words.
-        entities: which words to ask about.
+        entities: the words to ask about.
         named: every synset's answer, of :func:`answers_of`.
-        max_hops: the longest path up; None: any.
-        min_weight: the least weight of ConceptNet's edges.
+        max_hops: maximum length of the path up; None: no limit.
+        min_weight: minimum weight of ConceptNet's edges.
     """
     senses, size = taxonomy.senses, len(taxonomy)
     rows = np.flatnonzero(entities[senses.word])
@@ -173,10 +173,10 @@ def pairs_of(
 
 
 class WordPairs(NamedTuple):
-    """Questions before distractors: parallel arrays; ``x`` and ``y`` are rows of the pairs.
+    """Questions without distractors yet: parallel arrays; ``x`` and ``y`` are rows of the pairs.
 
     Both pairs have the same answer, which is the gold. ``candidates`` may be distractors of the
-    rows: their group is 0 for what x alone is, 1 for what y alone is.
+    rows: group 0 are answers of x only, group 1 of y only.
     """
 
     x: Ints
@@ -192,20 +192,20 @@ class WordPairs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AskableTaxonomy:
-    """What the options leave of a taxonomy to ask about.
+    """The part of a taxonomy that can be asked about under the options.
 
     Attributes:
-        taxonomy, options: what it was made of.
-        pairs: what the words asked about are, of the tier that is built; word and answer are of
-            one split.
-        flags: what keeps each of the pairs out of the clean tier.
-        split: of every word; -1 for words of none.
+        taxonomy, options: the sources of the selection.
+        pairs: the answers of the words asked about, in the tier that is built; word and answer are
+            of one split.
+        flags: the flags of the pairs.
+        split: the split of every word; -1 for words in none.
         tops: the synset that each answer names; -1 for other words.
         tree: the tree of each answer, an index into TREES; -1 for other words.
         general: the logarithm of the number of hyponyms of every answer.
-        undeniable: see `Taxonomy.cannot_deny`: of all words of the pairs.
-        listed: what the words that the list of crossing kinds names are, and are not.
-        crossing: what those words are, as pairs.
+        undeniable: `Taxonomy.cannot_deny` of all words of the pairs.
+        listed: what the words in the list of crossing kinds are, and are not.
+        crossing: the answers of those words, as pairs.
     """
 
     taxonomy: Taxonomy
@@ -222,7 +222,7 @@ class AskableTaxonomy:
 
     @classmethod
     def of(cls, taxonomy: Taxonomy, options: TaxonomyOptions, dropped: DropLog) -> AskableTaxonomy:
-        """Find the answers of a tier, what is below them, and the split of every word."""
+        """Find the answers of a tier, the words below them, and the split of every word."""
         wordnet, size = taxonomy.wordnet, len(taxonomy)
         tree = trees_of(wordnet, list(TREES.values()))
         split_of_tree = np.full(len(TREES) + 1, -1, dtype=np.int64)
@@ -256,7 +256,7 @@ class AskableTaxonomy:
         crossing, kinds = _crossing_pairs(taxonomy, listed, tree, min_weight)
         for names_of in (kinds, named):
             synsets = np.flatnonzero(names_of >= 0)
-            # Of several synsets that a word names, it stands for the most general.
+            # If a word names several synsets, the most general counts.
             synsets = synsets[np.argsort(reach[synsets], kind="stable")]
             tops[names_of[synsets]] = synsets
         tree_of_answer = np.where(tops >= 0, asked[tops], -1)
@@ -289,12 +289,12 @@ class AskableTaxonomy:
         )
 
     def deniable(self, word: Ints, other: Ints) -> Bools:
-        """Tell for parallel arrays of words whether it is false that one is the other."""
+        """Return for parallel arrays of words whether it is false that one is the other."""
         return ~contains(self.undeniable, word * len(self.taxonomy) + other)
 
     @cached_property
     def kin(self) -> Graph:
-        """Every answer to others at its level: near it in WordNet, about as general, not it.
+        """The graph of answers at the same level: near in WordNet, about as general, and different.
 
         Neither is above or below the other, and neither is said to be the other.
         """
@@ -330,7 +330,7 @@ class AskableTaxonomy:
         return joined([self.pairs, self.crossing])
 
     def hops(self, words: Ints, answers: Ints) -> Ints:
-        """Return for parallel arrays the edges from a word to an answer, 0 if it is none."""
+        """Return for parallel arrays the number of edges from a word to an answer, 0 if none."""
         size, pairs = len(self.taxonomy), self.all_pairs
         keys, first = np.unique(pairs.word * size + pairs.answer, return_index=True)
         wanted = words * size + answers
@@ -338,7 +338,7 @@ class AskableTaxonomy:
         return np.where(keys[at] == wanted, pairs.hops[first[at]], 0)
 
     def _answers(self, own: Ints) -> tuple[Ints, Ints]:
-        """Return all that the words of some pairs are: positions in ``own``, and answers."""
+        """Return all answers of the words of some pairs: positions in ``own``, and answers."""
         word = self.pairs.word[own]
         start = self._bounds[word]
         lengths = self._bounds[word + 1] - start
@@ -364,16 +364,16 @@ class AskableTaxonomy:
         return self._capped(asked, rng.child("caps"))
 
     def makes_question(self, x: Ints, y: Ints) -> Bools:
-        """Tell for parallel pairs of one answer whether one may ask what both words are.
+        """Return for parallel pairs with the same answer whether they make a question.
 
-        Neither word may be the other, nor both be anything more specific than the answer.
+        Neither word may be a kind of the other, nor may both be something more specific.
         """
         word = self.pairs.word
         apart = self.deniable(word[x], word[y]) & self.deniable(word[y], word[x])
         return np.asarray(apart & self._nearest(x, y))
 
     def _of_one_alone(self, x: Ints, y: Ints) -> Candidates:
-        """What one word is and the other is not: the paper's distractors."""
+        """Return what one word is and the other is not: the paper's distractors."""
         parts = []
         for side, (own, foreign) in enumerate(((x, y), (y, x))):
             row, node = self._answers(own)
@@ -382,7 +382,7 @@ class AskableTaxonomy:
         return joined(parts)
 
     def _nearest(self, x: Ints, y: Ints) -> Bools:
-        """Mark pairs that are nothing more specific in common than their answer."""
+        """Mark pairs that have nothing more specific in common than their answer."""
         row, other = self._answers(x)
         closer = self.general[other] < self.general[self.pairs.answer[x[row]]]
         wanted = self.pairs.word[y[row]] * len(self.taxonomy) + other
@@ -392,7 +392,7 @@ class AskableTaxonomy:
         return found
 
     def _capped(self, asked: WordPairs, rng: RandomGenerator) -> WordPairs:
-        """Bound how often a word stands in each of the two places, and how often it is gold."""
+        """Limit how often a word is in each of the two places, and how often it is gold."""
         word, options = self.pairs.word, self.options
         for place, of, most in (
             ("x", word, options.cap_per_word),
@@ -406,20 +406,20 @@ class AskableTaxonomy:
         return asked
 
     def _coupled(self, rng: RandomGenerator) -> tuple[Ints, Ints]:
-        """Couple pairs that have one answer: each with as many others as any, in seeded order."""
+        """Combine pairs with the same answer: each with equally many others, in seeded order."""
         answer, cap = self.pairs.answer, self.options.cap_per_gold
         rows = np.lexsort((rng.bits(answer, self.pairs.word), answer))
         _, first, count = np.unique(answer[rows], return_index=True, return_counts=True)
         reach = count // 2
         if cap:
             reach = np.minimum(reach, -(-OVERSAMPLING * cap // count))
-        # The word at place i of its n is coupled with those at i + 1, i + 2, ..., modulo n.
+        # The word at index i of n is combined with those at i + 1, i + 2, ..., modulo n.
         steps = np.repeat(reach, count)
         at = np.repeat(np.arange(rows.size, dtype=np.int64), steps)
         step = ragged_ranges(np.ones_like(steps), steps)
         group = np.repeat(np.arange(count.size), count)[at]
         partner = first[group] + (at - first[group] + step) % count[group]
-        # Half way round, couples come twice.
+        # From halfway on, combinations would repeat.
         twice = (2 * step == count[group]) & (at > partner)
         return rows[at[~twice]], rows[partner[~twice]]
 
@@ -443,7 +443,7 @@ def _crossing_pairs(
 ) -> tuple[Pairs, Ints]:
     """Return what listed words are, and the kind that names each synset (-1: none).
 
-    What WordNet does not say is so in one step.
+    Relations that WordNet does not state count as one step.
     """
     size = len(taxonomy)
     words, kinds = (np.zeros(size, dtype=np.bool_) for _ in range(2))
@@ -464,14 +464,14 @@ def _crossing_pairs(
 
 
 def _flags(taxonomy: Taxonomy, pairs: Pairs) -> Flags:
-    """Mark what keeps pairs out of the clean tier."""
+    """Return the flags that keep pairs out of the clean tier."""
     doubtful = pa.array(sorted(word_list("doubtful_kinds")))
     answers = taxonomy.words.take(pa.array(pairs.answer))
     untagged = taxonomy.untagged[pairs.word]
     lengths = to_numpy(pc.utf8_length(taxonomy.words)).astype(np.int64)
     short = lengths[pairs.word] <= CLEAN_LETTERS
-    # A share of UNSURE is that of a word that is in no tagged text, whose senses agree as far as
-    # they have any weight: those without ("medic" as a person) may be what readers think of.
+    # A share of UNSURE means a word in no tagged text whose senses with any weight agree; readers
+    # may think of those without weight ("medic" as a person).
     otherwise = untagged & _otherwise(taxonomy, pairs)
     unsure = np.isclose(pairs.share, UNSURE)
     marks = {
@@ -489,7 +489,7 @@ def _flags(taxonomy: Taxonomy, pairs: Pairs) -> Flags:
 
 
 def _otherwise(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
-    """Mark pairs whose word has a sense that is not below the answer: plants of foods aside."""
+    """Mark pairs whose word has a sense that is not below the answer, except plants of foods."""
     senses, size = taxonomy.senses, len(taxonomy)
     rows = np.flatnonzero(np.isin(senses.word, pairs.word))
     lexname, names = codes(taxonomy.wordnet.synsets["lexname"])
@@ -510,7 +510,7 @@ def _otherwise(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
 
 
 def _names_answer(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
-    """Mark pairs whose word and answer are akin: a houseboat and a boat."""
+    """Mark pairs whose word and answer share a word: a houseboat and a boat."""
     words, answers = (
         taxonomy.words.take(pa.array(column)) for column in (pairs.word, pairs.answer)
     )
@@ -522,7 +522,7 @@ def _names_answer(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
 
 
 def _homes(pairs: Pairs, split_of_answer: Ints, size: int) -> Ints:
-    """Return the split of every word: an answer's own, else where the word has most answers."""
+    """Return the split of every word: an answer's own, otherwise that of most of its answers."""
     votes = np.zeros((size, len(SPLITS)), dtype=np.int64)
     np.add.at(votes, (pairs.word, split_of_answer[pairs.answer]), 1)
     home = np.where(votes.any(axis=1), votes.argmax(axis=1), -1)

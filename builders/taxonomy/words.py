@@ -1,8 +1,8 @@
-"""WordNet's nouns as a taxonomy of single words, with ConceptNet's IsA where one is asked for.
+"""WordNet's nouns as a taxonomy of single words, with ConceptNet's IsA if requested.
 
-What a reader sees of a taxonomy question are words, so all is said of words here. What may be
-*asserted* is said narrowly (by the senses that people use, up a bounded path), and what may be
-*denied* is sought widely (no sense of the one has any sense of the other above it).
+Readers of a taxonomy question see words, so everything here is about words. What may be *asserted*
+is defined narrowly (by the senses that people use, up a bounded path), and what may be *denied*
+strictly (no sense of one word has any sense of the other above it).
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ WITHOUT_PLURAL = (
     "noun.state",
     "noun.substance",
 )
-"""Kinds of nouns of which a rare plural says nothing."""
+"""Kinds of nouns for which a rare plural means nothing."""
 
 MAIN_SHARE = 0.5
-"""A word is an answer in its first sense, and in those that are counted this often beside it."""
+"""Minimum count of a sense, relative to the first, in which a word may also be an answer."""
 
 NOUN_SHARE = 0.5
-"""A word is a noun if it is one in this share of its uses in WordNet's tagged texts."""
+"""Minimum share of uses as a noun, in WordNet's tagged texts, for a word to count as a noun."""
 
 UNUSUAL = (*RUDE_DOMAINS, "archaism.n.01", "slang.n.02", "trade_name.n.01", "trademark.n.02")
-"""Usage domains of senses in which nobody should have to read a word."""
+"""Usage domains of senses not asked about: offensive, archaic, slang, trade names."""
 
 MISLEADING = (
     ("beverage.n.01", "food.n.01"),
@@ -79,10 +79,10 @@ MISLEADING = (
     ("sport.n.02", "occupation.n.01"),
     ("wheeled_vehicle.n.01", "container.n.01"),
 )
-"""Edges of WordNet that readers do not follow ("a jeep is a container"): they assert nothing."""
+"""Edges of WordNet that readers do not accept ("a jeep is a container"), not used to assert."""
 
 DERIVED = ("noun.animal", "noun.food", "noun.plant", "noun.substance")
-"""Kinds of senses of which a later one is derived from an earlier one, if a word has both."""
+"""Pairs of kinds of senses: if a word has both, the later sense is derived from the earlier one."""
 
 _THINGS = tuple(
     f"noun.{name}"
@@ -93,9 +93,8 @@ _THINGS = tuple(
 class Senses(NamedTuple):
     """The noun senses of the words: parallel arrays, sorted by word, then by number.
 
-    ``tagged`` is the count in the tagged texts, ``share`` the part of the word's uses, as far as
-    one can tell; ``main`` marks those in which a word may be an answer, ``tangible`` those of
-    people and things.
+    ``tagged`` is the count in the tagged texts, ``share`` the estimated share of the word's uses;
+    ``main`` marks senses in which a word may be an answer, ``tangible`` those of people and things.
     """
 
     word: Ints
@@ -109,10 +108,10 @@ class Senses(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Taxonomy(WordNetFirst):
-    """A knowledge base of words: a WordNet, and perhaps a ConceptNet beside it.
+    """A knowledge base of words: a WordNet, and optionally a ConceptNet.
 
-    A word's id is its place among all single lower-case nouns of that WordNet in alphabetical
-    order, so that it depends on no option.
+    A word's id is its index among all single lower-case nouns of that WordNet in alphabetical
+    order, so that it does not depend on options.
     """
 
     def __len__(self) -> int:
@@ -129,18 +128,18 @@ class Taxonomy(WordNetFirst):
 
     @cached_property
     def _word(self) -> Ints:
-        """The word of every sense of WordNet, whatever its part of speech; -1: none of ours."""
+        """The word of every sense of WordNet, of any part of speech; -1 if it is not in `words`."""
         return self.find(single_chunk(self.wordnet.senses["lemma"]))
 
     def find(self, texts: pa.Array) -> Ints:
-        """Return the words' ids, -1 for a text that is none of the words."""
+        """Return the words' ids, -1 for texts that are not in `words`."""
         return positions(self.words, texts)
 
     def ids(self, texts: Sequence[str], option: str) -> Ints:
         """Return the ids of words that an option names.
 
         Raises:
-            UsageError: one is no word of the taxonomy.
+            UsageError: one is not a word of the taxonomy.
         """
         found = self.find(pa.array(list(texts), pa.string()))
         for text in (text for text, at in zip(texts, found, strict=True) if at < 0):
@@ -181,7 +180,7 @@ class Taxonomy(WordNetFirst):
         return Senses(word, synset, number, count, share, main, things | person)
 
     def _second_thoughts(self, word: Ints, synset: Ints) -> Bools:
-        """Mark senses derived from another of the word's: the tree of a fruit, the wood of a tree.
+        """Mark derived senses of a word: the tree of a fruit, the wood of a tree.
 
         Dictionaries list the plant first, readers think of the fruit.
         """
@@ -202,7 +201,7 @@ class Taxonomy(WordNetFirst):
 
     @cached_property
     def plain(self) -> Bools:
-        """Which words are plain singular nouns: in most uses nouns."""
+        """Mask of plain singular nouns, which are nouns in most uses."""
         synset = to_numpy(self.wordnet.senses["synset"])
         count = to_numpy(self.wordnet.senses["count"]).astype(np.float64)
         listed = self._word >= 0
@@ -221,7 +220,7 @@ class Taxonomy(WordNetFirst):
 
     @cached_property
     def offensive(self) -> Bools:
-        """Which words are coarse or a slur in one of their senses; nothing says which is meant."""
+        """Mask of words that are coarse or a slur in one of their senses."""
         synset = to_numpy(self.wordnet.senses["synset"])
         rude = (self._word >= 0) & in_usage_domains(self.wordnet, RUDE_DOMAINS)[synset]
         found = offensive_words(self.words)
@@ -230,7 +229,7 @@ class Taxonomy(WordNetFirst):
 
     @cached_property
     def counted_like_a_noun(self) -> Bools:
-        """Which words have a plural about as common as a noun's, or a kind that needs none."""
+        """Mask of words whose plural is common enough for a noun, or whose kind needs none."""
         return np.asarray(self.plural_gap < NAME_GAP)
 
     @cached_property
@@ -249,13 +248,13 @@ class Taxonomy(WordNetFirst):
 
     @cached_property
     def untagged(self) -> Bools:
-        """Which words are nouns nowhere in WordNet's tagged texts."""
+        """Mask of words that are never nouns in WordNet's tagged texts."""
         counted = np.bincount(self.senses.word, self.senses.tagged, minlength=len(self))
         return np.asarray(counted == 0)
 
     @cached_property
     def _also_names(self) -> Bools:
-        """Which words are also part of a name: frequencies do not tell "java" from "Java"."""
+        """Mask of words that are also part of a name ("Java"): frequencies ignore case."""
         lemmas = pc.unique(single_chunk(self.wordnet.senses["lemma"]))
         parts = pc.unique(pc.list_flatten(pc.split_pattern_regex(lemmas, "[ _-]")))
         names = parts.filter(pc.match_substring_regex(parts, "^[A-Z][a-z]+$"))
@@ -263,7 +262,7 @@ class Taxonomy(WordNetFirst):
 
     @cached_property
     def trusted(self) -> Graph:
-        """Synset to its hypernyms, but for `MISLEADING` edges."""
+        """Synset to its hypernyms, without `MISLEADING` edges."""
         wordnet = self.wordnet
         source, target = wordnet.edges("hypernym")
         names = single_chunk(wordnet.synsets["name"])
@@ -278,7 +277,7 @@ class Taxonomy(WordNetFirst):
         return Graph.from_edges(size, self.senses.synset, self.senses.word)
 
     def above(self, words: Ints) -> tuple[Ints, Ints]:
-        """What words may stand for: parallel arrays of words and synsets, of theirs or above.
+        """Return what words may mean: parallel arrays of words and synsets, their own or above.
 
         Every sense counts, and so do instances of a class.
         """
@@ -288,10 +287,11 @@ class Taxonomy(WordNetFirst):
         return np.concatenate([word, word[walk.source]]), np.concatenate([synset, walk.node])
 
     def cannot_deny(self, words: Ints) -> Ints:
-        """What words may be after all: sorted keys ``word * len(self) + other``.
+        """Return what words may be, so that it cannot be denied: keys ``word * len(self) + other``.
 
-        That is every word in a synset of theirs or above it, every word in the definition of
-        such a synset, and all that ConceptNet says of them at any weight.
+        The keys are sorted. They cover every word in a synset of theirs or above it, every word in
+        the definition of such a synset, and everything that ConceptNet says about them at any
+        weight.
         """
         size = len(self)
         owner, synset = self.above(words)
@@ -303,7 +303,7 @@ class Taxonomy(WordNetFirst):
         return sorted_unique(np.concatenate(keys))
 
     def _defined_by(self, word: Ints, synset: Ints) -> Ints:
-        """Keys of words and the words in the definitions of their synsets."""
+        """Return keys of words and the words in the definitions of their synsets."""
         glosses = single_chunk(self.wordnet.synsets["gloss"]).take(pa.array(synset))
         tokens = pc.split_pattern_regex(pc.utf8_lower(glosses), "[^a-z]+")
         other = self.find(tokens.values)
@@ -311,7 +311,7 @@ class Taxonomy(WordNetFirst):
         return np.asarray((owner * len(self) + other)[other >= 0])
 
     def stated(self, min_weight: float) -> tuple[Ints, Ints]:
-        """ConceptNet's IsA edges between two words of at least a weight: starts and ends."""
+        """Return ConceptNet's IsA edges of a minimum weight between words: starts and ends."""
         source = self.conceptnet
         if source is None or "IsA" not in source.relation_names:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)

@@ -1,1 +1,1 @@
-"""NLI over function words: a premise from a corpus, and a hypothesis in which one word decides."""
+"""NLI probes of function words: a premise from a corpus, a hypothesis that hinges on one word."""

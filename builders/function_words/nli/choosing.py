@@ -1,4 +1,4 @@
-"""Which of the ways to make a pair is taken: kinds and words come up equally often."""
+"""Choose among the ways to make a pair, such that kinds and words are equally frequent."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ def choose(
 ) -> list[tuple[int, TextPair]]:
     """Choose among the ways to make a pair of each of some sources.
 
-    Sources are taken in random order, all of them once before any is taken again. Of each, the kind
-    is taken that has come up least so far, then the new word that has, then the old one; equals are
-    told apart by chance.
+    Sources are visited in random order, each once before any is visited again. For each, the kind
+    that is least frequent so far is chosen, then the least frequent new word, then the least
+    frequent old word; ties are broken at random.
 
     Args:
-        ways: for each source its pairs, one at least.
-        per_sentence: most pairs of a source.
-        cap: most pairs with the same old word, and with the same new word (0: any number).
-        most: most pairs in all, of as few sources as allow it (0: any number).
-        rng: tells the order; the result depends on it and on the texts alone.
+        ways: the pairs of each source, at least one.
+        per_sentence: maximum number of pairs of a source.
+        cap: maximum number of pairs with the same old word, and with the same new word (0: no
+            limit).
+        most: maximum number of pairs in all, from as few sources as possible (0: no limit).
+        rng: the random generator; the result depends only on it and on the texts.
 
     Returns:
-        Numbers of sources with their pairs, in the order of the sources.
+        Indices of sources with their pairs, in the order of the sources.
     """
     used: Counter[tuple[str, str]] = Counter()
     chosen: list[tuple[int, TextPair]] = []
@@ -64,7 +65,7 @@ def _texts(way: TextPair) -> tuple[str, str]:
 
 
 def _new(way: TextPair) -> tuple[str, str]:
-    """The new word, which a denial has none of."""
+    """Return the new word; denials have none."""
     return "new", way.new if way.kind != NEGATED else f"not {way.new}"
 
 

@@ -1,7 +1,7 @@
 """Sentences as tokens and tags, and finite clauses in them that can stand alone.
 
-Tags are those of the Penn Treebank. What is not sure is refused: a probe is made of the frames that
-a rule can tell, not of all that a corpus has.
+Tags are those of the Penn Treebank. Uncertain cases are rejected: probes use only the structures
+that rules recognize reliably, not everything in a corpus.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
 _SUBJECT = NOUNS | {"DT", "PRP", "PRP$", "JJ", "JJR", "JJS", "CD", "IN", "CC", "POS", "PDT", "EX"}
 SUBJECT_FIRST = NOUNS | {"DT", "PRP", "PRP$", "JJ", "JJR", "JJS", "CD", "PDT", "EX"}
 _INNER_FIRST = NOUNS | {"DT", "PRP", "PRP$", "CD", "EX"}
-"""Tags of what begins a clause within a sentence: an adjective there ends something else."""
+"""Tags of the first token of a clause within a sentence; an adjective there ends another phrase."""
 
 _SUBJECT_LAST = NOUNS | {"PRP", "DT", "EX"}
 _NEVER_INSIDE = frozenset(("WP", "WDT", "WRB", "WP$", "UH", "EX", ":", "''", "``", "LS", "FW"))
@@ -33,7 +33,7 @@ _SUBORDINATORS = frozenset(
     ("although", "because", "though", "unless", "until", "when", "whereas", "where", "while")
 )
 _TIME_CLAUSES = frozenset(("after", "before", "since", "until", "as", "while", "when", "because"))
-"""What, in a subject, tells that the verb is of a clause within another."""
+"""Words in a subject which show that the verb belongs to an embedded clause."""
 
 _AUXILIARIES = frozenset(
     ("am", "is", "are", "was", "were", "has", "have", "had", "'s", "'re", "'ve", "’s", "’re", "’ve")
@@ -41,12 +41,12 @@ _AUXILIARIES = frozenset(
 _OPENS_SENTENCE = _SUBORDINATORS | {"after", "as", "before", "if", "once", "since", "so"}
 _OPENS_CLAUSE = _SUBORDINATORS | {"whether"}
 _BEGINS_MORE = frozenset(("CC", "IN", "WDT", "WP", "WRB", "VBG", "RB", "TO", "PRP", "VBN"))
-"""Tags of what may follow the comma behind a whole clause: no noun or adjective of a list."""
+"""Tags that may follow the comma after a complete clause: not nouns or adjectives of a list."""
 
 _BARE_INFINITIVE = frozenset(("let", "lets", "help", "helps", "helped", "make", "makes", "made"))
 
 LEAST_TOKENS = 4
-"""Least tokens of a clause that stands alone."""
+"""Minimum number of tokens of a clause that can stand alone."""
 
 
 @dataclass(frozen=True)
@@ -83,19 +83,19 @@ class Clause:
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of the sentence but the full stop."""
+        """Whether it is the whole sentence except for the full stop."""
         return self.first == 0 and self.last >= len(self.sentence) - 1
 
     def holds(self, token: int) -> bool:
-        """Tell whether a token of the sentence belongs to it."""
+        """Return whether a token of the sentence is in the clause."""
         return self.first <= token < self.last
 
 
 def clause_at(sentence: Sentence, first: int, last: int) -> Clause | None:
-    """Return the clause that some tokens are, None where that is not sure.
+    """Return the clause formed by some tokens, or None if that is uncertain.
 
-    It has one finite verb, a subject before it that agrees in number, no question word, and
-    nothing that a clause cannot end with.
+    It has one finite verb, a preceding subject that agrees in number, no question word, and an end
+    that is possible for a clause.
     """
     tags, words = sentence.tags, sentence.words
     finite = [at for at in range(first, last) if tags[at] in FINITE]
@@ -129,8 +129,8 @@ def clause_at(sentence: Sentence, first: int, last: int) -> Clause | None:
 def clauses(sentence: Sentence) -> Iterator[Clause]:
     """Yield the clauses of a sentence that can stand alone: the whole first, then the longest.
 
-    A clause begins the sentence, or follows a comma (with a conjunction behind it) or what
-    subordinates it; it ends the sentence, or stands before a comma or a conjunction.
+    A clause begins the sentence, or follows a comma (and perhaps a conjunction) or a subordinator;
+    it ends the sentence, or precedes a comma or a conjunction.
     """
     lower, tags = sentence.lower, sentence.tags
     stop = len(sentence) - 1  # the full stop
@@ -155,9 +155,9 @@ def clauses(sentence: Sentence) -> Iterator[Clause]:
 
 
 def _may_begin(sentence: Sentence, first: int) -> bool:
-    """Whether a clause begins behind a comma: not an absolute one ("his hat pulled low").
+    """Return whether a clause begins after a comma: not an absolute one ("his hat pulled low").
 
-    Behind a bare comma that is sure if no verb was before, or a subordinate clause.
+    After a comma alone this is certain if there is no verb before it, or a subordinate clause.
     """
     if sentence.tags[first - 1] == "CC":
         return True
@@ -166,7 +166,7 @@ def _may_begin(sentence: Sentence, first: int) -> bool:
 
 
 def _may_end(sentence: Sentence, first: int, last: int) -> bool:
-    """Whether what follows a clause is no part of it, nor of a list in it."""
+    """Return whether the text after a clause is neither part of it nor of a list in it."""
     tags, before = sentence.tags, sentence.tags[last - 1]
     if before not in _LAST - {"JJ", "RB"}:
         return False
@@ -182,7 +182,7 @@ def _may_end(sentence: Sentence, first: int, last: int) -> bool:
 
 
 def _agrees(sentence: Sentence, first: int, end: int, verb: int) -> bool:
-    """Whether a subject's head agrees with the verb in number: else a tag is wrong."""
+    """Return whether a subject's head agrees with the verb in number; otherwise a tag is wrong."""
     tags, words = sentence.tags, sentence.words
     if end - first > 1 and "PRP" in tags[first:end]:
         return False
@@ -216,7 +216,7 @@ def _was_agrees(sentence: Sentence, first: int, end: int, verb: int) -> bool:
 
 
 def _head(tags: Sequence[str], first: int, end: int) -> tuple[int | None, bool]:
-    """Return the head noun of a subject, None for none, and whether there are several."""
+    """Return the head noun of a subject (None if none), and whether there are several."""
     head = None
     for at in range(first, end):
         if tags[at] in NOUNS:
@@ -229,7 +229,7 @@ def _head(tags: Sequence[str], first: int, end: int) -> tuple[int | None, bool]:
 
 
 def _infinitives(sentence: Sentence, verb: int, last: int) -> bool:
-    """Whether every bare verb behind the finite one has what governs it: else a tag is wrong."""
+    """Return whether every later infinitive is governed by a verb; otherwise a tag is wrong."""
     lower, tags = sentence.lower, sentence.tags
     governed = tags[verb] == "MD" or lower[verb] in ("do", "does", "did", *_BARE_INFINITIVE)
     for at in range(verb + 1, last):
@@ -241,7 +241,7 @@ def _infinitives(sentence: Sentence, verb: int, last: int) -> bool:
 
 
 def _lacks_a_verb(sentence: Sentence, verb: int, last: int) -> bool:
-    """Whether a conjunction opens another clause, of which the verb is not there."""
+    """Return whether a conjunction opens another clause without its verb."""
     lower, tags = sentence.lower, sentence.tags
     return any(
         (lower[at] == "that" and tags[at] == "IN") or lower[at] in _OPENS_CLAUSE
@@ -250,7 +250,7 @@ def _lacks_a_verb(sentence: Sentence, verb: int, last: int) -> bool:
 
 
 def _holds_second_verb(sentence: Sentence, verb: int, last: int) -> bool:
-    """Whether a participle behind a conjunction may be a second finite verb: "lay and napped"."""
+    """Return whether a participle after a conjunction may be a finite verb: "lay and napped"."""
     lower, tags = sentence.lower, sentence.tags
     if tags[verb] == "MD" or lower[verb] in _AUXILIARIES:
         return False
@@ -259,5 +259,5 @@ def _holds_second_verb(sentence: Sentence, verb: int, last: int) -> bool:
 
 
 def fixed_words(name: str) -> frozenset[str]:
-    """Return the words of one of the family's lists, with spaces in those of several words."""
+    """Return the words of one of the family's lists, with spaces in multi-word entries."""
     return frozenset(word.replace("-", " ") for word in word_list(name, PACKAGE))

@@ -23,7 +23,7 @@ _NEVER_BEHIND = frozenset(("and", "or", "more", "less", "like", "so", "important
 
 
 _ALSO_ABSOLUTE = frozenset(("later", "earlier", "lower", "longer", "cleaner", "lighter"))
-"""Comparatives that often compare nothing: behind them a *than* is asked for."""
+"""Comparatives that often compare nothing: they count only if *than* follows."""
 
 _ADVERBS = frozenset(
     ("better", "worse", "faster", "slower", "harder", "longer", "earlier", "later")
@@ -62,14 +62,14 @@ def comparative_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
 
 
 def _is_adverb(sentence: Sentence, at: int) -> bool:
-    """Whether a comparative says how something is done: behind a verb that links nothing."""
+    """Return whether a comparative says how something is done: it follows a non-linking verb."""
     tags = sentence.tags
     linked = verb_lemma(sentence.lower[at - 1]) in fixed_words("linking_verbs")
     return tags[at - 1].startswith("VB") and not linked and tags[at + 1] not in NOUNS | {"JJ"}
 
 
 def _other_number(sentence: Sentence, at: int) -> str:
-    """Return what *more* becomes before *than* and a number: *fewer* of what is counted."""
+    """Return the opposite of *more* before *than* and a number: *fewer* for countable nouns."""
     word, number = sentence.lower[at], at + 2
     if sentence.lower[number] in ("one", "1"):
         return ""
@@ -81,7 +81,7 @@ def _other_number(sentence: Sentence, at: int) -> str:
 
 
 def _other_amount(sentence: Sentence, at: int) -> str:
-    """Return what *more*, *less* or *fewer* becomes here; empty where that is not sure."""
+    """Return the opposite of *more*, *less* or *fewer* here; empty if uncertain."""
     lower, tags = sentence.lower, sentence.tags
     behind = tags[at + 1]
     word = lower[at]

@@ -1,4 +1,4 @@
-"""Changing words of a sentence: case, spaces and articles stay right."""
+"""Change words of a sentence, keeping case, spaces and articles correct."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from builders.function_words.nli.clauses import Sentence
 
 
 class Edit(NamedTuple):
-    """What stands for the tokens ``first:last``; an insertion before ``first`` if they are none.
+    """The replacement of the tokens ``first:last``; an insertion before ``first`` if empty.
 
-    An empty ``text`` takes the tokens out.
+    An empty ``text`` removes the tokens.
     """
 
     first: int
@@ -21,10 +21,10 @@ class Edit(NamedTuple):
 
 
 def rewritten(sentence: Sentence, edits: Iterable[Edit], first: int = 0, last: int = 0) -> str:
-    """Return a sentence, or its tokens ``first:last`` as one, with edits that do not overlap.
+    """Apply edits that do not overlap to a sentence, or to its tokens ``first:last`` as a sentence.
 
     The text between tokens is kept. The result begins with a capital and ends with a full stop;
-    *a* and *an* suit the word that replaces the one behind them.
+    *a* and *an* are adapted to the replaced word after them.
 
     >>> words = ["It", "is", "an", "old", "car", "."]
     >>> tags = ["PRP", "VBZ", "DT", "JJ", "NN", "."]
@@ -49,7 +49,7 @@ def rewritten(sentence: Sentence, edits: Iterable[Edit], first: int = 0, last: i
         if not new:
             before = before.rstrip()
         elif new[0].isalpha() and change.first > first and begin == sentence.end[change.first - 1]:
-            before += " "  # what stood there was joined to the word before it: "she'll"
+            before += " "  # the old token was joined to the word before it: "she'll"
         if change.first == 0 and sentence.words[0][:1].isupper() and new:
             new = new[0].upper() + new[1:]
         pieces += [before, new]

@@ -1,4 +1,4 @@
-"""What the NLI probes need to know of words: kinds of nouns and verbs, fixed phrases, opposites."""
+"""Word knowledge of the NLI probes: kinds of nouns and verbs, fixed phrases, opposites."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kb_cache.wordnet.types import WordNet
 from kbprobe.columns import mask, single_chunk, to_numpy
 
 LEAST_FIT = 0.5
-"""Least fit of two adjectives that are opposites (:mod:`builders.antonyms.pairs`): both are then
-mostly used in the senses that are opposed."""
+"""Minimum fit of two opposite adjectives (:mod:`builders.antonyms.pairs`), which ensures that both
+are mostly used in their opposite senses."""
 
 LEAST_ZIPF = 3.3
-"""Least frequency of both."""
+"""Minimum frequency of both."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,21 +41,21 @@ class Lexicon:
         return found
 
     def noun_kind(self, word: str) -> str:
-        """Return the kind of a noun in its commonest sense ("artifact"); "" where unknown."""
+        """Return the kind of a noun in its commonest sense ("artifact"); "" if unknown."""
         nouns = self._first_kinds["noun"]
         lower = word.lower()
         return nouns.get(lower) or nouns.get(singular(lower), "")
 
     def verb_kind(self, lemma: str) -> str:
-        """Return the kind of a verb in its commonest sense ("motion"); "" where unknown."""
+        """Return the kind of a verb in its commonest sense ("motion"); "" if unknown."""
         return self._first_kinds["verb"].get(lemma, "")
 
     def governs(self, lemma: str, preposition: str) -> bool:
-        """Tell whether verb and preposition are one verb in WordNet ("look after")."""
+        """Return whether verb and preposition form a verb in WordNet ("look after")."""
         return f"{lemma} {preposition}" in self._first_kinds["verb"]
 
     def is_compound(self, lower: Sequence[str], at: int) -> bool:
-        """Tell whether an adjective is part of a compound or a fixed expression.
+        """Return whether an adjective is part of a compound or a fixed expression.
 
         >>> from kb_cache.wordnet.load import load_wordnet
         >>> words = lexicon(load_wordnet("3.0"))
@@ -70,13 +70,13 @@ class Lexicon:
 
     @cached_property
     def fixed_phrases(self) -> frozenset[str]:
-        """Adverbs and adjectives of several words ("in fact", "at home"), and listed ones."""
+        """Multi-word adverbs and adjectives ("in fact", "at home"), and listed phrases."""
         adverbs = {word for pos in ("adv", "adj") for word in self._first_kinds[pos] if " " in word}
         return frozenset(adverbs) | fixed_words("fixed_phrases")
 
     @cached_property
     def opposites(self) -> Mapping[str, str]:
-        """Adjective -> the one that WordNet states its antonym, of the best fit."""
+        """Adjective -> its antonym in WordNet with the best fit."""
         from builders.antonyms.options import AntonymOptions
         from builders.antonyms.pairs import find_pairs
         from builders.engine.drops import DropLog
@@ -101,7 +101,7 @@ class Lexicon:
 
 @lru_cache(maxsize=1 << 15)
 def singular(noun: str) -> str:
-    """Return the singular of a noun, itself where no other is known.
+    """Return the singular of a noun, or the noun itself if none is known.
 
     >>> singular("rooms"), singular("room")
     ('room', 'room')

@@ -1,4 +1,4 @@
-"""Denying a clause: *not* behind the auxiliary or copula, else *do* with *not*."""
+"""Negate clauses: *not* after the auxiliary or copula, otherwise *do* with *not*."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ FLAGS = {
     'none are meant: "all dogs do not bark".',
     MODAL: 'A modal is denied that then forbids: "may not", "must not".',
 }
-"""What keeps a row out of the clean tier."""
+"""Reasons to keep a row out of the clean tier."""
 
 _DO = {"VBZ": "does not", "VBP": "do not", "VBD": "did not"}
 
 
 class Denial(NamedTuple):
-    """The edits that deny a clause, and what is doubtful about it, names among `FLAGS`."""
+    """The edits that negate a clause, and its doubts (keys of `FLAGS`)."""
 
     edits: list[Edit]
     flags: tuple[str, ...] = ()
 
 
 def negated(clause: Clause) -> Denial | None:
-    """Return the edits that deny a clause, None where its form leaves doubt.
+    """Return the edits that negate a clause, or None if its form is uncertain.
 
-    Clauses with a negative word, or with one that a negation would turn strange (*some*, *also*),
-    are in doubt, and so are verbs with an adverb before them. Where only the meaning is in doubt,
-    the denial is flagged.
+    This is the case for clauses with a negative word or with one that sounds odd under negation
+    (*some*, *also*), and for verbs preceded by an adverb. If only the meaning is doubtful, the
+    denial is flagged.
     """
     lower = clause.sentence.lower
     inside = lower[clause.first : clause.last]
@@ -59,7 +59,7 @@ def _at_verb(clause: Clause) -> list[Edit] | None:
     if word in _BE:
         return behind
     if word in ("'s", "’s"):
-        # "is" or "has": a participle behind it leaves that open.
+        # "is" or "has": a following participle does not decide which.
         return behind if tag == "VBZ" and after not in ("VBN", "VBD") else None
     if tag == "MD":
         if word == "can":
@@ -80,13 +80,13 @@ def _at_verb(clause: Clause) -> list[Edit] | None:
 
 
 def is_denied(clause: Clause) -> bool:
-    """Tell whether a clause has a negative word already."""
+    """Return whether a clause already has a negative word."""
     inside = clause.sentence.lower[clause.first : clause.last]
     return not fixed_words("negative_words").isdisjoint(inside)
 
 
 def _after(clause: Clause) -> str:
-    """The tag of what follows the finite verb, adverbs apart."""
+    """Return the tag of the token after the finite verb, skipping adverbs."""
     tags = clause.sentence.tags
     at = clause.verb + 1
     while at < clause.last and tags[at] == "RB":
@@ -96,7 +96,7 @@ def _after(clause: Clause) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def verb_lemma(form: str) -> str:
-    """Return the base of a finite verb form; empty where it is not known.
+    """Return the base of a finite verb form; empty if it is unknown.
 
     >>> verb_lemma("has"), verb_lemma("bought"), verb_lemma("qzxed")
     ('have', 'buy', '')

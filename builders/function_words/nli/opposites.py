@@ -20,8 +20,7 @@ PATTERNS = tuple(f"{premise}, {hypothesis}" for premise in FORMS for hypothesis 
 class _Opposed(NamedTuple):
     """An adjective with an antonym, in a clause that can be denied.
 
-    ``forms`` are the edits that make each of `FORMS`, ``flags`` what is doubtful where it is
-    denied.
+    ``forms`` are the edits that produce each of `FORMS`, ``flags`` the doubts if it is negated.
     """
 
     clause: Clause
@@ -31,7 +30,7 @@ class _Opposed(NamedTuple):
     flags: tuple[str, ...]
 
     def text(self, form: int, alone: bool) -> str:
-        """Return the clause, or all of its sentence, in a form."""
+        """Return the clause, or its whole sentence, in one of the forms."""
         sentence, edits = self.clause.sentence, self.forms[form]
         if alone:
             return rewritten(sentence, edits, self.clause.first, self.clause.last)
@@ -39,12 +38,12 @@ class _Opposed(NamedTuple):
 
 
 def patterns(source: Source, lexicon: Lexicon) -> Iterator[TextPair]:
-    """Yield the patterns that a sentence, or a pair, allows.
+    """Yield the text pairs of all patterns that a sentence, or a pair, allows.
 
-    Premise and hypothesis are each as they stand (*none*), denied (*not*), with an adjective's
-    antonym (*antonym*), or with both. Of a corpus of documents, the premise is a sentence and the
-    hypothesis its clause: the same form twice then needs a premise that is longer than the
-    clause. Of pairs, the premise holds a word and the hypothesis its antonym.
+    Premise and hypothesis are each unchanged (*none*), negated (*not*), with an adjective replaced
+    by its antonym (*antonym*), or both. In a corpus of documents, the premise is a sentence and the
+    hypothesis one of its clauses; if both have the same form, the premise must be longer than the
+    clause. In pairs, the premise contains a word and the hypothesis its antonym.
     """
     if source.is_pair:
         for one, two in product(
@@ -74,7 +73,7 @@ def _in_all_forms(source: Source, premise: _Opposed, hypothesis: _Opposed) -> It
 
 
 def _reworded(source: Source, premise: _Opposed) -> Iterator[TextPair]:
-    """Yield the patterns of a premise and the hypotheses in words of their own."""
+    """Yield the patterns of a premise and its reworded hypotheses."""
     for one, form in product(range(len(FORMS)), source.reworded):
         pattern = PATTERNS[len(FORMS) * one + form.negated + 2 * form.swapped]
         text = source.shown(premise.text(one, alone=False))
@@ -83,7 +82,7 @@ def _reworded(source: Source, premise: _Opposed) -> Iterator[TextPair]:
 
 
 def _opposed(sentence: Sentence, lexicon: Lexicon) -> Iterator[_Opposed]:
-    """Yield the one adjective of a sentence that has an antonym, with each clause that has it."""
+    """Yield the only adjective of a sentence with an antonym, with each clause that contains it."""
     lower, one_way = sentence.lower, fixed_words("opposites_one_way")
     found = [
         (at, lexicon.opposites[word])
@@ -114,7 +113,7 @@ def _opposed(sentence: Sentence, lexicon: Lexicon) -> Iterator[_Opposed]:
 
 
 def _in_predicate(clause: Clause, at: int) -> bool:
-    """Whether a word stands behind the verb, in no second part of a list."""
+    """Return whether a word follows the verb and is not in a later part of a list."""
     between = clause.sentence.tags[clause.verb + 1 : at]
     return at > clause.verb and "," not in between and "CC" not in between
 
@@ -124,7 +123,7 @@ _WITH_ANY = frozenset(("in", "at", "on", "for", "because", "when", "after", "bef
 
 
 def _is_free(sentence: Sentence, at: int) -> bool:
-    """Whether an adjective is part of no fixed expression, and its complement fits an antonym."""
+    """Return whether an adjective is in no fixed expression, and its complement fits."""
     lower, tags = sentence.lower, sentence.tags
     before, behind = tags[at - 1] if at else "", tags[at + 1] if at + 1 < len(tags) else ""
     if behind in ("HYPH", "-", "CC") or before in ("HYPH", "-", "CC", "RBS", "RBR"):

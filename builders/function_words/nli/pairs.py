@@ -1,4 +1,4 @@
-"""What the NLI probes make of sentences: hypotheses in which a word is changed, or denied."""
+"""Hypotheses of the NLI probes, in which a word of a sentence is changed or negated."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ KEPT, SWAPPED, NEGATED, BOTH = "kept", "swapped", "negated", "swapped and negate
 KINDS = (KEPT, SWAPPED, NEGATED, BOTH)
 
 _STRANGE_DENIED = frozenset(("some", "few", "several"))
-"""Words that a denial does not go with: "did not see some"."""
+"""Words that do not go with a negation: "did not see some"."""
 
 MOST_IN_DENIAL = 18
-"""Most tokens of a text that is denied as a whole."""
+"""Maximum number of tokens of a text that is negated as a whole."""
 
 
 class Source(NamedTuple):
-    """What a pair is made of.
+    """The texts from which a pair is made.
 
     Attributes:
         premise: the first text.
-        hypothesis: the second text; of a corpus of documents it is the premise itself, of which a
+        hypothesis: the second text; in a corpus of documents it is the premise itself, of which a
             clause becomes the hypothesis.
-        before: what stands before the premise in its paragraph, and is shown with it.
-        reworded: hypotheses in words of their own.
+        before: the preceding text in the premise's paragraph, which is shown with it.
+        reworded: hypotheses with a different wording.
     """
 
     premise: Sentence
@@ -50,7 +50,7 @@ class Source(NamedTuple):
         return self.premise is not self.hypothesis
 
     def shown(self, premise: str) -> str:
-        """Return the premise, or what has been made of it, with the text before it."""
+        """Return the premise, perhaps changed, with the text before it."""
         return f"{self.before} {premise}" if self.before else premise
 
 
@@ -59,10 +59,10 @@ class TextPair(NamedTuple):
 
     Attributes:
         kind: what was done, one of the probe's kinds.
-        old: the word of the class that the probe is about, in lower case.
-        new: what stands for it; the same where it was kept, denied alone, or reworded.
+        old: the word that the probe is about, in lower case.
+        new: its replacement; the same word if it was kept, only negated, or reworded.
         premise, hypothesis: the texts.
-        flags: what is doubtful about them, of `builders.function_words.nli.negation.FLAGS`.
+        flags: doubts about them (`builders.function_words.nli.negation.FLAGS`).
     """
 
     kind: str
@@ -74,15 +74,16 @@ class TextPair(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A word, or several, that may be replaced: the tokens ``first:last``.
+    """A word or phrase that may be replaced: the tokens ``first:last``.
 
     Attributes:
         first, last: the tokens.
         old: the word, in lower case.
-        new: for each way to replace it, the word that is then shown as new, and the edits.
-        deny: whether its clause may be denied where the word stands in its predicate.
-        denial: the edits that deny its clause where the word begins it ("not all").
-        deny_subject: whether its clause may be denied at the verb though it is in the subject.
+        new: for each replacement, the new word and the edits.
+        deny: whether its clause may be negated if the word is in its predicate.
+        denial: the edits that negate its clause if the word begins it ("not all").
+        deny_subject: whether its clause may be negated at the verb although the word is in the
+            subject.
     """
 
     first: int
@@ -95,19 +96,20 @@ class Place(NamedTuple):
 
 
 Places = Callable[[Sentence, Lexicon], Iterator[Place]]
-"""Finds the places of a word class in a sentence."""
+"""A function that finds the places of a word class in a sentence."""
 
 
 def swaps(places: Places, source: Source, lexicon: Lexicon) -> Iterator[TextPair]:
-    """Yield the hypotheses in which a word is replaced: the clause with it, or all of the text."""
+    """Yield the hypotheses in which a word is replaced: its clause, or the whole text."""
     for place in places(source.hypothesis, lexicon):
         yield from _swapped(source, place, _clause_of(source, place))
 
 
 def swaps_and_denials(places: Places, source: Source, lexicon: Lexicon) -> Iterator[TextPair]:
-    """Yield the hypotheses in which a word is kept or replaced, as they stand and denied.
+    """Yield the hypotheses in which a word is kept or replaced, affirmative and negated.
 
-    A clause is denied at its verb; what cannot be is denied as a whole, "it is not true that".
+    A clause is negated at its verb; if that is not possible, the whole text is: "it is not true
+    that".
     """
     yield from _reworded(source)
     for place in places(source.hypothesis, lexicon):
@@ -131,16 +133,16 @@ def swaps_and_denials(places: Places, source: Source, lexicon: Lexicon) -> Itera
 
 
 def _reworded(source: Source) -> Iterator[TextPair]:
-    """Yield the hypotheses in words of their own."""
+    """Yield the reworded hypotheses."""
     premise = source.shown(source.premise.text)
     for form in source.reworded:
         kind = KINDS[form.swapped + 2 * form.negated]
-        # The other word may be in neither text.
+        # The other word may not be in either text.
         yield TextPair(kind, form.word, form.word, premise, form.text)
 
 
 def _denied(clause: Clause | None, place: Place) -> Denial | None:
-    """Return the edits that deny a clause at its verb; None where that is not sure."""
+    """Return the edits that negate a clause at its verb, or None if that is uncertain."""
     if clause is None or not place.deny:
         return None
     if place.first < clause.verb and not place.deny_subject:
@@ -149,7 +151,7 @@ def _denied(clause: Clause | None, place: Place) -> Denial | None:
 
 
 def _denied_as_a_whole(source: Source, place: Place, clause: Clause | None) -> Iterator[TextPair]:
-    """Yield the denials of a text that is short, begins with its subject, and denies nothing."""
+    """Yield the negations of a text that is short, affirmative, and begins with its subject."""
     sentence = source.hypothesis
     first, last = (clause.first, clause.last) if clause else (0, len(sentence))
     tags, words = sentence.tags[first:last], sentence.words[first:last]
@@ -179,9 +181,9 @@ def _swapped(source: Source, place: Place, clause: Clause | None) -> Iterator[Te
 
 
 def _clause_of(source: Source, place: Place) -> Clause | None:
-    """Return the longest clause with a place that can stand alone; None if there is none.
+    """Return the longest clause with a place that can stand alone, or None.
 
-    Of a pair it is the whole hypothesis.
+    For a pair it is the whole hypothesis.
     """
     for clause in clauses(source.hypothesis):
         if clause.first <= place.first and place.last <= clause.last:

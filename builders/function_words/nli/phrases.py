@@ -1,4 +1,4 @@
-"""Noun phrases behind prepositions, told by their tags."""
+"""Noun phrases after prepositions, recognized by their tags."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Phrase(NamedTuple):
 
     @property
     def definite(self) -> bool:
-        """Whether it begins with a definite article, demonstrative or possessive."""
+        """Whether it begins with a definite article, a demonstrative or a possessive."""
         first = self.sentence.words[self.first].lower()
         return self.sentence.tags[self.first] == "PRP$" or first in ("the", "this", "that")
 
@@ -37,7 +37,7 @@ class Phrase(NamedTuple):
         return self.sentence.tags[self.first] in ("DT", "PRP$")
 
     def kind(self, lexicon: Lexicon) -> str:
-        """Return what kind of thing it names: a kind of WordNet's nouns, or "name", "pronoun"."""
+        """Return what it names: a kind of WordNet's nouns, "name" or "pronoun"."""
         tag = self.sentence.tags[self.head]
         if tag == "PRP":
             return "person" if self.word in ("me", "him", "her", "us", "you") else "pronoun"
@@ -57,7 +57,7 @@ class Phrase(NamedTuple):
 
 
 def noun_phrase(sentence: Sentence, at: int) -> Phrase | None:
-    """Return the noun phrase that begins at a token, None if there is none."""
+    """Return the noun phrase that begins at a token, or None."""
     tags = sentence.tags
     if at < len(tags) and tags[at] == "PRP":
         return Phrase(sentence, at, at + 1, at)

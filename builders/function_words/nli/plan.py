@@ -1,4 +1,4 @@
-"""Plans of NLI: rows without answers, and those that people, or a model, have labelled."""
+"""Plans of the NLI probes: rows without answers, and rows labelled by people or a model."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ CALIBRATION = (
     "On the 89 published comparatives with people's votes, mixed in unmarked, their majority is "
     "people's in 92% (one person's vote: 85%); they may have been trained on these."
 )
-"""How far the readings agree with people where people have voted."""
+"""Agreement of the readings with people's votes, for the card."""
 
 SILVER = "silver:"
-"""How the rule of a labels file begins that a model made: its name follows."""
+"""Prefix of the rule in labels files made by a model, followed by the model's name."""
 
 
 class Row(NamedTuple):
-    """A pair of texts and where it is from."""
+    """A pair of texts and its origin."""
 
     origin: Origin
     pair: TextPair
@@ -61,10 +61,10 @@ def candidates_plan(
     dropped: DropLog,
     rng: RandomGenerator,
 ) -> Plan:
-    """Lay pairs out as rows without answers.
+    """Make a plan of pairs as rows without answers.
 
-    A split holds whole documents, a cluster is all that is made of one sentence or pair, and the
-    family of a row is what was done to it.
+    Documents are not divided between splits; a cluster contains all rows made from one sentence or
+    pair; and the family of a row is the kind of change.
     """
     premises = [row.pair.premise for row in rows]
     hypotheses = [row.pair.hypothesis for row in rows]
@@ -111,7 +111,7 @@ def candidates_plan(
 
 
 def _flags(pairs: Sequence[TextPair]) -> Flags:
-    """Return what is doubtful about each pair."""
+    """Return the flags of each pair."""
     flags = Flags.none(len(pairs))
     for name in FLAGS:
         flags = flags.mark(name, np.array([name in pair.flags for pair in pairs], dtype=np.bool_))
@@ -121,10 +121,11 @@ def _flags(pairs: Sequence[TextPair]) -> Flags:
 def _splits(
     documents: Sequence[str], shares: tuple[float, float, float], rng: RandomGenerator
 ) -> Ints:
-    """Return the split of each row: that of its document, or of its premise.
+    """Return the split of each row: the split of its document or premise.
 
-    Documents are taken in random order, those for validation first until it has its share of the
-    rows: some have many, which lots for each would miss by far. Larger ones are of no use there.
+    Documents are assigned in random order, first to validation until it has its share of the rows:
+    some documents have many rows, so that independent draws would miss the shares by far. Documents
+    larger than this share do not go to validation.
     """
     train, validation, test = shares
     names, row = np.unique(documents, return_inverse=True)
@@ -143,10 +144,10 @@ def _splits(
 def labelled_plan(
     plan: Plan, probe: str, knowledge: str, options: NliOptions, read: Readings = NONE
 ) -> Plan:
-    """Give rows the answers of ``options.labels``, or of readings, and leave the others out.
+    """Give rows the answers of ``options.labels`` or of readings, and drop the others.
 
     Raises:
-        UsageError: a file is at fault, labels of people and of a model are mixed, or none is left.
+        UsageError: a file is faulty, labels of people and of a model are mixed, or no row is left.
     """
     source = VOTED if options.labels else read.source(CALIBRATION)
     decided = decide_rows(plan, probe, knowledge, ANSWERS, options, source, read=read)
@@ -165,7 +166,7 @@ def labelled_plan(
 
 
 def _about(decided: Decided, options: NliOptions) -> tuple[str, dict[str, Any]]:
-    """Tell who labelled the rows: what the relation is called, and what the card says."""
+    """Return how labelled rows are described: the relation's name and the card's text."""
     rules = {str(line["rule"]) for line in decided.lines}
     models = sorted(rule.removeprefix(SILVER) for rule in rules if rule.startswith(SILVER))
     if not models:

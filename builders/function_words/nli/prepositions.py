@@ -1,4 +1,4 @@
-"""Prepositions: *in* to *behind*, *before* to *after*, where the frame makes the change sure."""
+"""Prepositions: *in* to *behind*, *before* to *after*, in frames where the effect is certain."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from builders.function_words.nli.phrases import Phrase, noun_phrase
 
 _TAGS = frozenset(("IN", "TO", "RB", "JJ", "NN", "DT", "RP"))
 _SPREAD = frozenset(("NNS", "NNPS", "VB", "VBD", "VBG", "VBN", "VBP", "VBZ", ","))
-"""What may be all over a place: several things, or what happens."""
+"""Tags of what may be all over a place: plural nouns, and verbs."""
 
 _PREPOSITION = frozenset(("IN", "TO"))
 
 
 class Frame(NamedTuple):
-    """Where prepositions are changed, and into what: see ``data/prepositions.yaml``."""
+    """A context in which prepositions are changed; see ``data/prepositions.yaml``."""
 
     words: frozenset[str]
     by: tuple[str, ...]
@@ -48,7 +48,7 @@ def _file() -> Mapping[str, Sequence[object]]:
 
 @cache
 def prepositions() -> frozenset[str]:
-    """Return the prepositions that hypotheses show."""
+    """Return the prepositions that occur in hypotheses."""
     return frozenset(map(str, _file()["all"]))
 
 
@@ -93,7 +93,7 @@ def _longest(lower: Sequence[str], at: int) -> tuple[str, int]:
 
 
 def _is_free(sentence: Sentence, lexicon: Lexicon, word: str, at: int, last: int) -> bool:
-    """Whether a preposition is no particle, and part of no fixed expression."""
+    """Return whether a preposition is neither a particle nor part of a fixed expression."""
     lower, tags = sentence.lower, sentence.tags
     if tags[last - 1] not in _PREPOSITION and last - at == 1:
         return False
@@ -173,7 +173,7 @@ def _opens_range(sentence: Sentence, phrase: Phrase) -> bool:
 
 
 def _is_duration(sentence: Sentence, phrase: Phrase) -> bool:
-    """Whether a phrase of time says how long, not when: "eight weeks", "a moment"."""
+    """Return whether a phrase of time says how long rather than when: "eight weeks", "a moment"."""
     first = sentence.lower[phrase.first]
     counted = sentence.tags[phrase.first] in ("CD", "JJ") or first in ("a", "an", "several", "few")
     return counted and phrase.word in fixed_words("units")

@@ -54,20 +54,20 @@ _load = lru_cache(maxsize=2)(load_wordnet)
 
 @dataclass(frozen=True, eq=False)
 class CorpusAndWordNet(Combined):
-    """Corpora, and the WordNet that tells kinds of words."""
+    """Corpora, and the WordNet that provides kinds of words."""
 
     corpus: TextCorpus
     wordnet: WordNet
 
     @property
     def sources(self) -> Sequence[KnowledgeBase]:
-        """The corpora first."""
+        """The knowledge bases, the corpora first."""
         corpora = self.corpus.sources if isinstance(self.corpus, Corpora) else (self.corpus,)
         return (*corpora, self.wordnet)
 
     @property
     def digest(self) -> str:
-        """The digests of all."""
+        """The digests of all knowledge bases."""
         return f"{self.corpus.digest}+{self.wordnet.digest}"
 
 
@@ -141,14 +141,14 @@ def build(
     Args:
         name: the probe's.
         kinds: what may be done to a sentence.
-        words: words, or phrases, of which a sentence has one; empty: no matter which.
-        ways: yields the pairs that can be made of a source.
+        words: words or phrases of which a sentence must contain one; empty: any sentence.
+        ways: function that yields the pairs that can be made from a source.
         texts: the corpora, and WordNet.
         options: the build's.
         rng: for splits, folds and choices.
 
     Raises:
-        UsageError: no pair can be made, or the labels are at fault.
+        UsageError: no pair can be made, or the labels are faulty.
     """
     dropped, known = DropLog(), lexicon(texts.wordnet)
     reworded = rewordings(name, PACKAGE)
@@ -179,14 +179,14 @@ def build(
 
 
 def _with(reworded: Mapping[str, Sequence[Form]], source: Source) -> Source:
-    """Return a source with the hypotheses that were written for it."""
+    """Return a source with the reworded hypotheses that were written for it."""
     return source._replace(reworded=reworded.get(source.shown(source.premise.text), ()))
 
 
 def _read(
     found: Sequence[tuple[Origin, list[TextPair]]], read: Readings, dropped: DropLog
 ) -> list[tuple[Origin, list[TextPair]]]:
-    """Return the pairs that were read; none where the texts are others than those read."""
+    """Return the pairs that have been read; none if the corpus is a different one."""
     kept = [
         (origin, those)
         for origin, pairs in found
@@ -204,7 +204,7 @@ def _texts(pair: TextPair) -> tuple[str, str]:
 def _of_tier(
     found: Sequence[tuple[Origin, list[TextPair]]], tier: str, dropped: DropLog
 ) -> list[tuple[Origin, list[TextPair]]]:
-    """Leave out what is flagged, but for the full tier."""
+    """Drop flagged pairs, except in the full tier."""
     if tier == "full":
         return list(found)
     for _, pairs in found:
@@ -221,7 +221,7 @@ def _firsts(words: Collection[str]) -> list[str]:
 def _new(
     found: Sequence[tuple[Origin, list[TextPair]]], corpus: TextCorpus, dropped: DropLog
 ) -> list[tuple[Origin, list[TextPair]]]:
-    """Leave out pairs of two equal texts; of a corpus of pairs, those with a text of the corpus."""
+    """Drop pairs of equal texts and, in corpora of pairs, hypotheses that occur in the corpus."""
     flat = [(at, pair) for at, (_, pairs) in enumerate(found) for pair in pairs]
     of_pair = np.array([found[at][0].row < 0 for at, _ in flat], dtype=np.bool_)
     real = of_pair & in_corpus(corpus, [pair.hypothesis for _, pair in flat])

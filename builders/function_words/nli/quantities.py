@@ -45,11 +45,11 @@ _RANGE = frozenset(
 _NEVER_BEFORE = frozenset(
     ("and", "or", "a", "the", "as", "so", "how", "too", "very", "no", "not", "quite", "only")
 )
-"""What a quantifier is not changed behind: "any and all", "so many"."""
+"""Words after which a quantifier is not changed: "any and all", "so many"."""
 
 
 def quantity_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
-    """Yield the quantifiers, number words and fractions that count something."""
+    """Yield the quantifiers, number words and fractions that quantify something."""
     lower, tags = sentence.lower, sentence.tags
     for at in range(len(sentence) - 2):
         if _is_fixed(lower, at):
@@ -72,7 +72,7 @@ def _is_fixed(lower: list[str], at: int) -> bool:
 
 
 def _noun_phrase(tags: list[str], at: int) -> int | None:
-    """Return the head of the plural noun phrase that begins at a token, None for none."""
+    """Return the head of the plural noun phrase that begins at a token, or None."""
     while at < len(tags) and tags[at] in ("JJ", "JJR", "JJS", "NN", "VBN", "VBG", "NNP", "CD"):
         at += 1
     return at if at < len(tags) and tags[at] == "NNS" else None
@@ -140,7 +140,7 @@ def _quantifier(sentence: Sentence, at: int) -> Iterator[Place]:
 
 
 def _number(sentence: Sentence, at: int) -> Iterator[Place]:
-    """A number word or numeral right before the plural that it counts."""
+    """Return a number word or numeral directly before the plural noun that it counts."""
     lower, tags = sentence.lower, list(sentence.tags)
     word = lower[at]
     before = lower[at - 1] if at else ""
@@ -166,7 +166,7 @@ def _number(sentence: Sentence, at: int) -> Iterator[Place]:
 
 
 def _is_numbered(sentence: Sentence, at: int, head: int) -> bool:
-    """Whether a number says which, not how many; or measures (percent, dollar bills)."""
+    """Return whether a number says which, not how many; or measures (percent, dollar bills)."""
     counted = sentence.lower[at + 1 : head + 1]
     return "CD" in sentence.tags[at + 1 : head] or not fixed_words("numbered").isdisjoint(counted)
 

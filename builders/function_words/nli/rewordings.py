@@ -1,10 +1,10 @@
-"""Hypotheses in other words than their premises, as in the published sets.
+"""Hypotheses worded differently from their premises, as in the published sets.
 
-A clause of its premise shares most of its words with it. For premises of the default corpus, a
-language model therefore wrote hypotheses of its own. ``data/rewordings_NAME.csv`` has a line for
-each: the premise, and a template with two alternatives for the word that the probe is about, what
-follows from the premise first, and two for the verb, negated second: "Domestic steel {was|was not}
-[more|less] expensive than imports."
+A hypothesis that is a clause of its premise shares most words with it. For premises of the default
+corpus, a language model therefore wrote other hypotheses. ``data/rewordings_NAME.csv`` has a line
+for each: the premise, and a template with two alternatives for the word that the probe is about
+(first the one that follows from the premise) and two for the verb (the second negated): "Domestic
+steel {was|was not} [more|less] expensive than imports."
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Form(NamedTuple):
     """A form of a reworded hypothesis.
 
     Attributes:
-        swapped, negated: whether it has the second word, and the second verb.
-        word: the one that it has, in lower case.
+        swapped, negated: whether it contains the second word, and the second verb.
+        word: the word that it contains, in lower case.
         text: the hypothesis.
     """
 

@@ -1,4 +1,4 @@
-"""The sentences and pairs of a corpus that hypotheses are made of."""
+"""The sentences and pairs of a corpus from which hypotheses are made."""
 
 from __future__ import annotations
 
@@ -59,14 +59,15 @@ _CLOSED = (
 )
 
 LEAST_HYPOTHESIS = 4
-"""Fewest tokens of the hypothesis of a pair."""
+"""Minimum number of tokens of the hypothesis of a pair."""
 
 
 class Origin(NamedTuple):
-    """Where a source is from.
+    """The origin of a source.
 
     Attributes:
-        document: what is never divided between splits: a document, or the premise of pairs.
+        document: the unit that is never divided between splits: a document, or the premise of
+            pairs.
         cluster: the sentence, or the pair.
         row: the document's row in the corpus; -1 for pairs.
     """
@@ -79,12 +80,12 @@ class Origin(NamedTuple):
 def sources(
     corpus: TextCorpus, words: Sequence[str], options: NliOptions, dropped: DropLog
 ) -> Iterator[tuple[Origin, Source]]:
-    """Yield the sentences, then the pairs, that may hold one of some words.
+    """Yield the sentences, then the pairs, that may contain one of some words.
 
     Args:
         corpus: documents, pairs, or both.
-        words: lower-case first words of what is looked for; empty: no matter which.
-        options: how long texts are, and whether they are screened.
+        words: lower-case first words of the words or phrases to look for; empty: any text.
+        options: limits of length, and whether texts are screened.
         dropped: counts the others, by reason.
     """
     if len(corpus.sentences):
@@ -157,10 +158,11 @@ def _natural(
 
 
 def _plain(tagged: TaggedTexts) -> Bools:
-    """Mark the texts that are a statement and nothing else.
+    """Mark the texts that are plain statements.
 
-    They have no quotation, bracket, dash, colon or question, begin with no conjunction or bare
-    verb, do not end with an abbreviation, and hold no capital that tells of a heading before them.
+    They contain no quotation, bracket, dash, colon or question, do not begin with a conjunction or
+    bare verb, do not end with an abbreviation, and contain no capital that indicates a preceding
+    heading.
     """
     first = tagged.first
     last = _last(tagged)
@@ -169,7 +171,7 @@ def _plain(tagged: TaggedTexts) -> Bools:
     names = tagged.texts.forms.names
     capital = tagged.texts.forms.where([name[:1].isupper() and name != "I" for name in names])
     lower_i = tagged.texts.forms.where([name == "i" for name in names])
-    # "Very Finny Two fish are in a tank.": a heading that was joined to the sentence.
+    # "Very Finny Two fish are in a tank.": a heading joined to the sentence.
     heading = capital & ~first & tagged.has_tag(*_CLOSED) & ~tagged.near(tagged.has_tag(*_NAMES), 1)
     number = tagged.is_one_of(fixed_words("number_words")) & capital & ~first
     noted = tagged.is_one_of(fixed_words("abbreviated_titles")) & (
@@ -180,7 +182,7 @@ def _plain(tagged: TaggedTexts) -> Bools:
 
 
 def _subordinate(tagged: TaggedTexts) -> Bools:
-    """Mark the texts that are a subordinate clause alone, or a noun with its relative clause."""
+    """Mark the texts that are only a subordinate clause, or a noun with a relative clause."""
     begins = tagged.first & tagged.is_one_of(fixed_words("subordinators"))
     alone = tagged.in_text(begins) & ~tagged.in_text(tagged.is_word(","))
     finite = tagged.has_tag(*FINITE)
@@ -192,7 +194,7 @@ def _subordinate(tagged: TaggedTexts) -> Bools:
 
 
 def _fragments(tagged: TaggedTexts) -> Bools:
-    """Mark the texts of which a parse says that their root has no subject."""
+    """Mark the texts whose root has no subject according to a parse."""
     texts = tagged.texts
     subject = texts.deprel.where(
         [name.startswith(("nsubj", "expl")) for name in texts.deprel.names]

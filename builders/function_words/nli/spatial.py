@@ -17,7 +17,7 @@ _THINGS = frozenset(
     ("artifact", "object", "location", "plant", "body", "person", "animal", "group")
 )
 _NOT_UNDER = frozenset(("group", "person", "location"))
-"""What something is hardly under or over but in another sense: a law, a conductor."""
+"""Kinds of things that "under" and "over" go with in other senses: a law, a conductor."""
 
 _SIDES = frozenset(("top", "bottom", "front", "back"))
 _DIRECTIONS = frozenset(("north", "south", "east", "west"))
@@ -25,7 +25,7 @@ _BEHIND_DIRECTIONS = frozenset(("of", "side", ".", "to", "on", "along"))
 _ADVERBS = frozenset(("upstairs", "downstairs", "indoors", "outdoors", "forward"))
 
 _VAGUE = frozenset(("move", "moves", "moved", "moving", "go", "goes", "went", "going", "gone"))
-"""Verbs that are as often said of progress as of motion: "move forward"."""
+"""Verbs that describe progress as often as motion: "move forward"."""
 
 
 @cache
@@ -47,7 +47,7 @@ def spatial_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
 
 
 def _longest(lower: list[str], at: int) -> tuple[str, int]:
-    """Return the longest listed word at a token, "" for none, and where to look next."""
+    """Return the longest listed word at a token ("" if none), and the next token to look at."""
     for size in (3, 2, 1):
         word = " ".join(lower[at : at + size])
         if word in spatial_opposites():
@@ -102,7 +102,7 @@ def _is_spatial(sentence: Sentence, lexicon: Lexicon, word: str, at: int, last: 
 
 
 def _is_fixed(lower: list[str], lexicon: Lexicon, at: int, last: int) -> bool:
-    """Whether a word is part of a fixed expression, or governed by the word before it."""
+    """Return whether a word is in a fixed expression, or governed by the word before it."""
     around = [" ".join(lower[at : last + more]) for more in (1, 2)]
     around += [" ".join(lower[max(at - less, 0) : last + 1]) for less in (1, 2)]
     if not lexicon.fixed_phrases.isdisjoint(around):
@@ -113,14 +113,14 @@ def _is_fixed(lower: list[str], lexicon: Lexicon, at: int, last: int) -> bool:
 
 
 def _moves(sentence: Sentence, lexicon: Lexicon, at: int) -> bool:
-    """Whether a token is a verb of motion."""
+    """Return whether a token is a verb of motion."""
     if not sentence.tags[at].startswith("VB"):
         return False
     return lexicon.verb_kind(verb_lemma(sentence.lower[at])) == "motion"
 
 
 def _object(sentence: Sentence, lexicon: Lexicon, at: int) -> str:
-    """Return the kind of the noun phrase at a token; "" for none, and where it is no thing."""
+    """Return the kind of the noun phrase at a token; "" if there is none, or it is not a thing."""
     found = noun_phrase(sentence, at)
     if found is None or found.word in fixed_words("not_in_space"):
         return ""

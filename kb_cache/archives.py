@@ -1,7 +1,7 @@
 """Reading the files of a source from a folder, a zip or a (compressed) tar, into memory.
 
-Nothing is unpacked to disk: members of an archive are picked by their base names, so a hostile
-member path ("../../x") has nowhere to go.
+Nothing is unpacked to disk: members of an archive are selected by their base names, so a hostile
+member path ("../../x") has no effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kb_cache.unpack import (
 )
 from kbprobe.errors import SourceError
 
-#: Members of a tar; those of WordNet and GCIDE have some dozens.
+#: Maximum number of members of a tar; those of WordNet and GCIDE have a few dozen.
 MOST_MEMBERS = 100_000
 Names = Callable[[str], bool]
 
@@ -38,16 +38,16 @@ def sha256_of(files: Mapping[str, bytes]) -> dict[str, str]:
 def read_files(
     path: Path, wanted: Names, marker: Names, *, layouts: Sequence[str], largest: int, title: str
 ) -> dict[str, bytes]:
-    """Read the files of one folder of a source: contents by base name, none without a marker.
+    """Return the files of one folder of a source by base name; empty if there is no marker.
 
     Args:
         path: a folder, zip or tar.
         wanted: whether a file of that base name is read.
-        marker: whether such a file shows that this is the right folder.
+        marker: whether a file of that base name identifies the right folder.
         layouts: subfolders of ``path`` to look into, in this order. In an archive, the folder
             nearest the top is taken.
-        largest: bytes that no file of this source has; larger ones are refused.
-        title: of the source, for messages.
+        largest: maximum size of a file in bytes.
+        title: the name of the source in messages.
 
     Raises:
         SourceError: the path cannot be read, is neither folder nor archive, or has a member that
@@ -64,7 +64,7 @@ def read_files(
 
 
 _MOST_IN_ALL = 4 << 30
-"""Bytes of all files that are read of an archive: WordNet and GCIDE have a hundredth of that."""
+"""Maximum total bytes read from an archive, a hundred times what WordNet and GCIDE need."""
 
 
 def check_member(member: zipfile.ZipInfo) -> None:
@@ -85,9 +85,9 @@ def check_member(member: zipfile.ZipInfo) -> None:
 
 
 class _Bounded:
-    """What `tarfile` needs of a file, up to a limit.
+    """A file for `tarfile` that can be read up to a limit.
 
-    A tar's headers say how much is to be read; nothing beyond the limit is unpacked to obey them.
+    A tar's headers say how much to read; nothing beyond the limit is unpacked.
     """
 
     def __init__(self, file: IO[bytes], limit: int) -> None:
@@ -108,7 +108,7 @@ class _Bounded:
 
 @contextmanager
 def opened_tar(path: Path) -> Iterator[tarfile.TarFile | None]:
-    """Open a tar, plain or compressed with gzip, bzip2 or xz; None where the file is none.
+    """Open a tar, plain or compressed with gzip, bzip2 or xz; return None for other files.
 
     Raises:
         TooLarge: it unpacks to more than `most_unpacked`; also while it is read.
@@ -131,15 +131,15 @@ def is_tar(path: Path) -> bool:
     try:
         with opened_tar(path) as tar:
             return tar is not None
-    except TooLarge:  # of no other file is that much read to see what it is
+    except TooLarge:  # only tars are read that far to identify them
         return True
 
 
 def _sizes(tar: tarfile.TarFile, largest: int) -> dict[str, int]:
-    """Return the sizes of a tar's files by path; links and devices are none.
+    """Return the sizes of a tar's files by path, without links and devices.
 
-    To get from one member to the next unpacks what is between them: of too large a member nothing
-    is unpacked.
+    Moving to the next member unpacks everything in between, so too large a member is refused
+    before.
     """
     sizes, total = {}, 0
     for count, member in enumerate(tar, 1):

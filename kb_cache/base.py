@@ -1,12 +1,12 @@
-"""What a knowledge base is to kbprobe, and the registry of those that can be fetched.
+"""The interface of knowledge bases, and the registry of those that can be fetched.
 
 A *kind* (`Kind`) says how WordNet, ConceptNet, ... are fetched and compiled, and whom to credit for
 them. A *knowledge base* (`KnowledgeBase`) is what a probe is built from: one compiled snapshot
-(`Loaded`), or several as one (`Combined`).
+(`Loaded`), or several combined (`Combined`).
 
-A kind is registered as "module:attribute" and imported when it is used, so that naming one imports
-none of the others. Other packages announce theirs in the entry point group
-``kbprobe.knowledge_bases``; see docs/add-a-knowledge-base.md.
+A kind is registered as "module:attribute" and imported only when it is used. Other packages
+register theirs in the entry point group ``kbprobe.knowledge_bases``; see
+docs/add-a-knowledge-base.md.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KINDS: dict[str, str] = {
 }
 ENTRY_POINTS = "kbprobe.knowledge_bases"
 
-#: Called with how much is done and how much there is in all, or None where that is unknown.
+#: Called with the amount done and the total amount, or None if that is unknown.
 Progress = Callable[[int, int | None], None]
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -57,15 +57,15 @@ _SPDX = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 
 
 class KnowledgeBase(Protocol):
-    """What a probe is built from: its identity, and whom to credit for it."""
+    """What a probe is built from, with its identity and credits."""
 
     @property
     def name(self) -> str:
-        """In the cache ("wordnet-3.0")."""
+        """Its name in the cache ("wordnet-3.0")."""
 
     @property
     def version(self) -> str:
-        """Of its data ("3.0")."""
+        """The version of its data ("3.0")."""
 
     @property
     def digest(self) -> str:
@@ -123,9 +123,9 @@ class Combined:
 
 
 def source_records(knowledge: Any) -> list[SourceRecord]:
-    """Describe each knowledge base that a probe is built from, for its manifest.
+    """Describe each knowledge base that a probe is built from, for the manifest.
 
-    One that says nothing of attribution, citation or language is taken to have none of them.
+    Missing attribution, citation and language are recorded as empty.
     """
     names = SourceRecord.model_fields
     return [
@@ -152,7 +152,7 @@ class FetchOptions(Options):
     )
 
     def recorded(self) -> dict[str, Any]:
-        """Return what a snapshot keeps, so that it can be compiled again in the same way."""
+        """Return the options that a snapshot records, to compile it again in the same way."""
         return self.model_dump(mode="json", exclude={"source", "name"})
 
 
@@ -213,7 +213,7 @@ def readable(path: Path) -> Iterator[None]:
 
 
 def version_of(file_name: str) -> str:
-    """Make a version of a file's name: without endings, and of characters that names may have.
+    """Derive a version from a file name, without endings and invalid characters.
 
     >>> version_of("glove.6B.50d.txt.gz"), version_of("my triples.csv")
     ('glove.6B.50d', 'my-triples')
@@ -228,7 +228,7 @@ class Source:
     Attributes:
         path: the file, folder or archive.
         sha256: of every file that was read, by name.
-        version: as the files state it, or a name made of theirs; None if unknown.
+        version: as stated in the files, or derived from their name; None if unknown.
     """
 
     path: Path
@@ -237,7 +237,7 @@ class Source:
 
     @classmethod
     def of_file(cls, path: Path, version: str | None = None) -> Self:
-        """Hash a source that is one file; by default its version is its name.
+        """Hash a source that is a single file; by default its version is derived from its name.
 
         Raises:
             SourceError: it cannot be read.
@@ -248,12 +248,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Engine:
-    """Files of a snapshot beside the tables: a storage engine's, or an array to be mapped.
+    """Files of a snapshot in addition to tables: a storage engine's, or an array to be mapped.
 
     Attributes:
         folder: name of the snapshot's subfolder that holds them.
         digest: sha256 of their content; an engine may store the same content in other bytes.
-        counts: how much they hold, by what it is ("triples").
+        counts: number of items in them, by kind of item ("triples").
     """
 
     folder: str
@@ -263,13 +263,13 @@ class Engine:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What compiling made of source files.
+    """The result of compiling source files.
 
     Attributes:
         description: of the source, in words.
         tables: by name.
         texts: further files by name (a licence).
-        notes: what people should know: what was left out, what was missing and how replaced.
+        notes: information for users: what was left out, what was missing and how it was replaced.
         created_by: versions of the packages on which the content depends.
         engine: files that a storage engine wrote into the snapshot's folder.
         version: of the data; by default that of the source, or else the entry's name.
@@ -285,9 +285,9 @@ class Compiled:
 
 
 class Holding(ABC):
-    """Something in the cache that ``kb-cache`` lists, verifies and clears under its ``name``.
+    """An item of the cache that ``kb-cache`` lists, verifies and clears under its ``name``.
 
-    What is ``embedded`` comes with kbprobe and cannot be removed.
+    ``embedded`` items come with kbprobe and cannot be removed.
     """
 
     name: str
@@ -303,11 +303,11 @@ class Holding(ABC):
 
     @abstractmethod
     def repair(self) -> str:
-        """Mend what is damaged, or raise a KbprobeError; return what was done."""
+        """Repair damage, or raise a KbprobeError; return what was done."""
 
     @abstractmethod
     def remove(self) -> bool:
-        """Remove it, or raise a KbprobeError; tell whether there was anything."""
+        """Remove it, or raise a KbprobeError; return whether there was anything."""
 
 
 S = TypeVar("S", bound=Source)
@@ -320,14 +320,14 @@ class Kind(ABC, Generic[S, O]):
     Its docstring is the help of ``kb-cache fetch NAME``.
 
     Attributes:
-        name: how ``kb-cache`` and snapshots call it ("wordnet").
+        name: its name in ``kb-cache`` and snapshots ("wordnet").
         title: its name for people ("WordNet").
         options: the model of its options.
-        licence, attribution, citation, language: see `Loaded`; where the options have these,
-            they win.
-        contents: how much a snapshot holds, as a format of the sizes of its tables.
-        download: what to download where ``--from`` is not given; None: it must be given.
-        downloaded_name: the entry that is then made, without "NAME-".
+        licence, attribution, citation, language: see `Loaded`; options of these names take
+            precedence.
+        contents: a format string for the contents of a snapshot, with the sizes of its tables.
+        download: what to download if ``--from`` is not given; None: it must be given.
+        downloaded_name: the name of the downloaded entry, without "NAME-".
         packages: the optional packages that compiling needs.
         extra: the extra of kbprobe that installs them.
     """
@@ -359,7 +359,7 @@ class Kind(ABC, Generic[S, O]):
         return options.source.expanduser().absolute() if options.source else None
 
     def download_for(self, options: O) -> Download | None:
-        """Return what to download where there is no path; None: it must be given.
+        """Return what to download if there is no path; None: a path must be given.
 
         Raises:
             UsageError: the options name nothing that can be downloaded.
@@ -368,7 +368,7 @@ class Kind(ABC, Generic[S, O]):
 
     def credits_of(self, options: O, source: S) -> dict[str, str]:
         """Return ``licence``, ``attribution`` and ``citation`` of what is compiled."""
-        # Under another licence it is other data, whose authors are not those of the kind.
+        # Data under another licence is different data, by authors other than those of the kind.
         usual = None if getattr(options, "licence", "") else self
         return {
             credit: getattr(options, credit, "") or getattr(usual, credit, "")
@@ -398,17 +398,17 @@ class Kind(ABC, Generic[S, O]):
         return getattr(options, "language", "") or self.language
 
     def stand_in(self) -> str:
-        """Say what is used where nothing was fetched ("the package x"); "" for nothing."""
+        """Return what is used if nothing was fetched ("the package x"); "" for nothing."""
         return ""
 
     @property
     def remedy(self) -> str:
-        """The command that makes the first entry of this kind, for lists and messages."""
+        """Return the command that makes the first entry of this kind, for lists and messages."""
         source = " --from FILE" if self.needs_source else ""
         return f"kb-cache fetch {self.name}{source}"
 
     def holdings(self) -> Iterator[Holding]:
-        """Yield what this kind keeps in the cache beside snapshots."""
+        """Yield what this kind keeps in the cache in addition to snapshots."""
         yield from ()
 
     def entry_name(self, name: str) -> str:
@@ -416,7 +416,7 @@ class Kind(ABC, Generic[S, O]):
         return name if name.startswith(f"{self.name}-") else f"{self.name}-{name}"
 
     def how_to_add(self, name: str) -> str:
-        """Return the sentence that says how an entry of that name is made, for messages."""
+        """Return a sentence on how to make an entry of that name, for messages."""
         return f"Add one with: {self.fetch_command(name)}"
 
     def fetch_command(self, name: str, source: str = "") -> str:
@@ -457,7 +457,7 @@ def find_kind(name: str) -> AnyKind:
     """Import a kind.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no kind of that name.
         KbprobeError: the package that provides it cannot be imported.
     """
     where = KINDS.get(name) or _installed().get(name)
@@ -481,7 +481,7 @@ def find_kind(name: str) -> AnyKind:
 
 
 def usable_kinds(names: Iterable[str] | None = None) -> Iterator[AnyKind]:
-    """Import kinds, by default all; one that cannot be used is left out with a warning."""
+    """Import kinds, by default all; kinds that cannot be used are skipped with a warning."""
     for name in kind_names() if names is None else names:
         try:
             yield find_kind(name)
@@ -490,6 +490,6 @@ def usable_kinds(names: Iterable[str] | None = None) -> Iterator[AnyKind]:
 
 
 def kind_of_entry(name: str) -> AnyKind | None:
-    """Return the kind that an entry's name begins with; None if there is none that can be used."""
+    """Return the kind that an entry's name begins with, or None if no usable kind matches."""
     kind = next((kind for kind in kind_names() if name.startswith(f"{kind}-")), None)
     return next(usable_kinds([kind]), None) if kind else None

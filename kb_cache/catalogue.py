@@ -1,4 +1,4 @@
-"""Which snapshots there are: embedded in the package, or in the cache."""
+"""The available snapshots: embedded in the package, or in the cache."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def entries() -> list[Entry]:
 def snapshot_names(kind: str, embedded: str = "") -> list[str]:
     """Return the names of a kind's snapshots, without "KIND-", sorted.
 
-    Where ``embedded`` names one that comes with kbprobe, that alone: the cache is not looked at,
-    which may be unreadable, or huge.
+    If ``embedded`` names a snapshot that comes with kbprobe, only that one is returned, without
+    reading the cache, which may be unreadable or huge.
     """
     prefix = f"{kind}-"
     if embedded and (EMBEDDED_DIR / f"{prefix}{embedded}" / INFO_FILE).is_file():
@@ -49,7 +49,7 @@ def snapshot_names(kind: str, embedded: str = "") -> list[str]:
 
 
 def full_name(name: str, known: Iterable[str]) -> str:
-    """Complete a name that lacks "KIND-", where it is the end of one known name only.
+    """Complete a name that lacks "KIND-" if it is the end of exactly one known name.
 
     >>> full_name("mine", ["conceptnet-mine", "wordnet-3.0"])
     'conceptnet-mine'
@@ -67,13 +67,13 @@ def downloads_dir() -> Path:
 
 
 def find(name: str, kind: str | None = None) -> Entry:
-    """Return the entry of a name; with ``kind``, the name without "KIND-" is enough.
+    """Return the entry with a name; if ``kind`` is given, "KIND-" may be omitted.
 
     Raises:
-        UsageError: there is none; the message lists what there is.
+        UsageError: there is none; the message lists the existing entries.
     """
     wanted = (name, f"{kind}-{name}") if kind else (name,)
-    # The embedded ones need no look at the cache, which may be unreadable, or huge.
+    # Embedded snapshots are found without reading the cache, which may be unreadable or huge.
     for full in wanted:
         if (EMBEDDED_DIR / full / INFO_FILE).is_file() and Path(full).name == full:
             return Entry(full, EMBEDDED_DIR / full, embedded=True)

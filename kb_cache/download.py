@@ -1,9 +1,9 @@
 """Download one file over HTTP: resumed, checked, and never half written.
 
-Connections, redirections, retries and ``Retry-After`` are those of requests and urllib3. What is
-ours: incomplete data waits beside the target as ``NAME.part``, with ``NAME.part.json`` saying
-which version of the file the server was sending, and the target appears in one step, when it is
-complete and its checksum is right.
+Connections, redirections, retries and ``Retry-After`` are those of requests and urllib3. This
+module adds the rest: incomplete data is kept next to the target as ``NAME.part``, with
+``NAME.part.json`` recording which version of the file the server was sending, and the target
+appears in one step when it is complete and its checksum is right.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int | None], None]
 
-#: Attempts in a row that may bring nothing new before we give up.
+#: Consecutive attempts without new data before we give up.
 ATTEMPTS = 5
 #: Seconds before the second attempt; each further one waits twice as long.
 PAUSE = 1.0
@@ -50,7 +50,7 @@ _CHUNK = 1 << 18
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 _UNSATISFIED_RANGE = re.compile(r"bytes \*/(\d+)")
 _WEB_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html)\b", re.IGNORECASE)
-#: Statuses that another attempt may change.
+#: Status codes worth another attempt.
 _TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -153,7 +153,7 @@ class _Download:
         self.note.unlink(missing_ok=True)
 
     def _refuse(self, why: str) -> NoReturn:
-        """Give up on what was received: it is not what was asked for."""
+        """Discard what was received, since it is not what was requested, and raise an error."""
         self._discard()
         raise SourceError(why)
 

@@ -1,8 +1,8 @@
 """Fetching knowledge bases into the cache, and opening them: the same steps for every kind.
 
 Source files are found (or downloaded) and hashed, compiled while the entry's lock is held, written
-aside and put into place. A snapshot records its source and options, so that a damaged one is
-compiled again when it is opened.
+to a temporary folder and moved into place. A snapshot records its source and options, so that a
+damaged one is compiled again when it is opened.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def fetch(
     """
     declared = find_kind(kind)
     chosen = declared.options.parse(options, f"kb-cache fetch {kind}")
-    # Whatever can be wrong before hundreds of megabytes are downloaded is told before.
+    # Report all errors that can be detected before downloading hundreds of megabytes.
     _require_packages(declared)
     _check_target(declared, chosen.name, output)
     path = declared.locate(chosen)
@@ -91,7 +91,7 @@ def fetch(
     entry = Entry(name, store.entry_path(name), embedded=False)
     before = state_of(entry.folder)
     with store.entry_lock(name, f"fetching {name}", asked):
-        # Another process that was waited for has fetched the same.
+        # Another process fetched the same while this one waited.
         if before == state_of(entry.folder) or verify(entry):
             compiling(entry.folder)
     return entry

@@ -25,7 +25,7 @@ def _frequencies(language: str) -> dict[str, float]:
 
 @lru_cache(maxsize=64)
 def has_frequencies(language: str) -> bool:
-    """Tell whether frequencies are known for a language; wordfreq knows about forty."""
+    """Return whether frequencies are known for a language; wordfreq knows about forty."""
     from wordfreq import available_languages
 
     return language in available_languages(wordlist="small")

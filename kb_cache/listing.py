@@ -1,4 +1,4 @@
-"""What is in the cache, for ``kb-cache list``, ``verify`` and ``clear``."""
+"""The contents of the cache, for ``kb-cache list``, ``verify`` and ``clear``."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class SnapshotHolding(Holding):
         return "rebuilt"
 
     def remove(self) -> bool:
-        """Remove it, and what dead writers left of it."""
+        """Remove it, including the remains of interrupted writers."""
         if self.entry.embedded:
             raise CacheError(f"{self.name} is part of kbprobe itself and cannot be removed")
         return store.remove_entry(self.name)
 
 
 def holdings() -> dict[str, Holding]:
-    """All that is there, by name: snapshots, and what kinds keep beside them."""
+    """Return everything in the cache by name: snapshots, and what kinds keep in addition."""
     found: list[Holding] = [SnapshotHolding(entry) for entry in entries()]
     for kind in usable_kinds():
         found += kind.holdings()
@@ -85,7 +85,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def contents(one: Mapping[str, Any]) -> str:
-    """Say how much a holding has in it, as its kind puts it: "117,659 synsets"."""
+    """Describe the contents of a holding in its kind's format: "117,659 synsets"."""
     sizes = one["rows"]
     try:
         return find_kind(one["kind"]).contents.format(**sizes)

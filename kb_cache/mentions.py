@@ -22,7 +22,7 @@ Exceptions = Mapping[str, Mapping[str, Sequence[str]]]
 _UNIVERSAL_POS = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
 _TOKEN = re.compile(r"[^\W_]+")
 _APOSTROPHES = "'’"
-#: What may always stand between the tokens of a multiword lemma.
+#: Characters that may always be between the tokens of a multiword lemma.
 _GAP = frozenset(" \t\n-_")
 # fmt: off
 _POSSESSIVES = frozenset(("my", "your", "his", "her", "its", "our", "their", "whose"))
@@ -71,7 +71,7 @@ class Inflections:
     _bases: dict[tuple[str, str], set[str]] = field(default_factory=dict, repr=False)
 
     def matches(self, token: str, word: str, pos: str) -> bool:
-        """Tell whether ``token`` is ``word`` or an inflected form of it (both lower case)."""
+        """Return whether ``token`` is ``word`` or an inflected form of it (both lower case)."""
         pos = "a" if pos == "s" else pos
         if token == word or word in self._bases_of(token, pos):
             return True
@@ -100,7 +100,7 @@ class ListedForms:
     forms: Exceptions
 
     def matches(self, token: str, word: str, pos: str) -> bool:
-        """Tell whether ``token`` is ``word`` or a listed form of it (both lower case)."""
+        """Return whether ``token`` is ``word`` or a listed form of it (both lower case)."""
         return token == word or word in self.forms.get("a" if pos == "s" else pos, {}).get(
             token, ()
         )
@@ -242,7 +242,7 @@ class MentionFinder:
 
 
 class _Lemma:
-    """A lemma taken apart: its tokens, what stands between, before and after them."""
+    """A lemma split into its tokens and the text between, before and after them."""
 
     def __init__(self, lemma: str, tokens: list[_Token], pos: str) -> None:
         self.tokens = tokens

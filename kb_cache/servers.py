@@ -1,4 +1,4 @@
-"""What is common to asking servers: addresses, pauses that they ask for, deadlines."""
+"""Common helpers for querying servers: addresses, requested pauses, deadlines."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def checked_url(url: str) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Tell whether an address is on this machine's loopback interface."""
+    """Return whether an address is on this machine's loopback interface."""
     host = urlsplit(url).hostname or ""
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
@@ -86,10 +86,10 @@ def within(
 ) -> _Result:
     """Return what a function returns, or raise what it raises, if it does so in time.
 
-    Timeouts of sockets are for each piece that arrives, so that a server can keep us waiting for
-    ever with a byte a second: before the end of its headers even those who look at the clock
-    between pieces wait. The function runs in a thread, which a function that takes longer keeps,
-    unheard, until its connection ends or the process does.
+    Socket timeouts apply to each piece that arrives, so that a server can keep us waiting forever
+    with a byte per second; until its headers end, checking the clock between pieces does not help.
+    The function therefore runs in a thread. If it takes longer, it is abandoned, and the thread
+    lives until its connection or the process ends.
 
     Raises:
         TimeoutError: it takes longer than ``seconds``.

@@ -1,8 +1,8 @@
-"""The cache folder: where it is, its locks, and how nothing half written is ever left.
+"""The cache folder: its location, its locks, and atomic writes.
 
-Layout: ``CACHE/snapshots/NAME/`` holds a snapshot. A folder is written aside, as ``.NAME.new-*``,
-and renamed into place; one that it replaces waits as ``.NAME.old-*`` until then. What dead writers
-left is removed by the next one that writes beside it (`kbprobe.files.sweep`), or by `sweep`.
+Layout: ``CACHE/snapshots/NAME/`` holds a snapshot. A folder is first written as ``.NAME.new-*`` and
+then renamed; a folder that it replaces is ``.NAME.old-*`` until then. The remains of dead writers
+are removed by the next writer of the same entry (`kbprobe.files.sweep`), or by `sweep`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CACHE_VARIABLE = "KBPROBE_CACHE"
 
 OTHER_CACHE = f"Set {CACHE_VARIABLE} to a folder that you can write to and that has room."
 _SWAP = 5.0
-"""Seconds in which a writer puts a new entry into the place of an old one."""
+"""Seconds that a writer may take to replace an old entry by a new one."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
@@ -122,13 +122,13 @@ def entry_lock(
     request: Mapping[str, Any] | None = None,
     remedy: str = "Give it another name with --name.",
 ) -> Iterator[None]:
-    """Hold a cache entry; what dead writers left of it is put back or removed. Not reentrant.
+    """Lock a cache entry; remains of dead writers are restored or removed. Not reentrant.
 
     Args:
         name: of the entry.
         doing: what this process does with it, for the messages of others.
-        request: what it is to hold; another process that makes the same is waited for.
-        remedy: what to do where another process holds it.
+        request: the content to be written; another process that writes the same is waited for.
+        remedy: what to do if another process holds the lock.
 
     Raises:
         CacheError: the folder cannot be written.
@@ -147,7 +147,7 @@ def entry_lock(
 
 
 def all_remains(what: str = "new|old") -> dict[str, list[Path]]:
-    """What dead or living writers have beside the cache's entries, by entry name."""
+    """Return what dead or living writers keep next to the cache's entries, by entry name."""
     found: dict[str, list[Path]] = {}
     for path in sorted(files.hidden(snapshots_dir())):
         match = REMAINS.fullmatch(path.name)
@@ -157,7 +157,7 @@ def all_remains(what: str = "new|old") -> dict[str, list[Path]]:
 
 
 def remove_entry(name: str) -> bool:
-    """Remove a cached snapshot and what dead writers left of it; tell whether there was any.
+    """Remove a cached snapshot and remains of dead writers; return whether there was any.
 
     Raises:
         CacheError: it cannot be removed.
@@ -174,9 +174,9 @@ def remove_entry(name: str) -> bool:
 
 
 def sweep() -> list[Path]:
-    """Remove what interrupted commands left in the whole cache and for temporary files.
+    """Remove remains of interrupted commands in the whole cache and among temporary files.
 
-    Unfinished downloads are removed as well: those which no process goes on with.
+    Unfinished downloads that no process is continuing are removed as well.
 
     Returns:
         The paths that were removed, or put back.
@@ -203,7 +203,7 @@ def sweep() -> list[Path]:
 
 
 def _unheld(lock: Path) -> bool:
-    """Remove a lock file that nobody holds; tell whether it was."""
+    """Remove a lock file that nobody holds; return whether it was removed."""
     with suppress(OSError):
         if (descriptor := try_lock(lock)) is not None:
             unlock(lock, descriptor)
@@ -212,7 +212,7 @@ def _unheld(lock: Path) -> bool:
 
 
 def _unfinished(path: Path) -> list[Path]:
-    """Remove a part of a download that no process goes on with."""
+    """Remove a partial download that no process is continuing."""
     target = path.name.removesuffix(".json").removesuffix(".part")
     lock = path.with_name(f".{target}.lock")
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Reading large text files, plain or compressed, in bounded memory; and what is wrong with them."""
+"""Reading large text files, plain or compressed, in bounded memory; and their errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAMED = 5
 
 
 class TooLarge(ValueError):
-    """A file holds more than any text of its size does: it was made to fill memory or disk."""
+    """A file unpacks to more than any text of its size: it was made to fill memory or disk."""
 
     def __init__(self, limit: int, most: int | None = None) -> None:
         """Say which limit was passed: ``most``, whatever the file's size, or one by its size."""

@@ -1,4 +1,4 @@
-"""What all tests share: no network, a cache of their own, property tests without a clock."""
+"""Shared fixtures and settings: no network, a separate cache, property tests without deadlines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests import real_data
 from tests.real_data import MINIATURE, extents
 
 if "PYTEST_XDIST_WORKER" in os.environ:
-    # Each worker has a core; threads that wait for one another's cost more than they bring.
+    # Each worker has one core; more threads would only slow each other down.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Before any test imports ``datasets``, which reads them once.
@@ -29,12 +29,12 @@ settings.load_profile("kbprobe")
 collect_ignore = [] if os.name == "posix" else ["reliability"]
 
 SOME_LETTERS = "KNQV"
-"""The letters of GCIDE that tests use: the whole takes 40 seconds to compile."""
+"""The letters of GCIDE used in tests: the whole dictionary takes 40 seconds to compile."""
 
 Make = Callable[[Path], object]
 
 ENGLISH_SAMPLE = "english-sample"
-"""What the sample of ConceptNet is called, as in the manifests that are kept."""
+"""The name of the ConceptNet sample, as in the manifests kept with the tests."""
 
 WIKIDATA_LICENCE = "CC-BY-4.0 AND MIT AND BSD-3-Clause"
 
@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip slow tests unless they are asked for, and what only some systems have."""
+    """Skip slow tests unless requested, and tests that this system cannot run."""
     if os.name != "posix":
         for item in items:
             if item.get_closest_marker("posix"):
@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Set the cache of this process, which no other sees: never the user's own."""
+    """Set a private cache for this process, never the user's own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KBPROBE_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -66,7 +66,7 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The command that measures what pages state."""
+    """Return the module of the command that measures the figures on the pages."""
     monkeypatch.syspath_prepend(Path(__file__).resolve().parents[1] / ".ci" / "site")
     return import_module("figures")
 
@@ -81,7 +81,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Pa
     parent.mkdir(exist_ok=True)
 
     def folder_of(name: str, make: Make) -> Path:
-        """Return the folder of a name, which ``make`` is given to write: all of it, or nothing."""
+        """Return the folder of a name, written by ``make`` as a whole or not at all."""
         folder = parent / name
         if not folder.is_dir():
             with locked(parent / f"{name}.lock", f"making {name}", timeout=600):
@@ -96,7 +96,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Pa
 def install(
     session_cache: None, shared: Callable[[str, Make], Path]
 ) -> Callable[[str, Make, Path | None], None]:
-    """Return a function that puts an entry that all processes share into a cache."""
+    """Return a function that installs a shared entry into a cache."""
     from kb_cache import store
 
     def into(name: str, make: Make, cache: Path | None = None) -> None:
@@ -142,7 +142,7 @@ def open_gcide(
 
 @pytest.fixture(scope="session")
 def open_whole_gcide(install: Callable[..., None]) -> Callable[[], None]:
-    """Return a function that compiles the installed GCIDE, the one of default builds."""
+    """Return a function that compiles the whole installed GCIDE, as default builds use it."""
     from kb_cache.fetching import fetch
     from kb_cache.gcide.source import installed_package, package_entry
 
@@ -155,7 +155,7 @@ def open_whole_gcide(install: Callable[..., None]) -> Callable[[], None]:
 
 @pytest.fixture(scope="session", params=extents())
 def extent(request: pytest.FixtureRequest) -> str:
-    """Which real data a test uses; a test that uses any runs on either."""
+    """Return which real data a test uses; tests that use any run on each."""
     return str(request.param)
 
 
@@ -224,7 +224,7 @@ def wikidata_file(extent: str) -> Path:
 def oxigraph_server(wikidata_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Return the query URL of a real SPARQL server over the triples of `wikidata`.
 
-    Its store is the server's own work, so that equal answers say something of ours.
+    Its store is built by the server itself, so that equal answers are evidence for ours.
     """
     from tests.oxigraph import load, serving
 

@@ -16,7 +16,7 @@ _PARTS = r"^/c/(?P<language>[^/]+)/(?P<text>[^/]+)(?:/(?P<pos>[^/]*)(?:/(?P<sens
 
 
 def compile_edges(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.Table], int]:
-    """Compile edges into the tables that ``ConceptNet`` describes; tell how many edges merged.
+    """Compile edges into the tables of ``ConceptNet``; also return how many edges were merged.
 
     Concepts are sorted by their URIs, edges by relation, negation, start and end, whatever their
     order in the source. Edges that agree in all four are merged: their weights are added, as
@@ -85,7 +85,7 @@ def _relations(column: pa.ChunkedArray) -> tuple[pa.Table, Ints]:
 
 
 def _split_negation(relation: str) -> tuple[str, bool]:
-    """Tell a negated relation from what it negates.
+    """Split a relation into its name and whether it is negated.
 
     >>> _split_negation("NotDesires"), _split_negation("Notes")
     (('Desires', True), ('Notes', False))

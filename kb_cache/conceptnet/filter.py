@@ -7,8 +7,8 @@ WordNet has) of the parts of speech that the relation joins.
     filtered, report = filter_noise(cn, NoiseFilter(min_weight=2))
     print(report)
 
-The filtered edges are what may be asserted. To decide whether something may be *denied*, ask the
-unfiltered ConceptNet (`ConceptNet.holds`); its ids are the same.
+Filtered edges may be asserted. To decide whether something may be *denied*, ask the unfiltered
+ConceptNet (`ConceptNet.holds`); its ids are the same.
 """
 
 from __future__ import annotations
@@ -263,8 +263,8 @@ class _Terms:
 def parts_of_speech(texts: object, wordnet: WordNet) -> PosSets:
     """The parts of speech that WordNet gives each term of an Arrow array, as bits (`NOUN`, ...).
 
-    0 where it does not have the term (in lower case). A part of speech in which the term is rare,
-    by WordNet's tagged texts, is left out.
+    0 if WordNet does not have the term (in lower case). Parts of speech in which the term is rare
+    in WordNet's tagged texts are left out.
     """
     import pyarrow.compute as pc
 

@@ -3,7 +3,7 @@
 The files have no quoting, so that lines are split by looking for tabs and newlines in blocks of
 bytes. Arrow's and DuckDB's readers of CSV are about as fast (see benchmarks/conceptnet.py); but
 at a line that is not UTF-8 they reject the whole file, or cannot name the line. Lines that the
-selection leaves out are checked for the number and beginnings of their columns alone.
+selection leaves out are only checked for the number and beginnings of their columns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _INFO = pa.schema(
     [("dataset", pa.string()), ("weight", pa.float64()), ("surfaceText", pa.string())]
 )
 _CONCEPT = r"^/c/[^/]+/[^/]"
-#: What columns of every line begin with, and what to say where they do not.
+#: The required prefixes of columns, and the message if one is missing.
 _BEGINNINGS = (
     (1, "/r/", "its second column is not a relation"),
     (2, "/c/", "its third column is not a concept"),
@@ -126,7 +126,7 @@ class _Fields:
     line: Ints
 
     def starts_with(self, column: int, prefix: str) -> Bools:
-        """Which lines have a prefix in a column."""
+        """Mark the lines that have a prefix in a column."""
         at = self.offsets[self.first + column]
         result = np.ones(at.size, dtype=np.bool_)
         for place, byte in enumerate(prefix.encode()):

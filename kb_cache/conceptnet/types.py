@@ -155,7 +155,7 @@ class ConceptNet(Loaded):
     def holds(
         self, relation: str, start: npt.ArrayLike, end: npt.ArrayLike, negated: bool = False
     ) -> Bools:
-        """Tell for each pair of concepts (parallel arrays of ids) whether an edge joins them.
+        """Return for each pair of concepts (parallel arrays of ids) whether an edge joins them.
 
         False means that ConceptNet does not say so, not that it is false.
         """
@@ -165,7 +165,7 @@ class ConceptNet(Loaded):
         return contains(nodes * len(self) + graph.indices, sources * len(self) + targets)
 
     def ancestors(self, concepts: npt.ArrayLike, max_hops: int = 2) -> Walk:
-        """What concepts are, by IsA, within so many hops.
+        """Return what concepts are, by at most ``max_hops`` hops of IsA.
 
         ConceptNet's IsA is not a taxonomy: each hop adds errors (a cat is a pet, a pet is a
         friend, a friend is a person), hence the low default.
@@ -173,7 +173,7 @@ class ConceptNet(Loaded):
         return self.graph("IsA").walk(concepts, max_hops)
 
     def descendants(self, concepts: npt.ArrayLike, max_hops: int = 2) -> Walk:
-        """What is of such a kind, by IsA; see `ancestors`."""
+        """Return what is of the kinds that concepts name, by IsA; see `ancestors`."""
         return self.reverse("IsA").walk(concepts, max_hops)
 
     @cached_property
@@ -211,7 +211,7 @@ class ConceptNet(Loaded):
         return np.asarray(found[to_numpy(asked.indices)])
 
     def select(self, mask: Bools) -> ConceptNet:
-        """Keep the rows of `assertions` that a mask tells; concepts and their ids stay.
+        """Keep the rows of `assertions` that are marked; concepts and their ids do not change.
 
         Raises:
             ValueError: the mask has another length than `assertions`.

@@ -26,7 +26,7 @@ PIECE = 100_000
 class Annotator:
     """Splits texts into sentences and tokens, and tags, lemmatises and parses them.
 
-    What the pipeline has no component for stays unknown. It is loaded when it is first needed.
+    Annotation for which the pipeline has no component is unknown. It is loaded when first needed.
     """
 
     def __init__(self, pipeline: str) -> None:
@@ -64,7 +64,7 @@ class Annotator:
         return self.pipeline.startswith(BLANK)
 
     def note(self) -> tuple[str, ...]:
-        """Say what was done, for the snapshot's notes."""
+        """Return a note on the annotation, for the snapshot."""
         if not self.used:
             return ()
         by = f"Sentences and tokens are by spaCy's {self.pipeline}"

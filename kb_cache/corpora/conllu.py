@@ -48,7 +48,7 @@ class _Document:
 
 
 def is_conllu(text: str) -> bool:
-    """Tell whether the first line that is no comment has the ten columns of CoNLL-U."""
+    """Return whether the first line that is no comment has the ten columns of CoNLL-U."""
     lines = (line for line in text[: 1 << 16].split("\n") if line and not line.startswith("#"))
     first = next(lines, "").split("\t")
     return len(first) == _COLUMNS and first[0].split("-")[0].split(".")[0].isdecimal()
@@ -175,7 +175,7 @@ def _surface(token: list[str], parts: list[_Word]) -> list[_Word]:
 
 
 def _places(text: str, words: list[_Word]) -> list[tuple[int, int]] | None:
-    """Where the words are in the text; None if it has anything else than them and spaces."""
+    """Return the offsets of words in the text, or None if it contains anything else."""
     places, at = [], 0
     for word in words:
         found = text.find(word.form, at)
@@ -187,7 +187,7 @@ def _places(text: str, words: list[_Word]) -> list[tuple[int, int]] | None:
 
 
 def _spaced(words: list[_Word]) -> tuple[str, list[tuple[int, int]]]:
-    """Put words together as their SpaceAfter says."""
+    """Join words according to their SpaceAfter."""
     pieces, places, at = [], [], 0
     for word in words:
         places.append((at, at + len(word.form)))

@@ -1,4 +1,4 @@
-"""What readers of corpora share: the files of a source, their text, and what was skipped."""
+"""Common parts of corpus readers: the files of a source, their text, and skipped items."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(127, 160), 
 
 @dataclass
 class Skipped:
-    """What a reader left out or mended, by reason, each with the place of the first."""
+    """Counts of what a reader left out or repaired, by reason, with the place of the first."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)

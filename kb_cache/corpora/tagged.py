@@ -50,7 +50,7 @@ _PLAIN, _BEFORE, _AFTER, _BOTH, _PAIR, _HYPHEN, _SUSPENDED, _FIRST = range(8)
 
 @lru_cache(maxsize=1 << 17)
 def _class_of(word: str) -> int:
-    """How a token joins its neighbours."""
+    """Return how a token joins its neighbours."""
     if word in _PAIRED:
         return _PAIR
     if word in _JOIN_BEFORE or not word.strip(".!?…"):
@@ -186,7 +186,7 @@ def _hyphen(
 
 
 def begins_quoted(words: Sequence[str], open_quote: bool) -> bool:
-    """Tell whether a sentence begins inside a quotation that one before it opened.
+    """Return whether a sentence begins inside a quotation that one before it opened.
 
     Marks are missing, or too many, in real text. One with an even number of marks is taken to
     open and close them itself, unless the first is where a quotation ends: 'yes," he said, "no'.
@@ -204,7 +204,7 @@ def begins_quoted(words: Sequence[str], open_quote: bool) -> bool:
 
 
 def quote_closes(words: Sequence[str], open_quote: bool) -> bool:
-    """Tell whether a sentence begins with the mark that closes a quotation of the one before.
+    """Return whether a sentence begins with the mark that closes a quotation of the one before.
 
     >>> quote_closes(['"', "he", "said", "."], True), quote_closes(['"', "No", '"'], True)
     (True, False)
@@ -248,7 +248,7 @@ _HEAD_LINES = 50
 
 
 def is_tagged(text: str) -> bool:
-    """Tell whether a text's first words have tags."""
+    """Return whether a text's first words have tags."""
     words = " ".join(text[: 1 << 16].split("\n", _HEAD_LINES)[:_HEAD_LINES]).split()
     return bool(words) and sum(bool(_TAGGED.fullmatch(w)) for w in words) > 0.9 * len(words)
 

@@ -80,11 +80,11 @@ class Labels:
         return [self.names[code] if code >= 0 else "" for code in self.codes[rows].tolist()]
 
     def is_in(self, *wanted: str) -> Bools:
-        """Tell for each row whether its label is one of these."""
+        """Return for each row whether its label is one of these."""
         return self.where([name in wanted for name in self.names])
 
     def where(self, chosen: Sequence[bool] | Bools) -> Bools:
-        """Tell for each row whether its label is chosen; ``chosen`` is parallel to `names`."""
+        """Return for each row whether its label is chosen; ``chosen`` is parallel to `names`."""
         return np.append(np.asarray(chosen, dtype=np.bool_), False)[self.codes]
 
 
@@ -169,7 +169,7 @@ class Texts:
         return [text[start:end] for start, end in spans]
 
     def layer_mask(self, layer: str) -> Bools:
-        """Tell for every token whether it has that annotation (one of `LAYERS`)."""
+        """Return for every token whether it has that annotation (one of `LAYERS`)."""
         found = getattr(self, layer)
         return np.asarray((found.codes if isinstance(found, Labels) else found) >= 0)
 

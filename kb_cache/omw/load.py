@@ -159,7 +159,7 @@ def in_language(princeton: WordNet, lexicon: Lexicon) -> WordNetInLanguage:
 
 
 def _same_text(one: str, other: str) -> bool:
-    """Tell whether a definition is still the English one, or its beginning."""
+    """Return whether a definition is still the English one, or its beginning."""
     plain, whole = (" ".join(re.findall(r"\w+", text.lower())) for text in (one, other))
     return f"{whole} ".startswith(f"{plain} ")
 

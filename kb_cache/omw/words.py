@@ -76,7 +76,7 @@ def _singulars(text: str, endings: Mapping[str, str]) -> Iterator[str]:
 
 
 def is_damaged(word: str) -> bool:
-    """Tell whether a word holds remains of markup or encodings, or is two words in one.
+    """Return whether a word holds remains of markup or encodings, or is two words in one.
 
     >>> [is_damaged(word) for word in ("capital{{m}}", "mercado/mercadinho", "km/h", "pré-pago")]
     [True, True, False, False]

@@ -1,4 +1,4 @@
-"""How similar two texts are by the vectors of their words: nothing is trained.
+"""Similarity of texts by the vectors of their words, without training.
 
 Words without a vector of their own are similar to themselves alone
 (:class:`kb_cache.vectors.texts.WordTexts`). A text without words is similar to nothing.

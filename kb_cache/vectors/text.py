@@ -65,7 +65,7 @@ def read_text(
 
 
 def is_numeric(text: bytes) -> bool:
-    """Tell whether there is nothing but decimal numbers and spaces."""
+    """Return whether there is nothing but decimal numbers and spaces."""
     return not text.translate(None, _NUMERIC)
 
 
@@ -101,7 +101,7 @@ def _floats(numbers: bytes) -> Float32s | None:
 
 
 def _ends_in_decimal(word: bytes) -> bool:
-    """Tell whether what should be a word with spaces is a word and one number too many."""
+    """Return whether what should be a word with spaces is a word and one number too many."""
     return _DECIMAL.fullmatch(word.rpartition(b" ")[2]) is not None
 
 

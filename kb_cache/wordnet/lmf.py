@@ -82,7 +82,7 @@ def spdx_of(licence: str) -> str:
 
 
 def is_lmf(path: Path) -> bool:
-    """Tell whether a file, or the only XML file of a tar archive, is to be read with `read_lmf`."""
+    """Return whether a file, or the only XML file of a tar archive, is for `read_lmf`."""
     if not path.is_file():
         return False
     with readable(path), path.open("rb") as file:

@@ -76,7 +76,7 @@ class CachedEndpoint:
         return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
 
     def has(self, query: str) -> bool:
-        """Tell whether `select` would find the answer in the cache."""
+        """Return whether `select` would find the answer in the cache."""
         digest = query_digest(query)
         if self._refresh and not self.offline and digest not in self._used:
             return False

@@ -78,7 +78,7 @@ def parse(body: bytes, where: str) -> Answer:
 
 
 def is_too_expensive(body: bytes) -> bool:
-    """Tell whether an error says that a query took too long or too much memory."""
+    """Return whether an error says that a query took too long or too much memory."""
     return bool(_TOO_EXPENSIVE.search(body))
 
 

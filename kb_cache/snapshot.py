@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = 2
-#: How hard zstd tries, below and above a table's size in bytes. Level 19 takes nearly twenty times
-#: as long as 9, to save a tenth of the bytes.
+#: Compression levels of zstd, below and above a table's size in bytes. Level 19 takes nearly twenty
+#: times as long as 9, to save a tenth of the bytes.
 _LEVEL, _LARGE_LEVEL, _LARGE = 9, 6, 1 << 26
 INFO_FILE = "snapshot.json"
 _SEAL = "record_sha256"
@@ -294,7 +294,7 @@ def read_info(folder: Path) -> SnapshotInfo:
 
 
 def find_damage(folder: Path, info: SnapshotInfo, *, full: bool) -> list[str]:
-    """Return a sentence for each file that is not as ``snapshot.json`` says.
+    """Return a sentence for each file that does not match ``snapshot.json``.
 
     With ``full``, sha256 is compared as well (reads every byte), else presence and size alone.
     """

@@ -117,7 +117,7 @@ def in_nltk_data(corpus: Known) -> Path | None:
     return None
 
 
-#: What the options call the columns of a table, and which there are.
+#: The columns of a table that the options can name.
 _COLUMNS = ("text", "premise", "hypothesis", "label", "id")
 _UNSTATED = "LicenseRef-unstated"
 
@@ -159,7 +159,7 @@ class CorpusOptions(OwnDataOptions):
 
     @property
     def column_names(self) -> dict[str, str]:
-        """What each column is called."""
+        """Return the name of each column."""
         return dict(part.split("=", 1) for part in self.columns)
 
 

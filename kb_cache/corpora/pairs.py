@@ -11,14 +11,14 @@ from kb_cache.corpora.reading import LONGEST, Skipped
 from kbprobe.errors import SourceError, UsageError
 from kbprobe.parsing import json_value
 
-#: What the columns of a pair are called in the datasets that we know, by what they hold.
+#: Names of the columns of pairs in known datasets, by content.
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "premise": ("premise", "sentence1", "text1"),
     "hypothesis": ("hypothesis", "sentence2", "text2"),
     "label": ("label", "gold_label", "entailment_judgment"),
     "id": ("id", "pairID", "pair_id", "index", "uid"),
 }
-#: Labels that mean that there is none.
+#: Labels that stand for a missing label.
 _NO_LABEL = ("", "-", "-1", "hidden")
 
 
@@ -34,7 +34,7 @@ class Pair(NamedTuple):
 def columns_of(
     present: Iterable[str], chosen: Mapping[str, str], where: str
 ) -> dict[str, str] | None:
-    """Return which column holds what; None if these are not the columns of pairs.
+    """Return the column of each part of a pair, or None if these are not columns of pairs.
 
     Raises:
         SourceError: a chosen column is not there.

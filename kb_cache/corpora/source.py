@@ -1,7 +1,7 @@
 """The source of a corpus: its files, each in the format that it shows, read into documents.
 
-Formats are told by what files hold: CoNLL-U, tagged text, RTE's XML, a table with a header, JSON
-lines; anything else is plain text.
+Formats are recognized by the contents of files: CoNLL-U, tagged text, RTE's XML, a table with a
+header, JSON lines; anything else is plain text.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def read_items(
 
     Args:
         source: where they are.
-        columns: what columns are called, where not as usual: what they hold -> name.
+        columns: unusual names of columns: content -> name.
         skipped: takes what is left out.
 
     Raises:

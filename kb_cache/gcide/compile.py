@@ -71,7 +71,7 @@ _CONTEXTS = pa.schema([
 
 @dataclass
 class Report:
-    """What compiling removed, by reason.
+    """Counts of what compiling removed, by reason.
 
     Attributes:
         read: definitions in the source.
@@ -167,7 +167,7 @@ def _clean(entries: Iterable[RawEntry], report: Report) -> Iterator[_Sense]:
 
 
 def _definition(raw: RawSense, word: str) -> tuple[str, str, Sequence[str], str | None]:
-    """Clean a definition: it, its usage, (field, mark), and why it must be dropped, if so."""
+    """Clean a definition; return it, its usage, (field, mark), and a reason to drop it, if any."""
     if not any(char.isalpha() for char in raw.definition):
         return "", "", ("", ""), "empty"
     if reason := text.damage(raw.definition):

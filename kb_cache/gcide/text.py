@@ -128,7 +128,7 @@ def tidy(text: str) -> str:
 
 
 def damage(text: str) -> str | None:
-    """Say why a text as the source gives it cannot be trusted, or None.
+    """Return why a text cannot be trusted as the source gives it, or None.
 
     The signs are those of passages that an extractor dropped: words run together at a verse's
     end, a source's label in the middle, brackets that never close, a word that is not there.
@@ -184,7 +184,7 @@ def split_usage(definition: str, word: str = "") -> tuple[str, str]:
 
 
 def _sort_pieces(usage: str, word: str) -> tuple[list[str], list[str]]:
-    """Tell the remarks between usages from the usages: "old rags; hence, sham; as, sham art"."""
+    """Separate usages from the remarks between them: "old rags; hence, sham; as, sham art"."""
     remarks: list[str] = []
     usages: list[str] = []
     pending: list[str] = []
@@ -232,7 +232,7 @@ def is_reference(definition: str) -> bool:
 
 
 def _final_reference(sentence: str) -> int | None:
-    """Where the reference begins with which a sentence ends, None if it ends with none."""
+    """Return where the reference at the end of a sentence begins, or None."""
     for match in _REFERENCE.finditer(sentence):
         rest = _WORD.findall(sentence[match.end() :])
         # "See Crow blackbird, under Crow": compounds have parts in lower case.

@@ -74,7 +74,7 @@ class LexiconKind(Kind[LexiconSource, LexiconOptions]):
         return super().locate(options)
 
     def how_to_add(self, name: str) -> str:
-        """Say where the language's file is published, and the command that reads it."""
+        """Return where the language's file is published, and the command that reads it."""
         wanted = name.removeprefix(f"{self.name}-")
         if (code := code_of(wanted)) is None:
             return super().how_to_add(name)

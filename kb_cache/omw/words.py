@@ -31,7 +31,7 @@ _LATIN_MARKS = re.compile("[\u0300-\u036f]")
 def without_variants(
     lemmas: Iterable[tuple[str, str]], endings: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    """Leave out of each synset's words what is another one in other case, or its plural.
+    """Drop words of a synset that are plurals of another one, or differ only in case.
 
     Of spellings that differ in case, the one with fewest capitals stays.
 
@@ -60,7 +60,7 @@ def _capitals(word: str) -> int:
 
 
 def _singulars(text: str, endings: Mapping[str, str]) -> Iterator[str]:
-    """Yield what a word or expression is the plural of by its endings, word by word."""
+    """Yield possible singulars of a word or expression by its endings, word by word."""
     forms = [
         [
             word,
@@ -85,10 +85,10 @@ def is_damaged(word: str) -> bool:
 
 
 def one_spelling_each(lemmas: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Leave out spellings that differ from another by accents, hyphens and spaces alone.
+    """Drop spellings that differ from another one only by accents, hyphens and spaces.
 
-    The one with most accents stays, for lexicons leave them out more often than they add some; of
-    several, the first. A diaeresis is no such accent: Portuguese no longer writes it.
+    The spelling with most accents is kept, since lexicons omit accents more often than they add
+    them; of several, the first. The diaeresis does not count, since Portuguese no longer uses it.
 
     >>> one_spelling_each([("1-n", "proteina"), ("1-n", "proteína"), ("2-n", "proteina")])
     [('1-n', 'proteína'), ('2-n', 'proteina')]

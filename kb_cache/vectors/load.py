@@ -41,7 +41,7 @@ def load_vectors(name: str | None = None) -> WordVectors:
 
 
 def _default() -> str:
-    """Return the name of the word vectors to take where none is given."""
+    """Return the name of the word vectors to use if none is given."""
     known = [entry.name for entry in entries() if entry.name.startswith(f"{KIND}-")]
     usual = f"{KIND}-{DEFAULT_VERSION}"
     if usual in known or len(known) == 1:

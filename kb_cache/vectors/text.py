@@ -15,7 +15,7 @@ from kbprobe.errors import SourceError
 
 _BLOCK_BYTES = 1 << 22
 _LONGEST_LINE = 1 << 20
-#: What decimal numbers are written with, and what separates them.
+#: Characters of decimal numbers, and separators.
 _NUMERIC = b"0123456789.eE+- "
 _DECIMAL = re.compile(rb"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
@@ -93,7 +93,7 @@ def _parsed(lines: list[bytes], source: str, first: int, dimensions: int) -> Bat
 
 def _floats(numbers: bytes) -> Float32s | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # on what is no number
+        warnings.simplefilter("error", DeprecationWarning)  # for text that is not a number
         try:
             return np.fromstring(numbers, dtype=np.float32, sep=" ")
         except (ValueError, DeprecationWarning):
@@ -106,7 +106,7 @@ def _ends_in_decimal(word: bytes) -> bool:
 
 
 def _fault(fields: list[bytes], dimensions: int) -> str:
-    """Say what is wrong with a line; "" if nothing is."""
+    """Return what is wrong with a line; "" if nothing is."""
     if len(fields) != dimensions + 1:
         return f"{len(fields) - 1} numbers where {dimensions} should be"
     if b" " in fields[0] and _ends_in_decimal(fields[0]):

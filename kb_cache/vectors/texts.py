@@ -105,7 +105,7 @@ class WordTexts:
 
     @property
     def notes(self) -> dict[str, int]:
-        """What is worth telling of the texts (`evaluation.results.types.NOTES`)."""
+        """Return notes on the texts (`evaluation.results.types.NOTES`)."""
         return {"unknown_words": self.unknown} if self.unknown else {}
 
     def numbers(self, texts: Iterable[str]) -> Ints:

@@ -18,7 +18,7 @@ from kbprobe.errors import CacheError, SourceError
 #: twice as much for files of 1.5 million triples. This many keep it at 0.2 GB however long the
 #: file.
 BATCH = 100_000
-#: What a dump says of itself in its first lines: subject and property.
+#: The statement of a dump about itself in its first lines: subject and property.
 _DUMPED = "http://wikiba.se/ontology#Dump", "http://schema.org/dateModified"
 
 

@@ -21,7 +21,7 @@ from kbprobe.errors import SourceError, UsageError
 if TYPE_CHECKING:
     from pyoxigraph import Quad
 
-#: What a file's name ends in, ".gz" or ".bz2" aside, and what is then in it.
+#: File name endings, without ".gz" or ".bz2", and the formats that they stand for.
 FORMATS = {"nt": "N-Triples", "nq": "N-Quads", "ttl": "Turtle"}
 
 _SUFFIX = re.compile(rf"\.({'|'.join(FORMATS)})(\.gz|\.bz2)?$", re.IGNORECASE)
@@ -31,7 +31,7 @@ _PIECE = 1 << 20
 _LONGEST_LINE = 1 << 26
 #: With --lenient, so many malformed lines are left out, or this share of all, whichever is more.
 TOLERATED, TOLERATED_SHARE = 10, 0.5
-#: Where pyoxigraph says that an error is, before and after saying what it is.
+#: Positions in pyoxigraph's messages, before and after the error itself.
 _PLACE = re.compile(r"^Parser error .*?: (?=\S)|\s*\(line \d+\)$", re.DOTALL)
 
 
@@ -154,6 +154,6 @@ class RdfFile:
 
 
 def _reason(error: SyntaxError) -> str:
-    """What pyoxigraph found wrong, with nothing that a terminal could obey."""
+    """Return pyoxigraph's error, without control characters."""
     said = _PLACE.sub("", str(error.msg or error))
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in said)

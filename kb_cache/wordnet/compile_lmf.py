@@ -1,6 +1,6 @@
 """Compiling a WN-LMF lexicon into the tables of `kb_cache.wordnet.types.WordNet`.
 
-Where the format says less than the files of Princeton WordNet, or says it otherwise:
+Where the format differs from the files of Princeton WordNet, or contains less:
 
 - Names of synsets are made as NLTK makes them: first lemma, part of speech, place among the senses
   of the lemma ("dog.n.01").
@@ -56,7 +56,7 @@ _INVERSE: Mapping[str, str] = {
 }  # fmt: skip
 _BOTH_WAYS = {**_INVERSE, **{other: one for one, other in _INVERSE.items()}}
 _PASSED_ON = ("hypernym", "instance_hypernym")
-"""What holds of a synset's hypernym holds of it: these cross synsets that are left out."""
+"""Transitive relations, which are continued across synsets that are left out."""
 
 _FRAMES = {text: number for number, text in enumerate(VERB_FRAME_STRINGS) if text}
 
@@ -256,7 +256,7 @@ class _Lexicon:
                     yield kind, other
 
     def _above(self, name: str, seen: set[str]) -> Iterator[str]:
-        """Yield the nearest hypernyms of a synset that is left out that are not."""
+        """Yield the nearest kept hypernyms of a synset that is left out."""
         seen.add(name)
         for relation in self._all[name].get("relations", ()):
             target = relation["target"]

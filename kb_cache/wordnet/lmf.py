@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wn.lmf import LexicalResource
 
 LARGEST = 1 << 30
-"""Most bytes of a lexicon, unpacked: ten times those of Open English WordNet."""
+"""Maximum size of an unpacked lexicon in bytes: ten times that of Open English WordNet."""
 
 _DECLARATIONS = (b"<?xml", b"\xef\xbb\xbf<?xml")
 
@@ -35,7 +35,7 @@ _LICENCES: Mapping[str, str] = {
     r"opensource\.org/licenses/mit": "MIT",
     r"apache\.org/licenses/license-2\.0": "Apache-2.0",
 }
-"""What a lexicon's licence looks like, in lower case -> its SPDX id."""
+"""Pattern of a lexicon's licence, in lower case -> its SPDX id."""
 
 
 @dataclass(frozen=True)

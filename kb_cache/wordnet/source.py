@@ -101,7 +101,7 @@ def _licence_of(data_file: bytes) -> bytes:
 
 
 def _complete(found: Mapping[str, bytes]) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Add what NLTK demands and some distributions leave out."""
+    """Add files that NLTK requires and some distributions lack."""
     files, notes = dict(found), []
     if "lexnames" not in files:
         lines = (

@@ -31,7 +31,7 @@ _ANSWER = re.compile(r"[0-9a-f]{64}\.json\.gz")
 
 
 class DamagedAnswer(ValueError):
-    """What is wrong with a file of the cache."""
+    """A file of the cache is damaged."""
 
 
 class CachedAnswer(NamedTuple):

@@ -97,7 +97,7 @@ class CachedEndpoint:
         cached = None
         try:
             cached = answers.read(path) if self.has(query) else None
-        except FileNotFoundError:  # removed meanwhile
+        except FileNotFoundError:  # removed in the meantime
             pass
         except answers.DamagedAnswer as error:
             if self.offline:

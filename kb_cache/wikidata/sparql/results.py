@@ -16,7 +16,7 @@ from kb_cache.servers import printable
 from kb_cache.wikidata.sparql.types import Answer, QueryTimeout, Row, Term, answer, literal
 from kbprobe.errors import SourceError
 
-#: What servers say when a query takes too long or too much memory: Blazegraph, QLever, Virtuoso,
+#: Messages of servers if a query takes too long or too much memory: Blazegraph, QLever, Virtuoso,
 #: Oxigraph, and proxies before them.
 _TOO_EXPENSIVE = re.compile(
     rb"TimeoutException|QueryTimeout|query timeout|timed[ -]?out|deadline exceeded"
@@ -83,7 +83,7 @@ def is_too_expensive(body: bytes) -> bool:
 
 
 def server_message(body: bytes) -> str:
-    """Return the first line of a server's error message, "" if there is none."""
+    """Return the first line of a server's error message, or "" if there is none."""
     try:
         said = _json(body)
         if isinstance(said, dict):
@@ -189,7 +189,7 @@ def _term(said: Any) -> Term:
 def _text(said: Any, what: str) -> str:
     if not isinstance(said, str):
         raise _Invalid(f"{what} is not a string")
-    # Escapes can say what neither UTF-8 nor RDF has.
+    # Escapes can express characters that neither UTF-8 nor RDF allows.
     if _NO_TEXT.search(said):
         raise _Invalid(f"{what} holds NUL or half a character")
     return said

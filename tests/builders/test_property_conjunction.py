@@ -465,7 +465,8 @@ def test_questions_of_more_choices(conceptnet: str, name: str, extent: str) -> N
     # There are next to none with more distractors.
     for choices in {MINIATURE: (), SAMPLE: (4,)}[extent]:
         # Few enough that they cannot be balanced.
-        splits = rows_of(built(conceptnet, name, choices=choices, tier="full", sampling="uniform"))
+        options = {"tier": "full", "sampling": "uniform", "relations": ("AtLocation", "UsedFor")}
+        splits = rows_of(built(conceptnet, name, choices=choices, **options))
         rows = [row for split in splits.values() for row in split]
         assert {len(set(row["choice_nodes"])) for row in rows} == {choices}
 

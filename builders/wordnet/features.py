@@ -76,9 +76,9 @@ class WordSets(NamedTuple):
         return cls(bits, folded, np.bitwise_count(bits).sum(axis=1).astype(np.float64))
 
     def shared(self, one: Ints, other: Ints) -> Floats:
-        """Return how many words two owners share, relative to the words of both.
+        """Return the share of words in common of pairs of owners, for each two kinds of text.
 
-        The result is (kinds of the one, kinds of the other, pairs).
+        The shape is (kinds of the one, kinds of the other, pairs).
         """
         meet = (self.folded[one].T[:, None] & self.folded[other].T) != 0
         share, some = np.zeros(meet.shape), np.flatnonzero(meet)
@@ -100,7 +100,6 @@ class Single(NamedTuple):
     zipf: Floats
     sense: Floats
     generality: Floats
-    crosses: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +131,8 @@ class PairFeatures:
             zipf=zipf_of(self.wordnet, np.arange(pos.size, dtype=np.int64)),
             sense=self._sense,
             generality=self._general,
-            crosses=self.crosses,
         )
         return np.stack(single)
-
-    def single(self, nodes: Ints) -> Single:
-        """Return the features of some synsets."""
-        return Single(*self._table[:, nodes])
 
     @cached_property
     def _general(self) -> Floats:
@@ -168,7 +162,7 @@ class PairFeatures:
 
     @cached_property
     def _words(self) -> WordSets:
-        """Return the telling words of each synset's gloss, and of its lemmas."""
+        """Return the informative words of each synset's gloss, and of its lemmas."""
         offsets = pa.array(self.wordnet.sense_start.astype(np.int32))
         lists = pa.ListArray.from_arrays(offsets, lemma_texts(self.wordnet))
         glosses, lemmas = content_words(shown_glosses(self.wordnet), pc.binary_join(lists, " "))
@@ -200,18 +194,18 @@ class PairFeatures:
 
     def of_pair(self, concept: Ints, node: Ints) -> Features:
         """Return features for whether ``node`` is true of ``concept``, for any relation."""
-        asked, single = self.single(concept), self.single(node)
+        asked, other = (Single(*self._table[:, nodes]) for nodes in (concept, node))
         (glosses, named), (names, lemmas) = self._words.shared(concept, node)
         return {
             "verb": asked.verb,
             "other_pos": asked.other_pos,
-            "thing": single.thing,
-            "same_file": (asked.file == single.file) * 1.0,
-            "zipf": single.zipf,
+            "thing": other.thing,
+            "same_file": (asked.file == other.file) * 1.0,
+            "zipf": other.zipf,
             "zipf_concept": asked.zipf,
-            "sense": single.sense,
+            "sense": other.sense,
             "sense_concept": asked.sense,
-            "generality": single.generality,
+            "generality": other.generality,
             "generality_concept": asked.generality,
             "gloss_overlap": glosses,
             "concept_names_node": named,
@@ -251,22 +245,22 @@ class PairFeatures:
     def beside(self, concept: Ints, gold: Ints, node: Ints) -> Features:
         """Return features for whether readers accept ``node`` as an answer besides ``gold``."""
         common = self.common(gold, node)
-        asked, single = self.single(concept), self.single(node)
+        pair = self.of_pair(concept, node)
         (glosses, named), (names, lemmas) = self._words.shared(gold, node)
         return {
-            **self.of_pair(concept, node),
+            **pair,
             **{f"common_{reach}": (common == reach) * 1.0 for reach in range(1, FARTHEST)},
             "same_word": self.same_word(concept, node) * 1.0,
             "common_concept": self.common(concept, node),
-            "crosses": single.crosses,
-            "crosses_concept": asked.crosses,
-            "more_general": single.generality - self._general[gold],
+            "crosses": self.crosses[node],
+            "crosses_concept": self.crosses[concept],
+            "more_general": pair["generality"] - self._general[gold],
             "gold_overlap": glosses,
             "gold_names_node": named,
             "node_names_gold": names,
             "gold_lemma_overlap": lemmas,
-            "verb_common": asked.verb * (common == 1),
-            "thing_common": single.thing * (common == 1),
+            "verb_common": pair["verb"] * (common == 1),
+            "thing_common": pair["thing"] * (common == 1),
         }
 
     def of_gold(self, facts: Facts, concept: Ints, gold: Ints, glosses: Glosses) -> Features:
@@ -280,12 +274,13 @@ class PairFeatures:
         names = glosses.name(child, parent)
         vague = vague_synsets(self.wordnet)
         lower, upper = self.by_generality(concept, gold)
+        features = self.of_pair(concept, gold)
         between = np.ones(target.size, dtype=np.bool_)
         between[facts.indptr[1:] - 1] = False
         steps = pair[between]
         judged = self.judged_kind(target[between], upper[steps])
         return {
-            **self.of_pair(concept, gold),
+            **features,
             "kind_accepted": any_of(steps, judged == 1, gold.size) * 1.0,
             "kind_doubted": any_of(steps, judged < 1, gold.size) * 1.0,
             "hops_2": (lengths >= 2) * 1.0,
@@ -296,7 +291,7 @@ class PairFeatures:
             "gloss_names": glosses.name(lower, upper) * 1.0,
             "vague": any_of(pair, np.isin(target, vague), gold.size) * 1.0,
             "thing_concept": self._thing[concept],
-            "verb_hops": self.single(concept).verb * (lengths - 1),
+            "verb_hops": features["verb"] * (lengths - 1),
             "depth": np.minimum(self._depth[gold], 8.0),
             **{f"gold_{name}": (self.file[gold] == at) * 1.0 for at, name in self._files},
         }

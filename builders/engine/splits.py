@@ -41,15 +41,15 @@ def connected_components(groups: Iterable[Sequence[Member]]) -> dict[Member, Mem
     >>> connected_components([("cold", "hot"), ("hot", "warm"), ("dry",)])
     {'cold': 'cold', 'dry': 'dry', 'hot': 'cold', 'warm': 'cold'}
     """
+    from scipy.sparse import coo_array, csgraph
+
     edges = [(group[0], member) for group in groups for member in group]
     members = sorted({member for _, member in edges})
     number = {member: at for at, member in enumerate(members)}
     ends = np.array([(number[one], number[other]) for one, other in edges], dtype=np.int64)
-    one, other = ends.reshape(-1, 2).T
-    least = np.arange(len(members))
-    while (apart := least[one] != least[other]).any():
-        lower = np.minimum(least[one], least[other])[apart]
-        np.minimum.at(least, one[apart], lower)
-        np.minimum.at(least, other[apart], lower)
-        least = least[least]
-    return {member: members[at] for member, at in zip(members, least.tolist(), strict=True)}
+    graph = coo_array(
+        (np.ones(len(edges)), ends.reshape(-1, 2).T), shape=(len(members), len(members))
+    )
+    label = csgraph.connected_components(graph, directed=False)[1] if members else ends
+    _, first = np.unique(label, return_index=True)
+    return {member: members[first[part]] for member, part in zip(members, label, strict=True)}

@@ -9,7 +9,7 @@ from functools import lru_cache
 from kb_cache.base import Combined
 from kb_cache.conceptnet.load import load_conceptnet
 from kb_cache.conceptnet.types import ConceptNet
-from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.load import load_wordnet_once
 from kb_cache.wordnet.types import WordNet
 
 
@@ -42,10 +42,12 @@ class ConceptNetFirst(Combined):
 @lru_cache(maxsize=2)
 def wordnet_first(wordnet: str, conceptnet: str) -> WordNetFirst:
     """Load both, once per process; no ConceptNet if its name is empty."""
-    return WordNetFirst(load_wordnet(wordnet), load_conceptnet(conceptnet) if conceptnet else None)
+    return WordNetFirst(
+        load_wordnet_once(wordnet), load_conceptnet(conceptnet) if conceptnet else None
+    )
 
 
 @lru_cache(maxsize=2)
 def conceptnet_first(conceptnet: str, wordnet: str) -> ConceptNetFirst:
     """Load both, once per process."""
-    return ConceptNetFirst(load_conceptnet(conceptnet), load_wordnet(wordnet))
+    return ConceptNetFirst(load_conceptnet(conceptnet), load_wordnet_once(wordnet))

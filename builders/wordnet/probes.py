@@ -99,7 +99,7 @@ from builders.wordnet.truths import (
 )
 from kb_cache.graph import Graph
 from kb_cache.omw.load import load_in_language, load_parallel
-from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.load import load_wordnet_once
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
 from kbprobe.columns import to_numpy
@@ -107,7 +107,6 @@ from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
-_load = lru_cache(maxsize=2)(load_wordnet)
 _load_in_language = lru_cache(maxsize=4)(load_in_language)
 _load_parallel = lru_cache(maxsize=4)(load_parallel)
 
@@ -127,7 +126,7 @@ def open_wordnet(options: WordNetOptions) -> WordNet:
     """Load the WordNet that the options name, once for all the probes of a process."""
     if options.parallel:
         return _load_parallel(options.languages, options.wordnet)
-    wordnet = _load(options.wordnet)
+    wordnet = load_wordnet_once(options.wordnet)
     if options.language == wordnet.language:
         return wordnet
     if options.language == ENGLISH:

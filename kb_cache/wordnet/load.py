@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from kb_cache.fetching import open_snapshot
 from kb_cache.wordnet.types import KIND, WordNet
 
@@ -10,3 +12,7 @@ def load_wordnet(name: str = "3.0") -> WordNet:
     """Load a WordNet, by name as `open_snapshot` does; 3.0 comes with the package."""
     info, tables = open_snapshot(KIND, name)
     return WordNet(**info.identity, **tables)
+
+
+load_wordnet_once = lru_cache(maxsize=2)(load_wordnet)
+"""`load_wordnet` for builders, which share what they derive from a WordNet in a process."""

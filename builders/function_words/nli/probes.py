@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -42,14 +42,12 @@ from builders.function_words.nli.spatial import spatial_opposites, spatial_place
 from builders.function_words.source import open_corpora
 from kb_cache.base import Combined, KnowledgeBase
 from kb_cache.corpora.types import Corpora, TextCorpus
-from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.load import load_wordnet_once
 from kb_cache.wordnet.types import WordNet
 from kbprobe.format.setups import NLI
 from kbprobe.rng import RandomGenerator
 
 Ways = Callable[[Source, Lexicon], Iterator[TextPair]]
-
-_load = lru_cache(maxsize=2)(load_wordnet)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +71,7 @@ class CorpusAndWordNet(Combined):
 
 def open_texts(options: NliOptions) -> CorpusAndWordNet:
     """Load the corpora and the WordNet that the options name."""
-    return CorpusAndWordNet(open_corpora(options), _load(options.wordnet))
+    return CorpusAndWordNet(open_corpora(options), load_wordnet_once(options.wordnet))
 
 
 def _nli(name: str, options: type[NliOptions] = NliOptions) -> probe:

@@ -115,6 +115,11 @@ def credit_of(scores: Floats, answer: Ints) -> Floats:
     return np.asarray(best[np.arange(answer.size), answer] / best.sum(axis=1))
 
 
+def commonest(answers: Ints) -> float:
+    """Return the share of rows with the most common answer, of answers as integer labels."""
+    return float(np.bincount(answers).max() / answers.size)
+
+
 class Estimate(NamedTuple):
     """An accuracy, its 95% confidence interval over clusters, and the number of rows."""
 

@@ -32,6 +32,8 @@ REMEDIES = {
     "order": "Shuffle rows and choices by the seed, and let ids depend on neither.",
 }
 LABELLED = "Label the rows, or build it larger (--limit) or with other --split-shares."
+"""The remedy where a split lacks rows with answers."""
+
 UNREADABLE = ("manifest", "files", "checksums", "row numbers", "schema")
 """Findings after which rows are not read."""
 

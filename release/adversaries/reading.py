@@ -12,7 +12,7 @@ from kbprobe.arrays import Ints
 from kbprobe.audit import choose_rows
 from kbprobe.columns import to_numpy
 from kbprobe.format.rows import read_rows
-from kbprobe.format.setups import ACCEPTABILITY, SPLITS
+from kbprobe.format.setups import ACCEPTABILITY, NLI, SPLITS
 from release.adversaries.types import Rows
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _rows(tables: Sequence[pa.Table], manifest: Manifest, seed: int) -> Rows:
     )
     cluster = _codes(table["cluster"])
     questions = asked.combine_chunks().dictionary_encode()
-    judged = pc.unique(table["setup"]).to_pylist() == [ACCEPTABILITY]
+    setups = pc.unique(table["setup"]).to_pylist()
     is_train = np.arange(sum(sizes)) < sizes[0]
     sample = choose_rows(np.where(is_train, 0, 2), cluster, choices, seed)
     return Rows(
@@ -94,7 +94,8 @@ def _rows(tables: Sequence[pa.Table], manifest: Manifest, seed: int) -> Rows:
         cluster=cluster,
         family=np.array(pc.fill_null(table["distractor_family"], "").to_pylist(), dtype=np.str_),
         arguments=_arguments(table["arguments"].to_pylist()),
-        sentences=table["question"].to_pylist() if judged else [],
+        sentences=table["question"].to_pylist() if setups == [ACCEPTABILITY] else [],
+        natural=setups == [NLI],
         concept=_codes(table["concept"]),
         ids=table["id"].to_pylist(),
         place=np.concatenate([np.arange(size) for size in sizes]),

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kbprobe.arrays import Bools, Floats, Ints
-from kbprobe.audit import FEW_ROWS, FEWEST_ROWS, MARGIN, Estimate, credit_of
+from kbprobe.audit import FEW_ROWS, FEWEST_ROWS, MARGIN, Estimate, commonest, credit_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -36,6 +36,7 @@ class Rows:
         arguments: name -> (rows,) texts, "" where a row has no such argument.
         sentences: (rows,) the sentences to be judged, where rows ask whether one is acceptable;
             else empty.
+        natural: whether the answers are left unbalanced, as annotators found them.
         concept: (rows,) integer labels.
         ids: (rows,) the rows' ids.
         place: (rows,) the row's number within its split.
@@ -55,6 +56,7 @@ class Rows:
     family: npt.NDArray[np.str_]
     arguments: Mapping[str, list[str]]
     sentences: list[str]
+    natural: bool
     concept: Ints
     ids: list[str]
     place: Ints
@@ -170,11 +172,13 @@ def _outcome(
 ) -> Outcome:
     """Estimate the accuracy on some of the scored rows, and compare it with chance.
 
-    The interval is widened so that ``tests`` of them hold simultaneously. If all rows have the same
-    answers to choose from, always giving the most common one counts as chance too.
+    The interval is widened so that ``tests`` of them hold simultaneously. Where
+    answers are left unbalanced, always giving the most common one counts as chance.
     """
     found = Estimate.of(credit[some], rows.cluster[rows.scored][some], tests)
-    chance = max(float((1 / shown[some].sum(axis=1)).mean()), _commonest(rows, rows.scored[some]))
+    chance = float((1 / shown[some].sum(axis=1)).mean())
+    if rows.natural:
+        chance = max(chance, commonest(rows.gold[rows.scored[some]]))
     fewest = min(found.rows, rows.train.size) if guesses.trained else found.rows
     verdict: Verdict = "ok"
     if not guesses.judged:
@@ -186,11 +190,3 @@ def _outcome(
     remedy = remedy if verdict == "exceeds" else ""
     accuracy, low, high, size = found
     return Outcome(config, guesses.name, accuracy, low, high, chance, size, verdict, remedy)
-
-
-def _commonest(rows: Rows, some: Ints) -> float:
-    """Return the share of some rows with the commonest answer; 0 where their choices differ."""
-    choices = np.sort(rows.choices[some], axis=1)
-    if (choices != choices[:1]).any():
-        return 0.0
-    return float(np.bincount(rows.gold[some]).max() / some.size)

@@ -64,6 +64,7 @@ def _row(number: int, split: str, generator: random.Random) -> Row:
     return {
         "id": f"{generator.getrandbits(64):016x}",
         "question": f"{split} {number}",
+        "setup": "mc_qa",
         "cluster": f"{split} {number // 2}",
         "gold": word(generator),
         "distractors": distractors,
@@ -79,7 +80,7 @@ def _item(row: Row) -> Row:
     return {
         **empty_row(),
         **{name: row[name] for name in ("id", "question", "cluster")},
-        "setup": "mc_qa",
+        "setup": row["setup"],
         "choices": {"text": texts, "label": list(LABELS[: len(texts)])},
         "answer": row["position"],
         "choice_nodes": [row["nodes"].get(text, text) for text in texts],

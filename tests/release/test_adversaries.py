@@ -75,6 +75,11 @@ def unbalanced_answers(row: Row, number: int, generator: random.Random) -> None:
     row["gold"], row["distractors"] = gold, [other]
 
 
+def unbalanced_labels(row: Row, number: int, generator: random.Random) -> None:
+    unbalanced_answers(row, number, generator)
+    row["setup"] = "nli"
+
+
 def prefixed_arguments(row: Row, number: int, generator: random.Random) -> None:
     negations(row, number, generator)
     if row["gold"] == "not" and generator.random() < 0.8:
@@ -198,8 +203,11 @@ def test_without_a_leak_none_is_found(leak: Leak | None, tmp_path: Path) -> None
     assert [one.verdict for one in done.findings()] == ["ok"]
 
 
-def test_answers_that_are_unbalanced_are_held_against_the_commonest(tmp_path: Path) -> None:
-    done = audit(plant(tmp_path, unbalanced_answers))
+def test_labels_that_are_unbalanced_by_nature_are_held_against_the_commonest(
+    tmp_path: Path,
+) -> None:
+    assert "surface" in exceeding(audit(plant(tmp_path / "own", unbalanced_answers)))
+    done = audit(plant(tmp_path / "nli", unbalanced_labels))
     assert done.passed, exceeding(done)
     found = {one.adversary: one for one in done.outcomes}
     assert 0.6 < found["surface"].chance <= found["surface"].accuracy + 0.05

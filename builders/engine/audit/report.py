@@ -38,6 +38,7 @@ from kbprobe.audit import (
     Estimate,
     Sample,
     choose_rows,
+    commonest,
     credit_of,
 )
 from kbprobe.columns import to_numpy
@@ -102,10 +103,6 @@ class AuditRows:
     oracles: Oracles = field(default_factory=dict)
     natural: bool = False
 
-    def commonest(self, scored: Ints) -> float:
-        """Return the share of rows with the most common answer."""
-        return float(np.bincount(self.answer[scored]).max() / scored.size)
-
 
 @dataclass(frozen=True)
 class Totals:
@@ -156,7 +153,7 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
     split, scored, train = sample
     width = rows.choices.shape[1]
     chance = 1.0 / width
-    guess = rows.commonest(scored) if rows.natural else chance
+    guess = commonest(rows.answer[scored]) if rows.natural else chance
     report: dict[str, Any] = {
         "chance": chance,
         "constant_choices": rows.partial is not None,

@@ -32,7 +32,7 @@ RandomShare: TypeAlias = Annotated[
         ge=0,
         le=1,
         description="Maximum share of rows with random distractors, the easy reference, where "
-        "there are other families; --limit then draws some of the rows.",
+        "there are other families. It holds for the whole build, from which --limit draws.",
     ),
 ]
 

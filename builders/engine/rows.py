@@ -235,6 +235,7 @@ def draw_plan(
         judge = arguable(asking) if arguable and options.tier == "clean" else None
         wrong = _wrong(asking, truth, judge)
         wanted = list(families(asking))
+        # An option that has no effect is left unread: a build that was given it says so.
         reference = len(wanted) > 1 and any(family.name == RANDOM for family in wanted)
         territories = max(asking.gold.size // LINES_OF_PART, 1)
         grouped = draw_in_groups(

@@ -185,8 +185,8 @@ class SynonymyOptions(WordNetOptions):
         ge=0,
         le=1,
         description="Maximum share of candidate concepts that are names (instances, and words in "
-        "capitals), which ask for recall of an encyclopedia. More names than other concepts may "
-        "keep a question, and may have rows of more families.",
+        "capitals), which ask for recall of an encyclopedia. They can be a larger share of the "
+        "rows, since other rules drop more questions about common words.",
     )
 
     @property

@@ -199,9 +199,9 @@ def clear(
         elif name in embedded:
             known[name].remove()  # says that it cannot be removed
         doomed = [name]
-    downloads = downloads_dir()
-    with_downloads = everything and downloads.is_dir()
-    what = [*doomed, "downloaded files"] if with_downloads else doomed
+    more = {"downloaded files": downloads_dir(), "derived tables": store.derived_dir()}
+    more = {what: folder for what, folder in more.items() if everything and folder.is_dir()}
+    what = [*doomed, *more]
     if not what:
         echo("The cache is empty.")
         return
@@ -213,9 +213,9 @@ def clear(
     for each in doomed:
         if known[each].remove() if each in known else store.remove_entry(each):
             echo(f"{each}: removed")
-    if with_downloads:
-        remove_tree(downloads)
-        echo("downloaded files: removed")
+    for each, folder in more.items():
+        remove_tree(folder)
+        echo(f"{each}: removed")
 
 
 def main(args: list[str] | None = None) -> int:

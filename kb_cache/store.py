@@ -1,8 +1,9 @@
 """The cache folder: its location, its locks, and atomic writes.
 
-Layout: ``CACHE/snapshots/NAME/`` holds a snapshot. A folder is first written as ``.NAME.new-*`` and
-then renamed; a folder that it replaces is ``.NAME.old-*`` until then. The remains of dead writers
-are removed by the next writer of the same entry (`kbprobe.files.sweep`), or by `sweep`.
+Layout: ``CACHE/snapshots/NAME/`` holds a snapshot, ``CACHE/derived/NAME/`` tables derived from it
+(`kb_cache.derived`). A folder is first written as ``.NAME.new-*`` and then renamed; a folder that
+it replaces is ``.NAME.old-*`` until then. The remains of dead writers are removed by the next
+writer of the same entry (`kbprobe.files.sweep`), or by `sweep`.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ def cache_dir() -> Path:
 def snapshots_dir() -> Path:
     """The folder of all cached snapshots (which need not exist)."""
     return cache_dir() / "snapshots"
+
+
+def derived_dir() -> Path:
+    """The folder of tables that were derived from snapshots, a folder each (need not exist)."""
+    return cache_dir() / "derived"
 
 
 def entry_path(name: str) -> Path:
@@ -166,7 +172,7 @@ def remove_entry(name: str) -> bool:
     if not target.exists() and not remains(target):
         return False
     with entry_lock(name, f"removing {name}", remedy="Then run this command again."):
-        for folder in (target, *remains(target)):
+        for folder in (derived_dir() / name, target, *remains(target)):
             remove_tree(folder)
             if folder.exists():
                 raise CacheError(f"{folder} cannot be removed: look at its permissions")

@@ -13,13 +13,14 @@ Names of diseases, organs and acts are not obscenities: a probe of knowledge may
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.english.word_lists import word_list
+from kb_cache.derived import derived
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools
 from kbprobe.columns import codes, mask, positions, single_chunk, to_numpy
@@ -71,7 +72,7 @@ def offensive_words(words: Sequence[str] | pa.Array) -> Bools:
     return offensive_texts(array) | mask(pc.is_in(pc.utf8_lower(array), value_set=coarse))
 
 
-@lru_cache(maxsize=2)
+@derived
 def offensive_senses(wordnet: WordNet) -> Bools:
     """Mark the synsets that are offensive in themselves, by usage domain or by gloss.
 
@@ -80,7 +81,7 @@ def offensive_senses(wordnet: WordNet) -> Bools:
     return in_usage_domains(wordnet, RUDE_DOMAINS) | offensive_texts(wordnet.synsets["gloss"])
 
 
-@lru_cache(maxsize=2)
+@derived
 def offensive_synsets(wordnet: WordNet) -> Bools:
     """Mark the synsets that are offensive in themselves or because of one of their lemmas.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +10,7 @@ from builders.engine.plan import Plan
 from builders.wordnet.flags import taxa
 from builders.wordnet.parts import STRUCTURES
 from builders.wordnet.synsets import known_synsets, lemma_texts
+from kb_cache.derived import derived
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Ints
@@ -34,7 +33,7 @@ BINOMIAL = r"^\p{Lu}\p{Ll}+ (?:x )?\p{Ll}[\p{Ll}-]+(?: \p{Ll}[\p{Ll}-]+)?$"
 """The scientific name of a species or subspecies. "Dutch oven" reads like one."""
 
 
-@lru_cache(maxsize=2)
+@derived
 def contents(wordnet: WordNet) -> Ints:
     """Return the content of every synset, an index into ``CONTENTS``.
 

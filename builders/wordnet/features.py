@@ -11,23 +11,20 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from builders.engine.audit.ngrams import Tokens, content_words
 from builders.engine.plan import Facts
 from builders.judged.model import CROSSES, JUDGED_WORDNET, judged_classes, judged_kinds
-from builders.wordnet.glosses import Glosses, any_of
+from builders.wordnet.glosses import Glosses, any_of, synset_words
 from builders.wordnet.neighbourhoods import ancestors, main_parents
 from builders.wordnet.synsets import (
     alike,
     generality,
-    lemma_texts,
     lexicographer_files,
-    shown_glosses,
     vague_synsets,
     zipf_of,
 )
+from kb_cache.derived import derived
+from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, KeySet, UInts
 from kbprobe.columns import codes, to_numpy
@@ -35,9 +32,6 @@ from kbprobe.rng import RandomGenerator
 
 THINGS = ("animal", "artifact", "body", "food", "object", "person", "plant", "substance")
 """Lexicographer files of nouns whose synsets people can point at."""
-
-COMMON_SHARE = 0.01
-"""Words in more than this share of the glosses are not counted as shared words."""
 
 LANES = 16
 """Informative words are hashed to this many 64-bit lanes, each compared in one operation."""
@@ -63,15 +57,14 @@ class WordSets(NamedTuple):
     size: Floats
 
     @classmethod
-    def of(cls, kinds: Sequence[Tokens], left_out: Bools) -> WordSets:
-        """Read the words of texts, without some."""
-        bits = np.zeros((kinds[0].lengths.size * len(kinds), LANES), dtype=np.uint64)
-        for kind, tokens in enumerate(kinds):
-            owner = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
-            kept = ~left_out[tokens.ids]
-            place = RandomGenerator(0).below(64 * LANES, tokens.ids[kept])
+    def of(cls, owners: int, kinds: Sequence[Graph], left_out: Bools) -> WordSets:
+        """Read the words of texts, given as graphs from owners to words, without some."""
+        bits = np.zeros((owners * len(kinds), LANES), dtype=np.uint64)
+        for kind, words in enumerate(kinds):
+            kept = ~left_out[words.indices]
+            place = RandomGenerator(0).below(64 * LANES, words.indices[kept])
             bit = np.uint64(1) << (place % 64).astype(np.uint64)
-            np.bitwise_or.at(bits, (owner[kept] * len(kinds) + kind, place // 64), bit)
+            np.bitwise_or.at(bits, (words.sources[kept] * len(kinds) + kind, place // 64), bit)
         folded = np.bitwise_or.reduce(bits, axis=1).reshape(-1, len(kinds))
         return cls(bits, folded, np.bitwise_count(bits).sum(axis=1).astype(np.float64))
 
@@ -100,6 +93,34 @@ class Single(NamedTuple):
     zipf: Floats
     sense: Floats
     generality: Floats
+
+
+class Judgements(NamedTuple):
+    """Readers' judgements of the synsets of a WordNet.
+
+    Attributes:
+        pairs: keys ``lower * synsets + upper`` of the pairs that were judged, ascending.
+        worth: how far readers accept each: the lower as a kind of the upper.
+        crosses: (synsets,) how much each overlaps with its neighbours; the usual value if not
+            judged.
+    """
+
+    pairs: Ints
+    worth: Floats
+    crosses: Floats
+
+
+@derived
+def judgements(wordnet: WordNet) -> Judgements:
+    """Look up the synsets that readers judged; none of another version than theirs."""
+    known = wordnet.version == JUDGED_WORDNET
+    judged, classes = (judged_kinds(), judged_classes()) if known else ({}, {})
+    lower, upper = (wordnet.synset_ids(pair[end] for pair in judged) for end in (0, 1))
+    keys = np.where((lower < 0) | (upper < 0), -1, lower * len(wordnet) + upper)
+    order = np.argsort(keys)
+    crosses = np.full(len(wordnet), CROSSES["overlapping"])
+    crosses[wordnet.synset_ids(classes)] = [*classes.values()]
+    return Judgements(keys[order], np.array([*judged.values()], dtype=np.float64)[order], crosses)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,12 +184,9 @@ class PairFeatures:
     @cached_property
     def _words(self) -> WordSets:
         """Return the informative words of each synset's gloss, and of its lemmas."""
-        offsets = pa.array(self.wordnet.sense_start.astype(np.int32))
-        lists = pa.ListArray.from_arrays(offsets, lemma_texts(self.wordnet))
-        glosses, lemmas = content_words(shown_glosses(self.wordnet), pc.binary_join(lists, " "))
-        uses = np.bincount(glosses.ids, minlength=glosses.vocabulary)
-        common = uses > COMMON_SHARE * len(self.wordnet)
-        return WordSets.of((glosses, lemmas), common)
+        words = synset_words(self.wordnet)
+        kinds = words.in_gloss, words.in_lemmas
+        return WordSets.of(len(self.wordnet), kinds, words.common)
 
     def common(self, one: Ints, other: Ints) -> Floats:
         """Return the distance to the nearest ancestor that is equally far above two synsets."""
@@ -225,22 +243,13 @@ class PairFeatures:
 
     @cached_property
     def _kinds(self) -> tuple[KeySet, Floats]:
-        """Keys ``lower * synsets + upper`` of pairs that were judged, and how; NaN comes last."""
-        judged = judged_kinds() if self.wordnet.version == JUDGED_WORDNET else {}
-        lower, upper = (self.wordnet.synset_ids(pair[end] for pair in judged) for end in (0, 1))
-        keys = np.where((lower < 0) | (upper < 0), -1, lower * len(self.wordnet) + upper)
-        order = np.argsort(keys)
-        worth = np.array([*judged.values()], dtype=np.float64)[order]
-        return KeySet(keys[order]), np.append(worth, np.nan)
+        keys, worth, _ = judgements(self.wordnet)
+        return KeySet(keys), np.append(worth, np.nan)
 
     @cached_property
     def crosses(self) -> Floats:
         """(synsets,) how much each overlaps with its neighbours; the usual value if not judged."""
-        crosses = np.full(len(self.wordnet), CROSSES["overlapping"])
-        if self.wordnet.version == JUDGED_WORDNET:
-            judged = judged_classes()
-            crosses[self.wordnet.synset_ids(judged)] = [*judged.values()]
-        return crosses
+        return judgements(self.wordnet).crosses
 
     def beside(self, concept: Ints, gold: Ints, node: Ints) -> Features:
         """Return features for whether readers accept ``node`` as an answer besides ``gold``."""

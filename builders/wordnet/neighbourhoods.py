@@ -7,6 +7,7 @@ trained on in another, siblings are in one split, and few golds of test are gold
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from builders.engine.audit.ngrams import weighted_counts
 from builders.engine.rows import Territory
 from builders.engine.splits import connected_components
 from builders.wordnet.synsets import MERONYMS, parents_for_levels
+from kb_cache.derived import derived
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Floats, Ints
 from kbprobe.columns import codes, to_numpy
@@ -32,7 +34,7 @@ DEEPEST = 32
 """Upper bound on the number of edges above a synset."""
 
 
-@lru_cache(maxsize=2)
+@derived
 def main_parents(wordnet: WordNet) -> Ints:
     """Return the parent of every synset: the one with the most synsets below it; -1: none."""
     parents = parents_for_levels(wordnet)
@@ -45,7 +47,7 @@ def main_parents(wordnet: WordNet) -> Ints:
     return main
 
 
-@lru_cache(maxsize=2)
+@derived
 def taxonomy_order(wordnet: WordNet) -> Ints:
     """Return the place of every synset in an order that puts synsets before all those below them.
 
@@ -64,7 +66,7 @@ def taxonomy_order(wordnet: WordNet) -> Ints:
     return place
 
 
-@lru_cache(maxsize=2)
+@derived
 def nouns_of(wordnet: WordNet) -> Ints:
     """Return the noun of each adjective and adverb, such as height for high; -1: unknown.
 
@@ -114,17 +116,27 @@ def territory(wordnet: WordNet, shares: tuple[float, float, float], seed: int) -
     return Territory(split[block], part[block])
 
 
-@lru_cache(maxsize=2)
-def blocks(wordnet: WordNet) -> tuple[Ints, Floats, int]:
+class TaxonomyBlocks(NamedTuple):
+    """The blocks that synsets are divided into.
+
+    Attributes:
+        block: (synsets,) the number of each one's block.
+        weight: (blocks,) the weight of each.
+        tops: the number of blocks that are the top of a taxonomy, which come first: one number.
+    """
+
+    block: Ints
+    weight: Floats
+    tops: Ints
+
+
+@derived
+def blocks(wordnet: WordNet) -> TaxonomyBlocks:
     """Divide the synsets into blocks: the children of every synset are in one.
 
     A block is a subtree of the taxonomy that is not too large. What hangs on the synsets above
     these subtrees, the top of the taxonomy, is a block for each lexicographer file. Adjectives and
     adverbs that are opposites are in one block.
-
-    Returns:
-        (synsets,) the number of each synset's block; (blocks,) the weight of each; and the number
-        of top blocks, which come first.
     """
     main = main_parents(wordnet)
     asked = [to_numpy(wordnet.examples["synset"]), *(wordnet.edges(name)[0] for name in MERONYMS)]
@@ -142,7 +154,8 @@ def blocks(wordnet: WordNet) -> tuple[Ints, Floats, int]:
     label = np.where(own < 0, file.astype(np.int64), len(names) + own)
     labels, block = np.unique(label, return_inverse=True)
     sums = np.bincount(block, weight).astype(np.float64)
-    return block.astype(np.int64), sums, int((labels < len(names)).sum())
+    tops = np.asarray((labels < len(names)).sum())
+    return TaxonomyBlocks(block.astype(np.int64), sums, tops)
 
 
 def _with_opposites(wordnet: WordNet, top: Ints) -> Ints:

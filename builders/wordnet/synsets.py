@@ -17,6 +17,7 @@ from builders.engine.plan import Facts, Nodes, Questions
 from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.english.word_lists import word_list
 from builders.relations import union
+from kb_cache.derived import derived
 from kb_cache.frequency import has_frequencies, zipf_frequencies
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
@@ -133,7 +134,7 @@ _GLOSS_REPAIRS = (
 )
 
 
-@lru_cache(maxsize=2)
+@derived
 def shown_glosses(wordnet: WordNet) -> pa.Array:
     """Return every synset's gloss without what examples left behind in it.
 
@@ -146,7 +147,7 @@ def shown_glosses(wordnet: WordNet) -> pa.Array:
     return glosses
 
 
-@lru_cache(maxsize=2)
+@derived
 def normalised_lemmas(wordnet: WordNet) -> Ints:
     """Return an id for each sense's lemma that case, hyphens and spaces do not change."""
     plain = pc.replace_substring_regex(pc.utf8_lower(lemma_texts(wordnet)), r"[^\pL\pN]+", "")
@@ -160,14 +161,14 @@ def words_at(wordnet: WordNet, place: int) -> Ints:
     return words[np.minimum(wordnet.sense_start[:-1] + place, words.size - 1)]
 
 
-@lru_cache(maxsize=2)
+@derived
 def alike(wordnet: WordNet) -> Graph:
     """Synsets that share a lemma or a gloss: neither may be a distractor if the other is shown."""
     synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
     return union(_sharing(len(wordnet), normalised_lemmas(wordnet), synset), same_gloss(wordnet))
 
 
-@lru_cache(maxsize=2)
+@derived
 def same_gloss(wordnet: WordNet) -> Graph:
     """Synsets that have the same gloss."""
     gloss = to_numpy(shown_glosses(wordnet).dictionary_encode().indices).astype(np.int64)
@@ -190,7 +191,7 @@ def alike_in_any(wordnet: WordNet) -> Graph:
     return union(*map(alike, each)) if len(each) > 1 else alike(wordnet)
 
 
-@lru_cache(maxsize=2)
+@derived
 def near(wordnet: WordNet) -> Graph:
     """Synsets directly above or below a synset, or similar to it."""
     similar = wordnet.graph("similar_to", "also_see", "attribute")
@@ -205,7 +206,7 @@ def parents_for_levels(wordnet: WordNet) -> Graph:
     return union(wordnet.isa, heads)
 
 
-@lru_cache(maxsize=2)
+@derived
 def generality(wordnet: WordNet) -> Floats:
     """How general each synset is: the logarithm of the number of paths leading down from it."""
     reach = np.ones(len(wordnet))
@@ -432,14 +433,17 @@ def zipf_of(wordnet: WordNet, nodes: Ints) -> Floats:
 
     Where none is known of the language, it is that of the English lemma.
     """
-    if not has_frequencies(wordnet.language):
+    if wordnet.structure is not wordnet and not has_frequencies(wordnet.language):
         wordnet = wordnet.structure
-    first, at = np.unique(wordnet.sense_start[nodes], return_inverse=True)
-    lemmas = lemma_texts(wordnet).take(pa.array(first)).to_pylist()
-    return zipf_frequencies(lemmas, wordnet.language)[at]
+    return _zipf(wordnet)[nodes]
 
 
-@lru_cache(maxsize=2)
+@derived
+def _zipf(wordnet: WordNet) -> Floats:
+    return zipf_frequencies(first_words(wordnet).to_pylist(), wordnet.language)
+
+
+@derived
 def has_name(wordnet: WordNet) -> Bools:
     """(synsets,) whether a noun is, or has among its words, a name: with a capital letter."""
     capital = mask(pc.match_substring_regex(lemma_texts(wordnet), r"^\p{Lu}|\s\p{Lu}"))

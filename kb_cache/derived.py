@@ -1,0 +1,179 @@
+"""Tables derived from a snapshot: computed once, kept in the cache, and memory-mapped.
+
+A *rule* is a function of a loaded knowledge base alone, marked with :func:`derived`. What it
+returns is kept in ``CACHE/derived/SNAPSHOT/RULE.arrow``, under a checksum of the content and of all
+that it depends on: the snapshot's digest, the code and data of the rule's package, and the versions
+of the libraries that shape it. What is damaged or outdated is thus computed again, and a cache that
+cannot be written costs time alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache, lru_cache, wraps
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from weakref import WeakSet
+
+import numpy as np
+
+from kb_cache.base import Loaded
+from kb_cache.store import derived_dir
+from kbprobe.cli import kbprobe_version
+from kbprobe.columns import to_numpy
+from kbprobe.files import replacing_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LoadedT = TypeVar("LoadedT", bound=Loaded)
+T = TypeVar("T")
+
+CHECKSUM = 64
+"""Bytes at the beginning of a file: the sha256, in hex."""
+
+PACKAGES = ("numpy", "pyarrow", "wordfreq")
+"""Packages whose version matters, besides Python's (its tables of Unicode)."""
+
+RULES = (".csv", ".json", ".py", ".txt", ".yaml")
+"""Endings of the files of a package that its rules depend on."""
+
+_as_stored: WeakSet[Loaded] = WeakSet()
+"""Knowledge bases that hold exactly what their digest says."""
+
+
+def as_stored(knowledge: LoadedT) -> LoadedT:
+    """Declare that a knowledge base is what a snapshot holds, so that derived tables are kept."""
+    _as_stored.add(knowledge)
+    return knowledge
+
+
+def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
+    """Compute a table of a knowledge base once per process, and of a snapshot once in all.
+
+    The rule's annotation says what it returns: an array of NumPy or Arrow, or a dataclass or named
+    tuple of these. Arrays are read-only.
+    """
+
+    @lru_cache(maxsize=2)
+    @wraps(rule)
+    def table(knowledge: LoadedT) -> T:
+        if knowledge not in _as_stored:
+            return rule(knowledge)
+        kind = get_type_hints(rule)["return"]
+        name = f"{rule.__module__}.{rule.__qualname__}"
+        path = derived_dir() / knowledge.name / f"{name}.arrow"
+        depends = f"{name} {knowledge.digest} {_fingerprint(rule.__module__.partition('.')[0])}"
+        kept = _read(path, depends)
+        if kept is None:
+            kept = [_read_only(leaf) for leaf in _leaves(rule(knowledge))]
+            with suppress(OSError):  # a full disk, a cache of another user
+                _write(path, depends, kept)
+        made: T = _assembled(kind, iter(kept))
+        return made
+
+    return table
+
+
+@cache
+def _fingerprint(package: str) -> str:
+    """Return a hash of all that tables depend on, other than the snapshot."""
+    versions = [kbprobe_version(), platform.python_version(), *map(version, PACKAGES)]
+    found = hashlib.sha256(" ".join(versions).encode())
+    for name in sorted({package, "kb_cache", "kbprobe"}):
+        folder = Path(str(sys.modules[name].__file__)).parent
+        files = [os.path.join(at, one) for at, _, names in os.walk(folder) for one in names]
+        for path in sorted(one for one in files if one.endswith(RULES)):
+            content = Path(path).read_bytes()
+            found.update(f"{os.path.relpath(path, folder)} {len(content)} ".encode())
+            found.update(content)
+    return found.hexdigest()
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Yield the arrays that a value is made of."""
+    if dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from _leaves(getattr(value, field.name))
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _leaves(part)
+    else:
+        yield value
+
+
+def _assembled(kind: Any, leaves: Iterator[Any]) -> Any:
+    """Make a value of a kind from the arrays that it is made of."""
+    if not (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
+        return next(leaves)
+    hints = get_type_hints(kind)
+    names = getattr(kind, "_fields", None) or [one.name for one in dataclasses.fields(kind)]
+    return kind(*(_assembled(hints[name], leaves) for name in names))
+
+
+def _read_only(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray):
+        leaf.flags.writeable = False
+    return leaf
+
+
+def _read(path: Path, depends: str) -> list[Any] | None:
+    """Map the arrays of a file; None if it is missing, damaged or depends on something else."""
+    import pyarrow as pa
+
+    try:
+        content = pa.memory_map(str(path)).read_buffer()
+    except (OSError, pa.ArrowException):
+        return None
+    body = content[CHECKSUM:]
+    if content[:CHECKSUM].to_pybytes() != _checksum(depends, body):
+        return None
+    table = pa.ipc.open_file(body).read_all()
+    leaves = json.loads(table.schema.metadata[b"leaves"])
+    columns = (table.column(at).chunk(0).values for at in range(table.num_columns))
+    return [_leaf(column, *leaf) for column, leaf in zip(columns, leaves, strict=True)]
+
+
+def _leaf(column: pa.Array, dtype: str | None, shape: list[int]) -> Any:
+    return column if dtype is None else to_numpy(column).view(dtype).reshape(shape)
+
+
+def _write(path: Path, depends: str, leaves: list[Any]) -> None:
+    """Write arrays of any lengths as the only row of a table of lists."""
+    import pyarrow as pa
+
+    columns, described = [], []
+    for leaf in leaves:
+        if isinstance(leaf, np.ndarray):
+            described.append((leaf.dtype.str, leaf.shape))
+            flat = np.ascontiguousarray(leaf).ravel()
+            values = pa.array(flat.view(np.uint8) if flat.dtype == np.bool_ else flat)
+        else:
+            described.append((None, ()))
+            values = leaf
+        columns.append(
+            pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
+        )
+    table = pa.table(columns, [str(at) for at in range(len(columns))])
+    table = table.replace_schema_metadata({"leaves": json.dumps(described)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as file:
+        file.write_table(table)
+    body = sink.getvalue()
+    with replacing_file(path, durable=False) as aside, aside.open("wb") as out:
+        out.write(_checksum(depends, body))
+        out.write(body)
+
+
+def _checksum(depends: str, body: pa.Buffer) -> bytes:
+    found = hashlib.sha256(depends.encode())
+    found.update(memoryview(body))
+    return found.hexdigest().encode()

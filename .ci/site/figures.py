@@ -176,6 +176,7 @@ def load() -> Figures:
         "judged twice": len(twice),
         "judged agreement": sum(one == other for one, other in twice) / len(twice),
         "judged kinds": _lines(PAIRS.with_name("kinds.csv")),
+        "judged alone": _lines(PAIRS.with_name("alone.csv")),
         "judged classes": _lines(PAIRS.with_name("classes.csv")),
         **by_hand["voted"],
     }

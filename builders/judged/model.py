@@ -23,6 +23,7 @@ DATA = Path(__file__).with_name("data")
 MODELS = DATA / "models.json"
 PAIRS = DATA / "pairs.csv"
 KINDS = DATA / "kinds.csv"
+ALONE = DATA / "alone.csv"
 CLASSES = DATA / "classes.csv"
 
 CROSSES = {"clear-cut": 0.0, "overlapping": 0.5, "cross-cutting": 1.0}
@@ -91,10 +92,28 @@ def judged_kinds() -> Mapping[tuple[str, str], float]:
     """
     up, down = (judgements(probe).items() for probe in ("hypernymy", "hyponymy"))
     found = dict(up) | {(lower, upper): labels for (upper, lower), labels in down}
-    for lower, upper, *labels in zip(*_columns(KINDS).values(), strict=True):
-        found[lower, upper] = tuple(filter(None, labels))
+    return _worth(found | _labels(KINDS))
+
+
+@cache
+def judged_alone() -> Mapping[tuple[str, str], float]:
+    """Return how far readers accept that a synset is a kind of another, as `judged_kinds` does.
+
+    Readers saw the words of the lower one without their definition, as hyponymy shows its choices.
+    """
+    return _worth(_labels(ALONE))
+
+
+def _labels(path: Path) -> dict[tuple[str, str], tuple[str, ...]]:
+    columns = _columns(path)
+    labels = zip(*(columns[name] for name in columns if name.startswith("reader")), strict=True)
+    pairs = zip(columns["kind"], columns["of"], labels, strict=True)
+    return {(lower, upper): tuple(filter(None, some)) for lower, upper, some in pairs}
+
+
+def _worth(labels: Mapping[tuple[str, str], tuple[str, ...]]) -> dict[tuple[str, str], float]:
     worth = {frozenset({"true"}): 1.0, frozenset({"false"}): 0.0}
-    return {pair: worth.get(frozenset(labels), 0.5) for pair, labels in found.items()}
+    return {pair: worth.get(frozenset(some), 0.5) for pair, some in labels.items()}
 
 
 @cache

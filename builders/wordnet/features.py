@@ -5,7 +5,7 @@ The judged models (:mod:`builders.judged`) are fitted on them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -13,7 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from builders.engine.plan import Facts
-from builders.judged.model import CROSSES, JUDGED_WORDNET, judged_classes, judged_kinds
+from builders.judged.model import (
+    CROSSES,
+    JUDGED_WORDNET,
+    judged_alone,
+    judged_classes,
+    judged_kinds,
+)
 from builders.wordnet.glosses import Glosses, any_of, synset_words
 from builders.wordnet.neighbourhoods import ancestors, main_parents
 from builders.wordnet.synsets import (
@@ -95,32 +101,57 @@ class Single(NamedTuple):
     generality: Floats
 
 
+class JudgedPairs(NamedTuple):
+    """How far readers accept one synset as a kind of another.
+
+    Attributes:
+        keys: ``lower * synsets + upper`` of the pairs that were judged, ascending.
+        worth: how far readers accept each; and NaN, for any other pair.
+    """
+
+    keys: Ints
+    worth: Floats
+
+    @classmethod
+    def of(cls, wordnet: WordNet, judged: Mapping[tuple[str, str], float]) -> JudgedPairs:
+        """Look up synsets by name; none of another version of WordNet than the readers'."""
+        if wordnet.version != JUDGED_WORDNET:
+            judged = {}
+        lower, upper = (wordnet.synset_ids(pair[end] for pair in judged) for end in (0, 1))
+        keys = np.where((lower < 0) | (upper < 0), -1, lower * len(wordnet) + upper)
+        order = np.argsort(keys)
+        worth = np.array([*judged.values()], dtype=np.float64)[order]
+        return cls(keys[order], np.append(worth, np.nan))
+
+    def find(self, keys: Ints) -> Floats:
+        """Return how far readers accept pairs; NaN: not judged."""
+        return self.worth[KeySet(self.keys).positions(keys)]
+
+
 class Judgements(NamedTuple):
     """Readers' judgements of the synsets of a WordNet.
 
     Attributes:
-        pairs: keys ``lower * synsets + upper`` of the pairs that were judged, ascending.
-        worth: how far readers accept each: the lower as a kind of the upper.
+        kinds: of readers who saw the definitions of both synsets, or the word in its sentence.
+        alone: of readers who saw the words of the lower one without their definition.
         crosses: (synsets,) how much each overlaps with its neighbours; the usual value if not
             judged.
     """
 
-    pairs: Ints
-    worth: Floats
+    kinds: JudgedPairs
+    alone: JudgedPairs
     crosses: Floats
 
 
 @derived
 def judgements(wordnet: WordNet) -> Judgements:
-    """Look up the synsets that readers judged; none of another version than theirs."""
-    known = wordnet.version == JUDGED_WORDNET
-    judged, classes = (judged_kinds(), judged_classes()) if known else ({}, {})
-    lower, upper = (wordnet.synset_ids(pair[end] for pair in judged) for end in (0, 1))
-    keys = np.where((lower < 0) | (upper < 0), -1, lower * len(wordnet) + upper)
-    order = np.argsort(keys)
+    """Look up the synsets that readers judged."""
     crosses = np.full(len(wordnet), CROSSES["overlapping"])
-    crosses[wordnet.synset_ids(classes)] = [*classes.values()]
-    return Judgements(keys[order], np.array([*judged.values()], dtype=np.float64)[order], crosses)
+    if wordnet.version == JUDGED_WORDNET:
+        classes = judged_classes()
+        crosses[wordnet.synset_ids(classes)] = [*classes.values()]
+    kinds, alone = (JudgedPairs.of(wordnet, found) for found in (judged_kinds(), judged_alone()))
+    return Judgements(kinds, alone, crosses)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,13 +269,11 @@ class PairFeatures:
 
     def judged_kind(self, lower: Ints, upper: Ints) -> Floats:
         """Return how far readers accept ``lower`` as a kind of ``upper``; NaN: not judged."""
-        keys, worth = self._kinds
-        return worth[keys.positions(lower * len(self.wordnet) + upper)]
+        return judgements(self.wordnet).kinds.find(lower * len(self.wordnet) + upper)
 
-    @cached_property
-    def _kinds(self) -> tuple[KeySet, Floats]:
-        keys, worth, _ = judgements(self.wordnet)
-        return KeySet(keys), np.append(worth, np.nan)
+    def judged_alone(self, lower: Ints, upper: Ints) -> Floats:
+        """Return the same of readers who saw the words of ``lower`` without their definition."""
+        return judgements(self.wordnet).alone.find(lower * len(self.wordnet) + upper)
 
     @cached_property
     def crosses(self) -> Floats:

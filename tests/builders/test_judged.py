@@ -163,6 +163,23 @@ def test_kinds_are_judged_once_and_name_synsets(wordnet: WordNet) -> None:
             assert judged[candidate, concept] == expected
 
 
+def test_words_without_definitions_are_judged_once_and_name_synsets(
+    known: PairFeatures, wordnet: WordNet
+) -> None:
+    names = set(wordnet.synsets["name"].to_pylist())
+    with (DATA / "alone.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len({(row["kind"], row["of"]) for row in rows}) == len(rows) > 4_000
+    for row in rows:
+        assert {row["kind"], row["of"]} <= names, row
+        assert row["reader_a"] in LABELS, row
+    worth = {"true": 1.0, "arguable": 0.5, "false": 0.0}
+    lower, upper = (
+        np.array([wordnet.synset_id(row[end]) for row in rows]) for end in ("kind", "of")
+    )
+    assert known.judged_alone(lower, upper).tolist() == [worth[row["reader_a"]] for row in rows]
+
+
 def test_readers_decide_what_they_judged(known: PairFeatures, wordnet: WordNet) -> None:
     judged = judged_kinds()
     some = sorted(judged)[::97]

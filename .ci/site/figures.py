@@ -160,7 +160,8 @@ def load() -> Figures:
         figures[one["probe"]][key] = f"{', '.join(map(str, one['sound']))} of {one['rows']}"
     audits = [probe["baselines"] for probe in figures.values() if probe.get("chance") == 0.2]
     only_choices = [found for one in audits if (found := one.get("choice-only model")) is not None]
-    shares = [one["sound"] / _readings(one) for one in read]
+    latest = {one["probe"]: one for one in read}
+    shares = [one["sound"] / _readings(one) for one in latest.values()]
     rows = sum(map(_readings, read))
     with PAIRS.open(encoding="utf-8", newline="") as file:
         judged = [(row["reader_a"], row["reader_b"]) for row in csv.DictReader(file)]

@@ -29,7 +29,7 @@ from builders.engine.request import Request
 from builders.engine.strategies import FromAnnotators
 from builders.engine.workers import workers
 from kb_cache.base import manifest_entry, source_records
-from kbprobe.arrays import ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Ints, ragged_ranges, sorted_unique
 from kbprobe.audit import choose_rows, first_units
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
@@ -351,21 +351,32 @@ def _refuse_unread(options: ProbeOptions, owner: str) -> None:
 
 
 def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
-    """Cut the train split, then the whole, to the rows asked for: whole clusters or groups only."""
+    """Cut the train split, then the whole, to the rows asked for: whole clusters or groups only.
+
+    Raises:
+        UsageError: not even the smallest cluster or group fits.
+    """
     if options.train_rows:
         keep = plan.split != 0
         together = plan.order.kept_together(plan.cluster.codes)[~keep]
-        keep[~keep] = first_units(together, options.train_rows, rng.child("train rows"))
+        keep[~keep] = _first(together, "train_rows", options.train_rows, rng.child("train rows"))
         plan = plan.keep("beyond --train-rows", keep)
     if options.limit is not None and len(plan) > options.limit:
         together = plan.order.kept_together(plan.cluster.codes)
-        keep = first_units(together, options.limit, rng.child("limit"))
+        keep = _first(together, "limit", options.limit, rng.child("limit"))
         plan = plan.keep("beyond --limit", keep)
-        if len(plan) == 0:
-            raise UsageError(
-                f"--limit {options.limit} is less than the rows of any one cluster; raise it"
-            )
     return plan
+
+
+def _first(together: Ints, option: str, rows: int, rng: RandomGenerator) -> Bools:
+    keep = first_units(together, rows, rng)
+    if together.size and not keep.any():
+        smallest = np.unique(together, return_counts=True)[1].min()
+        raise UsageError(
+            f"{option_name(option)} {rows}: rows that belong together are kept together, and the "
+            f"fewest are {smallest}; give at least {smallest}"
+        )
+    return keep
 
 
 def _counts(done: Assembled) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,17 @@ def small(name: str, limit: int) -> Built:
     probe = find_probe(name)
     more = {"wordnet": MINIATURE} if "wordnet" in probe.options.model_fields else {}
     return build(Request(probe, probe.options.parse({"limit": limit, **more}, name)))
+
+
+@pytest.mark.parametrize("option", ["limit", "train_rows"])
+def test_too_few_rows_for_any_group_are_refused_with_the_smallest_number(option: str) -> None:
+    name = "wordnet_hypernymy"
+    with pytest.raises(UsageError, match=r"--\w+(-rows)? 1: .* give at least (\d+)") as refusal:
+        builders.build(name, wordnet=MINIATURE, **{option: 1})
+    least = int(str(refusal.value).split()[-1])
+    built = builders.build(name, wordnet=MINIATURE, **{option: least})
+    limited = built["train"] if option == "train_rows" else chain(*built.values())
+    assert any(True for _ in limited)
 
 
 def shown(manifest: dict[str, Any], built: Built, folder: Path) -> str:

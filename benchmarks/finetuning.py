@@ -133,7 +133,7 @@ def theirs(
             losses.append(float(loss.detach()))
             return loss
 
-    from evaluation.learners.options import slanted_triangle
+    from evaluation.learners.base import slanted_triangle
 
     steps = len(batches)
     model.train()

@@ -23,9 +23,8 @@ import numpy as np
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from release.adversaries.choices import likeness, meaning, surface
-from release.adversaries.reading import read
 from release.adversaries.rows import elimination
-from release.adversaries.types import Guesses, Rows
+from release.adversaries.types import Guesses, Rows, read
 
 
 def main() -> None:

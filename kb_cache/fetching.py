@@ -25,8 +25,7 @@ from kb_cache.snapshot import (
     write_snapshot,
 )
 from kbprobe.errors import KbprobeError, SnapshotError, UsageError, how_to_install, require
-from kbprobe.files import replacing_folder, state_of
-from kbprobe.keeping import refuse_working_directory
+from kbprobe.files import refuse_working_directory, replacing_folder, state_of
 from kbprobe.targets import own_files, taking
 
 if TYPE_CHECKING:

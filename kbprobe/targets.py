@@ -25,8 +25,15 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import UNWRITABLE, expecting, find_damage, recover, state_of, sweep
-from kbprobe.keeping import refuse_working_directory
+from kbprobe.files import (
+    UNWRITABLE,
+    expecting,
+    find_damage,
+    recover,
+    refuse_working_directory,
+    state_of,
+    sweep,
+)
 from kbprobe.locks import NO_LOCKS, PAUSE, sweep_locks, try_lock, unlock
 from kbprobe.owners import host, is_alive, process_start, short_name
 from kbprobe.parsing import read_record

@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from builders.comparisons.numbers import Integers, divided, drawn_sets
-from builders.comparisons.objects import Things, load_things, object_plan
+from builders.comparisons.objects import Things, load_things, object_plan, seen_alone
 from builders.comparisons.options import AgeOptions, MultihopOptions, ObjectOptions, Wording
-from builders.comparisons.oracles import seen_alone
 from builders.engine.plan import Column, Facts, Nodes, Plan, Questions
 from builders.engine.probe import Variant, probe
 from builders.engine.rows import plan_rows

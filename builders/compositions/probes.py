@@ -6,26 +6,35 @@ See docs/probes/encyclopedic_composition.md, and docs/methods.md for the differe
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from builders.compositions.chains import Chain, Knowledge, kept, number_of
+from builders.compositions.choices import AnswerRules
 from builders.compositions.doubts import DOUBTS, Doubts
 from builders.compositions.options import CompositionOptions
 from builders.compositions.paths import FIELDS, PROBE
+from builders.compositions.rows import Row
 from builders.engine.drops import DropLog
-from builders.engine.plan import Plan
+from builders.engine.oracles import Oracle, Oracles, credit
+from builders.engine.plan import Plan, text_key
 from builders.engine.probe import probe
+from builders.engine.splits import connected_components
 from builders.english.screen import OFFENSIVE, offensive_texts
-from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
+from kbprobe.arrays import Ints
+from kbprobe.format.setups import NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
     from builders.compositions.facts import Collected
     from builders.engine.render.template_file import Template
     from kb_cache.wikidata.sparql.types import QuerySource
+
 
 FACTS = "facts"
 """The config of the single facts."""
@@ -42,8 +51,8 @@ def open_source(options: CompositionOptions) -> Collected:
 
         source = load_wikidata(options.dump)
     else:
-        from kb_cache.wikidata.sparql.cache import CachedEndpoint
         from kb_cache.wikidata.sparql.endpoint import default_limits
+        from kb_cache.wikidata.sparql.session import CachedEndpoint
 
         limits = replace(default_limits(options.endpoint), requests=options.max_requests)
         source = CachedEndpoint(
@@ -91,10 +100,7 @@ def encyclopedic_composition(
         find_chains,
         one_path_for_each_bearer,
     )
-    from builders.compositions.oracles import composition_oracles
     from builders.compositions.rows import PathLayout, facts_alone, with_choices
-    from builders.compositions.shares import limit_paths, with_their_facts
-    from builders.compositions.splits import split_chains
 
     dropped = DropLog()
     # The word list is English: "negro" is a colour in other languages.
@@ -133,3 +139,182 @@ def encyclopedic_composition(
         dropped=dropped,
     )
     return replace(plan, oracles=composition_oracles(knowledge, rows))
+
+
+def composition_oracles(knowledge: Knowledge, rows: Sequence[tuple[Chain, Row]]) -> Oracles:
+    """Return the oracles of the questions of some rows."""
+    kinds: dict[str, AnswerRules] = {}
+    ends: dict[str, set[str]] = {}
+    for path in {chain.path for chain, _ in rows}:
+        hops = knowledge.paths.of(knowledge.paths.paths[path])
+        shown = {node for chain, row in rows if chain.path == path for node in row.nodes}
+        kinds[path] = AnswerRules(knowledge, hops[-1], (), shown)
+        ends[path] = {link.target for _, link in knowledge.last_facts(hops)}
+
+    def of_its_kind(chain: Chain, node: str) -> bool:
+        rules = kinds[chain.path]
+        near = rules.near(0)[rules.number[chain.gold], rules.number[node]]
+        return node == chain.gold or bool(near)
+
+    known: Mapping[str, tuple[str, Callable[[Chain, str], bool]]] = {
+        "kind": ("the kind of the answer: about when, in or of which country", of_its_kind),
+        "last fact": (
+            "the last fact of all paths, not what leads to it",
+            lambda chain, node: node in ends[chain.path],
+        ),
+        "first facts": (
+            "all but the last fact: of which country the one is who has the answer",
+            lambda chain, node: knowledge.share_a_country(chain.carrier, node),
+        ),
+    }
+    made = {}
+    for name, (knows, is_possible) in known.items():
+        possible = np.array(
+            [[is_possible(chain, node) for node in row.nodes] for chain, row in rows]
+        )
+        made[name] = Oracle(knows, credit(possible), (1 + 1 / possible.shape[1]) / 2)
+    return made
+
+
+Rows = list[tuple[Chain, Row]]
+Group = tuple[str, int, int]
+"""A path, a split, and the number of a choice group."""
+
+
+def limit_paths(rows: Rows, share: float, rng: RandomGenerator, dropped: Counter[str]) -> Rows:
+    """Drop rows of paths that have more than a share of the rows of their split.
+
+    Nothing is dropped if there are too few paths for this share.
+    """
+    groups: dict[Group, int] = Counter(_group_of(chain, row) for chain, row in rows)
+    keep: set[Group] = set()
+    for split in sorted({split for _, split, _ in groups}):
+        some = sorted(one for one in groups if one[1] == split)
+        paths = Counter(chain.path for chain, row in rows if row.split == split)
+        most = _most_of_a_path(paths, share)
+        taken: Counter[str] = Counter()
+        for at in np.argsort(rng.bits(np.array([text_key(*map(str, one)) for one in some]))):
+            if taken[some[at][0]] + groups[some[at]] <= most:
+                keep.add(some[at])
+                taken[some[at][0]] += groups[some[at]]
+    return _kept(rows, keep, "beyond --path-share", dropped)
+
+
+def _most_of_a_path(rows: Counter[str], share: float) -> float:
+    """Return the maximum rows per path such that none exceeds its share of those kept."""
+    if len(rows) * share <= 1:
+        return max(rows.values())
+    most = float(max(rows.values()))
+    while most > share * sum(min(most, count) for count in rows.values()) + 1e-9:
+        most = share * sum(min(most, count) for count in rows.values())
+    return most
+
+
+def with_their_facts(rows: Rows, facts: Sequence[Row], dropped: Counter[str]) -> Rows:
+    """Drop the choice groups of rows with a fact that has no question of its own."""
+    asked = {row.edges[0][:3] for row in facts}
+    groups = {_group_of(chain, row) for chain, row in rows}
+    lacking = {
+        _group_of(chain, row)
+        for chain, row in rows
+        if not all(edge[:3] in asked for edge in row.edges)
+    }
+    return _kept(rows, groups - lacking, "a fact of it has too few wrong answers", dropped)
+
+
+def _group_of(chain: Chain, row: Row) -> Group:
+    return chain.path, row.split, row.group
+
+
+def _kept(rows: Rows, keep: set[Group], reason: str, dropped: Counter[str]) -> Rows:
+    dropped.update(
+        f"{chain.path}: {reason}" for chain, row in rows if _group_of(chain, row) not in keep
+    )
+    return [(chain, row) for chain, row in rows if _group_of(chain, row) in keep]
+
+
+Thing = tuple[str, ...]
+"""An entity that is asked about, or a fact."""
+
+
+def split_chains(
+    chains: list[Chain],
+    shares: tuple[float, float, float],
+    rng: RandomGenerator,
+    dropped: Counter[str],
+) -> tuple[list[Chain], Ints]:
+    """Assign splits by the bearer of the answer; drop chains that would be in two splits.
+
+    A film has several actors, so not all its questions can be in the split of their actor. Actors
+    are therefore assigned to the split with most of their films, as long as there is room. Facts
+    stated from both ends (spouses) count as one.
+
+    Returns:
+        The chains that are kept, and the split of each.
+    """
+    if not chains:
+        return [], np.empty(0, dtype=np.int64)
+    # Entities that are each other's answers share one fact.
+    bears = {number_of(chain.carrier) for chain in chains}
+    ends = [(number_of(chain.carrier), number_of(chain.gold)) for chain in chains]
+    root = connected_components((one, other if other in bears else one) for one, other in ends)
+    home_of = _homes([root[one] for one, _ in ends], chains, shares, rng)
+    split = np.array([home_of[root[one]] for one, _ in ends], dtype=np.int64)
+    votes: dict[Thing, Counter[int]] = defaultdict(Counter)
+    for chain, code in zip(chains, split.tolist(), strict=True):
+        for thing in _told(chain):
+            votes[thing][code] += 1
+    home = {
+        thing: max(count, key=lambda code: (count[code], code)) for thing, count in votes.items()
+    }
+    keep = np.array(
+        [
+            all(home[thing] == code for thing in _told(chain))
+            for chain, code in zip(chains, split.tolist(), strict=True)
+        ]
+    )
+    return kept(chains, keep, "asks about something that is in another split", dropped), split[keep]
+
+
+def _homes(
+    roots: Sequence[int],
+    chains: Sequence[Chain],
+    shares: tuple[float, float, float],
+    rng: RandomGenerator,
+) -> dict[int, int]:
+    """Choose a split for each bearer, those with most chains first.
+
+    Among the splits with room for it, this is the one that already has most of the entities and
+    facts of its chains. Each path's chains are divided according to the shares.
+    """
+    own: dict[int, list[Chain]] = defaultdict(list)
+    for name, chain in zip(roots, chains, strict=True):
+        own[name].append(chain)
+    names = np.array(sorted(own), dtype=np.int64)
+    lot = dict(zip(names.tolist(), rng.bits(names).tolist(), strict=True))
+    size = Counter(chain.path for chain in chains)
+    load: dict[str, list[int]] = {path: [0] * len(SPLITS) for path in size}
+    found: dict[Thing, Counter[int]] = defaultdict(Counter)
+    home = {}
+    for name in sorted(own, key=lambda name: (-len(own[name]), lot[name])):
+        count = Counter(chain.path for chain in own[name])
+        path = max(count, key=lambda path: (count[path], path))
+        room = [share * size[path] - used for share, used in zip(shares, load[path], strict=True)]
+        ties = [sum(found[thing][code] for thing in _all_told(own[name])) for code in range(3)]
+        fits = [code for code in range(3) if room[code] >= count[path]] or [room.index(max(room))]
+        best = max(fits, key=lambda code: (ties[code], room[code]))
+        home[name] = best
+        load[path][best] += count[path]
+        for thing in _all_told(own[name]):
+            found[thing][best] += 1
+    return home
+
+
+def _all_told(chains: Iterable[Chain]) -> set[Thing]:
+    return set().union(*map(_told, chains))
+
+
+def _told(chain: Chain) -> set[Thing]:
+    """Return the entities that a chain's questions ask about, and its undirected facts."""
+    entities = {(edge.source,) for edge in chain.edges}
+    return entities | {(edge.hop, *sorted((edge.source, edge.target))) for edge in chain.edges}

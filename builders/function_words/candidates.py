@@ -1,4 +1,8 @@
-"""Make candidates of swaps: pairs of texts with their features."""
+"""Make candidates of swaps: pairs of texts with their features.
+
+A text is changed at the character offsets of its tokens, so that spaces, punctuation and quotation
+marks are preserved; a replacement takes the case of the word that it replaces.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,119 @@ from builders.engine.flags import Flags
 from builders.function_words.acceptability import masked
 from builders.function_words.balance import Feature
 from builders.function_words.pairs import Candidates
-from builders.function_words.swaps import Swaps, changed_texts, shown_places, with_case_of
 from builders.function_words.tokens import TaggedTexts
 from kbprobe.arrays import Ints
+
+PLACES = " | "
+"""Separator between the words of several places of a text."""
+
+
+class Swaps(NamedTuple):
+    """Words to replace: parallel lists with one line for each changed text.
+
+    Attributes:
+        text: (lines,) the text.
+        tokens: for each line the tokens to replace, in the text's order.
+        words: for each line their replacements, in lower case.
+    """
+
+    text: Ints
+    tokens: Sequence[Sequence[int]]
+    words: Sequence[Sequence[str]]
+
+
+def with_case_of(word: str, model: str, begins: bool) -> str:
+    """Give a word the case of the word that it replaces.
+
+    ``begins`` says whether it begins its text, where a single capital ("A", "I") does not mean
+    capitals throughout.
+
+    >>> with_case_of("where", "Who", True), with_case_of("where", "WHO", False)
+    ('Where', 'WHERE')
+    >>> with_case_of("the", "A", True), with_case_of("the", "A", False)
+    ('The', 'The')
+    """
+    if len(model) > 1 and model.isupper():
+        return word.upper()
+    if model[:1].isupper():
+        return word[:1].upper() + word[1:]
+    return word
+
+
+def changed_texts(tagged: TaggedTexts, swaps: Swaps) -> list[str]:
+    """Return the changed texts, one for each line."""
+    texts = tagged.texts
+    start, end = texts.start, texts.end
+    changed = []
+    originals = texts.text.take(swaps.text).to_pylist() if len(swaps.text) else []
+    for original, tokens, words in zip(originals, swaps.tokens, swaps.words, strict=True):
+        parts, done = [], 0
+        for token, word in zip(tokens, words, strict=True):
+            first, last = int(start[token]), int(end[token])
+            parts += [original[done:first], with_case_of(word, original[first:last], first == 0)]
+            done = last
+        changed.append("".join([*parts, original[done:]]))
+    return changed
+
+
+class Shown(NamedTuple):
+    """The words at changed places, one line for each text; several places are joined by PLACES.
+
+    Attributes:
+        words: the words there.
+        windows: the words with their neighbours as in the text ("people who live").
+    """
+
+    words: list[str]
+    windows: list[str]
+
+
+def shown_places(
+    tagged: TaggedTexts,
+    tokens: Sequence[Sequence[int]],
+    words: Sequence[Sequence[str]] | None = None,
+) -> Shown:
+    """Return the words at some tokens of a text, and their neighbours.
+
+    Args:
+        tagged: the texts.
+        tokens: for each line its tokens, all of one text.
+        words: the replacements, in lower case; None: the words are unchanged.
+
+    >>> from kb_cache.corpora.rows import RawDocument, corpus_of, words_in
+    >>> text = words_in("Tell me who cares.", ["Tell", "me", "who", "cares", "."], xpos=["VB"] * 5)
+    >>> tagged = TaggedTexts.of(corpus_of([RawDocument("d", [[text]])]).sentences, "d")
+    >>> shown_places(tagged, [[2]], [["what"]])
+    Shown(words=['what'], windows=['me what cares'])
+    """
+    start, end, bounds = tagged.texts.start, tagged.texts.end, tagged.texts.token_start
+    row = tagged.text[np.array([line[0] for line in tokens], dtype=np.int64)]
+    texts = tagged.texts.text.take(row).to_pylist()
+    found = Shown([], [])
+    for at, (line, text, number) in enumerate(zip(tokens, texts, row.tolist(), strict=True)):
+        there: dict[int, str] = {}
+        for place, token in enumerate(line):
+            first, last = int(start[token]), int(end[token])
+            word = text[first:last]
+            if words is not None:
+                word = with_case_of(words[at][place], word, first == 0)
+            there[token] = word
+        around = []
+        for token in line:
+            # A neighbour may be replaced as well.
+            near = range(
+                max(token - 1, int(bounds[number])), min(token + 2, int(bounds[number + 1]))
+            )
+            shown = "".join(
+                text[int(end[one - 1]) if one > near[0] else int(start[one]) : int(start[one])]
+                + there.get(one, text[int(start[one]) : int(end[one])])
+                for one in near
+            )
+            around.append(shown)
+        found.words.append(PLACES.join(there.values()))
+        found.windows.append(PLACES.join(around))
+    return found
+
 
 NO_FRAME = "no_frame"
 """Flag of changes after which the sentence may still be acceptable."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from builders.engine.flags import Flags
 from builders.function_words.balance import Feature
+from builders.function_words.candidates import PLACES
 from builders.function_words.pairs import Candidates
-from builders.function_words.swaps import PLACES
 from builders.function_words.tokens import TaggedTexts
 from kb_cache.corpora.types import TextCorpus
 from kbprobe.arrays import Bools, Floats, Ints, run_starts

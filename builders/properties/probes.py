@@ -18,12 +18,15 @@ from builders.engine.audit.kin import holds_kin
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
+from builders.engine.oracles import Oracle, Oracles, credit
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.strategies import ByChoiceGroup, Shuffled
 from builders.lexicons import ConceptNetFirst, conceptnet_first
+from builders.properties.facts import Evidence
 from builders.properties.options import CAP_PER_QUESTION, WORDED, PropertyOptions
+from builders.properties.rows import PropertyPairs
 from kb_cache.conceptnet.types import ConceptNet
 from kbprobe.arrays import Ints, lines_of
 from kbprobe.columns import single_chunk
@@ -32,7 +35,6 @@ from kbprobe.format.setups import NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
-    from builders.properties.facts import Evidence
     from builders.properties.groups import Triples
     from builders.properties.items import PropertyLayout
     from builders.properties.rows import Askable, PropertyPairs
@@ -148,7 +150,6 @@ def _plan(
 ) -> Plan:
     """Make the plan of the rows."""
     from builders.properties.items import PropertyLayout
-    from builders.properties.oracles import property_oracles
 
     dropped.require(rows.split.size, "Loosen one of them, or use a larger ConceptNet.")
     asking = rows.asking
@@ -289,3 +290,27 @@ def _grouped(
     group = np.arange(asking.gold.size, dtype=np.int64) // GROUP
     split = splits[asking.gold]
     return _Drawn(asking, others[kept], split, flags.take(kept), ByChoiceGroup(group))
+
+
+TARGET = 2 / 3
+"""Halfway between chance and certainty, with three choices."""
+
+
+def property_oracles(
+    evidence: Evidence, asking: PropertyPairs, others: Ints, negate: bool
+) -> Oracles:
+    """Return oracles that know everything about one property, and nothing about the other.
+
+    Args:
+        evidence: what concepts have and lack.
+        asking: each row's question and gold, properties in the order of the question.
+        others: (rows, K - 1) the distractors.
+        negate: whether the second property is one that the gold lacks.
+    """
+    nodes = np.concatenate([asking.gold[:, None], others], axis=1)
+    first = ~evidence.lacks[nodes, asking.first[:, None]]
+    second = evidence.lacks[nodes, asking.second[:, None]] == negate
+    return {
+        "first": Oracle("the first property alone", credit(first), TARGET),
+        "second": Oracle("the second property alone", credit(second), TARGET),
+    }

@@ -14,9 +14,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from evaluation.endpoints.answers import PromptTokens, read_answer, request_content
+from evaluation.endpoints.answers import (
+    TOO_LONG,
+    NothingBefore,
+    Pair,
+    PromptTokens,
+    Scored,
+    read_answer,
+    request_content,
+    score_pair,
+)
 from evaluation.endpoints.client import Client, Limits, RequestRefused
-from evaluation.endpoints.spans import TOO_LONG, NothingBefore, Pair, Scored, score_pair
 from evaluation.endpoints.store import AnswerStore
 from kb_cache.servers import printable
 from kbprobe.errors import UsageError, did_you_mean

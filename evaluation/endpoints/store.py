@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from evaluation.endpoints.spans import Pair, Scored
+from evaluation.endpoints.answers import Pair, Scored
 from kb_cache.store import unusable
 from kbprobe.errors import CacheError
 from kbprobe.files import write_file

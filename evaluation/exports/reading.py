@@ -8,8 +8,7 @@ from pathlib import Path
 
 from evaluation.results.types import FACTS, RESULTS, Results, read_results
 from kbprobe.errors import UsageError
-from kbprobe.format.setups import DEFAULT_CONFIG
-from kbprobe.format.task_names import task_name
+from kbprobe.format.setups import DEFAULT_CONFIG, task_name
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from pydantic import Field
 
 from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS
-from evaluation.learners.base import HeadLearner, HeadTraining, made_by_learner
-from evaluation.learners.options import TrainingOptions
+from evaluation.learners.base import HeadLearner, HeadTraining, TrainingOptions, made_by_learner
 from evaluation.models.capabilities import Capability
 from evaluation.results.scores import Scores
 from evaluation.scorers.base import ScorerEntry

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from evaluation.learners.options import TrainingOptions, rate_share
+from evaluation.learners.base import TrainingOptions, rate_share
 from kbprobe.arrays import Ints
 from kbprobe.errors import KbprobeError
 

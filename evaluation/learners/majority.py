@@ -16,9 +16,8 @@ import numpy as np
 from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item
 from evaluation.learners.base import ModelLearner, Training, made_by_learner
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import ReadyScorer, ScorerEntry
+from evaluation.scorers.base import ReadyScorer, RowScorer, ScorerEntry
 from evaluation.scorers.guessing import drawn_share
-from evaluation.scorers.rows import RowScorer
 from kbprobe.arrays import Floats
 
 _SETUPS = (*SCORED_SETUPS, *LABELLED_SETUPS)

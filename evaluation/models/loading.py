@@ -10,9 +10,8 @@ from importlib.metadata import PackageNotFoundError
 from typing import TYPE_CHECKING, Any
 
 from evaluation.content import installed_version
-from evaluation.models.adapters import apply
 from evaluation.models.capabilities import ENCODER, Head
-from evaluation.models.checkpoint import Checkpoint
+from evaluation.models.checkpoint import Checkpoint, apply
 from evaluation.models.files import CONFIG, first_line, not_of_weights
 from kbprobe.checkpoints import reading
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean

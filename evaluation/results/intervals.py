@@ -11,10 +11,10 @@ All are at 95%. The methods, by the name recorded in each estimate:
   all wrong, so that resamples hardly differ.
 - ``wilson over clusters``: if fewer than ten clusters differ from all others, as when a model
   gets one of every two mirrored questions right, or two models give the same answers
-  (:mod:`evaluation.results.alike`).
+  (:mod:`evaluation.results.wilson`).
 - ``paired cluster bootstrap``: for the difference of two models on the same rows. Both are
   resampled together; if they differ on fewer than 30 clusters, resamples vary too little, and the
-  interval is no narrower than that of :func:`evaluation.results.alike.interval`.
+  interval is no narrower than that of :func:`evaluation.results.wilson.interval`.
 - ``combined wilson``: for strict accuracy minus accuracy in those cases, from the intervals of both
   (Newcombe, 1998; Zou & Donner, 2008).
 - ``combined``: for a mean over probes, from the intervals of each (:func:`mean_of_independent`).
@@ -38,9 +38,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.results import alike
 from evaluation.results.types import Estimate
-from evaluation.results.wilson import TAILS, wilson
+from evaluation.results.wilson import (
+    FEWEST_OTHERS,
+    METHOD,
+    TAILS,
+    few_others_interval,
+    shared_ratio,
+    wilson,
+)
 from kbprobe.arrays import Bools, Floats, Ints
 
 RESAMPLES = 10_000
@@ -104,10 +110,10 @@ def _share(counted: _Clusters, seed: int) -> Estimate:
     if counted.independent or not counted.suit_bootstrap:
         return _wilson_estimate(counted)
     rows, right = int(counted.rows.sum()), int(counted.right.sum())
-    shared, others = alike.shared_ratio(counted.right, counted.rows)
-    if others < alike.FEWEST_OTHERS:
-        bounds = alike.interval(counted.right, counted.rows, shared, 0.0)
-        return _estimate(right / rows, bounds, rows, alike.METHOD)
+    shared, others = shared_ratio(counted.right, counted.rows)
+    if others < FEWEST_OTHERS:
+        bounds = few_others_interval(counted.right, counted.rows, shared, 0.0)
+        return _estimate(right / rows, bounds, rows, METHOD)
     bounds = _bootstrap(counted, lambda rows, right: right / rows, seed)
     return _estimate(right / rows, bounds, rows, "cluster bootstrap")
 
@@ -161,7 +167,7 @@ def paired_difference(first: Bools, second: Bools, cluster: Ints, seed: int) -> 
     rows, gains = one.rows, two.right - one.right
     low, high = _bootstrap([rows, gains], lambda rows, gains: gains / rows, seed)
     if int((gains != 0).sum()) < FEWEST:
-        least, most = alike.interval(gains, rows, 0.0, -1.0)
+        least, most = few_others_interval(gains, rows, 0.0, -1.0)
         low, high = min(low, least), max(high, most)
     value = float(gains.sum() / first.size)
     return _estimate(value, (low, high), first.size, "paired cluster bootstrap", 100)
@@ -382,11 +388,11 @@ class TwoWayBootstrap:
         # Sums of fractions are not exact: if all rows are right, so is the sum.
         right = np.where(rows - right < 1e-9, rows, np.where(right < 1e-9, 0.0, right))
         bounds = None
-        shared, others = alike.shared_ratio(right, rows)
+        shared, others = shared_ratio(right, rows)
         if min((right > 0).sum(), (right < rows).sum()) < FEWEST:
             bounds = wilson(min(max(value, 0.0), 1.0), effective_rows(rows, right))
-        elif others < alike.FEWEST_OTHERS:
-            bounds = alike.interval(right, rows, shared, 0.0)
+        elif others < FEWEST_OTHERS:
+            bounds = few_others_interval(right, rows, shared, 0.0)
         return Resampled(value, samples, round(float(rows.sum())), bounds, rows.size)
 
     def _resampled_draws(self, draws: tuple[int, ...]) -> Floats:

@@ -21,8 +21,7 @@ from evaluation.results.types import (
 from evaluation.runs.evaluation import Evaluation
 from evaluation.workers import Workers
 from kbprobe.errors import UsageError
-from kbprobe.files import replacing_folder
-from kbprobe.keeping import refuse_working_directory
+from kbprobe.files import refuse_working_directory, replacing_folder
 from kbprobe.targets import taking
 
 _FILES = (RESULTS, PREDICTIONS, REPORT)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item, setups_of
+from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item, choice_starts, setups_of
 from evaluation.items.wordings import worded
 from evaluation.models.capabilities import Capability
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
@@ -227,3 +227,54 @@ class ScorerEntry:
         if self.wording is None or setups_of(items) <= set(self.setups):
             return items
         return worded(items, self.wording)
+
+
+def row_sequences(items: Sequence[Item], lengths: Ints, choice_tokens: Ints) -> dict[str, Any]:
+    """Return arguments of :class:`Encoded` that make each item a sequence with a slot per choice.
+
+    Args:
+        items: the items.
+        lengths: the cost of each item in a batch, shape [items].
+        choice_tokens: the number of tokens of each choice, shape [choices].
+    """
+    starts = choice_starts(items)
+    return {
+        "lengths": np.maximum(lengths, 1),
+        "item": np.arange(len(items)),
+        "slot_starts": starts,
+        "slot_choice": np.arange(starts[-1]),
+        "choice_tokens": choice_tokens,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredRows(Encoded):
+    """Rows whose scores have already been computed.
+
+    Attributes:
+        scores: the score of each choice, shape [choices].
+    """
+
+    scores: Floats
+
+
+class RowScorer(Scorer):
+    """Scores choices with a cheap function of their rows, computed for all rows at once."""
+
+    divisible = False
+
+    @abstractmethod
+    def choice_scores(self, items: Sequence[Item]) -> tuple[Floats, Mapping[str, int]]:
+        """Return the score of each choice of each item, and notes (:attr:`Encoded.notes`)."""
+
+    def encode(self, items: Sequence[Item]) -> ScoredRows:
+        """Score all items; see :meth:`Scorer.encode`."""
+        scores, notes = self.choice_scores(items)
+        ones = np.ones(len(scores), dtype=np.int64)
+        rows = row_sequences(items, ones[: len(items)], ones)
+        return ScoredRows(**rows, notes=notes, scores=scores)
+
+    def score(self, encoded: Any, sequences: Ints) -> Floats:
+        """Return the scores of the choices of some rows."""
+        scores: Floats = encoded.scores[encoded.slots(sequences)[1]]
+        return scores

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
-from evaluation.scorers.rows import RowScorer
+from evaluation.scorers.base import RowScorer, Scorer, ScorerEntry, ScorerInputs
 from kbprobe.arrays import Floats
 from kbprobe.options import Options
 

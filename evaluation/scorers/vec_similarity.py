@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 from evaluation.items.types import SCORED_SETUPS, Item
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
-from evaluation.scorers.rows import RowScorer
+from evaluation.scorers.base import RowScorer, Scorer, ScorerEntry, ScorerInputs
 from evaluation.vectors.options import VectorsOptions, vectors_content, word_vectors
 from kbprobe.arrays import Floats
 
 if TYPE_CHECKING:
-    from kb_cache.vectors.similarity import Similarities
+    from kb_cache.vectors.texts import Similarities
     from kb_cache.vectors.types import WordVectors
 
     Compare = Callable[[Sequence[str], Sequence[str], WordVectors], Similarities]
@@ -45,7 +44,7 @@ class VecSimilarityScorer(RowScorer):
 
 
 def _make(inputs: ScorerInputs, published: bool) -> Scorer:
-    from kb_cache.vectors.similarity import cosines_of_means, means_of_cosines
+    from kb_cache.vectors.texts import cosines_of_means, means_of_cosines
 
     vectors = word_vectors(inputs.options)
     if published:

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from kb_cache.archives import check_member, opened_tar
 from kb_cache.base import readable
-from kb_cache.unpack import DAMAGE, Allowance, TooLarge, unpacking
+from kb_cache.unpack import DAMAGE, Allowance, TooLarge, check_member, opened_tar, unpacking
 from kbprobe.errors import SourceError
 
 #: What a file's name ends in, apart from .gz and .bz2, for it to be read at all.

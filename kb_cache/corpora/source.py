@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from kb_cache.archives import sha256_of
 from kb_cache.base import Source
 from kb_cache.corpora import hub
 from kb_cache.corpora.conllu import is_conllu, read_conllu
@@ -20,6 +19,7 @@ from kb_cache.corpora.pairs import Pair, columns_of, json_rows, pairs_of, read_r
 from kb_cache.corpora.reading import Skipped, read_all, texts_of
 from kb_cache.corpora.rows import RawDocument
 from kb_cache.corpora.tagged import CATEGORIES, genres_of, is_tagged, read_tagged
+from kb_cache.unpack import sha256_of
 from kbprobe.errors import SourceError
 from kbprobe.parsing import json_value
 

@@ -18,10 +18,10 @@ from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import Any
 
-from kb_cache.archives import read_files, sha256_of
 from kb_cache.base import Source
-from kb_cache.gcide.markup import decode
+from kb_cache.gcide.text import decode
 from kb_cache.gcide.types import KIND, PACKAGED
+from kb_cache.unpack import read_files, sha256_of
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
 from kbprobe.parsing import json_value
 

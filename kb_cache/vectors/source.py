@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kb_cache.archives import check_member
 from kb_cache.base import Progress, Source, readable, version_of
-from kb_cache.unpack import DAMAGE, UnpackedFile
+from kb_cache.unpack import DAMAGE, UnpackedFile, check_member
 from kb_cache.vectors.text import Batch, is_numeric, read_text
 from kb_cache.vectors.types import DEFAULT_VERSION, Float32s
 from kbprobe.arrays import DAMAGED_ARRAY

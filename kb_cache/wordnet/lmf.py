@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kb_cache.archives import is_tar, read_files
 from kb_cache.base import Source, readable
-from kb_cache.unpack import DAMAGE, UnpackedFile, read_unpacked
+from kb_cache.unpack import DAMAGE, UnpackedFile, is_tar, read_files, read_unpacked
 from kbprobe.errors import SourceError, require
 from kbprobe.files import file_sha256
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kb_cache.archives import read_files, sha256_of
 from kb_cache.base import Source
+from kb_cache.unpack import read_files, sha256_of
 from kbprobe.errors import SourceError
 
 DATA_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")

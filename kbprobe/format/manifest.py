@@ -216,7 +216,7 @@ class Annotation(Part):
 
 
 class Record(Part):
-    """What was found out about a probe after it was built (see ``release.records``)."""
+    """What was found out about a probe after it was built (see ``release.cards``)."""
 
     summary: str
     rows_digest: str

@@ -21,8 +21,7 @@ from kbprobe.format.items import LABELS
 from kbprobe.format.manifest import Manifest, read_manifest
 from kbprobe.format.rows import read_rows, rows_by_id
 from kbprobe.format.setups import DEFAULT_CONFIG, MASK, NLI
-from kbprobe.format.sheet_folder import write_sheet_folder
-from kbprobe.format.sheet_key import KEY, Key, Shown
+from kbprobe.format.sheet_key import KEY, Key, Shown, write_sheet_folder
 from kbprobe.rng import RandomGenerator
 from kbprobe.tables import csv_text
 

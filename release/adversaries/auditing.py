@@ -13,8 +13,8 @@ from kbprobe.errors import require
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from release.adversaries.types import Guesses, Outcome, Rows, outcomes
+from release.cards import record
 from release.checks.findings import REBUILD, Finding, Report
-from release.records import record
 
 NAME = "adversaries"
 REMEDIES = {
@@ -160,7 +160,7 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
         KbprobeError: a file is missing or damaged.
     """
     require("sklearn", "release", "the deep audit")
-    from release.adversaries.reading import read
+    from release.adversaries.types import read
 
     path = path_argument("audit(folder=...)", folder, BUILT)
     manifest = read_manifest(path)
@@ -190,7 +190,7 @@ def write_outcomes(folder: str | Path, done: DeepAudit, encoder: str = "") -> No
         encoder: the model that encoded the choices; "" for none.
 
     Raises:
-        UsageError, KbprobeError, OSError: see :func:`release.records.record`.
+        UsageError, KbprobeError, OSError: see :func:`release.cards.record`.
     """
     about = {**done.as_dict(), "encoder": Path(encoder).name}
     record(folder, "adversaries", done.summary, about, done.as_markdown())
@@ -227,15 +227,14 @@ def deepened(report: Report, encoder: str = "") -> Report:
 
 
 def _guesses(rows: Rows, encoder: str) -> Iterator[Guesses]:
-    from release.adversaries.choices import likeness, meaning, surface
-    from release.adversaries.questions import arguments, sentences
+    from release.adversaries.choices import arguments, likeness, meaning, sentences, surface
     from release.adversaries.rows import elimination, order, recurrence
 
     if rows.train.size:
         yield surface(rows)
         yield meaning(rows, encoder)
         if encoder:
-            from release.adversaries.encoder import tuned
+            from release.adversaries.choices import tuned
 
             yield tuned(rows, encoder)
         yield from arguments(rows)

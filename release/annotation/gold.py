@@ -31,9 +31,8 @@ from kbprobe.tables import in_markdown
 from kbprobe.targets import already_there, taking
 from release.annotation.options import VoteOptions
 from release.annotation.report import Report
-from release.annotation.verdicts import Verdict
-from release.cards import LICENCE, join_card, sections, split_card
-from release.records import TITLES
+from release.annotation.votes import Verdict
+from release.cards import LICENCE, TITLES, join_card, sections, split_card
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from release.annotation.agreement import Agreement, Estimate, accuracy, agreement
-from release.annotation.verdicts import Verdict
-from release.annotation.votes import Vote
+from release.annotation.votes import Verdict, Vote
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -31,15 +31,13 @@ from kbprobe.format.manifest import read_manifest
 from kbprobe.format.reading import SHEETS, texts_shown
 from kbprobe.format.rows import read_rows, rows_by_id
 from kbprobe.format.setups import NLI
-from kbprobe.format.sheet_folder import write_sheet_folder
-from kbprobe.format.sheet_key import KEY, Key, Shown, read_key
+from kbprobe.format.sheet_key import KEY, Key, Shown, read_key, write_sheet_folder
 from kbprobe.tables import csv_text
 from release.annotation.gold import Imported
 from release.annotation.options import SheetOptions, VoteOptions
 from release.annotation.plan import plan_sheets
 from release.annotation.report import Report, describe_annotators, failed_checks, summarise
-from release.annotation.verdicts import Rule, decide
-from release.annotation.votes import Vote, match_votes, problem_list, read_votes
+from release.annotation.votes import Rule, Vote, decide, match_votes, problem_list, read_votes
 
 if TYPE_CHECKING:
     from release.annotation.options import SheetOptions

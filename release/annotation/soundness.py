@@ -16,7 +16,7 @@ from kbprobe.format.rows import read_rows, rows_by_id
 from kbprobe.format.sheet_key import Key, read_key
 from release.annotation.agreement import Estimate, accuracy
 from release.annotation.votes import Vote, match_votes, problem_list, read_votes
-from release.records import record
+from release.cards import record
 
 LEAST_SOUND = 0.9
 """A probe with a smaller share of sound judgements gets a warning."""
@@ -250,7 +250,7 @@ def write_soundness(folder: str | Path, found: Soundness) -> None:
     """Write a reading into a built probe's card and manifest, naming no reader and no row.
 
     Raises:
-        UsageError, KbprobeError, OSError: see :func:`release.records.record`.
+        UsageError, KbprobeError, OSError: see :func:`release.cards.record`.
     """
     about = found.model_dump(mode="json", exclude={"unsound", "probe"})
     about["passed"] = found.sound.value >= LEAST_SOUND

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import UsageError
 from kbprobe.format.attribution import attributions_of, terms_of
+from kbprobe.format.baselines import read_baselines
 from kbprobe.format.card import CANARY, canary_of, size_category
-from kbprobe.format.dataset import CARD
+from kbprobe.format.dataset import BASELINES, CARD
+from kbprobe.format.manifest import MANIFEST, Manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS
-from release.cards import LICENCE, LISTED, by_config, credited, data_paths, listed, split_card
+from release.cards import LICENCE, LISTED, Name, by_config, credited, data_paths, listed, split_card
 from release.checks.findings import Finding, failure, some
 
 if TYPE_CHECKING:
-    from kbprobe.format.manifest import Manifest
+    from kbprobe.format.manifest import Audit, Manifest, OracleReport, Record
+
 
 REMAKE = "Build the probe again with this version, or correct the card by hand."
 REQUIRED = ("language", "license", "pretty_name", *LISTED[1:])
@@ -137,3 +140,130 @@ def _canary(manifest: Manifest, text: str) -> Iterator[Finding]:
         yield Finding("canary", "ok", expected.removeprefix(CANARY).strip())
     else:
         yield failure("canary", f"the card lacks its canary: {expected}", CARD, REMAKE)
+
+
+AGAIN: Mapping[Name, str] = {
+    "reading": "Have this build read: build-probe --sample N --blind, release-probe annotate score "
+    "--into-card.",
+    "adversaries": "Run release-probe check --deep --into-card again.",
+}
+
+
+def record_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
+    """Check the records: that they are of these rows, and in the card."""
+    records: dict[Name, Record | None] = {
+        "reading": manifest.reading,
+        "adversaries": manifest.adversaries,
+    }
+    for record, entry in records.items():
+        if entry is None:
+            continue
+        name, remedy = f"{record} on record", AGAIN[record]
+        summary = entry.summary
+        if entry.rows_digest != manifest.rows_digest:
+            yield failure(name, "it is of other rows than these", MANIFEST, remedy)
+        elif summary.casefold() not in card_text(folder).casefold():
+            yield failure(name, f"the card does not say: {summary}", CARD, remedy)
+        else:
+            yield Finding(name, "ok" if entry.passed else "warning", summary)
+
+
+def card_text(folder: Path) -> str:
+    """Return the text of a probe's card; empty where it cannot be read."""
+    try:
+        return (folder / CARD).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""  # Another finding says so.
+
+
+NAME = "baselines on record"
+
+
+def baseline_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
+    """Check ``baselines.json``, where there is one, and show its figures."""
+    again = f"Measure again: evaluate-probe baselines {folder} --record. Or remove {BASELINES}."
+    try:
+        figures = read_baselines(folder)
+    except UsageError as error:
+        yield failure(NAME, str(error), BASELINES, again)
+        return
+    if figures is None:
+        return
+    if not figures.is_of(manifest):
+        yield failure(NAME, "they are of other rows than these", BASELINES, again)
+    elif figures.card_section() not in card_text(folder):
+        yield failure(NAME, "the card does not have their table", CARD, again)
+    else:
+        yield Finding(NAME, "ok", figures.summary)
+
+
+FLAGGED = (
+    "Build it with other options (--sampling grouped, other families), or release it with --force: "
+    "the card then says so."
+)
+ORACLE = "Claim nothing that needs the rest of the question; the card has the shares by family."
+CLUSTERS = "clusters in train and elsewhere"
+QUESTIONS = "questions in train and elsewhere"
+
+
+def audit_findings(manifest: Manifest) -> Iterator[Finding]:
+    """Look at the audits of the default config and of each sub-question config, and the oracles.
+
+    Controls show the default's rows, so its audit is theirs.
+    """
+    audits = {DEFAULT_CONFIG: manifest.audit}
+    audits |= {name: sub_question.audit for name, sub_question in manifest.sub_questions.items()}
+    if manifest.annotation and manifest.audit is None:
+        if manifest.counts.unlabelled:
+            what = "none: rows without answers cannot be audited; a build with --labels is"
+            yield Finding("audit", "warning", what)
+            return
+        what = "none: its rows were chosen by annotators"
+        yield Finding("audit", "warning", what, "", "Say in the card how the source's audit was.")
+        return
+    found = [one for config, audit in audits.items() for one in _findings(config, audit)]
+    yield from found
+    if not found:
+        scored = sum(audit.scored_rows for audit in audits.values() if audit)
+        what = f"every baseline is at chance ({scored:,} rows scored)"
+        yield Finding("audit", "ok", what)
+    for config, audit in audits.items():
+        for oracle in (audit.oracles if audit else {}).values():
+            yield _oracle_finding(config, oracle)
+
+
+def _oracle_finding(config: str, oracle: OracleReport) -> Finding:
+    """Say how often an oracle is right; exceeding its target is a remark, not a failure."""
+    share, near = oracle.families["all"], oracle.families.get("near")
+    what = f"who knows only {oracle.knows} gets {share:.1%}"
+    if near is not None:
+        what += f" (near distractors {near:.1%})"
+    if share <= oracle.target:
+        return Finding("oracles", "ok", f"{what}, target {oracle.target:.0%}")
+    return Finding("oracles", "warning", f"{what}, above {oracle.target:.0%}", config, ORACLE)
+
+
+def _findings(config: str, audit: Audit | None) -> Iterator[Finding]:
+    if audit is None:
+        remedy = "Build it again without --no-audit."
+        yield failure("audit", "it was built without an audit", config, remedy)
+        return
+    if not audit.baselines:
+        what = "the audit scored no baseline: too few rows in train or in the other splits"
+        yield failure("audit", what, config, "Build it larger (--limit).")
+        return
+    if audit.flags:
+        what = f"off chance by more than {audit.bar}: {some(audit.flags)}"
+        yield failure("audit", what, config, FLAGGED)
+    leakage = audit.leakage
+    if leakage.get(CLUSTERS):
+        yield failure("audit", f"{leakage[CLUSTERS]:,} {CLUSTERS}", config, "Build it again.")
+    if leakage.get(QUESTIONS):
+        what = (
+            f"{leakage[QUESTIONS]:,} {QUESTIONS}: their answers differ, but their words are known"
+        )
+        yield Finding("audit", "warning", what, config, "Say so in the card.")
+    unsure = [name for name, cells in audit.baselines.items() if cells["all"].verdict == "few rows"]
+    if unsure:
+        what = f"too few rows ({audit.scored_rows:,}) for a verdict on {some(unsure, 2)}"
+        yield Finding("audit", "warning", what, config, "Build it larger (--limit).")

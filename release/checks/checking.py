@@ -35,7 +35,7 @@ def check(folder: str | Path) -> Report:
 
 
 def _findings(folder: Path) -> Iterator[Finding]:
-    from release.checks import audits, cards, files, records, rows
+    from release.checks import cards, files, rows
 
     try:
         manifest = read_manifest(folder)
@@ -58,7 +58,7 @@ def _findings(folder: Path) -> Iterator[Finding]:
     if not found:
         yield failure("rows", "not checked: files are missing or of another schema")
     yield from found
-    yield from audits.audit_findings(manifest)
+    yield from cards.audit_findings(manifest)
     yield from cards.card_findings(folder, manifest)
-    yield from records.record_findings(folder, manifest)
-    yield from records.baseline_findings(folder, manifest)
+    yield from cards.record_findings(folder, manifest)
+    yield from cards.baseline_findings(folder, manifest)

@@ -15,7 +15,7 @@ from kbprobe.arguments import BUILT, path_argument
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, replacing_folder
-from kbprobe.format.task_names import TEST
+from kbprobe.format.setups import TEST
 from kbprobe.parsing import read_record
 from kbprobe.targets import already_there, own_files, taking
 from release.exports.page import write_readme

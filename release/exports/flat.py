@@ -19,8 +19,7 @@ from kbprobe.format.items import COLUMNS
 from kbprobe.format.manifest import DataFile, Manifest, SplitFiles
 from kbprobe.format.parquet import UNIQUE, parquet_file
 from kbprobe.format.rows import row_groups
-from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG, MASK
-from kbprobe.format.task_names import TEST
+from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG, MASK, TEST
 from release.exports.source import require_plain, require_scorable
 
 if TYPE_CHECKING:

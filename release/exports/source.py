@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.parquet import write_parquet
-from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG, MASK, QUESTION
-from kbprobe.format.task_names import task_name
+from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG, MASK, QUESTION, task_name
 from release.cards import LICENCE, split_card
 
 if TYPE_CHECKING:

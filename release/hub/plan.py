@@ -17,11 +17,10 @@ from release.cards import LICENCE, LISTED, listed
 from release.checks.files import DATA_SUFFIXES, RECORD, REGISTRATION
 from release.checks.findings import some
 from release.hub.client import Remote, RemoteFile
-from release.hub.merge import Prefer
 from release.hub.names import prefix_of, published_name
 from release.hub.package import LocalFile, Package, Record, read_record
 from release.hub.registration import merge_registration
-from release.hub.repo_card import GeneratedCard, MergedCard, as_lists, hub_front, merge_card
+from release.hub.repo_card import GeneratedCard, MergedCard, Prefer, as_lists, hub_front, merge_card
 
 State = Literal["new", "changed", "same", "deleted"]
 

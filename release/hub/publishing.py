@@ -23,7 +23,6 @@ from kbprobe.files import scratch_folder
 from kbprobe.format.manifest import MANIFEST, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import Options
-from release.canary_column import add_canary_column
 from release.checks.checking import check
 from release.checks.findings import Report, some
 from release.hub.client import (
@@ -37,10 +36,10 @@ from release.hub.client import (
     Remote,
     RemoteFile,
 )
-from release.hub.merge import Prefer
-from release.hub.names import check_name
+from release.hub.names import add_canary_column, check_name
 from release.hub.package import LocalFile, Package, pack
 from release.hub.plan import Plan, make_plan, state_of
+from release.hub.repo_card import Prefer
 
 Progress = Callable[[str], None]
 

@@ -12,14 +12,13 @@ from typing import Any
 from kbprobe.errors import UsageError
 from kbprobe.format.card import pretty_name
 from kbprobe.format.manifest import Manifest
-from kbprobe.format.setups import DEFAULT_CONFIG
-from kbprobe.format.task_names import task_name
+from kbprobe.format.setups import DEFAULT_CONFIG, task_name
 from kbprobe.parsing import yaml_value
 from release.cards import by_config, listed, yaml_text
 from release.checks.files import REGISTRATION
 from release.exports.flat import FIELDS, METADATA, FlatConfig
-from release.hub.merge import Merge, Prefer
 from release.hub.names import published_name
+from release.hub.repo_card import Merge, Prefer
 
 FRAMEWORK = "inspect-ai"
 _LETTERS = (

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from builders.engine.audit.choice_model import fit_choice_model
-from builders.engine.audit.ngrams import ngram_features
+from builders.engine.audit.ngrams import fit_choice_model, ngram_features
 from builders.engine.audit.report import BASELINES, AuditRows, audit
 from kbprobe.arrays import Floats, Ints
 from kbprobe.audit import Estimate, choose_rows, credit_of

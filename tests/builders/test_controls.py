@@ -21,16 +21,19 @@ import builders
 import kbprobe
 from builders.engine.pipeline import build
 from builders.engine.probe import find_probe, probe
+from builders.engine.render.columns import QuestionBatch
 from builders.engine.render.controls import (
     NONSENSE,
+    SEPARATOR,
+    BlankArguments,
+    KeepArguments,
+    ReplaceWords,
     mark_beside,
     nonsense_answers,
     nonsense_in,
     perturbed,
 )
 from builders.engine.render.jinja import TemplateError, render_batch
-from builders.engine.render.questions import QuestionBatch
-from builders.engine.render.rewrites import SEPARATOR, BlankArguments, KeepArguments, ReplaceWords
 from builders.engine.render.template_file import Wording, key_words_of_text
 from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError, UsageError
@@ -487,7 +490,7 @@ def test_key_words_are_replaced_as_whole_words_and_not_in_the_data() -> None:
 
 
 def test_a_control_is_one_rendering_call_for_each_wording(monkeypatch: pytest.MonkeyPatch) -> None:
-    from builders.engine.render import questions as stems
+    from builders.engine.render import columns as stems
 
     calls: list[int] = []
 

@@ -15,8 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from builders.dictionary.alike import alike_pairs, clauses, shown_definition
-from builders.dictionary.probes import dictionary_wordsense, sense_names
+from builders.dictionary.probes import (
+    alike_pairs,
+    clauses,
+    dictionary_wordsense,
+    sense_names,
+    shown_definition,
+)
 from builders.engine.audit.kin import holds_kin, shares_a_word
 from builders.engine.pipeline import Built, build, write
 from builders.engine.probe import find_probe

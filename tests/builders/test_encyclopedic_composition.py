@@ -386,8 +386,8 @@ def test_caps_hold_within_a_path(knowledge: Collected) -> None:
 def test_server_store_and_cache_give_the_same_bytes(
     oxigraph_server: str, wikidata: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kb_cache.wikidata.sparql.cache import CachedEndpoint
     from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
+    from kb_cache.wikidata.sparql.session import CachedEndpoint
 
     options = {"dump": wikidata, "only_paths": PAPERS}
     store = find_probe(NAME).open(find_probe(NAME).options.parse(options, NAME))
@@ -773,7 +773,7 @@ def test_the_public_service_is_asked_by_default() -> None:
 def test_offline_says_that_the_answers_are_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kb_cache.wikidata.sparql.cache import NotCached
+    from kb_cache.wikidata.sparql.session import NotCached
 
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
     with pytest.raises(NotCached):

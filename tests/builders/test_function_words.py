@@ -23,13 +23,18 @@ from builders.engine.request import Request
 from builders.engine.splits import FOLDS
 from builders.english.articles import with_article
 from builders.function_words.balance import WHOLE, Change, Tolerance, choose_balanced
-from builders.function_words.candidates import NO_FRAME
+from builders.function_words.candidates import (
+    NO_FRAME,
+    Swaps,
+    changed_texts,
+    shown_places,
+    with_case_of,
+)
 from builders.function_words.coordination import coordination_swaps
 from builders.function_words.definiteness import definiteness_swaps
 from builders.function_words.natural import unnatural
 from builders.function_words.probes import FEW_WORDS, Finder
 from builders.function_words.sentence_ends import Words, wrong_distances
-from builders.function_words.swaps import Swaps, changed_texts, shown_places, with_case_of
 from builders.function_words.tokens import TaggedTexts
 from builders.function_words.wh_words import WORDS as WH_WORDS
 from builders.function_words.wh_words import wh_swaps

@@ -37,13 +37,14 @@ from builders.function_words.nli.pairs import (
     Places,
     Source,
     TextPair,
+    forms,
+    rewordings,
     swaps,
     swaps_and_denials,
 )
 from builders.function_words.nli.prepositions import frames, preposition_places, prepositions
 from builders.function_words.nli.probes import CorpusAndWordNet, fw_comparatives, fw_negation
 from builders.function_words.nli.quantities import quantity_places
-from builders.function_words.nli.rewordings import forms, rewordings
 from builders.function_words.nli.spatial import spatial_places
 from kb_cache.corpora.rows import RawDocument, RawPair, RawText, corpus_of, words_in
 from kb_cache.corpora.types import Corpus

@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from builders.engine.audit.giveaways import CONTEXT, Giveaway, giveaways
-from builders.engine.audit.kin import akin, holds_kin, shares_a_word
+from builders.engine.audit.kin import CONTEXT, Giveaway, akin, giveaways, holds_kin, shares_a_word
 from builders.engine.audit.ngrams import FUNCTION_WORDS
 from builders.english.lemmas import lemmas
 

@@ -21,7 +21,7 @@ from builders.engine.request import Request
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import Audit
-from release.checks.audits import _findings
+from release.checks.cards import _findings
 from tests.real_data import MINIATURE
 
 pytestmark = pytest.mark.usefixtures("miniature")

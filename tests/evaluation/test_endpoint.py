@@ -21,10 +21,13 @@ transformers = pytest.importorskip("transformers", reason="scoring models needs 
 import evaluation  # noqa: E402
 from evaluation.cli import main  # noqa: E402
 from evaluation.endpoints import client  # noqa: E402
-from evaluation.endpoints.answers import NoPromptScores  # noqa: E402
+from evaluation.endpoints.answers import (  # noqa: E402
+    NoPromptScores,
+    Pair,
+    Scored,
+)
 from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits  # noqa: E402
 from evaluation.endpoints.endpoint import Endpoint  # noqa: E402
-from evaluation.endpoints.spans import Pair, Scored  # noqa: E402
 from evaluation.endpoints.store import AnswerStore  # noqa: E402
 from evaluation.items.types import Item, choice_starts  # noqa: E402
 from evaluation.results.scores import Scores  # noqa: E402

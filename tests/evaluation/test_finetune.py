@@ -10,12 +10,11 @@ import transformers
 from pydantic import ValidationError
 
 from evaluation.items.types import Item, choice_starts
-from evaluation.learners.base import draw_rows
+from evaluation.learners.base import draw_rows, rate_share, slanted_triangle
 from evaluation.learners.finetune import RECORD, FinetuneOptions
 from evaluation.learners.finetune import training as finetuning
 from evaluation.learners.finetune.kept import _holds, keep
 from evaluation.learners.finetune.training import Course, finetune
-from evaluation.learners.options import rate_share, slanted_triangle
 from evaluation.models.loading import fresh_parameters
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kbprobe.errors import KbprobeError, UsageError

@@ -35,8 +35,7 @@ from evaluation.frozen.words import WordPlan
 from evaluation.items.control_task import control_keys, random_labels
 from evaluation.items.sources import open_probe
 from evaluation.items.types import Item, choice_starts
-from evaluation.learners.base import HeadFitting, HeadTraining
-from evaluation.learners.options import slanted_triangle
+from evaluation.learners.base import HeadFitting, HeadTraining, slanted_triangle
 from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
 from evaluation.runs.executor import execute

@@ -17,7 +17,7 @@ from datasets import DatasetDict
 from tokenizers.normalizers import Lowercase
 
 import kbprobe
-from evaluation.models.loaded import digest_of_model
+from evaluation.runs.in_memory import digest_of_model
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY
 from tests.evaluation import (

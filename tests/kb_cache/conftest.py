@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kb_cache.cli import main
-from kb_cache.wikidata.sparql import endpoint, transport
+from kb_cache.wikidata.sparql import endpoint
 from tests.kb_cache.sparql_server import FakeTime, ServerScript, serving
 from tests.real_data import nltk_data
 
@@ -70,8 +70,7 @@ def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerScrip
 def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
     """The time as clients of endpoints see it: waiting takes none."""
     fake = FakeTime()
-    for module in (endpoint, transport):
-        monkeypatch.setattr(module, "time", fake)
+    monkeypatch.setattr(endpoint, "time", fake)
     monkeypatch.setattr(endpoint.random, "random", lambda: 0.5)
     return fake
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.items.sources import open_probe
-from kb_cache import archives, unpack
+from kb_cache import unpack
 from kb_cache.conceptnet.source import read_edges
 from kb_cache.conceptnet.types import Malformed, Selection
 from kb_cache.corpora.reading import read_all
@@ -36,7 +36,6 @@ QUESTION = '{"id": "a", "question": {"stem": "?", "choices": []}, "answerKey": "
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two MB instead of 256: what is tested is what happens beyond."""
     monkeypatch.setattr(unpack, "ALWAYS", 2 << 20)
-    monkeypatch.setattr(archives, "ALWAYS", 2 << 20)
 
 
 def bomb(path: Path, line: str) -> Path:
@@ -193,7 +192,7 @@ def test_members_cannot_leave_an_archive(tmp_path: Path) -> None:
 def test_a_tar_of_too_many_or_too_large_members(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "MOST_MEMBERS", 20)
+    monkeypatch.setattr(unpack, "MOST_MEMBERS", 20)
     many = [tarfile.TarInfo(f"words_{n}.json") for n in range(30)]
     with pytest.raises(SourceError, match=r"more than 20 members.*give that folder"):
         read_source(tar_of(tmp_path / "x.tgz", *many))

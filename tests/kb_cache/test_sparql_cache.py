@@ -21,9 +21,8 @@ from hypothesis import strategies as st
 
 from kb_cache.wikidata.sparql import answers as sparql_answers
 from kb_cache.wikidata.sparql.answers import EndpointAnswers
-from kb_cache.wikidata.sparql.cache import CachedEndpoint, NotCached
 from kb_cache.wikidata.sparql.endpoint import WIKIDATA, Endpoint, EndpointError, Limits
-from kb_cache.wikidata.sparql.session import QuerySession, select_values
+from kb_cache.wikidata.sparql.session import CachedEndpoint, NotCached, QuerySession, select_values
 from kb_cache.wikidata.sparql.types import (
     QueryTimeout,
     Term,
@@ -301,7 +300,7 @@ def test_anything_over_http(
 SLOW_RUN = """
 import sys
 from kb_cache.wikidata.sparql.session import select_values
-from kb_cache.wikidata.sparql.cache import CachedEndpoint
+from kb_cache.wikidata.sparql.session import CachedEndpoint
 from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
 films = [f"Q{n}" for n in range(1, 41)]
 source = CachedEndpoint(Endpoint(sys.argv[1], limits=Limits(pause=0.0)))

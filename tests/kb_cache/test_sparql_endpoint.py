@@ -13,7 +13,7 @@ import pytest
 
 from kb_cache.servers import checked_url
 from kb_cache.wikidata.sparql import endpoint as endpoint_module
-from kb_cache.wikidata.sparql import transport
+from kb_cache.wikidata.sparql import endpoint as endpoints
 from kb_cache.wikidata.sparql.answers import slug
 from kb_cache.wikidata.sparql.endpoint import WIKIDATA, BudgetSpent, Endpoint, EndpointError
 from kb_cache.wikidata.sparql.results import MalformedAnswer
@@ -219,7 +219,7 @@ def test_answers_have_a_longest_length(
 @pytest.mark.parametrize("status", [302, 400, 404, 429, 500, 503])
 def test_of_errors_the_beginning_is_read(server: ServerScript, status: int) -> None:
     server.reply_with(Reply(b"x" * 5_000_000, status))
-    response = transport.send(server.url, QUERY, "", timeout=10, max_bytes=10**9)
+    response = endpoints.send(server.url, QUERY, "", timeout=10, max_bytes=10**9)
     assert (response.status, set(response.body)) == (status, {ord("x")})
     assert len(response.body) < 500_000
 
@@ -230,7 +230,7 @@ def test_other_threads_send_as_before(
     server.reply_with(Reply(seconds=0.2), Reply(b"plain" * 100))
     before = urllib.request.build_opener()
     monkeypatch.setattr(urllib.request, "_opener", before)
-    asking = threading.Thread(target=transport.send, args=(server.url, QUERY, "", 10, 200))
+    asking = threading.Thread(target=endpoints.send, args=(server.url, QUERY, "", 10, 200))
     asking.start()
     while not server.asked:
         assert asking.is_alive()
@@ -283,5 +283,5 @@ def test_certificates_are_not_negotiable(
 
 def test_tls_is_not_left() -> None:
     request = urllib.request.Request("https://example.org/sparql")
-    with pytest.raises(transport.UnreadableResponse, match="not encrypted"):
-        transport.redirected(request, "http://example.org/sparql", "me@example.org")
+    with pytest.raises(endpoints.UnreadableResponse, match="not encrypted"):
+        endpoints.redirected(request, "http://example.org/sparql", "me@example.org")

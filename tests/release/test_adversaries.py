@@ -24,11 +24,9 @@ from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import read_manifest, write_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from release.adversaries.auditing import DeepAudit, audit, write_outcomes
-from release.adversaries.choices import likeness, meaning
-from release.adversaries.encoder import tuned
-from release.adversaries.reading import read
+from release.adversaries.choices import likeness, meaning, tuned
 from release.adversaries.rows import _folds, elimination
-from release.adversaries.types import Guesses, outcomes
+from release.adversaries.types import Guesses, outcomes, read
 from release.checks.checking import check
 from release.cli import main
 from tests.evaluation.real_models import minilm

@@ -18,8 +18,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.labels import read_labels, write_labels
 from kbprobe.format.sheet_key import Key, Shown
 from release.annotation.agreement import Estimate, accuracy, agreement
-from release.annotation.verdicts import Rule
-from release.annotation.votes import MatchedVotes, Vote, match_votes, read_votes
+from release.annotation.votes import MatchedVotes, Rule, Vote, match_votes, read_votes
 from tests.release.annotation_toy import long_csv
 
 ITEMS = [f"q{at}" for at in range(6)]

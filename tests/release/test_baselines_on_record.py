@@ -12,9 +12,9 @@ import evaluation
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.baselines import read_baselines
 from kbprobe.format.dataset import BASELINES
-from release.canary_column import add_canary_column
 from release.checks.checking import check
 from release.checks.findings import Finding
+from release.hub.names import add_canary_column
 from release.hub.package import pack
 
 Probe = Callable[[str], Path]

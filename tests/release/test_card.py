@@ -20,10 +20,10 @@ from kbprobe.format.attribution import software_entry
 from kbprobe.format.card import arrow_bytes, canary_of, hub_features, size_category
 from kbprobe.format.items import arrow_schema, features, plain
 from kbprobe.tables import in_markdown
-from release.canary_column import add_canary_column
 from release.cards import split_card
 from release.checks.checking import check
 from release.checks.findings import Finding
+from release.hub.names import add_canary_column
 from release.hub.package import publication_card
 
 Probe = Callable[[str], Path]

@@ -10,8 +10,16 @@ from hypothesis import strategies as st
 
 from kbprobe.errors import UsageError
 from release.cards import join_card, parse_header, sections, split_header
-from release.hub.merge import ABSENT, Merge
-from release.hub.repo_card import GeneratedCard, digest, hub_front, marked, merge_card, unmarked
+from release.hub.repo_card import (
+    ABSENT,
+    GeneratedCard,
+    Merge,
+    digest,
+    hub_front,
+    marked,
+    merge_card,
+    unmarked,
+)
 
 FRONT: dict[str, Any] = {
     "license": "other",

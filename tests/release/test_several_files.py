@@ -16,7 +16,7 @@ from kbprobe.format import shards
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.reading import write_reading
 from kbprobe.format.rows import read_rows
-from release.adversaries import reading
+from release.adversaries.types import read
 from release.annotation.options import SheetOptions
 from release.annotation.plan import plan_sheets
 from release.checks.checking import check
@@ -79,7 +79,7 @@ def test_sheets_show_the_same_rows(probes: tuple[Path, Path], tmp_path: Path) ->
 
 
 def test_adversaries_see_the_same_rows(probes: tuple[Path, Path]) -> None:
-    one, several = (reading.read(folder, read_manifest(folder), "default", 0) for folder in probes)
+    one, several = (read(folder, read_manifest(folder), "default", 0) for folder in probes)
     assert one is not None
     for field in dataclasses.fields(one):
         left, right = getattr(one, field.name), getattr(several, field.name)

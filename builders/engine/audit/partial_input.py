@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.choice_model import fit_choice_model
-from builders.engine.audit.ngrams import tokenise
+from builders.engine.audit.ngrams import fit_choice_model, tokenise
 from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Bools, Floats, Ints, UInts, ragged_ranges
 from kbprobe.audit import MARGIN

@@ -19,9 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.choice_model import fit_choice_model
-from builders.engine.audit.giveaways import giveaways
-from builders.engine.audit.ngrams import Tokens, ngram_features, tokenise, weighted_counts
+from builders.engine.audit.kin import giveaways
+from builders.engine.audit.ngrams import (
+    Tokens,
+    fit_choice_model,
+    ngram_features,
+    tokenise,
+    weighted_counts,
+)
 from builders.engine.audit.partial_input import (
     WORD_TOLERANCE,
     Baseline,

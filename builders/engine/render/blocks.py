@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from builders.engine.audit.giveaways import CONTEXT
+from builders.engine.audit.kin import CONTEXT
 from builders.engine.audit.partial_input import PartialInput
 from builders.engine.audit.report import AuditRows
 from builders.engine.flags import Flags
 from builders.engine.render.assemble import Assembled, steps
 from builders.engine.render.columns import (
+    QuestionBatch,
     argument_column,
     compact,
     compacted,
@@ -28,14 +29,13 @@ from builders.engine.render.columns import (
 )
 from builders.engine.render.controls import (
     NONSENSE,
+    BlankArguments,
     mark_beside,
     nonsense_answers,
     nonsense_in,
     perturbed,
     without_language,
 )
-from builders.engine.render.questions import QuestionBatch
-from builders.engine.render.rewrites import BlankArguments
 from builders.engine.strategies import FromAnnotators
 from builders.english.screen import offensive_texts
 from kbprobe.arrays import Bools, Ints, Some

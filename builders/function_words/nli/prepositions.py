@@ -10,11 +10,10 @@ from typing import NamedTuple
 import yaml
 
 from builders.function_words.nli.clauses import PACKAGE, Sentence, fixed_words
-from builders.function_words.nli.edits import Edit
+from builders.function_words.nli.edits import Edit, Phrase, noun_phrase
 from builders.function_words.nli.lexicon import Lexicon, singular
 from builders.function_words.nli.negation import verb_lemma
 from builders.function_words.nli.pairs import Place
-from builders.function_words.nli.phrases import Phrase, noun_phrase
 
 _TAGS = frozenset(("IN", "TO", "RB", "JJ", "NN", "DT", "RP"))
 _SPREAD = frozenset(("NNS", "NNPS", "VB", "VBD", "VBG", "VBN", "VBP", "VBZ", ","))

@@ -28,15 +28,16 @@ from builders.function_words.nli.options import NegationOptions, NliOptions, Pre
 from builders.function_words.nli.pairs import (
     KINDS,
     SWAPPED,
+    Form,
     Source,
     TextPair,
+    rewordings,
     swaps,
     swaps_and_denials,
 )
 from builders.function_words.nli.plan import QUESTION_FIELDS, Row, candidates_plan, labelled_plan
 from builders.function_words.nli.prepositions import changed_words, preposition_places
 from builders.function_words.nli.quantities import quantity_places
-from builders.function_words.nli.rewordings import Form, rewordings
 from builders.function_words.nli.sources import Origin, in_corpus, sources
 from builders.function_words.nli.spatial import spatial_opposites, spatial_places
 from builders.function_words.source import open_corpora

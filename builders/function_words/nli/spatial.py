@@ -7,11 +7,10 @@ from functools import cache
 
 from builders.english.word_lists import word_groups
 from builders.function_words.nli.clauses import PACKAGE, Sentence, fixed_words
-from builders.function_words.nli.edits import Edit
+from builders.function_words.nli.edits import Edit, noun_phrase
 from builders.function_words.nli.lexicon import Lexicon
 from builders.function_words.nli.negation import verb_lemma
 from builders.function_words.nli.pairs import Place
-from builders.function_words.nli.phrases import noun_phrase
 
 _THINGS = frozenset(
     ("artifact", "object", "location", "plant", "body", "person", "animal", "group")

@@ -14,8 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from evaluation.items.types import LABELLED_SETUPS
-from evaluation.learners.base import ModelLearner, Training
-from evaluation.learners.options import TrainingOptions
+from evaluation.learners.base import ModelLearner, Training, TrainingOptions
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import ReadyScorer
 from evaluation.scorers.classifier import CLASSIFIER, ClassifierOptions

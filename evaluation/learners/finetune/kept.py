@@ -31,8 +31,15 @@ from evaluation.scorers.base import ReadyScorer
 from kb_cache.store import OTHER_CACHE
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.files import file_sha256, find_damage, remains, remove_tree, replacing_file, sweep
-from kbprobe.keeping import refuse_working_directory
+from kbprobe.files import (
+    file_sha256,
+    find_damage,
+    refuse_working_directory,
+    remains,
+    remove_tree,
+    replacing_file,
+    sweep,
+)
 from kbprobe.parsing import read_json
 from kbprobe.targets import own_files
 

@@ -17,9 +17,9 @@ import torch
 import transformers
 
 from evaluation.items.types import Item, choice_starts, fingerprint
+from evaluation.learners.base import TrainingOptions, rate_share
 from evaluation.learners.finetune import LEARNING_RATE, FinetuneOptions
 from evaluation.learners.finetune.networks import CHOICES, Network, TrainedScorer
-from evaluation.learners.options import TrainingOptions, rate_share
 from evaluation.models.loading import draw_fresh
 from evaluation.scorers.base import Encoded
 from evaluation.scorers.batching import free_memory, out_of_memory

@@ -13,8 +13,7 @@ from functools import partial
 
 from pydantic import Field
 
-from evaluation.learners.base import ModelLearner, Training, made_by_learner
-from evaluation.learners.options import TrainingOptions
+from evaluation.learners.base import ModelLearner, Training, TrainingOptions, made_by_learner
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import ReadyScorer, ScorerEntry
 from evaluation.vectors.options import VectorsOptions, vectors_content

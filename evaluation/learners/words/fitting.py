@@ -18,8 +18,7 @@ from evaluation.learners.finetune.training import ChoiceTraining
 from evaluation.learners.kept import TrainedOnce, writing_model
 from evaluation.learners.words import LEARNING_RATE, WordsOptions
 from evaluation.learners.words.networks import Batch, Network, Padded
-from evaluation.scorers.base import Encoded, ReadyScorer, Scorer
-from evaluation.scorers.rows import row_sequences
+from evaluation.scorers.base import Encoded, ReadyScorer, Scorer, row_sequences
 from evaluation.vectors.options import word_vectors
 from kb_cache.vectors.texts import WordTexts
 from kbprobe.arrays import Floats, Ints, ragged_ranges

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from evaluation.endpoints.answers import Pair, Scored, divided
 from evaluation.endpoints.client import BudgetSpent
-from evaluation.endpoints.spans import Pair, Scored, divided
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import Encoded, Scorer, ScorerInputs, aside
 from evaluation.scorers.causal.prompts import Prompt, Rendered

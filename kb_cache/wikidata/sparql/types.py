@@ -1,6 +1,6 @@
 """Terms, answers and queries of SPARQL, the same for every source.
 
-A source is an endpoint behind its cache of answers (`kb_cache.wikidata.sparql.cache`) or a store
+A source is an endpoint behind its cache of answers (`kb_cache.wikidata.sparql.session`) or a store
 in process (`kb_cache.wikidata.types`). All take plain SPARQL 1.1 and give the same answers for the
 same data: rows are sorted and literals have one form, so no server's order or habits show.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kbprobe.errors import UsageError
-from kbprobe.format.task_names import TEST
+from kbprobe.format.setups import TEST
 from release.exports.flat import METADATA, flat_name, flat_table, write_flat
 from release.exports.page import Target, Written, rendered, viewer_configs
 from release.exports.source import ProbeSource

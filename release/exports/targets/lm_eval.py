@@ -7,8 +7,7 @@ from typing import Any
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.format.setups import CLOZE, MASK, QUESTION
-from kbprobe.format.task_names import task_name
+from kbprobe.format.setups import CLOZE, MASK, QUESTION, task_name
 from release.cards import yaml_text
 from release.exports.page import Target, Written
 from release.exports.source import ProbeSource, Task, place_data

@@ -59,7 +59,7 @@ Report = dict[str, Any]
 def ours(path: Path) -> Report:
     import kb_cache.conceptnet.lines  # noqa: F401 - imports are not counted
     from kb_cache.base import Compiled
-    from kb_cache.conceptnet.compile import compile_edges
+    from kb_cache.conceptnet.filter import compile_edges
     from kb_cache.conceptnet.source import read_edges
     from kb_cache.conceptnet.types import Malformed, Selection
     from kb_cache.snapshot import SourceInfo, write_snapshot

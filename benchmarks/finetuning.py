@@ -223,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import transformers
 
     from evaluation.items.sources import open_probe
-    from evaluation.learners.finetune.networks import CANDIDATES, CHOICES
+    from evaluation.learners.finetune.training import CANDIDATES, CHOICES
 
     torch.set_num_threads(asked.threads)
     transformers.logging.set_verbosity_error()

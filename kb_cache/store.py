@@ -21,8 +21,7 @@ from typing import Any
 from kbprobe import files
 from kbprobe.errors import CacheError, UsageError
 from kbprobe.files import remains, remove_tree
-from kbprobe.locks import try_lock, unlock
-from kbprobe.owners import REMAINS
+from kbprobe.locks import REMAINS, try_lock, unlock
 
 CACHE_VARIABLE = "KBPROBE_CACHE"
 

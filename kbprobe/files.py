@@ -1,7 +1,7 @@
 """Atomic writing of files and folders, and checksums.
 
 A writer fills a folder (or file) under a hidden name beside its target and renames it when it is
-complete. The hidden name tells the writer (`kbprobe.owners`): what a dead one left is removed by
+complete. The hidden name tells the writer (`kbprobe.locks`): what a dead one left is removed by
 the next command that writes into the same parent folder, or on request (`sweep`).
 """
 
@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.owners import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
+from kbprobe.locks import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
 
 _NAMED = 10
 """Most files that a message lists."""

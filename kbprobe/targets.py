@@ -34,8 +34,17 @@ from kbprobe.files import (
     state_of,
     sweep,
 )
-from kbprobe.locks import NO_LOCKS, PAUSE, sweep_locks, try_lock, unlock
-from kbprobe.owners import host, is_alive, process_start, short_name
+from kbprobe.locks import (
+    NO_LOCKS,
+    PAUSE,
+    host,
+    is_alive,
+    process_start,
+    short_name,
+    sweep_locks,
+    try_lock,
+    unlock,
+)
 from kbprobe.parsing import read_record
 from kbprobe.terminal import echo
 

@@ -24,16 +24,19 @@ from builders.always_never.pairs import Pool
 from builders.engine.drops import DropLog
 from builders.engine.labels import (
     BALANCE,
+    LANGUAGE_MODEL,
+    NONE,
+    Readings,
     about_votes,
     agreed,
     annotator_names,
     balanced,
     files_digest,
     read_verdicts,
+    readings,
 )
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import probe
-from builders.engine.readings import LANGUAGE_MODEL, NONE, Readings, readings
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import assign_splits
 from builders.engine.strategies import FixedScale, FromAnnotators

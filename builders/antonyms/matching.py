@@ -17,7 +17,7 @@ import numpy as np
 
 from builders.antonyms.order import NEGATIVE_PREFIXES
 from builders.antonyms.pairs import Pair, common_stretch
-from builders.engine.draw.selection import Cell, Matching, select_matching
+from builders.engine.draw.balanced import Cell, Matching, select_matching
 from builders.engine.drops import DropLog
 from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Bools

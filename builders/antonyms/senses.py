@@ -12,10 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.whole_words import whole_words
 from builders.english.inflection import is_plural
 from builders.english.nouns import Nouns
-from builders.english.screen import OFFENSIVE, in_usage_domains, offensive_senses, offensive_words
+from builders.english.screen import (
+    OFFENSIVE,
+    in_usage_domains,
+    offensive_senses,
+    offensive_words,
+    whole_words,
+)
 from builders.english.word_lists import word_list
 from builders.wordnet.synsets import known_synsets
 from kb_cache.frequency import zipf_frequencies

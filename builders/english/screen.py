@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,9 @@ from builders.english.word_lists import word_list
 from kb_cache.derived import derived
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools
+from kbprobe.checkpoints import FILES, reading
 from kbprobe.columns import codes, mask, positions, single_chunk, to_numpy
+from kbprobe.errors import UsageError, require
 
 OFFENSIVE = "offensive, see --no-screen"
 """The reason by which screened questions are counted."""
@@ -103,3 +106,26 @@ def in_usage_domains(wordnet: WordNet, domains: Sequence[str]) -> Bools:
     marked = np.zeros(len(wordnet), dtype=np.bool_)
     marked[source[np.isin(domain, known[known >= 0])]] = True
     return marked
+
+
+def whole_words(words: Sequence[str], tokenizer: str) -> Bools:
+    """Tell which words a tokenizer keeps whole inside a sentence.
+
+    Args:
+        words: the words; any that the tokenizer does not know is not kept whole.
+        tokenizer: a transformers tokenizer, by folder or Hub id.
+
+    Raises:
+        MissingDependencyError: transformers is not installed.
+        UsageError: the tokenizer cannot be loaded.
+    """
+    require("transformers", "eval", "--tokenizer")
+    from transformers import AutoTokenizer
+
+    with reading(f"--tokenizer: cannot load {tokenizer!r}", Path(tokenizer), FILES, UsageError):
+        loaded = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
+    if not words:
+        return np.zeros(0, dtype=np.bool_)
+    pieces = loaded([f" {word}" for word in words], add_special_tokens=False)["input_ids"]
+    unknown = loaded.unk_token_id
+    return np.array([len(ids) == 1 and ids[0] != unknown for ids in pieces], dtype=np.bool_)

@@ -19,8 +19,7 @@ import numpy as np
 
 from builders.english.word_lists import word_list
 from builders.function_words.candidates import NO_FRAME, Swap
-from builders.function_words.natural import PACKAGE
-from builders.function_words.tokens import TaggedTexts
+from builders.function_words.tokens import PACKAGE, TaggedTexts
 from kbprobe.arrays import Bools
 
 WORDS = ("and", "or", "but")

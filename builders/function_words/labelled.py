@@ -9,9 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from builders.engine.drops import DropLog
-from builders.engine.labels import about_votes, agreed, annotator_names, read_verdicts
+from builders.engine.labels import (
+    LANGUAGE_MODEL,
+    NONE,
+    Readings,
+    about_votes,
+    agreed,
+    annotator_names,
+    read_verdicts,
+)
 from builders.engine.plan import Plan
-from builders.engine.readings import LANGUAGE_MODEL, NONE, Readings
 from builders.engine.render.assemble import id_texts, row_identity, row_ids
 from builders.function_words.options import FunctionWordOptions
 from kbprobe.arrays import Ints

@@ -27,9 +27,8 @@ from builders.function_words.balance import (
     Tolerance,
     choose_balanced,
 )
-from builders.function_words.natural import unnatural
 from builders.function_words.options import AcceptabilityOptions
-from builders.function_words.tokens import TaggedTexts
+from builders.function_words.tokens import TaggedTexts, unnatural
 from kb_cache.corpora.types import TextCorpus
 from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import mask, to_numpy

@@ -11,7 +11,7 @@ beginning of a text before it.
 tokens that it decodes one by one, which differ from those in the text where a token is a part of
 a character, or begins with a space that decoding strips.
 
-The rule is that of :class:`evaluation.scorers.causal.pair_tokens.PairTokenizer`, and so of
+The rule is that of :class:`evaluation.scorers.causal.layout.PairTokenizer`, and so of
 lm-evaluation-harness: white space that ends the context goes to the continuation, and the
 continuation's tokens are those after as many as the context has alone. Where the continuation
 begins with white space and a token starts there, those before it are the context's. Where a token

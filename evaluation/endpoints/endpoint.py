@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -26,8 +26,17 @@ from evaluation.endpoints.answers import (
 )
 from evaluation.endpoints.client import Client, Limits, RequestRefused
 from evaluation.endpoints.store import AnswerStore
+from evaluation.models.capabilities import ENDPOINT, Head
+from evaluation.models.checkpoint import Checkpoint
+from evaluation.models.handle import ModelHandle
+from evaluation.models.loading import choose_device, choose_dtype
 from kb_cache.servers import printable
-from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.errors import UsageError, did_you_mean, require
+
+if TYPE_CHECKING:
+    from evaluation.models.handle import Loaded
+    from evaluation.options import ModelOptions
+
 
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")
@@ -276,3 +285,87 @@ class Endpoint:
 
 def _digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+_BATCH_TOKENS = 16384
+"""Estimated tokens of the prompts between two reports of progress."""
+_USUAL_DTYPE = "bfloat16"
+"""What servers run models in unless they are told otherwise: it decides what counts as a tie."""
+
+
+class EndpointHandle(ModelHandle):
+    """A model behind an endpoint, for any number of runs."""
+
+    def __init__(self, model: str, options: ModelOptions, root: Path) -> None:
+        """Ask the endpoint what it is; ``root`` is the folder of caches, where answers are kept.
+
+        Raises:
+            UsageError: the address is none, or the endpoint has no such model.
+            KbprobeError: it cannot be reached or used, or torch is not installed.
+        """
+        from evaluation.endpoints.client import Limits
+
+        for package in ("torch", "transformers", "matplotlib"):
+            require(package, "eval", "evaluating models")
+        self._endpoint = Endpoint(
+            str(options.endpoint),
+            model,
+            root,
+            Limits(
+                timeout=options.request_timeout,
+                requests=options.max_requests,
+                prompt_tokens=options.max_prompt_tokens,
+            ),
+            options.concurrency,
+        )
+        owner = self._endpoint.owner
+        self.checkpoint = Checkpoint(
+            id=model,
+            folder=Path(),
+            revision=None,
+            head=ENDPOINT,
+            capabilities=ENDPOINT.gives,
+            architecture=f"endpoint ({owner})" if owner else "endpoint",
+            config=None,
+            weights_sha256=self._endpoint.digest,
+            tokenizer_sha256=self._endpoint.tokenizer_digest,
+            loading={},
+        )
+        self.device = choose_device("cpu")
+        stated = _USUAL_DTYPE if options.dtype == "auto" else options.dtype
+        self.dtype = choose_dtype(stated, self.device)
+        self.batch_tokens = options.batch_tokens or _BATCH_TOKENS
+        self.seconds = self.training_seconds = 0.0
+
+    @property
+    def device_name(self) -> str:
+        """Return ``endpoint``: what it runs on is not known."""
+        return ENDPOINT.name
+
+    def load(self, head: Head) -> Loaded:
+        """Return the :class:`~evaluation.endpoints.endpoint.Endpoint`, and no tokenizer.
+
+        Raises:
+            UsageError: weights are asked for.
+        """
+        if head is not ENDPOINT:
+            raise UsageError(
+                f"{self.checkpoint.id} is behind an endpoint, and cannot be loaded as a "
+                f"{head.label}: leave --scorer and --train out, or name a checkpoint."
+            )
+        loaded: Any = (self._endpoint, None)
+        return cast("Loaded", loaded)
+
+
+def open_handle(model: str, options: ModelOptions, root: Path) -> ModelHandle:
+    """Open a model, here or behind an endpoint: see :class:`ModelHandle`, :class:`EndpointHandle`.
+
+    ``root`` is the folder of caches.
+
+    Raises:
+        UsageError: there is no such model.
+        KbprobeError: it cannot be fetched, read or reached.
+    """
+    if options.endpoint is None:
+        return ModelHandle(model, options)
+    return EndpointHandle(model, options, root)

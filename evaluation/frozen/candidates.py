@@ -16,7 +16,7 @@ from evaluation.frozen.readers import answer_prompt
 from evaluation.frozen.training import RowTable
 from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.causal.pair_tokens import PairTokenizer
+from evaluation.scorers.causal.layout import PairTokenizer
 from evaluation.scorers.causal.prompts import Rendered
 from evaluation.scorers.masked.pieces import Placer, unreadable
 from evaluation.scorers.masked.scorer import gap_of_item

@@ -27,7 +27,7 @@ from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
 from evaluation.models.loading import longest_input
 from evaluation.scorers.base import Tokens
-from evaluation.scorers.causal.pair_tokens import PairTokenizer
+from evaluation.scorers.causal.layout import PairTokenizer
 from evaluation.scorers.causal.prompts import BLANK, Rendered
 from evaluation.scorers.classifier.tokens import tokenize
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
+from evaluation.items.own_schema import read_parquet, table_questions
 from evaluation.items.rows import Questions, read_json, row_questions
-from evaluation.items.tables import read_parquet, table_questions
 from evaluation.items.types import ProbeSplit
 from kbprobe.arguments import path_argument, wrong_argument
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean

@@ -68,8 +68,7 @@ def _make_masked(inputs: ScorerInputs) -> Scorer:
 
 def _make_causal(inputs: ScorerInputs) -> Scorer:
     from evaluation.scorers.causal.forward import cell_log_probs
-    from evaluation.scorers.causal.layout import CausalEncoded
-    from evaluation.scorers.causal.pair_tokens import PairTokenizer, PairTokens
+    from evaluation.scorers.causal.layout import CausalEncoded, PairTokenizer, PairTokens
     from evaluation.scorers.causal.prompts import Rendered
     from evaluation.scorers.causal.scorer import CausalScorer
 

@@ -85,7 +85,7 @@ class ConceptNetKind(Kind[Source, ConceptNetOptions]):
         self, source: Source, options: ConceptNetOptions, folder: Path, progress: Progress
     ) -> Compiled:
         """Turn the edges into the tables of `kb_cache.conceptnet.types.ConceptNet`."""
-        from kb_cache.conceptnet.compile import compile_edges  # imports Arrow, as do all readers
+        from kb_cache.conceptnet.filter import compile_edges  # imports Arrow, as do all readers
         from kb_cache.conceptnet.source import read_edges
 
         malformed = Malformed(source.path)

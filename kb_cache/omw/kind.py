@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from kb_cache.base import Compiled, Download, Kind, OwnDataOptions, Progress
+from kb_cache.omw.load import one_spelling_each, without_variants
 from kb_cache.omw.source import ADDRESS, LICENCES, LexiconSource, code_of, lexicons, read_source
 from kb_cache.omw.types import KIND
-from kb_cache.omw.words import one_spelling_each, without_variants
 from kb_cache.wordnet.lmf import spdx_of
 from kbprobe.errors import SourceError, UsageError
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kb_cache.base import Source
-from kb_cache.omw.words import is_damaged
+from kb_cache.omw.load import is_damaged
 from kb_cache.unpack import read_unpacked
 from kb_cache.wordnet.lmf import LARGEST, is_lmf, read_lmf
 from kbprobe.errors import SourceError

@@ -14,7 +14,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import Manifest, read_manifest
 from kbprobe.format.rows import read_rows, rows_by_id
 from kbprobe.format.sheet_key import Key, read_key
-from release.annotation.agreement import Estimate, accuracy
+from release.annotation.report import Estimate, accuracy
 from release.annotation.votes import Vote, match_votes, problem_list, read_votes
 from release.cards import record
 
@@ -41,7 +41,7 @@ class Soundness(BaseModel):
 
     A judgement is one reader's of one row. It is sound if the reader gave the answer that the row
     was built with: rows left empty, and marks (none, two, nonsense), are not. Intervals have
-    clusters as their units (:func:`release.annotation.agreement.accuracy`).
+    clusters as their units (:func:`release.annotation.report.accuracy`).
 
     Attributes:
         probe, config, split: what was read.

@@ -18,8 +18,7 @@ from kbprobe.files import file_sha256, replacing_folder
 from kbprobe.format.setups import TEST
 from kbprobe.parsing import read_record
 from kbprobe.targets import already_there, own_files, taking
-from release.exports.page import write_readme
-from release.exports.source import open_source
+from release.exports.source import open_source, write_readme
 from release.exports.targets import find_target
 
 RECORD = "export.json"

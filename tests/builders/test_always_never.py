@@ -29,10 +29,10 @@ from builders.engine.labels import (
     balanced,
     decide,
     read_verdicts,
+    readings,
 )
 from builders.engine.pipeline import Built, build, write
 from builders.engine.probe import find_probe
-from builders.engine.readings import readings
 from builders.engine.request import Request
 from builders.properties.facts import SENSITIVE
 from kb_cache.conceptnet.load import load_conceptnet

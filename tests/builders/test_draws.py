@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.engine.draw.selection import Matching, select_equally, select_matching
+from builders.engine.draw.balanced import Matching, select_equally, select_matching
 from kbprobe.arrays import Ints
 from kbprobe.rng import RandomGenerator
 

@@ -32,10 +32,9 @@ from builders.function_words.candidates import (
 )
 from builders.function_words.coordination import coordination_swaps
 from builders.function_words.definiteness import definiteness_swaps
-from builders.function_words.natural import unnatural
 from builders.function_words.probes import FEW_WORDS, Finder
 from builders.function_words.sentence_ends import Words, wrong_distances
-from builders.function_words.tokens import TaggedTexts
+from builders.function_words.tokens import TaggedTexts, unnatural
 from builders.function_words.wh_words import WORDS as WH_WORDS
 from builders.function_words.wh_words import wh_swaps
 from kb_cache.corpora.load import load_corpora

@@ -16,7 +16,7 @@ from kbprobe.errors import UsageError
 from kbprobe.files import replacing_folder, sweep, write_file
 from kbprobe.format.dataset import check_target, load
 from kbprobe.format.manifest import read_manifest
-from kbprobe.owners import ABANDONED
+from kbprobe.locks import ABANDONED
 
 WRITER = """
 import sys, time

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.engine.labels import TIE, Vote, nominal_alpha
+from builders.engine.labels import NONSENSE, TIE, Readings, Vote, nominal_alpha, readings
 from builders.engine.pipeline import Built, build
 from builders.engine.plan import text_keys
 from builders.engine.probe import find_probe
-from builders.engine.readings import NONSENSE, Readings, readings
 from builders.engine.request import Request
 from kbprobe.format.setups import NLI, SETUPS
 

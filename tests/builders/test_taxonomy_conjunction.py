@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import builders
-from builders.engine.whole_words import whole_words
+from builders.english.screen import whole_words
 from builders.judged.model import judgements
 from builders.taxonomy.blocks import BLOCK
 from builders.taxonomy.crossing import ARGUABLE, FALSE, TOLERANCE, TRUE, listed_kinds

@@ -11,7 +11,7 @@ import transformers
 import evaluation
 from evaluation.items.folds import open_rows
 from evaluation.learners.finetune import LabelsOptions
-from evaluation.learners.finetune.networks import LABELS
+from evaluation.learners.finetune.training import LABELS
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.scorers.classifier.scorer import ClassifierScorer
 from kbprobe.errors import UsageError

@@ -14,8 +14,7 @@ import evaluation
 from evaluation.items.types import Item, choice_starts
 from evaluation.learners.finetune import RECORD, FinetuneOptions
 from evaluation.learners.finetune.kept import keep
-from evaluation.learners.finetune.networks import CANDIDATES
-from evaluation.learners.finetune.training import ChoiceTraining, finetune
+from evaluation.learners.finetune.training import CANDIDATES, ChoiceTraining, finetune
 from evaluation.models.loading import fresh_parameters
 from evaluation.scorers.masked import head as masked_head
 from evaluation.scorers.masked.candidates import CandidateScorer

@@ -21,9 +21,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evaluation.items.own_schema import own_questions, read_parquet, table_questions
 from evaluation.items.rows import ABOUT, Questions, Records, read_json, row_questions
 from evaluation.items.sources import open_probe
-from evaluation.items.tables import own_questions, read_parquet, table_questions
 from evaluation.items.types import Item, arguments_type, fingerprint
 from kbprobe.columns import arrow_type
 from kbprobe.errors import KbprobeError, UsageError

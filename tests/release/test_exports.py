@@ -17,7 +17,7 @@ from release.checks.checking import check
 from release.cli import main
 from release.exports.exporting import RECORD, export
 from release.exports.flat import BLANK
-from release.exports.page import rendered
+from release.exports.source import rendered
 from release.exports.targets import TARGETS, find_target
 from tests.release.exports_toy import CLOZES, ODD, rows, write_probe
 

@@ -13,7 +13,7 @@ import pytest
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import hidden, remove_tree, replacing_folder, sweep
-from kbprobe.owners import hidden_sibling, is_abandoned, is_alive, process_start
+from kbprobe.locks import hidden_sibling, is_abandoned, is_alive, process_start
 from kbprobe.targets import lock_path, taking
 
 
@@ -157,7 +157,7 @@ def test_what_a_living_process_writes_is_never_swept(tmp_path: Path) -> None:
 def test_without_times_of_start_old_remains_are_abandoned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kbprobe.owners.process_start", lambda process: None)
+    monkeypatch.setattr("kbprobe.locks.process_start", lambda process: None)
     own = hidden_sibling(tmp_path / "probe", "new")
     own.mkdir()
     assert not is_abandoned(own)

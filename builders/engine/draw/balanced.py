@@ -1,10 +1,31 @@
-"""Uniform draws of distractors, and helpers to sort and rank within groups."""
+"""Uniform draws of distractors, and helpers to sort and rank within groups.
+
+For probes whose rows all choose among the same few answers (not/really, smaller/larger): there are
+no distractors to draw, but far more rows than are wanted.
+
+Guarantee:
+
+- Exactly: :func:`select_equally` takes as many rows of each label in every stratum.
+  :func:`select_matching` takes as many rows as are needed in each part and cell, or all that are
+  allowed: no key (a word) is used in two parts, nor in more than ``most`` rows of those selected.
+- Approximately: :func:`select_matching` brings the counts of further features in each part near to
+  their targets, by a local search on chi-square: each row is the best for the counts so far, and
+  each choice is reconsidered ``ROUNDS`` times after all have been made. With no features to match
+  it selects the rows of least ``tie``, as :func:`select_equally` does.
+- The result depends on the rows and on the order that ``tie`` gives to equals alone. All is done in
+  integers, so that it is the same on every machine; a solver for linear programs would return one
+  of many equally good vertices, another with every version.
+- Cost: O(rows log rows) and O(selected * rows of a cell * features of a row).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
 from kbprobe.rng import RandomGenerator
@@ -100,3 +121,119 @@ def draw_uniform(candidates: Candidates, rows: Ints, count: int, rng: RandomGene
     race = rng.uniform(candidates.row, candidates.node)
     chosen = _choose(candidates, race, count)
     return Draw(rows, _as_matrix(candidates, chosen, rows, count))
+
+
+ROUNDS = 2
+"""How often each choice is reconsidered after all have been made."""
+
+_SCALE = 1 << 20
+
+Cell = tuple[int, int]
+"""A part (a split) and a cell (a kind of row), for which rows are needed."""
+
+
+def select_equally(
+    stratum: Ints, label: Ints, labels: int, share: float, tie: npt.NDArray[np.generic]
+) -> Bools:
+    """Mark as many rows of each of ``labels`` labels in every stratum, those of least ``tie``.
+
+    ``share`` of a stratum's rows are taken at most.
+    """
+    cell = stratum * labels + label
+    held = np.bincount(cell, minlength=labels * (int(stratum.max(initial=-1)) + 1))
+    held = held.reshape(-1, labels)
+    quota = np.round(held.sum(axis=1) * (share / labels)).astype(np.int64)
+    quota = np.minimum(quota, held.min(axis=1))
+    order = np.lexsort((tie, cell))
+    keep = np.zeros(cell.size, dtype=np.bool_)
+    keep[order[ranks_within(cell[order]) < quota[stratum[order]]]] = True
+    return keep
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Rows to select from, and what those selected should be like.
+
+    Attributes:
+        cell: (rows,) the kind of each row.
+        features: (rows, F) the numbers of the features that each row has.
+        keys: (rows, M) the numbers of the keys (words) that each row shows.
+        target: (parts, features) how often each feature should occur in each part.
+        weight: (features,) integers: how much it counts that a feature's counts agree.
+        owner: (keys,) the part in which each key is used already; -1: in none.
+        tie: (rows,) of equally good rows that with the least is taken.
+    """
+
+    cell: Ints
+    features: Ints
+    keys: Ints
+    target: Ints
+    weight: Ints
+    owner: Ints
+    tie: npt.NDArray[np.generic]
+
+
+def select_matching(
+    rows: Matching, need: Mapping[Cell, int], most: int
+) -> tuple[list[int], list[int]]:
+    """Select rows for each part and cell, those that bring the features nearest to their targets.
+
+    Returns the rows selected, at most ``most`` with one key, and the part of each: as many as
+    ``need`` says, or as many as are allowed.
+    """
+    search = _Search(rows, most)
+    left = {key: count for key, count in need.items() if count > 0}
+    chosen: list[int] = []
+    parts: list[int] = []
+    while left:
+        # The emptiest cell first, so that no part takes the best of all.
+        part, cell = max(left, key=lambda key: (left[key] / need[key], key))
+        at = search.take_best(part, cell)
+        left[part, cell] -= 1
+        if at < 0 or left[part, cell] == 0:
+            del left[part, cell]
+        if at >= 0:
+            chosen.append(at)
+            parts.append(part)
+    for _ in range(ROUNDS):
+        for i, part in enumerate(parts):
+            search.give_back(chosen[i], part)
+            chosen[i] = search.take_best(part, int(rows.cell[chosen[i]]))
+    return chosen, parts
+
+
+class _Search:
+    """The state of a local search: what each part still lacks, and which rows are free."""
+
+    def __init__(self, rows: Matching, most: int) -> None:
+        self._rows, self._most = rows, most
+        self._lack = rows.target.copy()
+        self._weight = _SCALE * rows.weight // (rows.target + 1)
+        self._owner = rows.owner.copy()
+        self._uses = np.zeros(rows.owner.size, dtype=np.int64)
+        self._free = np.ones(rows.cell.size, dtype=np.bool_)
+
+    def give_back(self, at: int, part: int) -> None:
+        """Make a row that was taken for a part free again."""
+        np.add.at(self._lack[part], self._rows.features[at], 1)
+        self._uses[self._rows.keys[at]] -= 1
+        self._free[at] = True
+
+    def take_best(self, part: int, cell: int) -> int:
+        """Take the best row of a cell for a part; -1 if none is left."""
+        owners = self._owner[self._rows.keys]
+        usable = self._free & (self._rows.cell == cell)
+        usable &= ((owners == -1) | (owners == part)).all(axis=1)
+        usable &= (self._uses[self._rows.keys] < self._most).all(axis=1)
+        rows = np.flatnonzero(usable)
+        if rows.size == 0:
+            return -1
+        features = self._rows.features[rows]
+        # Twice by how much one more of each feature lessens the sum of squares.
+        gain = (self._weight[part][features] * (2 * self._lack[part][features] - 1)).sum(axis=1)
+        best = int(rows[np.lexsort((self._rows.tie[rows], -gain))[0]])
+        np.subtract.at(self._lack[part], self._rows.features[best], 1)
+        self._owner[self._rows.keys[best]] = part
+        self._uses[self._rows.keys[best]] += 1
+        self._free[best] = False
+        return best

@@ -11,12 +11,11 @@ import pyarrow.compute as pc
 
 from builders.engine.drops import DropLog
 from builders.english.screen import OFFENSIVE, offensive_texts
-from builders.function_words.natural import unnatural
 from builders.function_words.nli.clauses import FINITE, Sentence, fixed_words
 from builders.function_words.nli.options import NliOptions
 from builders.function_words.nli.pairs import Source
 from builders.function_words.source import tagged_sentences
-from builders.function_words.tokens import TaggedTexts
+from builders.function_words.tokens import TaggedTexts, unnatural
 from kb_cache.corpora.types import TextCorpus
 from kbprobe.arrays import Bools
 from kbprobe.columns import mask

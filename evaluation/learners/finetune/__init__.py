@@ -50,21 +50,21 @@ class LabelsOptions(FinetuneOptions, ClassifierOptions):
 
 def _fit(training: Training) -> AbstractContextManager[ReadyScorer]:
     from evaluation.learners.finetune.kept import finetuned
-    from evaluation.learners.finetune.networks import CHOICES
+    from evaluation.learners.finetune.training import CHOICES
 
     return finetuned(training, CHOICES)
 
 
 def _fit_masked(training: Training) -> AbstractContextManager[ReadyScorer]:
     from evaluation.learners.finetune.kept import finetuned
-    from evaluation.learners.finetune.networks import CANDIDATES
+    from evaluation.learners.finetune.training import CANDIDATES
 
     return finetuned(training, CANDIDATES)
 
 
 def _fit_labels(training: Training) -> AbstractContextManager[ReadyScorer]:
     from evaluation.learners.finetune.kept import finetuned
-    from evaluation.learners.finetune.networks import LABELS
+    from evaluation.learners.finetune.training import LABELS
 
     return finetuned(training, LABELS)
 

@@ -17,8 +17,7 @@ from evaluation.content import installed_version
 from evaluation.items.types import fingerprint
 from evaluation.learners.base import Training, training_folder
 from evaluation.learners.finetune import RECORD, FinetuneOptions
-from evaluation.learners.finetune.networks import Network
-from evaluation.learners.finetune.training import Course, finetune
+from evaluation.learners.finetune.training import Course, Network, finetune
 from evaluation.learners.kept import TrainedOnce, writing_model
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.loading import (

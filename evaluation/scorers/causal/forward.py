@@ -28,7 +28,7 @@ from kbprobe.errors import KbprobeError, UsageError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from evaluation.scorers.causal.pair_tokens import PairTokenizer
+    from evaluation.scorers.causal.layout import PairTokenizer
 
 _TEXT = Rendered(
     "The capital of a country is the city where its government meets, and so",

@@ -17,8 +17,14 @@ import numpy as np
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import ScorerInputs, aside
 from evaluation.scorers.causal.forward import cell_log_probs, score_sequences, supports_packing
-from evaluation.scorers.causal.layout import PACK_TOKENS, CausalEncoded, LayoutBuilder, grow_trees
-from evaluation.scorers.causal.pair_tokens import PairTokenizer, PairTokens
+from evaluation.scorers.causal.layout import (
+    PACK_TOKENS,
+    CausalEncoded,
+    LayoutBuilder,
+    PairTokenizer,
+    PairTokens,
+    grow_trees,
+)
 from evaluation.scorers.causal.prompted import (
     ContextChoices,
     PromptedScorer,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kbprobe.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from release.exports.page import Target
+    from release.exports.source import Target
 
 TARGETS = tuple(sorted(one.name.replace("_", "-") for one in iter_modules(__path__)))
 """The names on the command line: those of the modules."""
@@ -22,7 +22,7 @@ def find_target(name: str) -> Target:
             f"There is no target {name!r}.{did_you_mean(name, TARGETS)} Known: "
             f"{', '.join(TARGETS)}."
         )
-    from release.exports.page import Target
+    from release.exports.source import Target
 
     target = import_module(f"{__name__}.{name.replace('-', '_')}").TARGET
     assert isinstance(target, Target)

@@ -7,8 +7,7 @@ from pathlib import Path
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import TEST
 from release.exports.flat import METADATA, flat_name, flat_table, write_flat
-from release.exports.page import Target, Written, rendered, viewer_configs
-from release.exports.source import ProbeSource
+from release.exports.source import ProbeSource, Target, Written, rendered, viewer_configs
 
 FILE = "task.py"
 

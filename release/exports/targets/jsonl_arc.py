@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import how_to_install
-from release.exports.page import Target, Written
-from release.exports.source import ProbeSource, Task
+from release.exports.source import ProbeSource, Target, Task, Written
 
 FURTHER = (
     "setup", "cluster", "concept", "hops", "distractor_family", "distractor_hops", "pos",

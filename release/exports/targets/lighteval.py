@@ -5,8 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from kbprobe.format.setups import MASK, QUESTION
-from release.exports.page import Target, Written, rendered, viewer_configs
-from release.exports.source import ProbeSource, place_data
+from release.exports.source import (
+    ProbeSource,
+    Target,
+    Written,
+    place_data,
+    rendered,
+    viewer_configs,
+)
 
 VERSION = 1
 """Version of the wording: to be raised when it changes the numbers of a task."""

@@ -9,8 +9,7 @@ from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE, MASK, QUESTION, task_name
 from release.cards import yaml_text
-from release.exports.page import Target, Written
-from release.exports.source import ProbeSource, Task, place_data
+from release.exports.source import ProbeSource, Target, Task, Written, place_data
 
 VERSION = 1.0
 """Version of the wording below: to be raised when it changes the numbers of a task."""

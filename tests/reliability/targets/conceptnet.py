@@ -37,7 +37,7 @@ def _seeds(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> tuple[int, list[Row]]:
     """Read a dump's English edges, and compile them; return the malformed lines' number as well."""
-    from kb_cache.conceptnet.compile import compile_edges
+    from kb_cache.conceptnet.filter import compile_edges
     from kb_cache.conceptnet.source import read_edges
     from kb_cache.conceptnet.types import Malformed, Selection
 

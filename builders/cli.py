@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from builders.engine.registry import PROBES
-from kbprobe.cli import Dispatch, debug_option, run
+from builders.engine.registry import PROBES, SOURCES
+from kbprobe.cli import debug_option, run
+from kbprobe.commands import Command, Option, Program, Subcommand, command
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.options import MAX_SEED
 from kbprobe.terminal import echo
@@ -26,14 +27,29 @@ if TYPE_CHECKING:
     from builders.engine.registry import Entry
 
 PROGRAM = "build-probe"
-SUBCOMMANDS = ("list", "show")
+SUBCOMMANDS = {
+    "list": Subcommand(
+        "Commands",
+        "List all probes: how large they are, and what they need.",
+        "builders.cli:list_command",
+    ),
+    "show": Subcommand(
+        "Commands",
+        "Show what a probe asks, its wordings and its options.",
+        "builders.cli:show_command",
+    ),
+}
+EXAMPLES = (
+    f"{PROGRAM} wordnet_hypernymy",
+    f"{PROGRAM} age_comparison object_comparison --limit 1000 -o probes",
+    f"{PROGRAM} taxonomy_conjunction --sample 50 --blind",
+)
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run ``build-probe`` and exit with its code."""
-    commands = dict(zip(SUBCOMMANDS, (list_command, show_command), strict=True))
-    dispatch = Dispatch(PROGRAM, commands, lambda words: build_command(named_probes(words)))
-    sys.exit(run(dispatch, args, PROGRAM))
+    program = Program(PROGRAM, SUBCOMMANDS, lambda words: build_command(named_probes(words)))
+    sys.exit(run(program, args, PROGRAM))
 
 
 def named_probes(words: Sequence[str]) -> dict[str, Entry | Probe]:
@@ -53,7 +69,7 @@ def named_probes(words: Sequence[str]) -> dict[str, Entry | Probe]:
             from builders.engine.probe import find_probe, knows
 
             if knows(word) or at in certain:
-                found[word] = find_probe(word, SUBCOMMANDS)
+                found[word] = find_probe(word, tuple(SUBCOMMANDS))
     return found
 
 
@@ -62,7 +78,7 @@ def _certain_names(words: Sequence[str]) -> set[int]:
     flags = {
         flag
         for option in _COMMON
-        if isinstance(option, click.Option) and option.is_flag
+        if isinstance(option, Option) and option.is_flag
         for flag in (*option.opts, *option.secondary_opts)
     }
     before = ["", *words]
@@ -77,101 +93,116 @@ def _certain_names(words: Sequence[str]) -> set[int]:
 _PATH = click.Path(path_type=Path)
 _COMMON: list[click.Parameter] = [
     click.Argument(["names"], nargs=-1, metavar="NAME..."),
-    click.Option(
+    Option(
         ["-o", "--output"],
         type=_PATH,
         metavar="DIR",
-        help="The probe's folder [probes/NAME]; of several probes, the parent of all [probes].",
+        help="Folder of the probe; of several probes, its parent. [default: probes/NAME]",
     ),
-    click.Option(
+    Option(
         ["--seed"],
         type=click.IntRange(0, MAX_SEED),
         metavar="N",
         default=0,
-        show_default=True,
-        help="Random seed.",
+        section="Build",
+        help="Random seed. [default: 0]",
     ),
-    click.Option(
+    Option(
         ["--template"],
         type=_PATH,
         metavar="FILE",
-        help="A YAML file that extends or replaces the built-in wordings.",
+        section="Build",
+        rare=True,
+        help="YAML file that extends or replaces the built-in wordings.",
     ),
-    click.Option(
+    Option(
         ["--format"],
         type=click.Choice(["parquet", "jsonl"]),
         default="parquet",
-        show_default=True,
-        help="How to write the data.",
+        help="File format of the data. [default: parquet]",
     ),
-    click.Option(
-        ["--audit/--no-audit"], default=True, show_default=True, help="Run the audit at the end."
+    Option(
+        ["--audit/--no-audit"],
+        default=True,
+        section="Build",
+        rare=True,
+        help="Audit the probe after building it. [default: yes]",
     ),
-    click.Option(
+    Option(
         ["--workers"],
         type=click.IntRange(1),
         metavar="N",
         default=2,
-        show_default=True,
-        help="How many workers draw, and render and write large builds; rows never depend on it.",
+        section="Build",
+        help="Number of workers that draw, render and write large builds; rows do not depend on "
+        "it. [default: 2]",
     ),
-    click.Option(
+    Option(
         ["--executor"],
         type=click.Choice(["local", "ray"]),
         default="local",
-        show_default=True,
-        help="Who renders and writes large builds: this machine's workers, or Ray's.",
+        section="Build",
+        rare=True,
+        help="Where large builds are rendered and written: by workers on this machine, or by Ray. "
+        "[default: local]",
     ),
-    click.Option(
+    Option(
         ["--address"],
         metavar="ADDRESS",
-        help="Of the Ray cluster, such as auto; without it Ray starts on this machine.",
+        section="Build",
+        rare=True,
+        help="Address of the Ray cluster, such as auto; by default Ray starts on this machine.",
     ),
-    click.Option(["--overwrite"], is_flag=True, help="Replace another probe in the folder."),
-    click.Option(
+    Option(["--overwrite"], is_flag=True, help="Replace another probe in the folder."),
+    Option(
         ["--sample"],
         type=click.IntRange(1),
         metavar="N",
-        help="Write N rows of the test split as a sheet for people to read, CSV and HTML.",
+        section="Reading sheet",
+        help="Write N rows of the test split as a sheet for human readers, in CSV and HTML.",
     ),
-    click.Option(
+    Option(
         ["--blind"],
         is_flag=True,
+        section="Reading sheet",
         help="Leave the answers out of the sheet; release-probe annotate score reads it back.",
     ),
-    click.Option(
+    Option(
         ["--sheet"],
         type=_PATH,
         metavar="DIR",
-        help="The sheet's folder [the probe's, with -reading].",
+        section="Reading sheet",
+        rare=True,
+        help="Folder of the sheet. [default: that of the probe, with -reading]",
     ),
-    click.Option(
+    Option(
         ["--recipe"],
         type=_PATH,
         metavar="FILE",
+        section="Build",
         help="Build the set of probes declared in a YAML file.",
     ),
-    click.Option(
+    Option(
         ["--from-manifest"],
         type=_PATH,
         metavar="FILE",
-        help="Build what a manifest.json records, and compare checksums.",
+        section="Build",
+        help="Rebuild what a manifest.json records, and compare checksums.",
     ),
-    click.Option(
+    Option(
         ["--clean"],
         type=_PATH,
         is_flag=False,
         flag_value=Path("probes"),
         metavar="[DIR]",
-        help="Remove what interrupted commands left in a folder of outputs [probes].",
+        rare=True,
+        help="Remove what interrupted commands left in an output folder. [default: probes]",
     ),
-    click.Option(
-        ["--json", "as_json"], is_flag=True, help="Print the manifests instead of a summary."
-    ),
+    Option(["--json", "as_json"], is_flag=True, help="Print the manifests instead of a summary."),
 ]
 
 
-class _Build(click.Command):
+class _Build(Command):
     """The build command of some probes, which are named where they lack an option."""
 
     probes: Sequence[str] = ()
@@ -201,30 +232,35 @@ def _having(option: str) -> str:
     return f" These have it: {', '.join(sorted(names))}." if names else ""
 
 
-def build_command(probes: Mapping[str, Entry | Probe]) -> click.Command:
+def build_command(probes: Mapping[str, Entry | Probe]) -> Command:
     """Make the build command, with the options of the given probes."""
     fields: dict[str, Any] = {}
     for probe in probes.values():
         fields |= {
             name: info for name, info in probe.options.model_fields.items() if name not in fields
         }
-    specific: list[click.Option] = []
-    about = (
-        "Build probe datasets from knowledge bases.\n\n"
-        f"Probes: {', '.join(PROBES)}.\n\n"
-        f"Options of a probe: {PROGRAM} NAME --help"
-    )
+    specific: list[Option] = []
+    listed: dict[str, dict[str, str]] = {}
     if probes:  # The bare --help does not need pydantic.
         from kbprobe.options import command_option
 
-        specific = [command_option(name, info) for name, info in fields.items()]
+        specific = [command_option(name, info, "Probe") for name, info in fields.items()]
         about = "\n\n".join(f"{name}: {probe.summary}" for name, probe in probes.items())
+    else:
+        about = (
+            "Build probe datasets from knowledge bases.\n\n"
+            f"{PROGRAM} NAME --help shows the options of a probe."
+        )
+        listed = {source: {} for source in SOURCES}
+        for name, entry in PROBES.items():
+            listed[entry.source][name] = entry.summary
     command = _Build(
         PROGRAM,
         params=[*_COMMON, *specific],
         callback=_build,
         help=about,
-        epilog=f"{PROGRAM} list | show NAME | NAME --help (the options of a probe)",
+        examples=() if probes else EXAMPLES,
+        listed=listed,
     )
     command.probes = list(probes)
     return debug_option(command)
@@ -286,7 +322,7 @@ def _build(
     command.run_jobs(jobs, overwrite, as_json, reading, chosen)
 
 
-@click.command(
+@command(
     "list",
     help="List all probes: how many rows a default build has, what knowledge bases it needs, and "
     "whether they are there.",
@@ -305,7 +341,7 @@ def list_command(as_json: bool) -> None:
     echo("\n".join(table(probes, width)))
 
 
-@click.command("show", help="Show a probe: what it asks, its wordings, its options.")
+@command("show", help="Show a probe: what it asks, its wordings, its options.")
 @click.argument("name")
 @debug_option
 def show_command(name: str) -> None:

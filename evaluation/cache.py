@@ -11,6 +11,7 @@ import click
 
 from kb_cache.store import cache_dir, usable
 from kbprobe.cli import debug_option
+from kbprobe.commands import command
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import remove_tree
 from kbprobe.parsing import read_json
@@ -78,7 +79,7 @@ def _model_of(folder: Path) -> str:
         return "an unknown model"
 
 
-@click.command("cache", help="List what evaluations keep in the cache, or remove it.")
+@command("cache", help="List what evaluations keep in the cache, or remove it.")
 @click.argument("kind", required=False, metavar="[KIND]")
 @click.option("--clear", is_flag=True, help="Remove KIND, or with --all everything.")
 @click.option("--all", "everything", is_flag=True, help="With --clear: all kinds.")

@@ -19,23 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evaluation.cache import cache_command
-from evaluation.exports.command import export_command
 from evaluation.learners.registry import LEARNERS
-from evaluation.options import ModelOptions, RunOptions
+from evaluation.options import RunOptions
 from evaluation.runs.spec import import_named, plugins
-from evaluation.scorers.causal.options import CausalOptions
+from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import SCORERS
-from evaluation.silver import silver_command
 from evaluation.studies.base import Study, StudyRequest, summarise_folders
-from evaluation.studies.registry import STUDIES
-from evaluation.suites.command import suite_command
-from evaluation.surprisal.command import CAUSAL_RUN, SURPRISAL_HELP, write_surprisals
-from evaluation.tables_command import table_command
+from evaluation.studies.registry import COLLECT, EVALUATE, OWN, STUDIES
 from evaluation.tracking import TrackingOptions, take_tracking
-from kbprobe.cli import FAILED, Dispatch, debug_option, run
+from kbprobe.cli import FAILED, debug_option, run
+from kbprobe.commands import Command, Option, Program, Subcommand, command
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
-from kbprobe.options import Options, command_option, parsed
+from kbprobe.options import Options, command_option, given_of, role
 from kbprobe.progress import shown_progress
 from kbprobe.terminal import echo
 
@@ -56,12 +51,58 @@ UNITS = {
 }
 """What progress counts, by what is done."""
 _OUTPUT = (
-    "Folder of the results of one probe and one model; of several, the parent of all. [default: "
+    "Folder of the results; of several probes or models, its parent. [default: "
     "results/PROBE/MODEL, with the options given: results/PROBE/MODEL+limit-200]"
 )
 _STUDY_OUTPUT = (
     "Folder of the summary and of all results. [default: results/{0}, with the options given: "
     "results/{0}+limit-200]"
+)
+
+
+SUBCOMMANDS = {
+    **OWN,
+    "suite": Subcommand(
+        EVALUATE,
+        "Run all that a file declares: probes, models, studies and seeds.",
+        "evaluation.suites.command:suite_command",
+    ),
+    "surprisal": Subcommand(
+        EVALUATE,
+        "Write the surprisal of every token of every choice.",
+        "evaluation.surprisal.command:surprisal_command",
+    ),
+    "report": Subcommand(
+        COLLECT,
+        "Make an HTML page of one result, or of all results in a folder.",
+        "evaluation.cli:report_command",
+    ),
+    "table": Subcommand(
+        COLLECT,
+        "Print results, or a table of a study, as CSV, Markdown or LaTeX.",
+        "evaluation.tables_command:table_command",
+    ),
+    "export": Subcommand(
+        COLLECT,
+        "Write results for the Hub, or as Every Eval Ever's records.",
+        "evaluation.exports.command:export_command",
+    ),
+    "silver": Subcommand(
+        COLLECT,
+        "Label rows without answers by a classifier.",
+        "evaluation.silver:silver_command",
+    ),
+    "cache": Subcommand(
+        COLLECT,
+        "List or remove what evaluations keep in the cache.",
+        "evaluation.cache:cache_command",
+    ),
+}
+"""All subcommands, as the help lists them; studies of other packages come after them."""
+EXAMPLES = (
+    f"{PROGRAM} probes/wordnet_hypernymy -m FacebookAI/roberta-base",
+    f"{PROGRAM} probes/age_comparison -m HuggingFaceTB/SmolLM2-135M --letters --limit 200",
+    f"{PROGRAM} curve probes/wordnet_hypernymy -m answerdotai/ModernBERT-base",
 )
 
 
@@ -71,14 +112,19 @@ def main(args: Sequence[str] | None = None) -> None:
     sys.exit(run(_Program(), words, PROGRAM))
 
 
-class _Program(Dispatch):
+class _Program(Program):
     """All commands; scorers and learners that are files have options that help must know."""
 
     def __init__(self) -> None:
-        super().__init__(PROGRAM, {}, self._study_of)
+        others = {
+            name: Subcommand("Commands of other packages", STUDIES.get(name).help, "")
+            for name in STUDIES.names()
+            if name not in OWN
+        }
+        super().__init__(PROGRAM, {**SUBCOMMANDS, **others}, self._study_of)
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        """Import the files that ``--scorer`` and ``--learner`` name, and make the commands."""
+        """Import the files that ``--scorer`` and ``--learner`` name, and make the command."""
         for option, value in pairwise(
             [*(part for word in args for part in word.split("=", 1)), ""]
         ):
@@ -86,32 +132,19 @@ class _Program(Dispatch):
                 import_named({option.removeprefix("--"): value})
             elif option == "--learners":
                 import_named({"learners": value.split(",")})
-        self.commands = _commands(args[0] if args else "")
         return super().make_context(info_name, args, *rest, **extra)
 
-    def _study_of(self, given: list[str]) -> click.Command:
-        _refuse_misspelt_command(given[0], [*STUDIES.names(), *self.commands])
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a subcommand, or make that of a study."""
+        if cmd_name in STUDIES.names():
+            return study_command(STUDIES.get(cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+    def _study_of(self, given: list[str]) -> Command:
+        _refuse_misspelt_command(given[0], self.subcommands)
         default = study_command(STUDIES.get(DEFAULT_STUDY))
-        studies = [name for name in STUDIES.names() if name != DEFAULT_STUDY]
-        default.epilog = f"{PROGRAM} {' | '.join(studies)}"
-        default.epilog += " | suite FILE | report DIR | table DIR | export DIR"
-        default.epilog += " | silver DIR | surprisal PROBE | cache"
+        default.examples = EXAMPLES
         return default
-
-
-def _commands(asked: str) -> dict[str, click.Command]:
-    """Return the commands; of the studies the one that is asked for, if any."""
-    commands: dict[str, click.Command] = {}
-    if asked in STUDIES.names():
-        commands[asked] = study_command(STUDIES.get(asked))
-    commands["suite"] = suite_command
-    commands["report"] = report_command
-    commands["table"] = table_command
-    commands["export"] = export_command
-    commands["silver"] = silver_command
-    commands["surprisal"] = surprisal_command()
-    commands["cache"] = cache_command
-    return commands
 
 
 def _refuse_misspelt_command(word: str, commands: Iterable[str]) -> None:
@@ -124,51 +157,50 @@ def _refuse_misspelt_command(word: str, commands: Iterable[str]) -> None:
         )
 
 
-def study_command(study: Study) -> click.Command:
+def study_command(study: Study) -> Command:
     """Make a study's command, with its own options and those of its runs."""
-    json = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of a table.")
+    json = Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of a table.")
     if study.expand is None:
         inputs: list[click.Parameter] = [
             click.Argument(
                 ["folders"], nargs=-1, type=click.Path(path_type=Path), metavar="DIR..."
             ),
-            click.Option(
+            Option(
                 ["-o", "--output"],
                 type=click.Path(path_type=Path),
                 metavar="DIR",
-                help="Folder to write the summary to as well.",
+                help="Also write the summary to this folder.",
             ),
         ]
-        fields = _fields(study.options)
+        fields = _fields(study.options, "Study")
     else:
         inputs = [
             click.Argument(["probes"], nargs=-1, metavar="PROBE...", required=True),
-            click.Option(
+            Option(
                 ["-m", "--model", "models"],
                 multiple=True,
                 metavar="MODEL",
-                help="A folder, a .gguf file or a Hub id; with --endpoint, its name there; "
-                "none: for a scorer that needs no model. May be given several times."
+                section="Model",
+                help="A folder, a .gguf file, a Hub id, its name at --endpoint, or none (for a "
+                "scorer that needs no model). Can be repeated."
                 + ("" if study.modelless else " Required."),
             ),
-            click.Option(
+            Option(
                 ["-o", "--output"],
                 type=click.Path(path_type=Path),
                 metavar="DIR",
                 help=_OUTPUT if study.independent else _STUDY_OUTPUT.format(study.name),
             ),
-            click.Option(
+            Option(
                 ["--tag"],
                 metavar="NAME",
-                help="Added to the name of the folder, to keep results apart that would share it.",
+                help="Append this to the name of the folder, to keep results apart.",
             ),
-            click.Option(
-                ["--overwrite"], is_flag=True, help="Replace other results in the folder."
-            ),
+            Option(["--overwrite"], is_flag=True, help="Replace other results in the folder."),
         ]
-        tracking = {} if study.track is None else _fields(TrackingOptions)
-        fields = {**_fields(study.options), **_run_fields(study.fixed), **tracking}
-    command = click.Command(
+        tracking = {} if study.track is None else _fields(TrackingOptions, "Output")
+        fields = {**_fields(study.options, "Study"), **_run_fields(study.fixed), **tracking}
+    command = Command(
         study.name,
         params=[*inputs, json, *(command_option(name, field) for name, field in fields.items())],
         callback=partial(_summarise if study.expand is None else _run_study, study, fields),
@@ -177,62 +209,30 @@ def study_command(study: Study) -> click.Command:
     return debug_option(command)
 
 
-def surprisal_command() -> click.Command:
-    """Make the command of surprisals, with the options of runs and of causal LMs."""
-    fields = {**_fields(RunOptions), **_fields(CausalOptions)}
-    fields = {name: field for name, field in fields.items() if name in CAUSAL_RUN}
-    command = click.Command(
-        "surprisal",
-        params=[
-            click.Argument(["probe"], metavar="PROBE", required=True),
-            click.Option(
-                ["-m", "--model"], metavar="MODEL", required=True, help="A folder or a Hub id."
-            ),
-            click.Option(
-                ["-o", "--output"],
-                type=click.Path(path_type=Path),
-                metavar="FILE",
-                help="File to write. [default: results/surprisal/PROBE-MODEL.parquet]",
-            ),
-            click.Option(["--overwrite"], is_flag=True, help="Replace an existing file."),
-            *(command_option(name, field) for name, field in fields.items()),
-        ],
-        callback=partial(_write_surprisals, fields),
-        help=SURPRISAL_HELP,
-    )
-    return debug_option(command)
+def _fields(model: type[Options], section: str, label: str = "") -> dict[str, FieldInfo]:
+    """Return the fields of a model for a section of the help, except those of another section.
 
-
-def _write_surprisals(
-    fields: dict[str, FieldInfo],
-    probe: str,
-    model: str,
-    output: Path | None,
-    overwrite: bool,
-    **values: Any,
-) -> None:
-    write_surprisals(probe, model, output, overwrite, _given(fields, values))
-
-
-def _fields(model: type[Options], label: str = "") -> dict[str, FieldInfo]:
-    """Return a model's fields, described as those of a scorer or learner if one is named."""
+    They are described as those of a scorer or learner if one is named.
+    """
     fields = {name: copy(field) for name, field in model.model_fields.items()}
     for field in fields.values():
+        own = role(field)
+        field.metadata = [*field.metadata, replace(own, section=own.section or section)]
         if label:
             field.description = f"{label[:1].upper()}{label[1:]}: {field.description}"
     return fields
 
 
 def _run_fields(fixed: Sequence[str]) -> dict[str, FieldInfo]:
-    """Return the options of runs: of all, then of scorers and learners, then of models."""
-    model = _fields(ModelOptions)
-    fields = {name: f for name, f in _fields(RunOptions).items() if name not in model}
+    """Return the options of all runs, then those of scorers and learners."""
+    fields = _fields(RunOptions, "Probe")
     for entry in plugins():
-        further = _fields(entry.options, entry.label)
+        section = "Scoring" if isinstance(entry, ScorerEntry) else "Training"
+        further = _fields(entry.options, section, entry.label)
         fields |= {name: field for name, field in further.items() if name not in fields}
     for name, names in (("scorer", SCORERS.names()), ("learner", LEARNERS.names())):
         fields[name].description = f"{fields[name].description} There are: {', '.join(names)}."
-    return {name: field for name, field in {**fields, **model}.items() if name not in fixed}
+    return {name: field for name, field in fields.items() if name not in fixed}
 
 
 def _run_study(
@@ -254,7 +254,7 @@ def _run_study(
     if not sys.stderr.isatty():
         # Read once, when transformers imports tqdm: no bars in logs.
         os.environ.setdefault("TQDM_DISABLE", "1")
-    given = _given(fields, values)
+    given = given_of(fields, values)
     if tag is not None and not re.fullmatch(r"\w[\w.,=@+-]{0,59}", tag):
         raise UsageError(f"--tag {tag!r}: use letters, digits, _ and - . , = @ + (60 at most)")
     owner = "the run" if study.name == DEFAULT_STUDY else study.name
@@ -312,18 +312,13 @@ def _summarise(
     as_json: bool,
     **values: Any,
 ) -> None:
-    request = StudyRequest.parse(study, (), (), _given(fields, values), output, study.name)
+    request = StudyRequest.parse(study, (), (), given_of(fields, values), output, study.name)
     summary = summarise_folders(request, folders)
     _report_summary(request)
     if as_json:
         echo(summary.model_dump_json())
     else:
         study.display(summary)
-
-
-def _given(fields: dict[str, FieldInfo], values: dict[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in values.items() if value is not None}
-    return {name: parsed(fields[name], value) for name, value in given.items()}
 
 
 def _report(outcome: Outcome, as_json: bool) -> None:
@@ -347,7 +342,7 @@ def _report(outcome: Outcome, as_json: bool) -> None:
             )
 
 
-@click.command(
+@command(
     "report",
     help="Make report.html from results.json and predictions.parquet: of a folder of results its "
     "own; of any other folder one page of all results below it, models by probes.",

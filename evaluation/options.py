@@ -12,62 +12,74 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.options import MAX_SEED, Metavar, Options, option_name
+from kbprobe.options import MAX_SEED, Metavar, Options, Role, option_name
 from kbprobe.parsing import json_value
+
+MODEL, RARE_MODEL = Role("Model"), Role("Model", rare=True)
+PROBE, RARE_PROBE = Role("Probe"), Role("Probe", rare=True)
+SCORING, RARE_SCORING = Role("Scoring"), Role("Scoring", rare=True)
+TRAINING, RARE_TRAINING = Role("Training"), Role("Training", rare=True)
+ENDPOINT, RARE_ENDPOINT = Role("Endpoint"), Role("Endpoint", rare=True)
 
 
 class ModelOptions(Options):
     """How a model is found and run."""
 
-    batch_tokens: int | None = Field(
-        None, ge=1, description="Padded tokens in a batch; none: 1024 on a CPU, 16384 on a GPU."
+    batch_tokens: Annotated[int | None, RARE_MODEL] = Field(
+        None,
+        ge=1,
+        description="Tokens per batch, padding included; by default 1024 on a CPU and 16384 on a "
+        "GPU.",
     )
-    device: str = Field(
+    device: Annotated[str, MODEL] = Field(
         "auto",
         pattern=r"^(auto|[a-z]+(:\d+)?)$",
-        description="auto (a GPU where there is one), cpu, cuda, cuda:1, mps.",
+        description="auto (a GPU if available), cpu, cuda, cuda:1 or mps.",
     )
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        "auto", description="Type of the weights; auto: bfloat16 on a GPU, else float32."
+    dtype: Annotated[Literal["auto", "float32", "bfloat16", "float16"], MODEL] = Field(
+        "auto",
+        description="Data type of the weights, also at --endpoint; auto: bfloat16 on a GPU, "
+        "otherwise float32.",
     )
-    revision: str | None = Field(
+    revision: Annotated[str | None, MODEL] = Field(
         None, description="Branch, tag or commit of a checkpoint on the Hub."
     )
-    random_weights: int | None = Field(
+    random_weights: Annotated[int | None, RARE_MODEL] = Field(
         None,
         ge=0,
         le=MAX_SEED,
-        description="Initialise the weights at random with this seed, as the configuration says, "
-        "instead of loading the checkpoint's: the architecture without pre-training.",
+        description="Initialise the weights at random with this seed instead of loading those of "
+        "the checkpoint: the architecture without pre-training.",
     )
-    model_args: dict[str, Any] = Field(
+    model_args: Annotated[dict[str, Any], RARE_MODEL] = Field(
         {}, description="Further arguments of from_pretrained, as key=value,key=value."
     )
-    trust_remote_code: bool = Field(
-        False, description="Run code that comes with the checkpoint. Read it first."
+    trust_remote_code: Annotated[bool, RARE_MODEL] = Field(
+        False, description="Run the Python code that comes with the checkpoint. Read it first."
     )
 
-    endpoint: Annotated[str | None, Metavar("URL")] = Field(
+    endpoint: Annotated[str | None, Metavar("URL"), ENDPOINT] = Field(
         None,
         min_length=1,
-        description="OpenAI-compatible completions endpoint that serves the model, such as "
-        "http://localhost:8000/v1; a key is taken from the environment variable KBPROBE_API_KEY. "
-        "--dtype then says what the server runs in.",
+        description="OpenAI-compatible completions API that serves the model, such as "
+        "http://localhost:8000/v1. The key is read from the environment: KBPROBE_API_KEY.",
     )
-    concurrency: int = Field(8, ge=1, le=256, description="Requests at a time to --endpoint.")
-    request_timeout: float = Field(
-        120.0, gt=0, le=86400, description="Seconds that --endpoint may take for an answer."
+    concurrency: Annotated[int, RARE_ENDPOINT] = Field(
+        8, ge=1, le=256, description="Number of simultaneous requests to --endpoint."
     )
-    max_requests: int | None = Field(
+    request_timeout: Annotated[float, RARE_ENDPOINT] = Field(
+        120.0, gt=0, le=86400, description="Seconds to wait for an answer of --endpoint."
+    )
+    max_requests: Annotated[int | None, RARE_ENDPOINT] = Field(
         None,
         ge=1,
-        description="Requests sent to --endpoint for a model, repeated ones included, before the "
-        "run stops; the same command goes on from there.",
+        description="Stop after this many requests to --endpoint for a model, retries included; "
+        "the same command continues from there.",
     )
-    max_prompt_tokens: int | None = Field(
+    max_prompt_tokens: Annotated[int | None, RARE_ENDPOINT] = Field(
         None,
         ge=1,
-        description="Tokens sent to --endpoint for a model, likewise.",
+        description="Stop after this many prompt tokens sent to --endpoint for a model.",
     )
 
     @field_validator("model_args", mode="before")
@@ -98,82 +110,88 @@ class ModelOptions(Options):
 class RunOptions(ModelOptions):
     """What is evaluated, with what: the options of every run."""
 
-    split: str = Field("test", description="Split to evaluate; all: all splits together.")
-    config: str | None = Field(
-        None, description="Config of the probe, such as no_language; none: the default one."
+    split: Annotated[str, PROBE] = Field(
+        "test", description="Split to evaluate; all: all splits together."
     )
-    fold: int | None = Field(
+    config: Annotated[str | None, PROBE] = Field(
+        None, description="Config of the probe, such as no_language; by default its default config."
+    )
+    fold: Annotated[int | None, RARE_PROBE] = Field(
         None,
         ge=0,
-        description="Cross-validation: evaluate only the rows of this fold of the split, and fit "
-        "on those of the other folds instead of the train split.",
+        description="Cross-validation: evaluate this fold of the split alone, and fit on the other "
+        "folds instead of the train split.",
     )
-    facts: bool = Field(
+    facts: Annotated[bool, RARE_PROBE] = Field(
         True,
-        description="Where rows rest on single facts that the probe asks for in a further config: "
-        "evaluate these as well, and relate the rows to them.",
+        description="Where questions combine single facts that the probe also asks about: evaluate "
+        "these as well, and relate the questions to them.",
     )
-    limit: int | None = Field(
-        None, ge=1, description="Maximum number of rows, drawn with the seed."
+    limit: Annotated[int | None, PROBE] = Field(
+        None, ge=1, description="Maximum number of rows, drawn with --seed."
     )
-    limit_by: Literal["clusters", "rows"] = Field(
+    limit_by: Annotated[Literal["clusters", "rows"], RARE_PROBE] = Field(
         "clusters",
-        description="What --limit draws: whole clusters, as strict accuracy needs them, or single "
-        "rows, which reach more clusters.",
+        description="What --limit draws: whole clusters, as strict accuracy requires, or single "
+        "rows, which cover more clusters.",
     )
-    seed: int = Field(
+    seed: Annotated[int, PROBE] = Field(
         0,
         ge=0,
         le=MAX_SEED,
-        description="Seed of everything drawn: limit, shots, training, random labels, intervals.",
+        description="Random seed of samples, examples, training and intervals.",
     )
-    scorer: str | None = Field(
+    scorer: Annotated[str | None, SCORING] = Field(
         None,
-        description="How choices are scored: a name, or FILE.py:NAME; none: by the checkpoint's "
-        "architecture.",
+        description="How choices are scored: a name, or FILE.py:NAME; by default as suits the "
+        "model.",
     )
-    learner: str | None = Field(
+    learner: Annotated[str | None, TRAINING] = Field(
         None,
-        description="What is fitted with --train: a name, or FILE.py:NAME; none: the first that "
-        "suits the checkpoint.",
+        description="What --train fits: a name, or FILE.py:NAME; by default as suits the model.",
     )
-    train: int | None = Field(
+    train: Annotated[int | None, TRAINING] = Field(
         None, ge=1, description="Fit a learner on this many rows of the train split first."
     )
-    train_seed: int | None = Field(
+    train_seed: Annotated[int | None, RARE_TRAINING] = Field(
         None,
         ge=0,
         le=MAX_SEED,
-        description="Seed of a learner's randomness, including its training rows; none: --seed.",
+        description="Random seed of training, including the choice of training rows; by default "
+        "--seed.",
     )
-    train_on: Annotated[str | None, Metavar("PROBE")] = Field(
+    train_on: Annotated[str | None, Metavar("PROBE"), RARE_TRAINING] = Field(
         None,
         min_length=1,
-        description="Fit on the train split of this probe (its default config) instead of that of "
-        "the evaluated one.",
+        description="Fit on the train split of this probe (its default config) instead of the "
+        "evaluated one.",
     )
-    mix_in: Annotated[str | None, Metavar("PROBE")] = Field(
+    mix_in: Annotated[str | None, Metavar("PROBE"), RARE_TRAINING] = Field(
         None,
         min_length=1,
         description="Also fit on rows of the train split of this probe or dataset.",
     )
-    mix_rows: int | None = Field(None, ge=1, description="Number of rows from --mix-in.")
-    inputs: Literal["all", "choices"] = Field(
+    mix_rows: Annotated[int | None, RARE_TRAINING] = Field(
+        None, ge=1, description="Number of rows from --mix-in."
+    )
+    inputs: Annotated[Literal["all", "choices"], RARE_SCORING] = Field(
         "all",
-        description="What the model sees of a question with choices: all, or only the choices.",
+        description="What the model sees of a question with choices: everything, or only the "
+        "choices.",
     )
-    labels: Literal["gold", "random"] = Field(
+    labels: Annotated[Literal["gold", "random"], RARE_TRAINING] = Field(
         "gold",
-        description="Answers of the rows: gold, or random ones determined by each row's first "
-        "argument, in train and test alike (the control task of Hewitt and Liang 2019).",
+        description="Answers of the rows: gold, or random ones determined by the first argument of "
+        "each row, in training and evaluation (the control task of Hewitt and Liang 2019).",
     )
-    normalization: Literal["sum", "char", "byte", "token"] | None = Field(
+    normalization: Annotated[Literal["sum", "char", "byte", "token"] | None, SCORING] = Field(
         None,
-        description="What a choice's log-likelihood is divided by before choices are compared: "
-        "sum (nothing), char, byte, token; none: char for a causal LM that answers questions, "
-        "else sum.",
+        description="Divide log-likelihoods by characters, bytes, tokens or nothing (sum); by "
+        "default char for causal LMs that answer questions, otherwise sum.",
     )
-    cache: bool = Field(True, description="Use scores computed before, and keep these.")
+    cache: Annotated[bool, RARE_SCORING] = Field(
+        True, description="Reuse scores computed before, and keep new ones."
+    )
 
     @model_validator(mode="after")
     def _learner_has_rows(self) -> RunOptions:

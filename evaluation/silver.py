@@ -15,9 +15,10 @@ import click
 from evaluation.options import ModelOptions
 from evaluation.scorers.classifier import CLASSIFIER, ClassifierOptions
 from kbprobe.cli import debug_option
+from kbprobe.commands import command
 from kbprobe.errors import UsageError
 from kbprobe.format.labels import check_suffix, write_labels
-from kbprobe.options import command_option, parsed
+from kbprobe.options import command_option, given_of
 from kbprobe.terminal import echo
 
 RULE = "silver:"
@@ -65,7 +66,7 @@ def _line(row: str, answer: int, texts: list[str], model: str) -> dict[str, Any]
     return {**said, "kept": True, "reason": "", "agreement": 1.0, "rule": RULE + model, "votes": []}
 
 
-@click.command(
+@command(
     "silver",
     help="Label the rows of a probe by a classifier, where no people have: silver labels, for "
     "build-probe NAME --labels FILE.",
@@ -83,12 +84,9 @@ def silver_command(probe: Path, model: str, output: Path, overwrite: bool, **val
     check_suffix(output)
     if output.exists() and not overwrite:
         raise UsageError(f"{output} is there already. Replace it with --overwrite.")
-    given = {
-        name: parsed(_FIELDS[name], value) for name, value in values.items() if value is not None
-    }
-    lines = silver_labels(probe, model, **given)
+    lines = silver_labels(probe, model, **given_of(_FIELDS, values))
     write_labels(output, lines)
     echo(f"Wrote {output}: {len(lines):,} silver labels by {model}", err=True)
 
 
-silver_command.params += [command_option(name, field) for name, field in _FIELDS.items()]
+silver_command.params += [command_option(name, field, "Scoring") for name, field in _FIELDS.items()]

@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from kbprobe.cli import debug_option
+from kbprobe.commands import command
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.tables import FORMATS, Format, Table
 from kbprobe.terminal import echo
 
 
-@click.command(
+@command(
     "table",
     help="Print a table: with a row for each result in the folders and below them, or one of a "
     "study's summary (results/curve/curve.json).",

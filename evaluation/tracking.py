@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from evaluation.results.types import Estimate, Results
 from kbprobe.errors import KbprobeError, MissingDependencyError, require
-from kbprobe.options import Metavar, Options
+from kbprobe.options import RARE, Metavar, Options
 
 if TYPE_CHECKING:
     from accelerate.tracking import GeneralTracker
+
+    from evaluation.results.types import Estimate, Results
 
 Number = str | int | float | bool
 
@@ -28,14 +29,14 @@ Number = str | int | float | bool
 class TrackingOptions(Options):
     """Where accuracies are logged, beside the results."""
 
-    log_to: tuple[Literal["tensorboard", "wandb"], ...] = Field(
-        (), description="Also log accuracies to these, once all runs have ended."
+    log_to: Annotated[tuple[Literal["tensorboard", "wandb"], ...], RARE] = Field(
+        (), description="Also log accuracies to these tools when all runs have finished."
     )
-    log_dir: Annotated[Path, Metavar("DIR")] = Field(
-        Path("runs"), description="Folder of these logs; each model has one of its own in it."
+    log_dir: Annotated[Path, Metavar("DIR"), RARE] = Field(
+        Path("runs"), description="Folder of the logs, with a subfolder for each model."
     )
-    log_project: str = Field(
-        "kbprobe", min_length=1, description="Project in Weights & Biases that they belong to."
+    log_project: Annotated[str, RARE] = Field(
+        "kbprobe", min_length=1, description="Project in Weights & Biases."
     )
 
 
@@ -89,6 +90,8 @@ def metrics_of(probe: str, **numbers: float | Estimate | None) -> dict[str, floa
     >>> metrics_of("ages", chance=0.5, accuracy=None)
     {'eval/ages_chance': 0.5}
     """
+    from evaluation.results.types import Estimate
+
     metrics: dict[str, float] = {}
     for name, number in numbers.items():
         # Transformers' reporters show "eval_NAME_accuracy" so.

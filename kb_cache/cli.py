@@ -10,23 +10,31 @@ from typing import Any
 
 import click
 
-from kbprobe.cli import FAILED, HELP, debug_option, run
+from kbprobe.cli import FAILED, debug_option, run
+from kbprobe.commands import HELP, Command, Option, Program, Subcommand, command
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.progress import BYTES, PERCENT, Progress, shown_progress
 from kbprobe.terminal import echo, visible
 
+SUBCOMMANDS = {
+    "list": Subcommand("Commands", "List the knowledge bases in the cache.", "kb_cache.cli:list_"),
+    "fetch": Subcommand(
+        "Commands", "Compile a knowledge base into the cache.", "kb_cache.cli:fetch_"
+    ),
+    "verify": Subcommand(
+        "Commands", "Compare all files with their checksums.", "kb_cache.cli:verify"
+    ),
+    "clear": Subcommand("Commands", "Remove entries from the cache.", "kb_cache.cli:clear"),
+}
+HELP_TEXT = """Fetch, list, verify and clear knowledge bases, compiled into tables that load fast.
 
-@click.group(context_settings=HELP)
+WordNet 3.0 and an extract of MASC come with kbprobe. Others are kept in a cache folder; set the
+environment variable KBPROBE_CACHE to choose another one.
+"""
+
+
+@command("list")
 @debug_option
-def cli() -> None:
-    """Fetch, list, verify and clear knowledge bases, compiled into tables that load fast.
-
-    WordNet 3.0 and an extract of MASC come with kbprobe. Others are kept in a cache folder; set
-    the environment variable KBPROBE_CACHE to choose another one.
-    """
-
-
-@cli.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
     """List the knowledge bases in the cache, and the cached answers of SPARQL endpoints."""
@@ -52,23 +60,22 @@ class _Fetch(click.Group):
             _option(name, info, required=name == "source" and kind.needs_source)
             for name, info in kind.options.model_fields.items()
         ]
-        output = click.Option(
+        output = Option(
             ["-o", "--output"],
             type=click.Path(path_type=Path, file_okay=False),
             metavar="DIR",
             help="Write the snapshot to this folder instead of the cache, without recording the "
             "source's path. An existing snapshot there is replaced.",
         )
-        return click.Command(
+        return Command(
             cmd_name,
             params=[click.Argument(["entry"], required=False, metavar="[NAME]"), *options, output],
             callback=partial(_fetch, cmd_name),
             help=type(kind).__doc__,
-            context_settings=HELP,
         )
 
 
-def _option(name: str, info: Any, required: bool) -> click.Option:
+def _option(name: str, info: Any, required: bool) -> Option:
     from kbprobe.options import command_option
 
     option = command_option("from" if name == "source" else name, info)
@@ -109,12 +116,11 @@ def _told(show: Progress, phase: str, done: int, total: int | None) -> None:
     show(phase, done, total or 0)
 
 
-cli.add_command(
-    _Fetch("fetch", help="Compile a knowledge base into the cache.", context_settings=HELP)
-)
+fetch_ = _Fetch("fetch", help="Compile a knowledge base into the cache.", context_settings=HELP)
 
 
-@cli.command()
+@command("verify")
+@debug_option
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
     "--repair",
@@ -155,7 +161,8 @@ def verify(context: click.Context, names: tuple[str, ...], repair: bool) -> None
         context.exit(FAILED)
 
 
-@cli.command()
+@command("clear")
+@debug_option
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Remove everything that is cached.")
 @click.option(
@@ -220,7 +227,7 @@ def clear(
 
 def main(args: list[str] | None = None) -> int:
     """Entry point of ``kb-cache``; returns the exit code."""
-    return run(cli, args, "kb-cache")
+    return run(Program("kb-cache", SUBCOMMANDS, help=HELP_TEXT), args, "kb-cache")
 
 
 if __name__ == "__main__":

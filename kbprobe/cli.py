@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kbprobe.commands import option
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.plugins import place_of_others
 from kbprobe.terminal import VisibleFormatter, echo
@@ -22,15 +23,11 @@ _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
-HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
-"""Context settings of every command: ``-h`` asks for help as well."""
-
 
 def debug_option(function: _Decorated) -> _Decorated:
     """Show ``--debug`` in a command's help; `run` handles the option itself."""
-    return click.option(
-        "--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors."
-    )(function)
+    help = "Show tracebacks of errors."
+    return option("--debug", is_flag=True, expose_value=False, help=help)(function)
 
 
 def kbprobe_version() -> str:
@@ -41,33 +38,6 @@ def kbprobe_version() -> str:
         return version("kbprobe")
     except PackageNotFoundError:
         return "0+unknown"
-
-
-class Dispatch(click.Group):
-    """A click group with a fallback command for anything that is not a subcommand's name."""
-
-    def __init__(
-        self,
-        name: str,
-        commands: dict[str, click.Command],
-        otherwise: Callable[[list[str]], click.Command],
-    ) -> None:
-        """Store the subcommands, and the function that makes the fallback from the arguments."""
-        super().__init__(name, commands)
-        self._otherwise = otherwise
-
-    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        """Choose the command by the first argument; without arguments, show help."""
-        words = args or ["--help"]
-        # Subcommands, and their subcommands, inherit the settings from the context.
-        extra = {**HELP, **extra}
-        if words[0] in self.commands:
-            return super().make_context(info_name, words, *rest, **extra)
-        return self._otherwise(words).make_context(info_name, words, *rest, **extra)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command chosen."""
-        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
 
 
 def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> int:

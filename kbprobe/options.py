@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from kbprobe.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    import click
+    from kbprobe.commands import Option
 
 MAX_SEED = (1 << 63) - 1
 """The largest seed: what JSON and Arrow hold as an integer everywhere."""
@@ -35,6 +35,22 @@ class Metavar:
     """How help calls an option's value, where its type does not say: ``Annotated[str, ...]``."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Role:
+    """What an option is for: ``Annotated[int, Role("Training")]``.
+
+    Attributes:
+        section: its section of the help; empty: that of its command.
+        rare: whether few people need it: help shows it only with ``--help-all``.
+    """
+
+    section: str = ""
+    rare: bool = False
+
+
+RARE = Role(rare=True)
 
 
 class Options(BaseModel):
@@ -155,6 +171,11 @@ def option_name(field: str) -> str:
     return f"--{field.split('.')[0].replace('_', '-')}"
 
 
+def role(info: Any) -> Role:
+    """Return what the option of a field is for."""
+    return next((note for note in reversed(info.metadata) if isinstance(note, Role)), Role())
+
+
 def metavar(name: str, info: Any) -> str:
     """Return what help calls an option's value: its type, or all values that it may have."""
     for note in info.metadata:
@@ -206,18 +227,21 @@ def shown_default(value: Any) -> str:
     return text[:SHOWN].rpartition(",")[0] + ",..."
 
 
-def command_option(name: str, info: Any) -> click.Option:
+def command_option(name: str, info: Any, section: str = "Output") -> Option:
     """Make a command-line option of a field; the model validates what it is given."""
-    import click
+    from kbprobe.commands import Option
 
     flag, default = option_name(name), shown_default(info.default)
     notes = [f"default: {default}"] if default else []
+    own = role(info)
+    place: dict[str, Any] = {"section": own.section or section, "rare": own.rare}
     if info.annotation is bool:
         flags = [f"{flag}/--no-{flag.removeprefix('--')}", name]
-        return click.Option(flags, default=None, help=_help(info, notes))
+        return Option(flags, default=None, help=_help(info, notes), **place)
     if get_origin(info.annotation) is tuple and (allowed := choices_of(info)):
         notes.insert(0, f"of: {', '.join(allowed)}")
-    return click.Option([flag, name], metavar=metavar(name, info), help=_help(info, notes))
+    shown = metavar(name, info)
+    return Option([flag, name], metavar=shown, help=_help(info, notes), **place)
 
 
 def _help(info: Any, notes: list[str]) -> str:
@@ -230,3 +254,8 @@ def parsed(info: Any, text: Any) -> Any:
     if isinstance(info.default, tuple) and isinstance(text, str):
         return tuple(part.strip() for part in text.split(",") if part.strip())
     return text
+
+
+def given_of(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a command was given, lists split, of the values of all."""
+    return {n: parsed(fields[n], value) for n, value in values.items() if value is not None}

@@ -54,12 +54,12 @@ _UNKNOWN = 5.0
 """Seconds within which the holder of a lock must write who it is."""
 
 
-class _File(BaseModel):
+class _File(BaseModel, defer_build=True):
     path: str
     sha256: str
 
 
-class _Files(BaseModel):
+class _Files(BaseModel, defer_build=True):
     """The files that a record in an output folder lists."""
 
     files: dict[str, Any] | list[_File]
@@ -210,7 +210,7 @@ def _refuse_bytes(folder: Path, remedy: str) -> None:
         ) from None
 
 
-class Holder(BaseModel):
+class Holder(BaseModel, defer_build=True):
     """Who holds a target: what its lock file says."""
 
     process: int

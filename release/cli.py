@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kbprobe.cli import FAILED, Dispatch, debug_option, run
+from kbprobe.cli import FAILED, debug_option, run
+from kbprobe.commands import Command, Program, Subcommand, command, option
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.terminal import echo
 from release.exports.targets import TARGETS
@@ -25,23 +26,43 @@ if TYPE_CHECKING:
 
 PROGRAM = "release-probe"
 MARKS = {"new": "+ green", "changed": "~ yellow", "same": "= dim", "deleted": "- red"}
-SUBCOMMANDS = ("check", "verify", "export", "annotate")
+SUBCOMMANDS = {
+    "check": Subcommand(
+        "Commands",
+        "Check a built probe before it is released.",
+        "release.cli:check",
+    ),
+    "verify": Subcommand(
+        "Commands",
+        "Verify a published dataset against its manifests.",
+        "release.cli:verify",
+    ),
+    "export": Subcommand(
+        "Commands",
+        "Write a built probe as tasks of another evaluation harness.",
+        "release.cli:export",
+    ),
+    "annotate": Subcommand(
+        "Commands",
+        "Have people judge rows: export sheets, import votes, score readings.",
+        "release.annotation.command:annotate",
+    ),
+}
+EXAMPLES = (
+    f"{PROGRAM} check probes/wordnet_hypernymy --deep",
+    f"{PROGRAM} probes/wordnet_hypernymy --repo-id me/wordnet_hypernymy --dry-run",
+    f"{PROGRAM} export probes/wordnet_hypernymy --to lm-eval",
+)
 _PATH = click.Path(path_type=Path)
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run ``release-probe`` and exit with its code."""
-    words = list(sys.argv[1:] if args is None else args)
-    commands = {"check": check, "verify": verify, "export": export}
-    if words[:1] == ["annotate"]:  # its options come from pydantic models
-        from release.annotation.command import annotate
-
-        commands["annotate"] = annotate
-    # Publishing is what stands for all that names no subcommand.
-    sys.exit(run(Dispatch(PROGRAM, commands, _publish_of), words, PROGRAM))
+    # Publishing is what everything stands for that names no subcommand.
+    sys.exit(run(Program(PROGRAM, SUBCOMMANDS, _publish_of), args, PROGRAM))
 
 
-def _publish_of(words: Sequence[str]) -> click.Command:
+def _publish_of(words: Sequence[str]) -> Command:
     """Return the command that publishes, unless its first word is neither option nor folder."""
     word = words[0]
     asks_for_help = {"-h", "--help"} & set(words)
@@ -56,62 +77,87 @@ def _publish_of(words: Sequence[str]) -> click.Command:
 
 def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that uses the Hub."""
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
-        click.option(
+    for add in (
+        option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+        option(
             "--token-file",
             type=_PATH,
             metavar="FILE",
-            help="A file that holds the token [HF_TOKEN, or that of `hf auth login`].",
+            section="Hub",
+            rare=True,
+            help="File with the access token. [default: HF_TOKEN, or that of `hf auth login`]",
         ),
-        click.option("--endpoint", metavar="URL", help="The Hub [HF_ENDPOINT]."),
+        option(
+            "--endpoint",
+            metavar="URL",
+            section="Hub",
+            rare=True,
+            help="URL of the Hub. [default: HF_ENDPOINT]",
+        ),
     ):
-        function = option(function)
+        function = add(function)
     return debug_option(function)
 
 
-@click.command(
+@command(
     PROGRAM,
     help="Publish a built probe on the Hub: data, card, manifest and Croissant, in one commit. "
     "What others have written there is kept. Publishing the same probe twice changes nothing.",
-    epilog=f"{PROGRAM} check DIR | verify REPO | export DIR | annotate ...",
+    examples=EXAMPLES,
 )
 @click.argument("folder", type=_PATH, metavar="DIR")
-@click.option("--repo-id", required=True, metavar="USER/NAME", help="The dataset on the Hub.")
-@click.option("--private", is_flag=True, help="Create the dataset as a private one.")
-@click.option(
+@option(
+    "--repo-id",
+    required=True,
+    metavar="USER/NAME",
+    section="Hub",
+    help="Dataset on the Hub.",
+)
+@option("--private", is_flag=True, section="Hub", help="Create the dataset as a private one.")
+@option(
     "--revision",
     default="main",
-    show_default=True,
     metavar="NAME",
-    help="The branch; created if missing.",
+    section="Hub",
+    help="Branch, created if it does not exist. [default: main]",
 )
-@click.option(
+@option(
     "--tag",
     default="",
     metavar="VERSION",
-    help="Tag the commit, e.g. v1.0; an existing tag is not moved.",
+    section="Hub",
+    help="Tag the commit, such as v1.0; an existing tag is never moved.",
 )
-@click.option("--create-pr", is_flag=True, help="Open a pull request instead of committing.")
-@click.option(
+@option(
+    "--create-pr",
+    is_flag=True,
+    section="Hub",
+    help="Open a pull request instead of committing to the branch.",
+)
+@option(
     "--config-name",
     default="default",
-    show_default=True,
     metavar="NAME",
-    help="The probe's name in a repository of several probes.",
+    section="Hub",
+    rare=True,
+    help="Name of the probe in a repository of several probes. [default: default]",
 )
-@click.option("--message", default="", metavar="TEXT", help="The commit message.")
-@click.option(
-    "--canary-column", is_flag=True, help="Also write the canary into a column of each row."
+@option("--message", default="", metavar="TEXT", section="Hub", rare=True, help="Commit message.")
+@option(
+    "--canary-column",
+    is_flag=True,
+    rare=True,
+    help="Also write the canary into a column of each row.",
 )
-@click.option("--force", is_flag=True, help="Publish even if the check fails; the card says so.")
-@click.option(
+@option("--force", is_flag=True, help="Publish even if the check fails; the card says so.")
+@option(
     "--prefer",
     type=click.Choice(["hub", "generated"]),
-    help="Which version to keep where both have changed: the one on the Hub, or the new one.",
+    rare=True,
+    help="Which version to keep where both have changed: that on the Hub, or the new one.",
 )
-@click.option(
-    "--dry-run", is_flag=True, help="Only show what would change; needs no token, and no network."
+@option(
+    "--dry-run", is_flag=True, help="Only show what would change; needs neither token nor network."
 )
 @hub_options
 def publish(
@@ -132,18 +178,18 @@ def publish(
     return FAILED if done.dry_run and done.forced and not options["force"] else 0
 
 
-@click.command(
+@command(
     "verify",
     help="Verify a published dataset against the manifests that were published with it. Large "
     "files are compared by the checksums under which the Hub keeps them. Exit code 1 if anything "
     "differs.",
 )
 @click.argument("repo_id", metavar="USER/NAME")
-@click.option(
+@option(
     "--revision", default="main", show_default=True, metavar="NAME", help="Branch, tag or commit."
 )
-@click.option("--download", is_flag=True, help="Fetch and hash large files too.")
-@click.option("--against", type=_PATH, metavar="DIR", help="Compare with a local build as well.")
+@option("--download", is_flag=True, help="Fetch and hash large files too.")
+@option("--against", type=_PATH, metavar="DIR", help="Compare with a local build as well.")
 @hub_options
 def verify(repo_id: str, token_file: Path | None, as_json: bool, **options: Any) -> int:
     """Print what was found."""
@@ -156,24 +202,22 @@ def verify(repo_id: str, token_file: Path | None, as_json: bool, **options: Any)
     return 0 if done.passed else FAILED
 
 
-@click.command(
+@command(
     "check",
     help="Check a built probe before it is released: files, rows, splits, audit, card, licence. "
     "Exit code 1 if anything failed.",
 )
 @click.argument("folder", type=_PATH, metavar="DIR")
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-@click.option("--strict", is_flag=True, help="Warnings fail too.")
-@click.option(
-    "--deep", is_flag=True, help="Also train adversaries: models that do not see the question."
-)
-@click.option(
+@option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@option("--strict", is_flag=True, help="Warnings fail too.")
+@option("--deep", is_flag=True, help="Also train adversaries: models that do not see the question.")
+@option(
     "--encoder",
     default="",
     metavar="MODEL",
     help="With --deep: a transformers model, a folder or Hub id, that encodes the choices.",
 )
-@click.option(
+@option(
     "--into-card",
     is_flag=True,
     help="With --deep: write the adversaries' figures into the probe's card and manifest.",
@@ -186,8 +230,7 @@ def check(
     from release.checks.checking import check as run_check
 
     if (encoder or into_card) and not deep:
-        option = "--encoder" if encoder else "--into-card"
-        raise UsageError(f"{option} needs --deep.")
+        raise UsageError(f"{'--encoder' if encoder else '--into-card'} needs --deep.")
     report = run_check(folder)
     if deep:
         from release.adversaries.auditing import DeepReport, deepened, write_outcomes
@@ -203,36 +246,32 @@ def check(
     return FAILED if report.blocks(strict) else 0
 
 
-@click.command(
+@command(
     "export",
     help="Write a built probe as tasks of another harness, one for each config: a folder that "
     "anyone can run, with the command printed at the end.",
 )
 @click.argument("folder", type=_PATH, metavar="DIR")
-@click.option(
-    "--to", required=True, metavar=f"[{'|'.join(TARGETS)}]", help="The harness to export to."
-)
-@click.option(
+@option("--to", required=True, metavar=f"[{'|'.join(TARGETS)}]", help="The harness to export to.")
+@option(
     "-o", "--output", type=_PATH, metavar="DIR", help="The folder to write [exports/PROBE-TARGET]."
 )
-@click.option(
-    "--split", default="test", show_default=True, metavar="NAME", help="The split to evaluate."
-)
-@click.option(
+@option("--split", default="test", show_default=True, metavar="NAME", help="The split to evaluate.")
+@option(
     "--config",
     "configs",
     multiple=True,
     metavar="NAME",
     help="A config to export; may be given several times. [all]",
 )
-@click.option(
+@option(
     "--repo-id",
     metavar="USER/NAME",
     help="Read the rows of the published probe instead of a copy; for inspect: where the export "
     "will be uploaded.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace another export in the folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
+@option("--overwrite", is_flag=True, help="Replace another export in the folder.")
+@option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 @debug_option
 def export(folder: Path, to: str, output: Path | None, as_json: bool, **options: Any) -> None:
     """Write it, and print how it is run."""

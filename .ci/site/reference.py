@@ -3,7 +3,7 @@
 - ``<!-- options: wordnet_hypernymy wordnet_hyponymy -->``: the options of these probes.
 - ``<!-- flags: wordnet_hypernymy wordnet_hyponymy -->``: what keeps questions out of the clean
   tier.
-- ``<!-- help: evaluate-probe curve -->``: what ``--help`` prints for a command.
+- ``<!-- help: evaluate-probe curve -->``: what ``--help-all`` prints for a command.
 - ``<!-- fields: evaluation.results.types.Results -->``: the fields of a model.
 """
 
@@ -69,7 +69,7 @@ def help_text(program: str, *words: str) -> str:
     printed = StringIO()
     with redirect_stdout(printed):
         try:
-            import_module(COMMANDS[program]).main([*words, "--help"])
+            import_module(COMMANDS[program]).main([*words, "--help-all"])
         except SystemExit as stopped:
             if stopped.code:
                 raise LookupError(f"no command: {program} {shlex.join(words)}") from stopped

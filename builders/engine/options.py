@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import Field, field_validator
 
-from kbprobe.options import Options
+from kbprobe.options import RARE, Options
 
 RANDOM = "random"
 """The distractor family of all nodes of the gold's kind; it fills up the others."""
@@ -28,6 +28,7 @@ TrainRows: TypeAlias = Annotated[
 ]
 RandomShare: TypeAlias = Annotated[
     float,
+    RARE,
     Field(
         ge=0,
         le=1,
@@ -59,7 +60,7 @@ class ProbeOptions(Options):
     )
     choices: int = Field(5, ge=2, le=26, description="Choices of a question, the gold included.")
     train_rows: TrainRows = 4000
-    split_shares: tuple[float, float, float] = Field(
+    split_shares: Annotated[tuple[float, float, float], RARE] = Field(
         (0.25, 0.25, 0.5),
         description="Shares of the clusters in train, validation and test, before --train-rows.",
     )
@@ -152,25 +153,25 @@ class DrawOptions(ProbeOptions):
         description="grouped: questions share their choices, each of which is right once, so that "
         "the choices alone tell nothing; uniform: every candidate alike, as published.",
     )
-    once: bool = Field(
+    once: Annotated[bool, RARE] = Field(
         False,
         description="Ask each question once, with distractors of the first family that has "
         "enough, for whoever scores by hand; by default with those of every family.",
     )
-    perturbations: int = Field(
+    perturbations: Annotated[int, RARE] = Field(
         2,
         ge=1,
         le=50,
         description="Maximum rows of a question with distractors of one family and distance.",
     )
     random_share: RandomShare = 0.33
-    max_fill: int | None = Field(
+    max_fill: Annotated[int | None, RARE] = Field(
         None,
         ge=0,
         description="Random fills allowed where a family runs short, under --sampling uniform "
         "(by default all but one).",
     )
-    cap_per_gold: int = Field(
+    cap_per_gold: Annotated[int, RARE] = Field(
         40, ge=0, description="Maximum questions with the same gold in a split (0: no cap)."
     )
 

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from builders.engine.options import RANDOM, DrawOptions, RandomShare, TrainRows
 from builders.engine.sources import WordNetName
 from kbprobe.errors import did_you_mean
-from kbprobe.options import Metavar
+from kbprobe.options import RARE, Metavar
 
 ABSTRACTIONS = (
     "entity.n.01",
@@ -60,7 +60,7 @@ class WordNetOptions(DrawOptions):
         description="Language of the words, definitions and examples: English, or one that was "
         "fetched with kb-cache fetch omw (it, pt, sq). Several: see --parallel.",
     )
-    parallel: bool = Field(
+    parallel: Annotated[bool, RARE] = Field(
         False,
         description="Ask the same questions, with the same ids, in all of several languages: one "
         "probe for each (--language en,it,pt --parallel).",
@@ -72,25 +72,29 @@ class WordNetOptions(DrawOptions):
         description="Distractor families, or the sets 'near' (the gold's own neighbourhood) and "
         "'paper' (those of the published probes, under --sampling uniform).",
     )
-    sister_depth: int = Field(
+    sister_depth: Annotated[int, RARE] = Field(
         2, ge=1, le=6, description="Maximum depth of sister distractors (1: siblings)."
     )
-    max_distance: int = Field(
+    max_distance: Annotated[int, RARE] = Field(
         4, ge=1, le=20, description="Maximum distance of hyponym and hypernym distractors, in hops."
     )
-    max_contexts: int = Field(0, ge=0, description="Example sentences for a concept (0: all).")
-    min_depth: int = Field(0, ge=0, description="Minimum depth of a gold below its root, in hops.")
-    min_zipf: float = Field(
+    max_contexts: Annotated[int, RARE] = Field(
+        0, ge=0, description="Example sentences for a concept (0: all)."
+    )
+    min_depth: Annotated[int, RARE] = Field(
+        0, ge=0, description="Minimum depth of a gold below its root, in hops."
+    )
+    min_zipf: Annotated[float, RARE] = Field(
         0.0, ge=0, le=8, description="Minimum word frequency of a gold's first lemma (Zipf scale)."
     )
-    stem_overlap: Literal["drop", "keep"] = Field(
+    stem_overlap: Annotated[Literal["drop", "keep"], RARE] = Field(
         "drop",
         description="What to do with questions whose gold is given away by a word that it shares "
         "with the question.",
     )
 
     train_rows: TrainRows = 10_000
-    split_shares: tuple[float, float, float] = Field(
+    split_shares: Annotated[tuple[float, float, float], RARE] = Field(
         (0.26, 0.12, 0.62),
         description="Shares of WordNet, by its examples and parts, in train, validation and test, "
         "before --train-rows.",
@@ -200,7 +204,7 @@ class IsaOptions(WordNetOptions):
 
     pos: tuple[Literal["noun", "verb"], ...] = _POS(("noun", "verb"))
     max_hops: int = Field(2, ge=1, le=20, description="Maximum distance of the gold, in hops.")
-    stop_golds: tuple[str, ...] = Field(
+    stop_golds: Annotated[tuple[str, ...], RARE] = Field(
         ABSTRACTIONS,
         description="Synsets that are never the gold, because they are true of too much.",
     )
@@ -259,7 +263,7 @@ class MeronymyOptions(RelationOptions):
         STOP_CONCEPTS,
         description="Synsets never asked about: they have many more parts than WordNet lists.",
     )
-    min_zipf: float = Field(
+    min_zipf: Annotated[float, RARE] = Field(
         2.0, ge=0, le=8, description="Minimum word frequency of both words (Zipf scale)."
     )
     golds_per_concept: int = Field(
@@ -276,6 +280,6 @@ class AntonymyOptions(RelationOptions):
 
     random_share: RandomShare = 1.0
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
-    min_zipf: float = Field(
+    min_zipf: Annotated[float, RARE] = Field(
         2.0, ge=0, le=8, description="Minimum word frequency of both words (Zipf scale)."
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from kbprobe.cli import debug_option
+from kbprobe.commands import command
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.terminal import echo
@@ -15,7 +16,7 @@ HUB, EVERY_EVAL_EVER = "hub", "every-eval-ever"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 
 
-@click.command(
+@command(
     "export",
     help="Write results, those in the folders and below them, in a format that others read: "
     "files for the repository of a model on the Hub, or Every Eval Ever's records.",

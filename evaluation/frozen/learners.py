@@ -11,44 +11,49 @@ learning rate above 0 for these two: ours are our own.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated
 
 from pydantic import Field
 
 from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS
-from evaluation.learners.base import HeadLearner, HeadTraining, TrainingOptions, made_by_learner
+from evaluation.learners.base import (
+    Epochs,
+    HeadLearner,
+    HeadTraining,
+    TrainingOptions,
+    WeightDecay,
+    made_by_learner,
+)
 from evaluation.models.capabilities import Capability
 from evaluation.results.scores import Scores
 from evaluation.scorers.base import ScorerEntry
 from evaluation.vectors.options import VectorsOptions, vectors_content, word_vectors
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE
+from kbprobe.options import RARE
 
 
 class HeadOptions(TrainingOptions):
     """How heads on fixed vectors are trained."""
 
-    next_size: int | None = Field(
+    next_size: Annotated[int | None, RARE] = Field(
         None,
         ge=1,
-        description="Measure the code length of the answers of the next rows drawn, up to "
-        "this many rows in total, those of --train included.",
+        description="Measure the code length of the answers of the rows drawn next, up to this "
+        "many rows in total, those of --train included.",
     )
 
 
 class PooledOptions(HeadOptions):
     """How classifiers on pooled vectors are trained."""
 
-    epochs: int = Field(
-        20,
-        ge=1,
-        description="Passes over the rows; 20 by default for pooled and over word vectors.",
-    )
+    epochs: Epochs = 20
 
 
 class BaselineOptions(HeadOptions, VectorsOptions):
     """How MLM-Baseline is trained: with Adam, as published, and so without weight decay."""
 
-    weight_decay: float = Field(0.0, ge=0, description="For matrices; biases and norms have none.")
+    weight_decay: WeightDecay = 0.0
 
 
 HEAD = ScorerEntry(

@@ -13,12 +13,13 @@ from evaluation.items.columns import Item as Item
 from evaluation.items.columns import ItemColumns as ItemColumns
 from kbprobe.arrays import Ints, run_starts
 from kbprobe.columns import codes
-from kbprobe.format.manifest import Manifest
 from kbprobe.format.setups import ACCEPTABILITY, CLOZE, NLI, QUESTION
 from kbprobe.format.setups import MASK as MASK
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kbprobe.format.manifest import Manifest
 
 SCORED_SETUPS = (CLOZE, QUESTION)
 """Setups whose rows have choices of their own."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -27,7 +27,7 @@ from evaluation.scorers.base import ReadyScorer, Scorer, ScorerEntry, ScorerInpu
 from evaluation.workers import Workers
 from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.options import Options
+from kbprobe.options import RARE, Options
 from kbprobe.progress import Progress
 
 FINETUNED = "finetuned"
@@ -208,6 +208,29 @@ def check_count(
         )
 
 
+# Options whose defaults differ among learners, and nothing else of them.
+Epochs: TypeAlias = Annotated[
+    int,
+    Field(
+        ge=1,
+        description="Passes over the rows; for pooled and over word vectors 20.",
+    ),
+]
+TrainBatch: TypeAlias = Annotated[
+    int,
+    RARE,
+    Field(
+        ge=1,
+        description="Rows per step, with all their choices; 32 for partial-input models.",
+    ),
+]
+WeightDecay: TypeAlias = Annotated[
+    float,
+    RARE,
+    Field(ge=0, description="Weight decay of matrices; biases and norms have none."),
+]
+
+
 class TrainingOptions(Options):
     """How to train.
 
@@ -219,28 +242,27 @@ class TrainingOptions(Options):
     learning_rate: float | None = Field(
         None,
         gt=0,
-        description="Peak learning rate; none: the learner's own, 2e-5 for a whole network.",
+        description="Peak learning rate; by default that of the learner.",
     )
-    epochs: int = Field(
-        4, ge=1, description="Passes over the rows; 20 by default for pooled and over word vectors."
-    )
-    train_batch: int = Field(
-        16, ge=1, description="Rows (with all their choices) per step; 32 for partial-input models."
-    )
-    weight_decay: float = Field(0.1, ge=0, description="For matrices; biases and norms have none.")
-    betas: tuple[float, float] = Field((0.9, 0.98), description="Betas of AdamW.")
-    warmup: float = Field(
+    epochs: Epochs = 4
+    train_batch: TrainBatch = 16
+    weight_decay: WeightDecay = 0.1
+    betas: Annotated[tuple[float, float], RARE] = Field((0.9, 0.98), description="Betas of AdamW.")
+    warmup: Annotated[float, RARE] = Field(
         0.06,
         ge=0,
         lt=1,
-        description="Share of the steps spent on warm-up; with a constant rate, of one epoch's.",
+        description="Share of the steps that are warm-up; under --schedule constant, of the steps "
+        "of one epoch.",
     )
-    schedule: Literal["slanted", "constant"] = Field(
+    schedule: Annotated[Literal["slanted", "constant"], RARE] = Field(
         "slanted",
         description="How the learning rate changes: slanted (triangular: it falls from its peak "
-        "until the last step), or constant, so that more epochs go on from fewer.",
+        "until the last step), or constant, so that a longer training continues a shorter one.",
     )
-    max_grad_norm: float = Field(1.0, gt=0, description="Gradients are clipped to this norm.")
+    max_grad_norm: Annotated[float, RARE] = Field(
+        1.0, gt=0, description="Clip gradients to this norm."
+    )
 
 
 def rate_share(options: TrainingOptions, step: int, steps: int) -> float:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.results.types import Normalization
 from kbprobe.arrays import Floats, Ints
 from kbprobe.columns import to_numpy
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from evaluation.results.types import Normalization
 
 
 @dataclass(frozen=True)

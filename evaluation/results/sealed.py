@@ -18,7 +18,7 @@ CHECKSUMS = "checksums"
 """The key of the checksums: sha256 by file name; the file's own covers its other contents."""
 
 
-class Sealed(BaseModel):
+class Sealed(BaseModel, defer_build=True):
     """Base of what is read back by other commands: its file keeps checksums."""
 
 

@@ -69,7 +69,8 @@ NOTES: dict[str, str] = {
 class Model(BaseModel):
     """A part of the results: frozen, and without fields that are not declared."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Validators are built when a result is first made or read: commands that do neither start fast.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Estimate(Model):
@@ -327,6 +328,12 @@ class Results(Model, Sealed):
         """Return the results with an analysis's block added."""
         held = {**self.analyses, name: block.model_dump(mode="json")}
         return self.model_copy(update={"analyses": held})
+
+
+class AllResults(Model):
+    """The results of several runs."""
+
+    results: list[Results]
 
 
 def remarks(results: Results) -> list[str]:

@@ -26,7 +26,7 @@ from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.masked import MaskedOptions
 from kbprobe.arrays import Floats, Ints
 from kbprobe.format.setups import CLOZE, QUESTION
-from kbprobe.options import Metavar
+from kbprobe.options import RARE, Metavar
 
 if TYPE_CHECKING:
     from evaluation.scorers.causal.prompts import Prompt
@@ -37,10 +37,10 @@ _BATCH_TOKENS = 4096
 _CONTENT_FREE = Field(
     ("N/A", MASK, ""),
     min_length=1,
-    description="Texts without content, which stand in place of the question; the means of their "
-    "probabilities are divided by. In clozes, a mask follows those that have none.",
+    description="Texts without content that replace the question; probabilities are divided by "
+    "their mean over these texts. In clozes, a mask is appended to texts that have none.",
 )
-Texts = Annotated[tuple[str, ...], Metavar("TEXT,...")]
+Texts = Annotated[tuple[str, ...], Metavar("TEXT,..."), RARE]
 
 
 class CalibrationOptions(CausalOptions):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -12,13 +13,13 @@ from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import RowScorer, Scorer, ScorerEntry, ScorerInputs
 from kbprobe.arrays import Floats
-from kbprobe.options import Options
+from kbprobe.options import RARE, Options
 
 
 class GuessingOptions(Options):
     """Which guesses are made."""
 
-    guess_seed: int = Field(0, ge=0, description="Seed of the guesses.")
+    guess_seed: Annotated[int, RARE] = Field(0, ge=0, description="Random seed of the guesses.")
 
 
 class GuessingScorer(RowScorer):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from evaluation.items.types import MASK, Item
 from evaluation.models.capabilities import Capability
-from evaluation.results.analyses.viability import SCORE
 from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
 from kbprobe.format.setups import CLOZE
 
@@ -46,6 +45,7 @@ def _make_masked(inputs: ScorerInputs) -> Scorer:
     import numpy as np
     import torch
 
+    from evaluation.results.analyses.viability import SCORE
     from evaluation.scorers.masked.scorer import MaskedEncoded, MaskedScorer
 
     class MaskedRank(MaskedScorer):
@@ -67,6 +67,7 @@ def _make_masked(inputs: ScorerInputs) -> Scorer:
 
 
 def _make_causal(inputs: ScorerInputs) -> Scorer:
+    from evaluation.results.analyses.viability import SCORE
     from evaluation.scorers.causal.forward import cell_log_probs
     from evaluation.scorers.causal.layout import CausalEncoded, PairTokenizer, PairTokens
     from evaluation.scorers.causal.prompts import Rendered

@@ -14,9 +14,7 @@ from pydantic import BaseModel
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_names, options_name
 from evaluation.options import parse_options
-from evaluation.results.breakdown import headline_rows
 from evaluation.results.sealed import Sealed, read_sealed, write_sealed
-from evaluation.runs.folders import load
 from evaluation.runs.spec import RunSpec, import_named, plugins
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
@@ -50,6 +48,8 @@ class Finished:
     @cached_property
     def predictions(self) -> pa.Table:
         """The rows that the run's accuracy is of: studies compare and pool them alone."""
+        from evaluation.results.breakdown import headline_rows
+
         return headline_rows(self.evaluation.predictions)
 
     def asks(self, probe: ProbeSource) -> bool:
@@ -72,6 +72,9 @@ def finished_in(folder: Path) -> Finished:
     Raises:
         UsageError: the folder contains no results, or damaged ones.
     """
+    # Imported only when results are read, so that --help stays fast.
+    from evaluation.runs.folders import load
+
     return Finished(load(folder), folder=folder)
 
 

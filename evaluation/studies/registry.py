@@ -4,27 +4,99 @@ from __future__ import annotations
 
 from evaluation.registry import Registry
 from evaluation.studies.base import Study
+from kbprobe.commands import Subcommand
+
+EVALUATE, COMPARE = "Commands to evaluate", "Commands to compare results"
+TRAIN, VARY = "Commands to train models", "Commands to vary the setup"
+COLLECT = "Commands to collect results"
+
+OWN = {
+    "zero_shot": Subcommand(
+        EVALUATE,
+        "Evaluate models on probes, which is also done without naming a command.",
+        "evaluation.studies.zero_shot:ZERO_SHOT",
+    ),
+    "facts": Subcommand(
+        EVALUATE,
+        "Evaluate questions that combine several facts, and the single facts.",
+        "evaluation.studies.facts:FACTS",
+    ),
+    "baselines": Subcommand(
+        EVALUATE,
+        "Evaluate baselines: guessing, majority, word vectors, choices alone.",
+        "evaluation.studies.baselines:BASELINES",
+    ),
+    "compare": Subcommand(
+        COMPARE,
+        "Compare results on the same probe, question by question.",
+        "evaluation.studies.compare:COMPARE",
+    ),
+    "controls": Subcommand(
+        COMPARE,
+        "Compare a probe with its control wordings.",
+        "evaluation.studies.controls:CONTROLS",
+    ),
+    "overlap": Subcommand(
+        COMPARE,
+        "Measure how similar the answers of several models are.",
+        "evaluation.studies.overlap:OVERLAP",
+    ),
+    "items": Subcommand(
+        COMPARE,
+        "List the questions to reread, such as those with suspect answer keys.",
+        "evaluation.studies.items:ITEMS",
+    ),
+    "power": Subcommand(
+        COMPARE,
+        "Estimate how many clusters it takes to detect a difference.",
+        "evaluation.studies.power:POWER",
+    ),
+    "curve": Subcommand(
+        TRAIN,
+        "Measure accuracy after training on more and more rows.",
+        "evaluation.studies.curve:CURVE",
+    ),
+    "crossval": Subcommand(
+        TRAIN,
+        "Cross-validate label classifiers, with baselines.",
+        "evaluation.studies.crossval:CROSSVAL",
+    ),
+    "transfer": Subcommand(
+        TRAIN,
+        "Train on each of several probes, and evaluate on all of them.",
+        "evaluation.studies.transfer:TRANSFER",
+    ),
+    "inoculate": Subcommand(
+        TRAIN,
+        "Train on a few rows; measure what is gained here and lost elsewhere.",
+        "evaluation.studies.inoculate:INOCULATE",
+    ),
+    "prompts": Subcommand(
+        VARY,
+        "Evaluate with several prompts, or with other in-context examples.",
+        "evaluation.studies.prompts:PROMPTS",
+    ),
+    "orders": Subcommand(
+        VARY,
+        "Evaluate with the lettered choices in several orders.",
+        "evaluation.studies.orders:ORDERS",
+    ),
+    "revisions": Subcommand(
+        VARY,
+        "Evaluate several revisions of a model, such as training steps.",
+        "evaluation.studies.revisions:REVISIONS",
+    ),
+    "medals": Subcommand(
+        COLLECT,
+        "Summarise learning curves: which models know which probes.",
+        "evaluation.studies.medals:MEDALS",
+    ),
+}
+"""Our studies, as the help lists them."""
 
 STUDIES = Registry[Study](
     "study",
     "kbprobe.studies",
     Study,
-    {
-        "zero_shot": "evaluation.studies.zero_shot:ZERO_SHOT",
-        "compare": "evaluation.studies.compare:COMPARE",
-        "controls": "evaluation.studies.controls:CONTROLS",
-        "facts": "evaluation.studies.facts:FACTS",
-        "curve": "evaluation.studies.curve:CURVE",
-        "medals": "evaluation.studies.medals:MEDALS",
-        "inoculate": "evaluation.studies.inoculate:INOCULATE",
-        "overlap": "evaluation.studies.overlap:OVERLAP",
-        "items": "evaluation.studies.items:ITEMS",
-        "power": "evaluation.studies.power:POWER",
-        "crossval": "evaluation.studies.crossval:CROSSVAL",
-        "baselines": "evaluation.studies.baselines:BASELINES",
-        "transfer": "evaluation.studies.transfer:TRANSFER",
-        "orders": "evaluation.studies.orders:ORDERS",
-        "prompts": "evaluation.studies.prompts:PROMPTS",
-        "revisions": "evaluation.studies.revisions:REVISIONS",
-    },
+    {name: listed.place for name, listed in OWN.items()},
 )

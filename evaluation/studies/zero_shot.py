@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
-
-from evaluation.models.revisions import step_of
-from evaluation.results.types import Results
-from evaluation.results.words import last_name
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.tracking import Tracked, describe, metrics_of
 
-
-class ZeroShot(BaseModel):
-    """The results of all runs."""
-
-    results: list[Results]
+if TYPE_CHECKING:
+    from evaluation.results.types import AllResults
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
@@ -33,12 +26,18 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
     return specs
 
 
-def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> ZeroShot:
-    return ZeroShot(results=[run.evaluation.results for run in finished])
+def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> AllResults:
+    # Imported only when there are results, so that --help stays fast.
+    from evaluation.results.types import AllResults
+
+    return AllResults(results=[run.evaluation.results for run in finished])
 
 
-def _track(summary: ZeroShot) -> list[Tracked]:
+def _track(summary: AllResults) -> list[Tracked]:
     """Return a run for each model, at the step in its name, or at 0."""
+    from evaluation.models.revisions import step_of
+    from evaluation.results.words import last_name
+
     runs: dict[tuple[object, ...], Tracked] = {}
     for one in summary.results:
         model, about = one.model, describe(one)
@@ -57,7 +56,7 @@ def _track(summary: ZeroShot) -> list[Tracked]:
     return list(runs.values())
 
 
-def _show(summary: ZeroShot) -> None:
+def _show(summary: AllResults) -> None:
     from evaluation.results.summary import show_table
 
     show_table(summary.results)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kbprobe.cli import FAILED, debug_option
+from kbprobe.commands import command
 from kbprobe.progress import shown_progress
 from kbprobe.terminal import echo
 
@@ -24,7 +25,7 @@ PROGRAM = "evaluate-probe"
 UNITS = {"tokenizing": "rows", "scoring": "rows", "fine-tuning": "steps", "timing samples": "runs"}
 
 
-@click.command(
+@command(
     "suite",
     help="Run all that a file declares: probes x models x studies x seeds. Finished runs are found "
     "by what they depend on, and never run again.",

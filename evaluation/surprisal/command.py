@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from evaluation.options import RunOptions
+from evaluation.scorers.causal.options import CausalOptions
+from kbprobe.cli import debug_option
+from kbprobe.commands import command
 from kbprobe.errors import UsageError
+from kbprobe.options import command_option, given_of
 from kbprobe.progress import shown_progress
 from kbprobe.terminal import echo
 
 if TYPE_CHECKING:
     from evaluation.surprisal.table import Surprisals
 
-SURPRISAL_HELP = (
-    "Write the surprisal of every token of every choice, in bits, and bits per byte, as a Parquet "
-    "file with a row for each choice. For causal LMs."
-)
 CAUSAL_RUN = frozenset(
     {
         *("config", "split", "limit", "limit_by", "seed", "fold"),
@@ -25,18 +27,34 @@ CAUSAL_RUN = frozenset(
     }
 )
 """The options of runs and of causal LMs that surprisals depend on."""
+_FIELDS = {
+    name: field
+    for name, field in {**RunOptions.model_fields, **CausalOptions.model_fields}.items()
+    if name in CAUSAL_RUN
+}
 _DEFAULT = Path("results", "surprisal")
 
 
-def write_surprisals(
-    probe: str, model: str, output: Path | None, overwrite: bool, options: Mapping[str, Any]
+@command(
+    "surprisal",
+    help="Write the surprisal of every token of every choice, in bits, and bits per byte, as a "
+    "Parquet file with a row for each choice. For causal LMs.",
+)
+@click.argument("probe", metavar="PROBE")
+@click.option("-m", "--model", metavar="MODEL", required=True, help="A folder or a Hub id.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File to write. [default: results/surprisal/PROBE-MODEL.parquet]",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@debug_option
+def surprisal_command(
+    probe: str, model: str, output: Path | None, overwrite: bool, **values: Any
 ) -> None:
-    """Compute the surprisals of a probe, write them and print a summary.
-
-    Raises:
-        UsageError: the file exists and ``overwrite`` is off; or as
-            :func:`evaluation.surprisal.table.surprisals`.
-    """
+    """Compute the surprisals of a probe, write them and print a summary."""
     from evaluation.surprisal.table import surprisals
     from kbprobe.files import replacing_file
     from kbprobe.format.parquet import write_parquet
@@ -45,12 +63,17 @@ def write_surprisals(
     if target.exists() and not overwrite:
         raise UsageError(f"{target} exists: name another file with -o, or add --overwrite")
     with shown_progress(True, {"scoring": "rows"}) as progress:
-        found = surprisals(probe, model, progress, **options)
+        found = surprisals(probe, model, progress, **given_of(_FIELDS, values))
     with replacing_file(target) as file:
         write_parquet(found.table, file)
     echo(f"Wrote {target}", err=True)
     for line in summary(found):
         echo(line)
+
+
+surprisal_command.params += [
+    command_option(name, field, "Scoring") for name, field in _FIELDS.items()
+]
 
 
 def summary(found: Surprisals) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from kb_cache.store import cache_dir
-from kbprobe.options import Options
+from kbprobe.options import RARE, Options
 
 if TYPE_CHECKING:
     from kb_cache.vectors.types import WordVectors
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 class VectorsOptions(Options):
     """Which word vectors are read."""
 
-    vectors: str | None = Field(
+    vectors: Annotated[str | None, RARE] = Field(
         None,
         min_length=1,
-        description="Word vectors, by their name in kb-cache list; none: GloVe's of 50 dimensions, "
-        "or the only ones there are.",
+        description="Word vectors, by their name in kb-cache list; by default GloVe with 50 "
+        "dimensions, or the only vectors there are.",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from kbprobe.cli import debug_option
+from kbprobe.commands import Command
 from kbprobe.format.labels import check_suffix
 from kbprobe.options import Options, command_option, parsed
 from kbprobe.terminal import echo
@@ -50,6 +51,7 @@ def annotate() -> None:
 @_options(SheetOptions)
 @annotate.command(
     "export",
+    cls=Command,
     help="Write annotation sheets of a built probe: CSV or Label Studio, and instructions.",
 )
 @click.argument("folder", metavar="DIR", type=_PATH)
@@ -84,6 +86,7 @@ def _export(folder: Path, output: Path, overwrite: bool, as_json: bool, **values
 
 @annotate.command(
     "score",
+    cls=Command,
     help="Score filled-in reading sheets (build-probe --sample N --blind): the share of rows that "
     "readers find sound, by family.",
 )
@@ -124,7 +127,9 @@ def _score(
 
 @_options(VoteOptions)
 @annotate.command(
-    "import", help="Read votes back: agreement, human accuracy, labels, a gold standard."
+    "import",
+    cls=Command,
+    help="Read votes back: agreement, human accuracy, labels, a gold standard.",
 )
 @click.argument("folder", metavar="DIR", type=_PATH)
 @click.argument("more", nargs=-1, metavar="[FILE]...", type=_PATH)

@@ -64,7 +64,7 @@ def test_help_without_a_probe_names_them_all(build_probe_process: Run) -> None:
 
 @pytest.mark.parametrize("name", builders.names())
 def test_help_of_a_probe_describes_each_of_its_options(build_probe: Run, name: str) -> None:
-    shown = build_probe(name, "--help")
+    shown = build_probe(name, "--help-all")
     assert shown.returncode == 0
     text = "".join(shown.stdout.split())
     probe = find_probe(name)

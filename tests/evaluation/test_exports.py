@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from evaluation.exports.command import export_command
 from evaluation.results.types import read_results, write_results
-from kbprobe.cli import HELP
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation.saved_runs import save_run
 from tests.release.hub_server import TOKEN, HubServer, let_through
@@ -28,7 +27,7 @@ PATH = ".eval_results/me--antonyms.yaml"
 
 def export(*words: str | Path) -> list[str]:
     # click keeps what asks for help at a command's first use.
-    done = CliRunner().invoke(export_command, [str(word) for word in words], **HELP)
+    done = CliRunner().invoke(export_command, [str(word) for word in words])
     if done.exception is not None:
         raise done.exception
     return done.output.splitlines()

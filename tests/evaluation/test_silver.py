@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 import evaluation
 from evaluation.silver import silver_command, silver_labels
-from kbprobe.cli import HELP
 from kbprobe.errors import UsageError
 from kbprobe.format.labels import read_labels
 from kbprobe.format.setups import NLI, SETUPS
@@ -49,7 +48,7 @@ def test_the_command_writes_a_labels_file(probe: Path, model: Path, tmp_path: Pa
     path = tmp_path / "silver.jsonl"
     words = [str(probe), "-m", str(model), "-o", str(path), "--device", "cpu"]
     # click keeps what asks for help at a command's first use.
-    invoke = partial(CliRunner().invoke, silver_command, words, catch_exceptions=False, **HELP)
+    invoke = partial(CliRunner().invoke, silver_command, words, catch_exceptions=False)
     assert invoke().exit_code == 0
     assert len(read_labels(path)) == 24
     with pytest.raises(UsageError, match="--overwrite"):

@@ -21,7 +21,7 @@ from evaluation.scorers.classifier import CLASSIFIER, ClassifierOptions
 from evaluation.scorers.masked import CANDIDATES as MASKED_CANDIDATES
 from evaluation.scorers.multiple_choice import MULTIPLE_CHOICE
 from kbprobe.format.setups import CLOZE
-from kbprobe.options import Metavar
+from kbprobe.options import RARE, Metavar
 
 RECORD = "finetuning.json"
 """The file in a kept checkpoint that says how it was trained."""
@@ -34,13 +34,13 @@ LEARNING_RATE = 2e-5
 class FinetuneOptions(TrainingOptions):
     """How to fine-tune a whole network."""
 
-    facts_first: bool = Field(
+    facts_first: Annotated[bool, RARE] = Field(
         False,
-        description="Train on all single facts that the probe's questions rest on, of every split, "
-        "before the rows.",
+        description="Train on all single facts that the probe's questions combine, those of every "
+        "split, before the rows.",
     )
     keep_checkpoint: Annotated[str | None, Metavar("DIR")] = Field(
-        None, exclude=True, description="Folder in which to keep the trained checkpoint."
+        None, exclude=True, description="Save the trained checkpoint in this folder."
     )
 
 

@@ -10,14 +10,23 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from evaluation.learners.base import ModelLearner, Training, TrainingOptions, made_by_learner
+from evaluation.learners.base import (
+    Epochs,
+    ModelLearner,
+    TrainBatch,
+    Training,
+    TrainingOptions,
+    made_by_learner,
+)
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import ReadyScorer, ScorerEntry
 from evaluation.vectors.options import VectorsOptions, vectors_content
 from kbprobe.format.setups import QUESTION
+from kbprobe.options import RARE
 
 LEARNING_RATE = 1e-3
 """The default. Chen et al. 2017, section 5.1, take 4e-4 for 550,000 rows and 300 units; a probe has
@@ -27,26 +36,26 @@ PARTIAL_LEARNING_RATE = 5e-3
 """The default of the partial-input models, which are smaller. The defaults were
 chosen on wordnet_definitions, for question_to_choice."""
 
+Dropout: TypeAlias = Annotated[
+    float, RARE, Field(ge=0, lt=1, description="Dropout rate during training.")
+]
+
 
 class WordsOptions(TrainingOptions, VectorsOptions):
     """How a network over word vectors is built and trained."""
 
-    epochs: int = Field(
-        20,
-        ge=1,
-        description="Passes over the rows; 20 by default for pooled and over word vectors.",
+    epochs: Epochs = 20
+    hidden_units: Annotated[int, RARE] = Field(
+        50, ge=1, description="Number of units of each LSTM, per direction."
     )
-    hidden_units: int = Field(50, ge=1, description="Units of each LSTM, per direction.")
-    dropout: float = Field(0.5, ge=0, lt=1, description="Dropout rate during training.")
+    dropout: Dropout = 0.5
 
 
 class PartialOptions(WordsOptions):
     """How a partial-input model is built and trained."""
 
-    train_batch: int = Field(
-        32, ge=1, description="Rows (with all their choices) per step; 32 for partial-input models."
-    )
-    dropout: float = Field(0.2, ge=0, lt=1, description="Dropout rate during training.")
+    train_batch: TrainBatch = 32
+    dropout: Dropout = 0.2
 
 
 def _fit(training: Training, name: str, network: str) -> AbstractContextManager[ReadyScorer]:

@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from evaluation.items.orders import Order
-from kbprobe.options import MAX_SEED, Metavar, Options, option_name
+from kbprobe.options import MAX_SEED, RARE, Metavar, Options, option_name
 
 _LATER = frozenset({"order", "shots_seed", "shots_order"})
 """Options that were added later: cached scores were stored without them."""
@@ -23,31 +23,37 @@ class PromptOptions(Options):
     """How items are put to a causal LM."""
 
     shots: int = Field(
-        0, ge=0, le=64, description="Solved examples from train before each question."
+        0,
+        ge=0,
+        le=64,
+        description="Number of solved training examples before each question.",
     )
     prompt: Annotated[str | None, Metavar("TEXT")] = Field(
         None,
-        description="What stands before the choice, with {question} in it (and {choices} with "
-        "--letters); none: the question.",
+        description="Prompt with {question} in it (and {choices} with --letters).",
     )
     letters: bool = Field(
-        False, description="Show lettered choices, score the letters, average over orders."
+        False,
+        description="Show lettered choices, score the letters, and average over orders.",
     )
-    order: Annotated[str | None, Metavar("ORDER")] = Field(
+    order: Annotated[str | None, Metavar("ORDER"), RARE] = Field(
         None,
-        description="With --letters: show the choices in this order alone instead of averaging: "
-        "letters of the choices as the probe has them, such as CAB, or a number, which draws an "
-        "order for each question.",
+        description="With --letters: show the choices in this order only, instead of averaging. "
+        "Either letters, such as CAB for the third choice of the probe, the first and the second; "
+        "or a number, the seed of a random order for each question.",
     )
-    shots_seed: int | None = Field(
-        None, ge=0, le=MAX_SEED, description="Seed of the examples of --shots; none: --seed."
-    )
-    shots_order: int | None = Field(
+    shots_seed: Annotated[int | None, RARE] = Field(
         None,
         ge=0,
         le=MAX_SEED,
-        description="Put the examples of --shots in an order drawn with this seed; none: as they "
-        "were drawn.",
+        description="Random seed of the examples of --shots; by default --seed.",
+    )
+    shots_order: Annotated[int | None, RARE] = Field(
+        None,
+        ge=0,
+        le=MAX_SEED,
+        description="Shuffle the examples of --shots with this seed; by default they stay in the "
+        "order in which they were drawn.",
     )
 
     @field_validator("prompt")
@@ -80,17 +86,19 @@ class PromptOptions(Options):
 
 
 class CausalOptions(PromptOptions):
-    """Those of prompts, and what a checkpoint that is loaded here can do besides."""
+    """Options of prompts, and further ones for checkpoints that are loaded here."""
 
-    chat: bool = Field(False, description="Use the tokenizer's chat template.")
-    pack: bool = Field(True, description="Encode a question once for all of its choices.")
+    chat: bool = Field(False, description="Apply the tokenizer's chat template.")
+    pack: Annotated[bool, RARE] = Field(
+        True, description="Encode a question once for all of its choices."
+    )
 
 
 class NeutralOptions(Options):
     """The neutral text of pointwise mutual information."""
 
-    neutral: Annotated[str, Metavar("WORDS")] = Field(
+    neutral: Annotated[str, Metavar("WORDS"), RARE] = Field(
         "",
-        description="What stands in place of the question where choices are scored without it; it "
-        "goes through --prompt and --chat as a question does.",
+        description="Text that replaces the question when choices are scored without it; --prompt "
+        "and --chat apply to it as to a question.",
     )

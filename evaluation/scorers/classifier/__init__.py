@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from evaluation.items.types import LABELLED_SETUPS
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
-from kbprobe.options import Options
+from kbprobe.options import RARE, Options
 
 
 class ClassifierOptions(Options):
     """What the classes of a checkpoint mean."""
 
-    class_labels: tuple[str, ...] = Field(
+    class_labels: Annotated[tuple[str, ...], RARE] = Field(
         (),
-        description="What each class of the checkpoint means, from the first, such as "
-        "unacceptable,acceptable; none: as its configuration names them (id2label).",
+        description="Meaning of each class of the checkpoint in order, such as "
+        "unacceptable,acceptable; by default the names in its configuration (id2label).",
     )
 
 

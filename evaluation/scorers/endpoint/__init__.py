@@ -11,16 +11,16 @@ from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
 from evaluation.scorers.causal.options import NeutralOptions, PromptOptions
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import QUESTION
-from kbprobe.options import Metavar
+from kbprobe.options import RARE, Metavar
 
 
 class EndpointOptions(PromptOptions):
     """Those of prompts, and what a text begins with."""
 
-    start: Annotated[str, Metavar("TOKEN")] = Field(
+    start: Annotated[str, Metavar("TOKEN"), RARE] = Field(
         "",
-        description="What a choice follows that has nothing before it: the text of the model's "
-        "beginning-of-sequence token, where the endpoint does not add it by itself.",
+        description="Text of the model's beginning-of-sequence token, for choices with nothing "
+        "before them, if the endpoint does not add it itself.",
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
 from kbprobe.format.setups import CLOZE
-from kbprobe.options import Options
+from kbprobe.options import RARE, Options
 
 MultiPiece = Literal["pll", "skip", "error"]
 
@@ -17,13 +17,13 @@ MultiPiece = Literal["pll", "skip", "error"]
 class MaskedOptions(Options):
     """How a masked LM scores choices."""
 
-    multi_piece: MultiPiece = Field(
+    multi_piece: Annotated[MultiPiece, RARE] = Field(
         "pll",
-        description="Candidates of several pieces: pseudo-log-likelihood (pll), set the item "
-        "aside (skip), or stop (error).",
+        description="Candidates of several tokens: score their pseudo-log-likelihood (pll), set "
+        "the item aside (skip), or stop (error).",
     )
-    log_probs: bool = Field(
-        False, description="Log-probabilities over the vocabulary instead of logits."
+    log_probs: Annotated[bool, RARE] = Field(
+        False, description="Use log-probabilities over the vocabulary instead of logits."
     )
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
 from evaluation.scorers.causal.options import CausalOptions
 from kbprobe.format.setups import QUESTION
+from kbprobe.options import RARE
 
 
 class Seq2SeqOptions(CausalOptions):
     """Those of the causal-LM scorer, and what belongs to a choice."""
 
-    score_end: bool = Field(
-        False, description="Score the token that ends a written text after each choice, too."
+    score_end: Annotated[bool, RARE] = Field(
+        False, description="Also score the end-of-sequence token after each choice."
     )
 
 

@@ -1,0 +1,92 @@
+"""Help of the four commands: short enough to be read, in sections, and without gaps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from builders.cli import build_command
+from builders.engine.listing import listed_probes
+from builders.engine.registry import CONCEPTNET, CORPUS, GCIDE, NONE, PROBES, WIKIDATA, WORDNET
+from evaluation.cli import _Program as EvaluateProbe
+from evaluation.cli import study_command
+from evaluation.studies.registry import STUDIES
+from kbprobe.commands import Command, Option
+from release.cli import publish
+
+SCREENS = 100
+"""Lines of help that a person reads."""
+
+
+def evaluate_probe() -> Command:
+    program = EvaluateProbe()
+    command = program._study_of(["--help"])
+    command.subcommands = program.listed()
+    return command
+
+
+def shown(command: Command, flag: str = "--help") -> str:
+    done = CliRunner().invoke(command, [flag], terminal_width=100)
+    assert done.exit_code == 0
+    return done.output
+
+
+COMMANDS: dict[str, Callable[[], Command]] = {
+    "evaluate-probe": evaluate_probe,
+    "build-probe": lambda: build_command({}),
+    "build-probe wordnet_hypernymy": lambda: build_command(
+        {"wordnet_hypernymy": PROBES["wordnet_hypernymy"]}
+    ),
+    "release-probe": lambda: publish,
+    **{
+        f"evaluate-probe {name}": lambda name=name: study_command(STUDIES.get(name))
+        for name in STUDIES.names()
+    },
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_short_and_all_of_it_is_there_on_request(name: str) -> None:
+    command = COMMANDS[name]()
+    short, whole = shown(command), shown(command, "--help-all")
+    assert len(short.splitlines()) <= SCREENS
+    assert len(whole.splitlines()) >= len(short.splitlines())
+    for option in command.params:
+        if isinstance(option, click.Option):
+            line = re.compile(rf"^  (-\w, )?{option.opts[-1]}(?![\w-])", re.MULTILINE)
+            assert line.search(whole), option.opts
+            rare = isinstance(option, Option) and option.rare
+            assert (line.search(short) is None) == rare, option.opts
+
+
+def test_evaluate_probe_lists_its_commands_with_a_sentence_and_examples() -> None:
+    text, program = shown(evaluate_probe()), EvaluateProbe()
+    for name, listed in program.subcommands.items():
+        assert f"  {name} " in text
+        assert " ".join(listed.sentence.split()) in " ".join(text.split())
+        with click.Context(program) as context:
+            command = program.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+    assert text.count("  evaluate-probe ") >= 3
+    headings = [line for line in text.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings[-6:] == ["Probe:", "Model:", "Scoring:", "Training:", "Endpoint:", "Output:"]
+
+
+def test_probes_are_listed_under_what_they_are_built_from() -> None:
+    kinds = {
+        WORDNET: "wordnet",
+        CONCEPTNET: "conceptnet",
+        WIKIDATA: "wikidata",
+        GCIDE: "gcide",
+        CORPUS: "corpus",
+    }
+    for probe in listed_probes():
+        if probe.name in PROBES:
+            source = PROBES[probe.name].source
+            assert (source == NONE) == (not probe.needs)
+            assert source == NONE or kinds[source] in probe.needs

@@ -17,6 +17,7 @@ from builders.engine.request import Request
 from builders.engine.sources import with_snapshots
 from builders.engine.workers import THIS_MACHINE, Workers, using_workers
 from kbprobe.cli import kbprobe_version
+from kbprobe.columns import leave_pandas_alone
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder, sweep
 from kbprobe.format.manifest import jsonable, plain_json, read_manifest
@@ -113,6 +114,7 @@ def run_jobs(
     workers: Workers = THIS_MACHINE,
 ) -> None:
     """Build what is not there yet, report each build, and write its reading sheet if asked to."""
+    leave_pandas_alone()
     jobs, waiting, held = list(jobs), [], dict[Path, ExitStack]()
     _allow_open_files(len(jobs))
     described = [(request.description(), request, folder) for request, folder in jobs]

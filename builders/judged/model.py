@@ -60,7 +60,12 @@ class JudgedModel:
         score = self.intercept + sum(
             weight * features[name] for name, weight in self.weights.items()
         )
-        return np.asarray(1.0 / (1.0 + np.exp(-score)))
+        return logistic(np.asarray(score))
+
+
+def logistic(score: Floats) -> Floats:
+    """Return the probability of a score (log-odds)."""
+    return np.asarray(1.0 / (1.0 + np.exp(-score)))
 
 
 @cache

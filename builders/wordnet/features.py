@@ -5,7 +5,8 @@ The judged models (:mod:`builders.judged`) are fitted on them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -16,9 +17,11 @@ from builders.engine.plan import Facts
 from builders.judged.model import (
     CROSSES,
     JUDGED_WORDNET,
+    JudgedModel,
     judged_alone,
     judged_classes,
     judged_kinds,
+    logistic,
 )
 from builders.wordnet.glosses import Glosses, any_of, synset_words
 from builders.wordnet.neighbourhoods import ancestors, main_parents
@@ -44,6 +47,20 @@ LANES = 16
 
 FARTHEST = 5
 """The distance recorded if a common ancestor is this far or farther, or there is none."""
+
+OF_CONCEPT = {
+    "verb": "verb",
+    "other_pos": "other_pos",
+    "zipf_concept": "zipf",
+    "sense_concept": "sense",
+    "generality_concept": "generality",
+}
+OF_NODE = {name: name for name in ("thing", "zipf", "sense", "generality")}
+"""Features of the concept alone, and of the node alone, as features of single synsets."""
+
+OVERLAPS = ("gloss_overlap", "concept_names_node", "node_names_concept", "lemma_overlap")
+GOLD_OVERLAPS = ("gold_overlap", "gold_names_node", "node_names_gold", "gold_lemma_overlap")
+"""Shares of words in common, of the concept and the node, and of the gold and the node."""
 
 Features = dict[str, Floats]
 """Name -> a value for each pair."""
@@ -77,7 +94,7 @@ class WordSets(NamedTuple):
     def shared(self, one: Ints, other: Ints) -> Floats:
         """Return the share of words in common of pairs of owners, for each two kinds of text.
 
-        The shape is (kinds of the one, kinds of the other, pairs).
+        The shape is (kinds of the one * kinds of the other, pairs).
         """
         meet = (self.folded[one].T[:, None] & self.folded[other].T) != 0
         share, some = np.zeros(meet.shape), np.flatnonzero(meet)
@@ -86,22 +103,11 @@ class WordSets(NamedTuple):
         left, right = one[pair] * kinds + both // kinds, other[pair] * kinds + both % kinds
         common = np.bitwise_count(self.bits[left] & self.bits[right]).sum(axis=1)
         share.ravel()[some] = common / np.sqrt(self.size[left] * self.size[right])
-        return share
+        return share.reshape(kinds * kinds, -1)
 
 
-class Single(NamedTuple):
-    """Features of single synsets, each a parallel array."""
-
-    verb: Floats
-    other_pos: Floats
-    thing: Floats
-    file: Floats
-    zipf: Floats
-    sense: Floats
-    generality: Floats
-
-
-class JudgedPairs(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class JudgedPairs:
     """How far readers accept one synset as a kind of another.
 
     Attributes:
@@ -125,7 +131,11 @@ class JudgedPairs(NamedTuple):
 
     def find(self, keys: Ints) -> Floats:
         """Return how far readers accept pairs; NaN: not judged."""
-        return self.worth[KeySet(self.keys).positions(keys)]
+        return self.worth[self._known.positions(keys)]
+
+    @cached_property
+    def _known(self) -> KeySet:
+        return KeySet(self.keys)
 
 
 class Judgements(NamedTuple):
@@ -172,19 +182,18 @@ class PairFeatures:
         return np.stack(above, axis=1)
 
     @cached_property
-    def _table(self) -> Floats:
-        """(features of `Single`, synsets)."""
+    def _single(self) -> Features:
+        """Features of single synsets: a value for each synset."""
         pos = self.wordnet.pos_codes
-        single = Single(
-            verb=(pos == POS.index("v")).astype(np.float64),
-            other_pos=(pos > POS.index("v")).astype(np.float64),
-            thing=self._thing,
-            file=self.file.astype(np.float64),
-            zipf=zipf_of(self.wordnet, np.arange(pos.size, dtype=np.int64)),
-            sense=self._sense,
-            generality=self._general,
-        )
-        return np.stack(single)
+        return {
+            "verb": (pos == POS.index("v")).astype(np.float64),
+            "other_pos": (pos > POS.index("v")).astype(np.float64),
+            "thing": self._thing,
+            "zipf": zipf_of(self.wordnet, np.arange(pos.size, dtype=np.int64)),
+            "sense": self._sense,
+            "generality": self._general,
+            "crosses": self.crosses,
+        }
 
     @cached_property
     def _general(self) -> Floats:
@@ -243,23 +252,11 @@ class PairFeatures:
 
     def of_pair(self, concept: Ints, node: Ints) -> Features:
         """Return features for whether ``node`` is true of ``concept``, for any relation."""
-        asked, other = (Single(*self._table[:, nodes]) for nodes in (concept, node))
-        (glosses, named), (names, lemmas) = self._words.shared(concept, node)
         return {
-            "verb": asked.verb,
-            "other_pos": asked.other_pos,
-            "thing": other.thing,
-            "same_file": (asked.file == other.file) * 1.0,
-            "zipf": other.zipf,
-            "zipf_concept": asked.zipf,
-            "sense": other.sense,
-            "sense_concept": asked.sense,
-            "generality": other.generality,
-            "generality_concept": asked.generality,
-            "gloss_overlap": glosses,
-            "concept_names_node": named,
-            "node_names_concept": names,
-            "lemma_overlap": lemmas,
+            **{name: self._single[of][concept] for name, of in OF_CONCEPT.items()},
+            **{name: self._single[of][node] for name, of in OF_NODE.items()},
+            "same_file": (self.file[concept] == self.file[node]) * 1.0,
+            **dict(zip(OVERLAPS, self._words.shared(concept, node), strict=True)),
         }
 
     def by_generality(self, one: Ints, other: Ints) -> tuple[Ints, Ints]:
@@ -284,7 +281,6 @@ class PairFeatures:
         """Return features for whether readers accept ``node`` as an answer besides ``gold``."""
         common = self.common(gold, node)
         pair = self.of_pair(concept, node)
-        (glosses, named), (names, lemmas) = self._words.shared(gold, node)
         return {
             **pair,
             **{f"common_{reach}": (common == reach) * 1.0 for reach in range(1, FARTHEST)},
@@ -293,13 +289,45 @@ class PairFeatures:
             "crosses": self.crosses[node],
             "crosses_concept": self.crosses[concept],
             "more_general": pair["generality"] - self._general[gold],
-            "gold_overlap": glosses,
-            "gold_names_node": named,
-            "node_names_gold": names,
-            "gold_lemma_overlap": lemmas,
+            **dict(zip(GOLD_OVERLAPS, self._words.shared(gold, node), strict=True)),
             "verb_common": pair["verb"] * (common == 1),
             "thing_common": pair["thing"] * (common == 1),
         }
+
+    def chances(self, model: JudgedModel, probe: str) -> Callable[[Ints, Ints, Ints], Floats]:
+        """Return the model's chance as a function of what `beside` takes.
+
+        What depends on one synset is summed beforehand: draws ask for few triples at a time, and
+        then each operation costs the same, however short the arrays are.
+        """
+        weight, single = defaultdict(float, model.weights), self._single
+        base, step = model.intercept + weight[probe], weight["more_general"]
+        by_concept, by_node = np.full(len(self.wordnet), base), np.zeros(len(self.wordnet))
+        for name, of in (*OF_CONCEPT.items(), ("crosses_concept", "crosses")):
+            by_concept += weight[name] * single[of]
+        for name, of in (*OF_NODE.items(), ("crosses", "crosses"), ("more_general", "generality")):
+            by_node += weight[name] * single[of]
+        verb, thing = (
+            weight["verb_common"] * single["verb"],
+            weight["thing_common"] * single["thing"],
+        )
+        reach = np.array([weight[f"common_{reach}"] for reach in range(FARTHEST + 1)])
+        overlaps = np.array([[weight[name] for name in some] for some in (OVERLAPS, GOLD_OVERLAPS)])
+
+        def chance(concept: Ints, gold: Ints, node: Ints) -> Floats:
+            ends, nodes = np.append(concept, gold), np.append(node, node)
+            above, common = self.common(ends, nodes).reshape(2, -1)
+            shared = self._words.shared(ends, nodes).reshape(len(OVERLAPS), 2, -1)
+            score = by_concept[concept] + by_node[node] - step * self._general[gold]
+            score += np.einsum("rk,krn->n", overlaps, shared) + reach[common.astype(np.int64)]
+            score += weight["common_concept"] * above + (common == 1) * (
+                verb[concept] + thing[node]
+            )
+            score += weight["same_file"] * (self.file[concept] == self.file[node])
+            score += weight["same_word"] * self.same_word(concept, node)
+            return logistic(score)
+
+        return chance
 
     def of_gold(self, facts: Facts, concept: Ints, gold: Ints, glosses: Glosses) -> Features:
         """Return features for whether readers accept a gold; ``facts`` are the paths to it."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from builders.engine.rows import Arguable, Asking
-from builders.judged.model import CROSSES, JUDGED, STRATA, judged_model
+from builders.judged.model import CROSSES, STRATA, judged_model
 from builders.relations import closure, then, union
 from builders.wordnet.features import features_of
 from builders.wordnet.neighbourhoods import main_parents, nouns_of
@@ -15,7 +15,7 @@ from builders.wordnet.parts import unlisted_parts
 from builders.wordnet.synsets import MERONYMS, alike, alike_in_any, near
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Bools, Floats, Ints, KeySet, sorted_unique
+from kbprobe.arrays import Bools, Ints, KeySet, sorted_unique
 
 
 def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints) -> Graph:
@@ -96,12 +96,8 @@ def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguab
     tries the nearest distractors many times, so their probabilities are computed once.
     """
     known, model, size = features_of(wordnet), judged_model("distractor"), len(wordnet)
+    chance = known.chances(model, probe)
     most = np.array([model.thresholds[f"{probe}:{name}"] for name in STRATA])
-
-    def too_likely(concept: Ints, gold: Ints, node: Ints, limit: Floats) -> Bools:
-        features = known.beside(concept, gold, node)
-        features |= {name: np.full(node.size, float(name == probe)) for name in JUDGED}
-        return np.asarray(model.chance(features) > limit)
 
     concepts, golds = np.divmod(sorted_unique(asking.concept * size + asking.gold), size)
     main = main_parents(wordnet)
@@ -113,9 +109,9 @@ def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguab
     limit = most[known.stratum(concepts, golds, node)]
     doubtful = limit <= 0
     asked = np.flatnonzero((limit > 0) & (limit < 1))
-    doubtful[asked] = too_likely(concepts[asked], golds[asked], node[asked], limit[asked])
-    triples = (concepts * size + golds) * size + node
-    near, doubted = (KeySet(sorted_unique(some)) for some in (triples, triples[doubtful]))
+    doubtful[asked] = chance(concepts[asked], golds[asked], node[asked]) > limit[asked]
+    triples, first = np.unique((concepts * size + golds) * size + node, return_index=True)
+    near, doubted = KeySet(triples), np.append(doubtful[first], False)
 
     # Members of neighbouring classes may also belong to a class that overlaps with these: of the
     # rows that ask for its kinds, readers find 82% sound if distractors are near, else 99%.
@@ -124,13 +120,13 @@ def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguab
     of_kinds = down or probe == "hypernymy"
 
     def arguable(concept: Ints, gold: Ints, node: Ints) -> Bools:
-        asked = (concept * size + gold) * size + node
+        place = near.positions((concept * size + gold) * size + node)
         same = known.file[gold] == known.file[node]
-        found = doubted.contains(asked)
+        found = doubted[place]
         if most[:2].min() < 1:
             limit = most[same * 1]
-            other = np.flatnonzero(~found & (limit < 1) & ~near.contains(asked))
-            found[other] = too_likely(concept[other], gold[other], node[other], limit[other])
+            other = np.flatnonzero((place < 0) & (limit < 1))
+            found[other] = chance(concept[other], gold[other], node[other]) > limit[other]
         if of_kinds:
             judged = known.judged_kind(*((node, concept) if down else (concept, node)))
             found = np.where(np.isnan(judged), found | (same & crossing[concept]), judged > 0)

@@ -196,8 +196,19 @@ def looks_alike(one: str, other: str) -> bool:
 
 def closure(graph: Graph, hops: int | None = None) -> Graph:
     """Return the graph of all nodes reached in one or more hops, each once."""
-    walk = graph.walk(np.arange(len(graph), dtype=np.int64), hops)
-    return Graph.from_edges(len(graph), walk.source, walk.node)
+    return reached(graph, np.arange(len(graph), dtype=np.int64), hops)
+
+
+def reached(graph: Graph, nodes: Ints, hops: int | None = None) -> Graph:
+    """Return the graph from some nodes to all that are reached from them in one or more hops."""
+    walk = graph.walk(nodes, hops)
+    return Graph.from_edges(len(graph), nodes[walk.source], walk.node)
+
+
+def only(graph: Graph, nodes: Ints) -> Graph:
+    """Return the edges that leave some nodes."""
+    position, node = graph.expand(nodes)
+    return Graph.from_edges(len(graph), nodes[position], node)
 
 
 def union(*graphs: Graph) -> Graph:

@@ -14,6 +14,8 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from kbprobe.imports import lemminflect
+
 #: Lemmatisation rules by part of speech: ``(ending, replacement)`` pairs.
 Rules = Mapping[str, Sequence[tuple[str, str]]]
 #: Irregular forms by part of speech: surface form to its base forms.
@@ -108,11 +110,11 @@ class ListedForms:
 
 @cache
 def _forms(word: str, universal_pos: str) -> frozenset[str]:
-    from lemminflect import getAllInflections, getAllInflectionsOOV
-
     if not word.isalpha():
         return frozenset()
-    by_tag = getAllInflections(word, universal_pos) or getAllInflectionsOOV(word, universal_pos)
+    known = lemminflect()
+    by_tag = known.getAllInflections(word, universal_pos)
+    by_tag = by_tag or known.getAllInflectionsOOV(word, universal_pos)
     return frozenset(form.lower() for forms in by_tag.values() for form in forms)
 
 

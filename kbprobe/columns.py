@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,29 +15,6 @@ _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "ui
 #: NumPy's types by Arrow's names.
 _DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in _INTEGERS}
 _DTYPES |= {"float": np.dtype("float32"), "double": np.dtype("float64")}
-
-
-class _WithoutPandas:
-    """A finder of modules that finds no pandas."""
-
-    def find_spec(self, name: str, *_: Any) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError(name=name)
-
-
-def leave_pandas_alone() -> None:
-    """Keep Arrow from importing pandas to look at the first array that it makes.
-
-    That takes 0.2 s and 40 MiB. What needs pandas still imports it.
-    """
-    import pyarrow as pa
-
-    blind: Any = _WithoutPandas()
-    sys.meta_path.insert(0, blind)
-    try:
-        pa.array([0])  # Arrow looks for it once.
-    finally:
-        sys.meta_path.remove(blind)
 
 
 def arrow_type(name: str) -> pa.DataType:

@@ -17,10 +17,10 @@ from builders.engine.request import Request
 from builders.engine.sources import with_snapshots
 from builders.engine.workers import THIS_MACHINE, Workers, using_workers
 from kbprobe.cli import kbprobe_version
-from kbprobe.columns import leave_pandas_alone
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder, sweep
 from kbprobe.format.manifest import jsonable, plain_json, read_manifest
+from kbprobe.imports import let_arrow_ignore_pandas
 from kbprobe.locks import sweep_locks
 from kbprobe.options import option_name, parsed
 from kbprobe.targets import LOCK_ENDING, taking
@@ -114,7 +114,7 @@ def run_jobs(
     workers: Workers = THIS_MACHINE,
 ) -> None:
     """Build what is not there yet, report each build, and write its reading sheet if asked to."""
-    leave_pandas_alone()
+    let_arrow_ignore_pandas()
     jobs, waiting, held = list(jobs), [], dict[Path, ExitStack]()
     _allow_open_files(len(jobs))
     described = [(request.description(), request, folder) for request, folder in jobs]

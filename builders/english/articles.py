@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    import inflect
+from kbprobe.imports import inflect
 
 MAX_NUMBER = 999
 """The highest number that is spelled out."""
@@ -49,11 +48,9 @@ _AN = re.compile(
 
 
 @cache
-def inflect_engine() -> inflect.engine:
+def inflect_engine() -> Any:
     """Return inflect's engine, made once."""
-    import inflect  # takes over two seconds to import, so plain words do not use it
-
-    return inflect.engine()
+    return inflect().engine()
 
 
 @lru_cache(maxsize=1 << 18)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from builders.english.articles import inflect_engine
 from builders.english.word_lists import word_list, word_pairs
+from kbprobe.imports import lemminflect
 
 
 def noun_plural(term: str) -> str:
@@ -12,13 +13,11 @@ def noun_plural(term: str) -> str:
     >>> noun_plural("polar bear"), noun_plural("mouse")
     ('polar bears', 'mice')
     """
-    import lemminflect
-
     rest, space, noun = term.rpartition(" ")
     if "-" in noun:  # mothers-in-law
         return rest + space + str(inflect_engine().plural(noun))
     irregular = word_pairs("irregular_plurals").get(noun)
-    forms = (irregular,) if irregular else lemminflect.getInflection(noun, tag="NNS")
+    forms = (irregular,) if irregular else lemminflect().getInflection(noun, tag="NNS")
     return rest + space + (forms[0] if forms else noun)
 
 
@@ -28,19 +27,15 @@ def is_plural(term: str) -> bool:
     >>> is_plural("oats"), is_plural("glass"), is_plural("harmonica")
     (True, False, False)
     """
-    import lemminflect
-
     noun = term.rsplit(" ", 1)[-1]
     # lemminflect classifies some singulars as plural ("puma"), and "scissors" as singular.
-    is_form = noun.endswith("s") and noun not in lemminflect.getLemma(noun, upos="NOUN")
+    is_form = noun.endswith("s") and noun not in lemminflect().getLemma(noun, upos="NOUN")
     return is_form or noun in word_list("plural_only")
 
 
 def _inflected_verb(term: str, tag: str) -> str:
-    import lemminflect
-
     verb, space, rest = term.partition(" ")
-    forms = lemminflect.getInflection(verb, tag=tag)
+    forms = lemminflect().getInflection(verb, tag=tag)
     return (forms[0] if forms else verb) + space + rest
 
 

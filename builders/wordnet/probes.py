@@ -231,17 +231,17 @@ def _edges_plan(
     options: WordNetOptions,
     rng: RandomGenerator,
     edges: Mapping[str, Edges],
-    true_of: Callable[[WordNet], Graph],
+    true_of: Callable[[WordNet, Ints], Graph],
     **more: Any,
 ) -> Plan:
     """Plan a probe that asks about edges; ``more`` are arguments of `relation_plan`.
 
-    ``true_of`` returns what must not be a distractor; it is slow, and so called last.
+    ``true_of`` returns what must not be a distractor in questions about some synsets.
     """
     dropped = DropLog()
     edges = edges_in_language(wordnet, options, edges, dropped)
     source = synset_source(wordnet, options)
-    true = true_of(wordnet)
+    true = true_of(wordnet, sorted_unique(np.concatenate([asked for asked, _ in edges.values()])))
     plan = relation_plan(source, edges, true, options, rng, dropped, options.min_zipf, **more)
     return _readable_in_all(wordnet, _described(wordnet, plan, true), _first_word)
 

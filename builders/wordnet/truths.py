@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from builders.engine.rows import Arguable, Asking
 from builders.judged.model import CROSSES, STRATA, judged_model
-from builders.relations import closure, then, union
+from builders.relations import closure, only, reached, then, union
 from builders.wordnet.features import features_of
 from builders.wordnet.neighbourhoods import main_parents, nouns_of
 from builders.wordnet.parts import unlisted_parts
@@ -35,13 +33,14 @@ def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints)
     return Graph.from_edges(len(wordnet), concepts[position][at], node)
 
 
-@lru_cache(maxsize=2)
-def possible_parts(wordnet: WordNet) -> Graph:
-    """Return a graph from each synset to its possible parts and its possible wholes."""
-    parts, isa = closure(wordnet.graph(*MERONYMS)), closure(wordnet.isa)
+def possible_parts(wordnet: WordNet, nodes: Ints) -> Graph:
+    """Return a graph from some synsets to their possible parts and their possible wholes."""
+    parts, up = closure(wordnet.graph(*MERONYMS)), wordnet.isa
     # What a car has, a vehicle or a taxi may have. Parts of parts, and kinds of parts, count too.
-    whole = union(parts, then(isa, parts), then(isa.reversed, parts), parts.reversed)
-    return union(whole, then(whole, wordnet.isa.reversed))
+    above, below = reached(up, nodes), reached(up.reversed, nodes)
+    own, wholes = only(parts, nodes), only(parts.reversed, nodes)
+    whole = union(own, then(above, parts), then(below, parts), wholes)
+    return union(whole, then(whole, up.reversed))
 
 
 def parts_without_edge(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
@@ -55,17 +54,18 @@ def parts_without_edge(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
     concepts = sorted_unique(concept)
     position, namesake = alike_in_any(wordnet).expand(concepts)
     meant = Graph.from_edges(len(wordnet), concepts[position], namesake)
-    return union(found, then(meant, possible_parts(wordnet)))
+    return union(found, then(meant, possible_parts(wordnet, sorted_unique(namesake))))
 
 
-@lru_cache(maxsize=2)
-def possible_opposites(wordnet: WordNet) -> Graph:
-    """Return a graph from each synset to its possible opposites, and to synsets near it.
+def possible_opposites(wordnet: WordNet, nodes: Ints) -> Graph:
+    """Return a graph from some synsets to their possible opposites, and to synsets near them.
 
     The opposites of synsets that are alike or near are possible opposites too.
     """
     opposite, related = wordnet.graph("antonym"), union(alike_in_any(wordnet), near(wordnet))
-    return union(opposite, related, then(related, opposite), then(then(related, related), opposite))
+    own = only(related, nodes)
+    far = then(then(own, related), opposite)
+    return union(only(opposite, nodes), own, then(own, opposite), far)
 
 
 def near_opposites(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:

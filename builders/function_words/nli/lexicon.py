@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from builders.function_words.nli.clauses import fixed_words
 from kb_cache.wordnet.types import WordNet
 from kbprobe.columns import mask, single_chunk, to_numpy
+from kbprobe.imports import lemminflect
 
 LEAST_FIT = 0.5
 """Minimum fit of two opposite adjectives (:mod:`builders.antonyms.pairs`), which ensures that both
@@ -106,9 +107,7 @@ def singular(noun: str) -> str:
     >>> singular("rooms"), singular("room")
     ('room', 'room')
     """
-    import lemminflect
-
-    found = lemminflect.getAllLemmas(noun, upos="NOUN").get("NOUN", ())
+    found = lemminflect().getAllLemmas(noun, upos="NOUN").get("NOUN", ())
     return str(found[0]) if found else noun
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from builders.function_words.nli.clauses import FINITE, Clause, fixed_words
 from builders.function_words.nli.edits import Edit
+from kbprobe.imports import lemminflect
 
 _BE = frozenset(("am", "is", "are", "was", "were", "'m", "'re", "’m", "’re"))
 _HAVE = frozenset(("have", "has", "had", "'ve", "’ve"))
@@ -101,7 +102,5 @@ def verb_lemma(form: str) -> str:
     >>> verb_lemma("has"), verb_lemma("bought"), verb_lemma("qzxed")
     ('have', 'buy', '')
     """
-    import lemminflect
-
-    found = lemminflect.getAllLemmas(form, upos="VERB").get("VERB", ())
+    found = lemminflect().getAllLemmas(form, upos="VERB").get("VERB", ())
     return str(found[0]) if found else ""

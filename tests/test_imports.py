@@ -1,0 +1,50 @@
+"""Packages that are imported without those that they would import in vain."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kbprobe.imports import without
+
+
+def test_hidden_packages_are_found_again() -> None:
+    with without("colorsys"):
+        with pytest.raises(ModuleNotFoundError, match="colorsys"):
+            __import__("colorsys")
+        assert __import__("sched")
+    assert __import__("colorsys")
+
+
+@pytest.mark.parametrize(
+    ("code", "absent", "then"),
+    [
+        (
+            "from kbprobe.imports import let_arrow_ignore_pandas; let_arrow_ignore_pandas()\n"
+            "import pyarrow as pa\n"
+            "assert pa.array(['a']).to_pylist() == ['a']",
+            "pandas",
+            "assert pa.table({'a': [1]}).to_pandas()['a'].tolist() == [1]",
+        ),
+        (
+            "from builders.english.inflection import gerund, noun_plural\n"
+            "assert noun_plural('mouse') == 'mice' and gerund('lie') == 'lying'",
+            "spacy",
+            "",
+        ),
+        (
+            "from builders.english.articles import with_article\n"
+            "assert with_article('FBI agent') == 'an FBI agent'\n"
+            "import inflect, typeguard\n"
+            "assert 'typeguard' not in inflect.engine.a.__code__.co_names",
+            "spacy",
+            "assert typeguard.typechecked.__module__.startswith('typeguard')",
+        ),
+    ],
+    ids=["arrow", "lemminflect", "inflect"],
+)
+def test_what_is_not_imported(code: str, absent: str, then: str) -> None:
+    script = f"import sys\n{code}\nassert {absent!r} not in sys.modules\n{then}"
+    subprocess.run([sys.executable, "-c", script], check=True)

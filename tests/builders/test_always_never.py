@@ -42,8 +42,6 @@ from kbprobe.format.items import LABELS, UNKNOWN, plain
 from kbprobe.rng import RandomGenerator
 from tests.real_data import MINIATURE, SAMPLE
 
-pytest.importorskip("lemminflect", reason="lemminflect, which inflects words, is not installed")
-
 NAME = "always_never"
 PUBLISHED = 1_284
 MIX = {"never": 0.244, "rarely": 0.11, "sometimes": 0.346, "often": 0.074, "always": 0.226}

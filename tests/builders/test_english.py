@@ -8,7 +8,7 @@ from importlib import resources
 import pyarrow.compute as pc
 import pytest
 
-from builders.english.articles import MAX_NUMBER, number_word, with_article
+from builders.english.articles import MAX_NUMBER, inflect_engine, number_word, with_article
 from builders.english.inflection import gerund, is_plural, noun_plural, past_participle
 from builders.english.nouns import Nouns
 from builders.english.word_lists import word_list, word_pairs
@@ -20,9 +20,7 @@ OURS_IS_RIGHT = re.compile(r"(oneness|unanimity|usher.*|utopia.*)")
 
 
 def test_articles_are_those_of_inflect_for_the_lemmas_of_wordnet() -> None:
-    import inflect
-
-    engine = inflect.engine()
+    engine = inflect_engine()
     lemmas = pc.unique(single_chunk(load_wordnet().senses["lemma"])).to_pylist()
     plain = sorted({text.replace("_", " ") for text in lemmas if text.islower()})[::7]
     assert len(plain) > 10_000
@@ -39,9 +37,7 @@ def test_articles_of_what_is_no_plain_word(text: str, expected: str) -> None:
 
 
 def test_number_words_are_those_of_inflect() -> None:
-    import inflect
-
-    engine = inflect.engine()
+    engine = inflect_engine()
     numbers = range(MAX_NUMBER + 1)
     expected = [engine.number_to_words(number) for number in numbers]
     assert [number_word(number) for number in numbers] == expected

@@ -37,8 +37,6 @@ from kbprobe.format.items import plain
 from kbprobe.rng import RandomGenerator
 from tests.real_data import MINIATURE, SAMPLE
 
-pytest.importorskip("lemminflect", reason="lemminflect, which inflects words, is not installed")
-
 BOTH, EXCEPT = "property_conjunction", "property_conjunction_but_not"
 Rows = list[dict[str, Any]]
 EACH = pytest.mark.parametrize("name", [BOTH, EXCEPT])

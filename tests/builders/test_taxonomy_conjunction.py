@@ -39,8 +39,6 @@ from kb_cache.wordnet.types import WordNet
 from kbprobe.errors import UsageError
 from kbprobe.format.dataset import data_folder
 
-pytest.importorskip("inflect", reason="inflect, which finds articles, is not installed")
-
 NAME = "taxonomy_conjunction"
 Rows = list[dict[str, Any]]
 

@@ -57,10 +57,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session", autouse=True)
-def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def session_cache(new_cache: Callable[[], Path]) -> Iterator[None]:
     """Set a private cache for this process, never the user's own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KBPROBE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("KBPROBE_CACHE", str(new_cache()))
         yield
 
 
@@ -72,13 +72,35 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Path]:
-    """Return a function that makes a folder once for all processes of a test run."""
-    from kbprobe.locks import locked
-
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of all processes of a test run."""
     own = tmp_path_factory.getbasetemp()
     parent = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared"
     parent.mkdir(exist_ok=True)
+    return parent
+
+
+@pytest.fixture(scope="session")
+def new_cache(shared_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Return a function that makes a cache; tables derived from snapshots are in all of them."""
+    derived = shared_folder / "derived"
+    derived.mkdir(exist_ok=True)
+
+    def made() -> Path:
+        cache = tmp_path_factory.mktemp("cache")
+        if os.name == "posix":
+            (cache / "derived").symlink_to(derived, target_is_directory=True)
+        return cache
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def shared(shared_folder: Path) -> Callable[[str, Make], Path]:
+    """Return a function that makes a folder once for all processes of a test run."""
+    from kbprobe.locks import locked
+
+    parent = shared_folder
 
     def folder_of(name: str, make: Make) -> Path:
         """Return the folder of a name, written by ``make`` as a whole or not at all."""

@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.commands import run_here
 from tests.real_data import MINIATURE
 
 if TYPE_CHECKING:
@@ -120,9 +120,9 @@ def command_line() -> list[str]:
 
 
 @pytest.fixture
-def cache(tmp_path_factory: pytest.TempPathFactory, open_wordnet: Callable[[Path], str]) -> Path:
+def cache(new_cache: Callable[[], Path], open_wordnet: Callable[[Path], str]) -> Path:
     """A cache of this test's own, in which is the miniature WordNet."""
-    folder = tmp_path_factory.mktemp("cache")
+    folder = new_cache()
     open_wordnet(folder)
     return folder
 
@@ -139,25 +139,9 @@ def build_probe(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run ``build-probe`` in this test's own folder, without starting another Python for it."""
-    from builders.cli import main
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KBPROBE_CACHE", str(cache))
-
-    def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
-        words = [str(arg) for arg in args]
-        with (
-            redirect_stdout(StringIO()) as output,
-            redirect_stderr(StringIO()) as errors,
-            pytest.raises(SystemExit) as ended,
-        ):
-            main(words)
-        assert isinstance(ended.value.code, int)
-        return subprocess.CompletedProcess(
-            words, ended.value.code, output.getvalue(), errors.getvalue()
-        )
-
-    return run
+    return partial(run_here, "builders.cli")
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from kbprobe.format.dataset import data_folder
 from kbprobe.format.items import COLUMNS, LABELS, arrow_schema
 from kbprobe.format.manifest import SCHEMA_VERSION
 from kbprobe.format.setups import CLOZE, MASK, NO_LANGUAGE, SETUPS
+from tests.conftest import Make
 from tests.real_data import BESIDE, MINIATURE, SAMPLE
 
 Rows = list[dict[str, Any]]
@@ -57,7 +58,7 @@ EVERY = pytest.mark.parametrize(
 """Every probe; those that use real data, on every extent that is at hand."""
 
 QUICK = (
-    *("age_comparison", "always_never", "dictionary_wordsense", "multihop_comparison"),
+    *("age_comparison", "always_never", "dictionary_wordsense", "fw_eos", "multihop_comparison"),
     *("object_comparison", "wordnet_antonymy", "wordnet_hypernymy", "wordnet_synonymy"),
 )
 """Probes that are soon built, among them one of each kind of plan."""
@@ -83,9 +84,6 @@ BUILT_TWICE = pytest.mark.parametrize(
 )
 """Every probe, the quick ones by default."""
 
-READ: dict[tuple[str, str], set[str]] = {}
-"""The options that were read in the limited build of a probe."""
-
 READ_WITH_OTHERS = {
     "max_distance": "families",
     "max_majority": "labels",
@@ -99,7 +97,11 @@ READ_WITH_OTHERS = {
 }
 """Options that are read where another is given; `test_probe_options` gives it."""
 
+READ = "read.txt"
+"""The file that names the options that were read in a limited build."""
+
 Write = Callable[[str, str, int, Path], None]
+Limited = Callable[[str, str, int], Path]
 
 
 @pytest.fixture(scope="session")
@@ -131,49 +133,28 @@ def write_limited(
         except (MissingDependencyError, SnapshotError) as error:
             pytest.skip(f"the knowledge base of {name} is not here: {error}")
         write(build_soon(Request(probe, parsed, seed)), folder)
-        READ[name, extent] = parsed.reads()
+        (folder / READ).write_text("\n".join(sorted(parsed.reads())))
 
     return write_to
 
 
-class Folders:
-    """The folders of limited builds; each is made once."""
-
-    def __init__(self, parents: pytest.TempPathFactory, write: Write) -> None:
-        self._parents, self._write = parents, write
-        self._folders: dict[tuple[str, str, int], Path] = {}
-
-    def __call__(self, name: str, extent: str, seed: int) -> Path:
-        key = name, extent, seed
-        if key not in self._folders:
-            folder = self._parents.mktemp("limited") / name
-            self._write(*key, folder)  # May skip: then there is no folder to remember.
-            self._folders[key] = folder
-        return self._folders[key]
-
-
 @pytest.fixture(scope="session")
-def limited(tmp_path_factory: pytest.TempPathFactory, write_limited: Write) -> Folders:
-    return Folders(tmp_path_factory, write_limited)
+def limited(write_limited: Write, shared: Callable[[str, Make], Path]) -> Limited:
+    """Return the folder of a limited build, which is made once for all processes."""
 
+    def folder_of(name: str, extent: str, seed: int) -> Path:
+        def make(folder: Path) -> None:
+            unfinished = folder.with_name(f"{folder.name}, unfinished")
+            write_limited(name, extent, seed, unfinished)
+            unfinished.rename(folder)
 
-def test_a_skipped_build_is_skipped_again(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Where a knowledge base is missing, every test of its probe is skipped, not only the first."""
-    calls = []
+        return shared(f"limited, {name}, {extent}, {seed}", make)
 
-    def skipping(name: str, extent: str, seed: int, folder: Path) -> None:
-        calls.append(name)
-        pytest.skip("the knowledge base is not here")
-
-    folders = Folders(tmp_path_factory, skipping)
-    for _ in range(2):
-        with pytest.raises(pytest.skip.Exception):
-            folders("a_probe", MINIATURE, 0)
-    assert calls == ["a_probe", "a_probe"]
+    return folder_of
 
 
 @pytest.fixture
-def folder(name: str, extent: str, limited: Folders) -> Path:
+def folder(name: str, extent: str, limited: Limited) -> Path:
     return limited(name, extent, 0)
 
 
@@ -205,11 +186,12 @@ def test_the_schema_is_that_of_items(folder: Path, rows: Rows, name: str) -> Non
 
 
 @EVERY
-def test_every_option_has_a_reader(folder: Path, name: str, extent: str) -> None:
+def test_every_option_has_a_reader(folder: Path, name: str) -> None:
     options = find_probe(name).options.model_fields.keys()
     others = {option for option, other in READ_WITH_OTHERS.items() if other in options}
     instead = {"endpoint"} if "dump" in options else set()
-    assert options - READ[name, extent] - others - instead == set()
+    read = (folder / READ).read_text().split()
+    assert options - others - instead - set(read) == set()
 
 
 @EVERY
@@ -331,7 +313,7 @@ ANSWERED = (
 
 @BUILT_TWICE
 def test_another_seed_gives_another_draw(
-    folder: Path, rows: Rows, limited: Folders, name: str, extent: str
+    folder: Path, rows: Rows, limited: Limited, name: str, extent: str
 ) -> None:
     again = limited(name, extent, 1)
     table = pa.concat_tables(pq.read_table(path) for path in files(again))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from builders.engine.pipeline import Built, build
+from builders.engine.pipeline import Built
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.engine.splits import FOLDS
@@ -43,6 +41,7 @@ from kbprobe.errors import UsageError
 from kbprobe.format.items import plain
 from kbprobe.format.setups import MASK, QUESTION
 from kbprobe.rng import RandomGenerator
+from tests.commands import run_here
 
 FORMS = st.sampled_from(["who", "Who", "WHO", "the", "A", "I", "n't", "dog", "Dogs", ",", "“", "."])
 GAPS = st.sampled_from(["", " ", "  ", " (", "\N{EN DASH}"])
@@ -344,13 +343,20 @@ NAMES = ("fw_wh_words", "fw_definiteness", "fw_coordination", "fw_eos")
 
 
 @pytest.fixture(scope="module")
-def builds() -> dict[str, Built]:
+def built(build_soon: Callable[[Request], Built]) -> Callable[..., Built]:
+    """Return a function that builds a probe, with a short search; the same build once."""
+
+    @cache
+    def made(name: str, seed: int = 0, **options: Any) -> Built:
+        probe = find_probe(name)
+        return build_soon(Request(probe, probe.options.parse(options, name), seed, audit=False))
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def builds(built: Callable[..., Built]) -> dict[str, Built]:
     return {name: built(name) for name in NAMES}
-
-
-def built(name: str, seed: int = 0, **options: Any) -> Built:
-    probe = find_probe(name)
-    return build(Request(probe, probe.options.parse(options, name), seed, audit=False))
 
 
 def rows_of(done: Built, config: str = "default") -> list[dict[str, Any]]:
@@ -425,29 +431,27 @@ def test_words_are_originals_as_often_as_replacements(builds: dict[str, Built]) 
 
 
 @pytest.mark.parametrize("name", ["fw_definiteness", "fw_coordination"])
-def test_the_extract_gives_over_four_hundred_rows(builds: dict[str, Built], name: str) -> None:
-    assert len(rows_of(builds[name])) > 400
-
-
-def test_a_build_is_the_same_again_and_other_with_another_seed(builds: dict[str, Built]) -> None:
-    ids = {row["id"] for row in rows_of(builds["fw_eos"])}
-    assert {row["id"] for row in rows_of(built("fw_eos"))} == ids
-    assert {row["id"] for row in rows_of(built("fw_eos", seed=1))} != ids
-
-
-def test_the_full_tier_holds_flagged_rows(
-    builds: dict[str, Built], build_soon: Callable[[Request], Built]
+@pytest.mark.slow
+def test_the_extract_gives_over_four_hundred_rows(
+    manifest_of: Callable[[str, str], dict[str, Any]], name: str
 ) -> None:
-    probe = find_probe("fw_coordination")
-    options = probe.options.parse({"tier": "full", "max_pairs": 300}, probe.name)
-    rows = rows_of(build_soon(Request(probe, options, audit=False)))
+    assert manifest_of(name, "default")["counts"]["rows"] > 400
+
+
+@pytest.mark.slow
+def test_the_full_tier_holds_flagged_rows(
+    builds: dict[str, Built], built: Callable[..., Built]
+) -> None:
+    rows = rows_of(built("fw_coordination", tier="full", max_pairs=300))
     assert len(rows) == 600
     assert {flag for row in rows for flag in row["flags"]} == {NO_FRAME}
     left_out = builds["fw_coordination"].manifest["counts"]["dropped"]
     assert left_out["flagged no_frame, see --tier full"] > 1_000
 
 
-def test_labels_keep_what_people_confirm(builds: dict[str, Built], tmp_path: Path) -> None:
+def test_labels_keep_what_people_confirm(
+    builds: dict[str, Built], built: Callable[..., Built], tmp_path: Path
+) -> None:
     rows = rows_of(builds["fw_eos"])
     clusters = sorted({row["cluster"] for row in rows})
     doubted, unseen = clusters[0], clusters[1]
@@ -480,9 +484,9 @@ def test_labels_keep_what_people_confirm(builds: dict[str, Built], tmp_path: Pat
     assert labelled.manifest["knowledge_base"]["digest"] != digest
 
 
-def test_the_commands_build_and_check(tmp_path: Path) -> None:
+def test_the_commands_build_and_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a corpus of the user's own: fetched, built, checked, each as a command."""
-    cache = {**os.environ, "KBPROBE_CACHE": str(tmp_path / "cache")}
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
     names = ["Ann", "Bob", "Cid", "Dan", "Eve", "Fay", "Gus", "Hal", "Ida", "Jim", "Kim", "Liz"]
     lines = []
     for at, name in enumerate(names * 5):
@@ -497,10 +501,7 @@ def test_the_commands_build_and_check(tmp_path: Path) -> None:
         (folder / f"doc{at}.txt").write_text("\n".join(lines[15 * at : 15 * at + 15]) + "\n")
 
     def run(module: str, *arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", module, *arguments],
-            env=cache, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = run_here(module, *arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 

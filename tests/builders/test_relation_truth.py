@@ -17,8 +17,18 @@ import pytest
 import builders
 from builders.engine.probe import find_probe
 from tests.builders.test_truth import wordnet_of_nltk
+from tests.real_data import MINIATURE
 
 KINDS = ("part", "member", "substance")
+
+SMALL_AND_WHOLE = pytest.mark.parametrize(
+    ("name", "wordnet"),
+    [
+        pytest.param(name, wordnet, marks=() if wordnet == MINIATURE else pytest.mark.slow)
+        for name in ("wordnet_meronymy", "wordnet_antonymy")
+        for wordnet in (MINIATURE, "3.0")
+    ],
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +43,10 @@ def synset(reader: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def built() -> Callable[[str], list[dict[str, Any]]]:
+def built(miniature: str) -> Callable[..., list[dict[str, Any]]]:
     @cache
-    def rows(name: str) -> list[dict[str, Any]]:
-        made = builders.build(name, tier="full")
+    def rows(name: str, wordnet: str = "3.0") -> list[dict[str, Any]]:
+        made = builders.build(name, wordnet=wordnet, tier="full", audit=False)
         return [row for split in made.values() for row in split.to_list()]
 
     return rows
@@ -74,6 +84,7 @@ def choices(row: dict[str, Any], synset: Any) -> tuple[Any, Any, list[Any]]:
     return synset(row["concept"]), gold, nodes
 
 
+@pytest.mark.real_data
 def test_golds_are_parts_and_distractors_are_not(built: Any, synset: Any) -> None:
     rows = built("wordnet_meronymy")
     assert len(rows) > 3500
@@ -91,6 +102,7 @@ def test_golds_are_parts_and_distractors_are_not(built: Any, synset: Any) -> Non
         assert not texts & {other.name() for other in others}
 
 
+@pytest.mark.real_data
 def test_golds_are_antonyms_and_distractors_are_not(built: Any, synset: Any) -> None:
     rows = built("wordnet_antonymy")
     assert len(rows) > 1000
@@ -108,6 +120,7 @@ def test_golds_are_antonyms_and_distractors_are_not(built: Any, synset: Any) -> 
             assert not lemmas(other) & (lemmas(concept) | lemmas(gold)), row
 
 
+@pytest.mark.real_data
 def test_no_distractor_shares_a_parent_or_a_noun_with_the_opposite(built: Any, synset: Any) -> None:
     """What stands beside the opposite may mean nearly the same."""
     families = Counter(row["distractor_family"] for row in built("wordnet_antonymy"))
@@ -122,12 +135,14 @@ def test_no_distractor_shares_a_parent_or_a_noun_with_the_opposite(built: Any, s
                 assert own != parents, row
 
 
-@pytest.mark.parametrize("name", ["wordnet_meronymy", "wordnet_antonymy"])
-def test_whoever_sees_the_choices_alone_is_right_by_chance(name: str, built: Any) -> None:
+@SMALL_AND_WHOLE
+def test_whoever_sees_the_choices_alone_is_right_by_chance(
+    name: str, wordnet: str, built: Any
+) -> None:
     """Each choice is the gold as often as each other one, and no question is repeated."""
     together: dict[tuple[str, ...], Counter[str]] = {}
     asked: Counter[tuple[str, ...]] = Counter()
-    for row in built(name):
+    for row in built(name, wordnet):
         nodes = tuple(sorted(row["choice_nodes"]))
         gold = row["choice_nodes"][row["answer"]]
         together.setdefault(nodes, Counter())[gold] += 1
@@ -138,9 +153,9 @@ def test_whoever_sees_the_choices_alone_is_right_by_chance(name: str, built: Any
     assert max(asked.values()) == 1
 
 
-@pytest.mark.parametrize("name", ["wordnet_meronymy", "wordnet_antonymy"])
-def test_words_of_a_row_do_not_look_alike(name: str, built: Any) -> None:
-    for row in built(name):
+@SMALL_AND_WHOLE
+def test_words_of_a_row_do_not_look_alike(name: str, wordnet: str, built: Any) -> None:
+    for row in built(name, wordnet):
         word = row["arguments"][0]["value"].lower()
         gold = row["choices"]["text"][row["answer"]].lower().split(" (or ")[0]
         assert word not in gold, row
@@ -148,6 +163,7 @@ def test_words_of_a_row_do_not_look_alike(name: str, built: Any) -> None:
         assert len({text.lower() for text in row["choices"]["text"]}) == len(row["choices"]["text"])
 
 
+@pytest.mark.real_data
 @pytest.mark.parametrize(
     ("name", "least"), [("wordnet_meronymy", 1400), ("wordnet_antonymy", 1000)]
 )
@@ -157,7 +173,7 @@ def test_clean_holds_what_no_flag_names(
     known = set(find_probe(name).flags)
     flagged = {row["id"] for row in built(name) if row["flags"]}
     assert {flag for row in built(name) for flag in row["flags"]} <= known
-    clean = [row for split in builders.build(name).values() for row in split.to_list()]
+    clean = [row for split in builders.build(name, audit=False).values() for row in split.to_list()]
     assert len(clean) > least
     assert not any(row["flags"] for row in clean)
     assert len(flagged) > 300
@@ -169,6 +185,7 @@ def test_clean_holds_what_no_flag_names(
         assert min(senses) <= (0 if name == "wordnet_meronymy" else 1), row
 
 
+@pytest.mark.real_data
 def test_distractors_are_no_parts_of_what_is_like_the_concept(built: Any, synset: Any) -> None:
     """A turret is a part of a castle: it may be one of a building."""
     for row in built("wordnet_meronymy"):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 import builders
+from builders.engine import probe as registry
+from kbprobe import plugins
 from release.checks.checking import check
 from release.croissant import croissant
 
@@ -117,14 +120,26 @@ def site(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(build_probe_process: Run, environment: dict[str, str], site: Path) -> Run:
-    """Run ``build-probe`` where that package is installed."""
+def run(build_probe: Run, site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Run ``build-probe`` where that package is installed, and forget it after the test."""
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry, "_broken", {})
+    monkeypatch.setattr(plugins, "_told", set())
+    monkeypatch.setattr(plugins, "_others", set())
+    yield build_probe
+    sys.modules.pop("acme_probes", None)
+
+
+@pytest.fixture
+def run_process(build_probe_process: Run, environment: dict[str, str], site: Path) -> Run:
+    """Run ``build-probe`` so in a process of its own."""
     path = os.pathsep.join([str(site), environment["PYTHONPATH"]])
     return lambda *args: build_probe_process(*args, PYTHONPATH=path)
 
 
-def test_it_is_listed_shown_and_described(run: Run) -> None:
-    listed = {one["name"]: one for one in json.loads(run("list", "--json").stdout)}
+def test_it_is_listed_shown_and_described(run: Run, run_process: Run) -> None:
+    listed = {one["name"]: one for one in json.loads(run_process("list", "--json").stdout)}
     own = listed["acme_letters"]
     assert own["summary"] == "Which letter follows another?"
     assert (own["rows"], own["needs"], own["state"]) == (None, [], "ready")

@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ from kbprobe.format.attribution import (
     works_of,
 )
 from kbprobe.options import option_name
+from tests.commands import run_here
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAIRS = "poodle\tdog\ndog\tanimal\ncat\tanimal\nPoodle\tdog\n"
@@ -141,46 +144,45 @@ def site(tmp_path: Path) -> Path:
 
 
 def test_the_tutorials_knowledge_base_works_as_it_says(
-    site: Path, cache: Path, tmp_path: Path
+    site: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
+    def run_process(*words: str) -> subprocess.CompletedProcess[str]:
         path = os.pathsep.join([str(site), str(REPOSITORY)])
         environment = os.environ | {"PYTHONPATH": path, "KBPROBE_CACHE": str(cache)}
         return subprocess.run(
             [sys.executable, *words], capture_output=True, text=True, env=environment, timeout=300
         )
 
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.setattr(base, "_installed", base._installed.__wrapped__)  # not cached
+    run = partial(run_here, "kb_cache.cli")
     source = tmp_path / "animals.tsv"
     source.write_text(PAIRS, "utf-8")
     command = ("-m", "kb_cache.cli")
-    assert "taxonomy" in run(*command, "fetch", "--help").stdout
-    done = run(*command, "fetch", "taxonomy", "--from", str(source), "--lower-case")
+    assert "taxonomy" in run_process(*command, "fetch", "--help").stdout
+    done = run("fetch", "taxonomy", "--from", str(source), "--lower-case")
     assert done.stdout.startswith("taxonomy-animals: 4 things, "), done.stderr
-    rows = json.loads(run(*command, "list", "--json").stdout)
+    rows = json.loads(run("list", "--json").stdout)
     (row,) = (row for row in rows if row["where"] == "cache")
     assert (row["name"], row["kind"], row["sound"]) == ("taxonomy-animals", "taxonomy", True)
-    assert "4 things" in run(*command, "list").stdout
+    assert "4 things" in run("list").stdout
     (cache / "snapshots" / "taxonomy-animals" / "things.parquet").write_bytes(b"")
-    repaired = run(*command, "verify", "taxonomy-animals", "--repair")
+    repaired = run("verify", "taxonomy-animals", "--repair")
     assert repaired.stdout == "taxonomy-animals: rebuilt\n", repaired.stderr
-    code = (
-        "import json; from acme_taxonomy import load_taxonomy; from kb_cache import base\n"
-        "found = load_taxonomy('animals'); things = found.things['name'].to_pylist()\n"
-        "above = found.kinds().walk(things.index('poodle')).node.tolist()\n"
-        "entry = base.manifest_entry(found)['sources'][0]\n"
-        "print(json.dumps([[things[i] for i in above], entry]))"
-    )
-    above, entry = json.loads(run("-c", code).stdout)
+    found = import_module("acme_taxonomy").load_taxonomy("animals")
+    things = found.things["name"].to_pylist()
+    above = [things[at] for at in found.kinds().walk(things.index("poodle")).node.tolist()]
+    entry = manifest_entry(found)["sources"][0]
     assert above == ["dog", "animal"]
     assert entry["attribution"].startswith("Contains the Acme taxonomy")
     assert (entry["licence"], entry["language"]) == ("CC-BY-4.0", "en")
     source.write_text("one column\n", "utf-8")
-    failed = run(*command, "fetch", "taxonomy", "--from", str(source))
+    failed = run("fetch", "taxonomy", "--from", str(source))
     assert failed.returncode == 1
     assert "animals.tsv, line 1: two columns expected" in failed.stderr
     module = site / "acme_taxonomy.py"
     text = module.read_text("utf-8").replace("raise SourceError(", "raise NoSuch(")
     module.write_text(text, "utf-8")
-    failed = run(*command, "fetch", "taxonomy", "--from", str(source))
+    failed = run_process(*command, "fetch", "taxonomy", "--from", str(source))
     assert failed.returncode == 1
     assert f"NoSuch' is not defined. It was raised by {module}, line " in failed.stderr

@@ -6,7 +6,6 @@ import csv
 import itertools
 import json
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
@@ -21,6 +20,7 @@ from kbprobe.format.manifest import read_manifest, write_manifest
 from kbprobe.format.sheet_key import read_key
 from kbprobe.tables import neutral
 from release.annotation.round_trip import export_sheets, import_votes
+from tests.commands import run_here
 from tests.release.annotation_toy import (
     NLI,
     answers,
@@ -609,8 +609,7 @@ def naive_alpha(units: list[list[Any]]) -> float:
 
 class TestCommand:
     def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "release.cli", "annotate", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        return run_here("release.cli", "annotate", *words)
 
     def test_there_and_back(self, probe: Path, tmp_path: Path) -> None:
         out = tmp_path / "sheets"

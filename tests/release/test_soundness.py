@@ -25,6 +25,7 @@ from kbprobe.format.sheet_key import KEY, read_key
 from release.annotation.round_trip import export_sheets
 from release.annotation.soundness import score, soundness_text, write_soundness
 from release.checks.checking import check
+from tests.commands import run_here
 from tests.release.annotation_toy import make_probe, right_answers, sheet_rows
 
 Row = dict[str, str]
@@ -456,8 +457,11 @@ def test_the_commands_of_the_docs(tmp_path: Path) -> None:
         (["--from-manifest", "m", "--sample", "9"], "cannot be combined with"),
     ],
 )
-def test_options_that_make_no_sense(words: list[str], message: str, tmp_path: Path) -> None:
-    done = run("builders.cli", *words, cwd=tmp_path)
+def test_options_that_make_no_sense(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run_here("builders.cli", *words)
     assert done.returncode == 2
     assert message in done.stderr
     assert not list(tmp_path.iterdir())

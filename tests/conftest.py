@@ -207,7 +207,6 @@ def conceptnet(extent: str, open_conceptnet: Callable[[str], str]) -> str:
 @pytest.fixture(scope="session")
 def open_wikidata(install: Callable[..., None]) -> Callable[[str], str]:
     """Return a function that loads Wikidata of some extent, once, and returns its name."""
-    pytest.importorskip("pyoxigraph", reason="pyoxigraph (extra wikidata) is not installed")
     from kb_cache.fetching import fetch
 
     def load(extent: str) -> str:

@@ -129,7 +129,6 @@ def instructions_page(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def suite_page(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The page of a suite of two models, in which all names and texts begin with a text."""
-    pytest.importorskip("itables", reason="needs itables: pip install '.[report]'")
     for model, said in (("one", [0, 1]), ("two", [0, 0])):
         save_run(
             folder / "suite" / model, f"{text}/{text}{model}", said * 20,

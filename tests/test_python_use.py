@@ -9,13 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pytest
-
-pytest.importorskip("torch", reason="torch (extra eval) is not installed")
-
 import datasets
+import numpy as np
 import pandas as pd
+import pytest
 
 import evaluation
 import kbprobe
@@ -180,7 +177,6 @@ follow_imports = skip
 
 
 def test_type_checkers_know_the_options(tmp_path: Path) -> None:
-    pytest.importorskip("mypy", reason="mypy (extra test) is not installed")
     calls, settings = ROOT / "tests" / "data" / "calls.py", tmp_path / "mypy.ini"
     settings.write_text(MYPY)
     checked = subprocess.run(

@@ -462,8 +462,9 @@ def test_families_are_checked() -> None:
 @pytest.fixture(scope="module")
 def masked_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny seeded masked LM: its words are real, what it makes of them is not."""
-    torch = pytest.importorskip("torch", reason="torch (extra eval) is not installed")
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    import torch
+    import transformers
+
     folder = tmp_path_factory.mktemp("masked")
     words = ("wings", "tails", "fur", "cheese", "tomatoes", "lions", "birds", "mice", "have", "eat")
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
@@ -498,7 +499,6 @@ def test_a_masked_lm_proposes_objects(conceptnet: str, masked_lm: Path) -> None:
 def test_a_proposer_that_is_none_is_refused(
     conceptnet: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("transformers", reason="transformers (extra eval) is not installed")
     with pytest.raises(UsageError, match=r"--proposer .*no masked LM can be loaded"):
         built(conceptnet, proposer=str(tmp_path))
     monkeypatch.setattr("kbprobe.errors.find_spec", lambda name: None)

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyoxigraph", reason="pyoxigraph (extra wikidata) is not installed")
-
 import builders.compositions.probes  # noqa: F401
 from builders.compositions import doubts
 from builders.compositions.chains import share_a_word

@@ -20,7 +20,8 @@ from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.engine.splits import FOLDS
 from builders.english.articles import with_article
-from builders.function_words.balance import WHOLE, Change, Tolerance, choose_balanced
+from builders.function_words import probes
+from builders.function_words.balance import WHOLE, Change, Effort, Tolerance, choose_balanced
 from builders.function_words.candidates import (
     NO_FRAME,
     Swaps,
@@ -149,6 +150,7 @@ def test_what_is_no_sentence_is_told(text: str, words: str, reason: str) -> None
     assert any(reason in name for name, wrong in found.items() if wrong[1])
 
 
+SHORT = Effort(rounds=20)
 FEATURE = st.tuples(st.sampled_from(["word", "behind"]), st.sampled_from(["a", "b", "c"]))
 CHANGES = st.lists(
     st.builds(
@@ -165,7 +167,7 @@ CHANGES = st.lists(
 @given(CHANGES)
 def test_chosen_changes_are_balanced(changes: Sequence[Change]) -> None:
     tolerance = {"word": Tolerance(2, 1), "behind": Tolerance(1, 1)}
-    chosen = choose_balanced(changes, tolerance, RandomGenerator.of(0))
+    chosen = choose_balanced(changes, tolerance, RandomGenerator.of(0), SHORT)
     groups = [changes[at].group for at in chosen]
     assert len(set(groups)) == len(groups)
     balance: Counter[tuple[int, tuple[str, str]]] = Counter()
@@ -487,6 +489,7 @@ def test_labels_keep_what_people_confirm(
 def test_the_commands_build_and_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a corpus of the user's own: fetched, built, checked, each as a command."""
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(probes, "LONGER", SHORT)
     names = ["Ann", "Bob", "Cid", "Dan", "Eve", "Fay", "Gus", "Hal", "Ida", "Jim", "Kim", "Liz"]
     lines = []
     for at, name in enumerate(names * 5):

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyoxigraph", reason="pyoxigraph (extra wikidata) is not installed")
-
 from builders.compositions.collecting import collect
 from builders.compositions.facts import Collected
 from builders.compositions.paths import load_paths

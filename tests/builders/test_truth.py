@@ -139,7 +139,7 @@ def distances(parents: list[frozenset[int]], node: int) -> dict[int, int]:
 @contextmanager
 def wordnet_of_nltk() -> Iterator[Any]:
     """NLTK's reader of WordNet 3.0; skips the test where it is not here."""
-    nltk = pytest.importorskip("nltk", reason="NLTK, which these tests ask, is not installed")
+    import nltk
     from nltk.corpus import LazyCorpusLoader
     from nltk.corpus.reader import WordNetCorpusReader
 

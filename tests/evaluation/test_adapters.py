@@ -10,18 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import transformers
 
-torch = pytest.importorskip("torch", reason="scoring models needs torch")
-transformers = pytest.importorskip("transformers", reason="scoring models needs transformers")
-
-import evaluation  # noqa: E402
-from evaluation.items.types import Item  # noqa: E402
-from evaluation.models.capabilities import CLASSIFIER, Capability  # noqa: E402
-from evaluation.models.checkpoint import open_checkpoint  # noqa: E402
-from evaluation.models.loading import load_model, load_tokenizer  # noqa: E402
-from evaluation.runs.checks import check_model  # noqa: E402
-from kbprobe.errors import KbprobeError, UsageError  # noqa: E402
-from tests.evaluation import jsonl_probe, tiny_causal  # noqa: E402
+import evaluation
+from evaluation.items.types import Item
+from evaluation.models.capabilities import CLASSIFIER, Capability
+from evaluation.models.checkpoint import open_checkpoint
+from evaluation.models.loading import load_model, load_tokenizer
+from evaluation.runs.checks import check_model
+from kbprobe.errors import KbprobeError, UsageError
+from tests.evaluation import jsonl_probe, tiny_causal
 
 CPU = torch.device("cpu")
 TOKENS = torch.tensor([[1, 5, 9, 20, 7]])

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="torch (extra eval) is not installed")
-
 from evaluation.items.types import Item
 from evaluation.scorers.causal.scorer import CausalScorer
 from kbprobe.errors import KbprobeError, UsageError

@@ -9,18 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="torch (extra eval) is not installed")
-transformers = pytest.importorskip("transformers", reason="scoring models needs transformers")
-
-import evaluation  # noqa: E402
-from evaluation.items.types import Item  # noqa: E402
-from evaluation.scorers.base import ScorerInputs  # noqa: E402
-from evaluation.scorers.calibration import CALIBRATED, MASKED_CALIBRATED  # noqa: E402
-from evaluation.scorers.causal.scorer import CausalScorer  # noqa: E402
-from evaluation.scorers.masked.scorer import MaskedScorer  # noqa: E402
-from tests.evaluation import tiny_causal, tiny_masked  # noqa: E402
-from tests.evaluation.test_causal import reference, run  # noqa: E402
+import evaluation
+from evaluation.items.types import Item
+from evaluation.scorers.base import ScorerInputs
+from evaluation.scorers.calibration import CALIBRATED, MASKED_CALIBRATED
+from evaluation.scorers.causal.scorer import CausalScorer
+from evaluation.scorers.masked.scorer import MaskedScorer
+from tests.evaluation import tiny_causal, tiny_masked
+from tests.evaluation.test_causal import reference, run
 
 CHOICES = ("a dog", "a cat that can swim", "mouse")
 TEXTS = ("N/A", "[MASK]", "")

@@ -12,24 +12,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import transformers
+from transformers.utils.chat_template_utils import render_jinja_template
 
-torch = pytest.importorskip("torch", reason="scoring models needs torch")
-transformers = pytest.importorskip("transformers", reason="scoring models needs transformers")
-
-from transformers.utils.chat_template_utils import render_jinja_template  # noqa: E402
-
-from evaluation.items.types import Item, choice_starts  # noqa: E402
-from evaluation.scorers.base import Encoded, Floats  # noqa: E402
-from evaluation.scorers.batching import cut_batches  # noqa: E402
-from evaluation.scorers.causal import prompted  # noqa: E402
-from evaluation.scorers.causal.chat_renderer import answered  # noqa: E402
-from evaluation.scorers.causal.layout import cut_out, grow_trees  # noqa: E402
-from evaluation.scorers.causal.prompted import ChatTemplate  # noqa: E402
-from evaluation.scorers.causal.prompts import Prompt  # noqa: E402
-from evaluation.scorers.causal.scorer import CausalScorer  # noqa: E402
-from kbprobe.arrays import Ints, ragged_ranges  # noqa: E402
-from kbprobe.errors import KbprobeError, UsageError  # noqa: E402
-from tests.evaluation import tiny_causal  # noqa: E402
+from evaluation.items.types import Item, choice_starts
+from evaluation.scorers.base import Encoded, Floats
+from evaluation.scorers.batching import cut_batches
+from evaluation.scorers.causal import prompted
+from evaluation.scorers.causal.chat_renderer import answered
+from evaluation.scorers.causal.layout import cut_out, grow_trees
+from evaluation.scorers.causal.prompted import ChatTemplate
+from evaluation.scorers.causal.prompts import Prompt
+from evaluation.scorers.causal.scorer import CausalScorer
+from kbprobe.arrays import Ints, ragged_ranges
+from kbprobe.errors import KbprobeError, UsageError
+from tests.evaluation import tiny_causal
 
 
 def _benchmark(name: str) -> ModuleType:

@@ -17,8 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("scipy", reason="scipy is not installed")
-
 from evaluation import compare
 from evaluation.results.significance import holm, mcnemar, swap_clusters
 from evaluation.studies.base import StudyRequest, summarise_folders

@@ -8,8 +8,6 @@ from html.parser import HTMLParser
 
 import pytest
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-
 from evaluation.report.figures import luminance
 from evaluation.results.analyses.inks import SERIES
 from evaluation.studies.curve import CURVE

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed")
-
 import evaluation
 from evaluation.cli import main
 from evaluation.models.capabilities import Capability

@@ -6,8 +6,6 @@ import re
 
 import pytest
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-
 from evaluation.report import cells
 from evaluation.report.figures import diverging_rules, luminance
 from evaluation.report.html import render_page

@@ -14,34 +14,32 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="scoring models needs torch")
-transformers = pytest.importorskip("transformers", reason="scoring models needs transformers")
-
-import evaluation  # noqa: E402
-from evaluation.cli import main  # noqa: E402
-from evaluation.endpoints import client  # noqa: E402
-from evaluation.endpoints.answers import (  # noqa: E402
+import evaluation
+from evaluation.cli import main
+from evaluation.endpoints import client
+from evaluation.endpoints.answers import (
     NoPromptScores,
     Pair,
     Scored,
 )
-from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits  # noqa: E402
-from evaluation.endpoints.endpoint import Endpoint  # noqa: E402
-from evaluation.endpoints.store import AnswerStore  # noqa: E402
-from evaluation.items.types import Item, choice_starts  # noqa: E402
-from evaluation.results.scores import Scores  # noqa: E402
-from evaluation.results.types import RESULTS  # noqa: E402
-from evaluation.runs.scoring import score_encoded  # noqa: E402
-from evaluation.scorers.base import Scorer, ScorerInputs  # noqa: E402
-from evaluation.scorers.batching import BackOff  # noqa: E402
-from evaluation.scorers.causal.prompts import Prompt  # noqa: E402
-from evaluation.scorers.causal.scorer import CausalScorer  # noqa: E402
-from evaluation.scorers.endpoint.scorer import EndpointScorer  # noqa: E402
-from evaluation.scorers.pmi import PMI  # noqa: E402
-from kbprobe.errors import UsageError  # noqa: E402
-from tests.evaluation import jsonl_probe, tiny_causal  # noqa: E402
-from tests.evaluation.endpoint_server import Fault, Script, serving  # noqa: E402
+from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits
+from evaluation.endpoints.endpoint import Endpoint
+from evaluation.endpoints.store import AnswerStore
+from evaluation.items.types import Item, choice_starts
+from evaluation.results.scores import Scores
+from evaluation.results.types import RESULTS
+from evaluation.runs.scoring import score_encoded
+from evaluation.scorers.base import Scorer, ScorerInputs
+from evaluation.scorers.batching import BackOff
+from evaluation.scorers.causal.prompts import Prompt
+from evaluation.scorers.causal.scorer import CausalScorer
+from evaluation.scorers.endpoint.scorer import EndpointScorer
+from evaluation.scorers.pmi import PMI
+from kbprobe.errors import UsageError
+from tests.evaluation import jsonl_probe, tiny_causal
+from tests.evaluation.endpoint_server import Fault, Script, serving
 
 CHOICES = ("a dog", "a domestic animal", "the river", "café ☕")
 PATIENT = Limits(backoff=0.001)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from evaluation.results import intervals
 from evaluation.results.types import Estimate
 from kbprobe.arrays import Bools, Ints
-
-binomtest = pytest.importorskip("scipy.stats").binomtest
 
 
 def clustered_rows(
@@ -38,7 +37,8 @@ def test_wilson_is_scipys(counts: tuple[int, int]) -> None:
 
 @given(st.floats(0, 1), st.floats(1, 5_000))
 def test_wilson_of_fractional_rows_is_that_of_statsmodels(share: float, n: float) -> None:
-    proportion = pytest.importorskip("statsmodels.stats.proportion")
+    from statsmodels.stats import proportion
+
     expected = proportion.proportion_confint(share * n, n, method="wilson")
     assert intervals.wilson(share, n) == pytest.approx(expected, abs=1e-15)
 

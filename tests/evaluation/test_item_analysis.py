@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("scipy", reason="scipy is not installed")
-
 from evaluation.cli import main
 from evaluation.results.items import Answers, point_biserial, rivals
 from evaluation.studies.base import StudyRequest, summarise_folders

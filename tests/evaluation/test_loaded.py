@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("torch", reason="torch (extra eval) is not installed")
-
 import torch
 import transformers
 from datasets import DatasetDict

@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="scoring models needs torch")
-pytest.importorskip("transformers", reason="scoring models needs transformers")
-
-from evaluation.items.types import Item, choice_starts  # noqa: E402
-from evaluation.runs.score_cache import ScoreCache  # noqa: E402
-from evaluation.runs.scoring import score_items  # noqa: E402
-from evaluation.scorers.masked.pieces import Gap, Placer  # noqa: E402
-from evaluation.scorers.masked.scorer import MaskedScorer  # noqa: E402
-from evaluation.workers import Workers  # noqa: E402
-from kbprobe.errors import KbprobeError, UsageError  # noqa: E402
+from evaluation.items.types import Item, choice_starts
+from evaluation.runs.score_cache import ScoreCache
+from evaluation.runs.scoring import score_items
+from evaluation.scorers.masked.pieces import Gap, Placer
+from evaluation.scorers.masked.scorer import MaskedScorer
+from evaluation.workers import Workers
+from kbprobe.errors import KbprobeError, UsageError
 
 
 def _module(path: Path) -> ModuleType:

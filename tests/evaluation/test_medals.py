@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-
 import evaluation
 from evaluation.cli import main
 from evaluation.results.sealed import write_sealed

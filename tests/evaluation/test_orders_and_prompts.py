@@ -12,9 +12,6 @@ from statistics import mean, pstdev, stdev
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="scoring models needs torch")
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-
 import evaluation
 from evaluation.cli import main
 from evaluation.items.orders import Order

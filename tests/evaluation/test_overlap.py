@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("scipy", reason="scipy is not installed")
-
 from evaluation.cli import main
 from evaluation.studies.base import StudyRequest, summarise_folders
 from evaluation.studies.overlap import OVERLAP, OverlapOptions, OverlapSummary, kappas_of

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import transformers
 
-torch = pytest.importorskip("torch", reason="scoring models needs torch")
-transformers = pytest.importorskip("transformers", reason="scoring models needs transformers")
-
-import evaluation  # noqa: E402
-from evaluation.cli import main  # noqa: E402
-from evaluation.items.types import Item  # noqa: E402
-from evaluation.scorers.base import ScorerInputs  # noqa: E402
-from evaluation.scorers.pmi import PMI  # noqa: E402
-from tests.evaluation import tiny_causal  # noqa: E402
+import evaluation
+from evaluation.cli import main
+from evaluation.items.types import Item
+from evaluation.scorers.base import ScorerInputs
+from evaluation.scorers.pmi import PMI
+from tests.evaluation import tiny_causal
 
 CHOICES = ("a dog", "a cat", "the river")
 

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("scipy", reason="scipy is not installed")
-
 from evaluation.cli import main
 from evaluation.results.power import (
     Spread,

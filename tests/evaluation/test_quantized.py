@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import transformers
 
-torch = pytest.importorskip("torch", reason="scoring models needs torch")
-transformers = pytest.importorskip("transformers", reason="scoring models needs transformers")
-
-from evaluation.models.capabilities import Capability  # noqa: E402
-from evaluation.models.checkpoint import open_checkpoint  # noqa: E402
-from evaluation.models.loading import load_model, load_tokenizer  # noqa: E402
-from evaluation.scorers.causal.scorer import CausalScorer  # noqa: E402
-from tests.evaluation import tiny_causal  # noqa: E402
-from tests.evaluation.test_causal import make_items, reference, run  # noqa: E402
+from evaluation.models.capabilities import Capability
+from evaluation.models.checkpoint import open_checkpoint
+from evaluation.models.loading import load_model, load_tokenizer
+from evaluation.scorers.causal.scorer import CausalScorer
+from tests.evaluation import tiny_causal
+from tests.evaluation.test_causal import make_items, reference, run
 
 
 def torchao_int8() -> Any:

@@ -12,9 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch", reason="torch is not installed")
-
 import torch
 from safetensors.torch import load_file, save_file
 

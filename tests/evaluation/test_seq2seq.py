@@ -13,24 +13,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="scoring models needs torch")
-transformers = pytest.importorskip("transformers", reason="scoring models needs transformers")
-
-import evaluation  # noqa: E402
-from benchmarks import naive_seq2seq  # noqa: E402
-from evaluation.items.types import Item, choice_starts  # noqa: E402
-from evaluation.models.capabilities import SEQ2SEQ_LM  # noqa: E402
-from evaluation.models.checkpoint import open_checkpoint  # noqa: E402
-from evaluation.scorers.base import Encoded, Floats, ScorerInputs  # noqa: E402
-from evaluation.scorers.batching import cut_batches  # noqa: E402
-from evaluation.scorers.causal.prompts import Prompt  # noqa: E402
-from evaluation.scorers.pmi import PMI  # noqa: E402
-from evaluation.scorers.registry import choose_scorer  # noqa: E402
-from evaluation.scorers.seq2seq import forward  # noqa: E402
-from evaluation.scorers.seq2seq.scorer import Seq2SeqScorer  # noqa: E402
-from kbprobe.errors import KbprobeError, UsageError  # noqa: E402
-from tests.evaluation import jsonl_probe, tiny_masked, tiny_seq2seq  # noqa: E402
+import evaluation
+from benchmarks import naive_seq2seq
+from evaluation.items.types import Item, choice_starts
+from evaluation.models.capabilities import SEQ2SEQ_LM
+from evaluation.models.checkpoint import open_checkpoint
+from evaluation.scorers.base import Encoded, Floats, ScorerInputs
+from evaluation.scorers.batching import cut_batches
+from evaluation.scorers.causal.prompts import Prompt
+from evaluation.scorers.pmi import PMI
+from evaluation.scorers.registry import choose_scorer
+from evaluation.scorers.seq2seq import forward
+from evaluation.scorers.seq2seq.scorer import Seq2SeqScorer
+from kbprobe.errors import KbprobeError, UsageError
+from tests.evaluation import jsonl_probe, tiny_masked, tiny_seq2seq
 
 FAMILIES = list(tiny_seq2seq.FAMILIES)
 GAPS = ["t5", "mt5", "bart"]

@@ -24,8 +24,6 @@ from tests.chromium import CHROMIUM, NO_CHROMIUM, Browser, browser
 from tests.evaluation.sample_results import results_of
 from tests.evaluation.saved_runs import save_run
 
-pytest.importorskip("itables", reason="needs itables: pip install '.[report]'")
-
 IDS = [f"r{row:02d}" for row in range(60)]
 CLUSTERS = [f"c{row // 3}" for row in range(60)]
 FAMILIES = ["near" if row % 2 else "far" for row in range(60)]

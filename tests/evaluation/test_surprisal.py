@@ -8,15 +8,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="torch (extra eval) is not installed")
-pytest.importorskip("transformers", reason="scoring models needs transformers")
-
-import evaluation  # noqa: E402
-from evaluation.cli import main  # noqa: E402
-from evaluation.surprisal.table import surprisals  # noqa: E402
-from kbprobe.errors import UsageError  # noqa: E402
-from tests.evaluation import tiny_causal, tiny_masked  # noqa: E402
+import evaluation
+from evaluation.cli import main
+from evaluation.surprisal.table import surprisals
+from kbprobe.errors import UsageError
+from tests.evaluation import tiny_causal, tiny_masked
 
 ROWS = [
     ("A dog is a kind of", ["animal", "animal that can swim", "rodent"]),

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed")
-
 import evaluation
 from evaluation import tracking
 from evaluation.cli import main

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-
 import evaluation
 from evaluation.items.types import Item
 from evaluation.learners.finetune import kept

@@ -111,7 +111,6 @@ def test_joining_the_words_of_ewt_gives_its_text(ewt: Corpus) -> None:
 
 
 def test_pairs_of_rte_have_tokens_and_labels(in_cache: Path) -> None:
-    pytest.importorskip("spacy")
     rte = corpus(in_cache, "rte", "nltk_data", "corpora", "rte.zip", pipeline="blank:en")
     assert len(rte.pairs) == 4_167
     assert set(rte.pairs.label.names) == {"TRUE", "FALSE", "YES", "NO"}

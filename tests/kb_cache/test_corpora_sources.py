@@ -124,7 +124,6 @@ def test_conllu_without_its_text_is_put_together_by_its_spaces() -> None:
 def test_pairs_are_read_in_each_format(
     cache: Path, file: str, ids: list[str], labels: list[str]
 ) -> None:
-    pytest.importorskip("spacy")
     corpus = fetched(FILES / file)
     assert corpus.pairs.id.to_pylist() == ids
     assert corpus.pairs.label.of(slice(None)) == labels
@@ -137,7 +136,6 @@ def test_pairs_are_read_in_each_format(
 
 
 def test_columns_may_be_named(cache: Path, tmp_path: Path) -> None:
-    pytest.importorskip("spacy")
     rows = [{"context": "It rains.", "claim": "It is wet.", "gold": "yes"}, {"context": ""}]
     file = tmp_path / "claims.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
@@ -152,7 +150,6 @@ def test_columns_may_be_named(cache: Path, tmp_path: Path) -> None:
 
 
 def test_plain_text_and_json_lines_are_split_by_spacy(cache: Path, tmp_path: Path) -> None:
-    pytest.importorskip("spacy")
     (tmp_path / "a.txt").write_text("It rains\nhere. Dogs bark.\n\nNew paragraph.\n")
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress("One naïve sentence.".encode()))
     (tmp_path / "c.jsonl").write_text(
@@ -173,7 +170,8 @@ def test_plain_text_and_json_lines_are_split_by_spacy(cache: Path, tmp_path: Pat
 
 
 def test_an_installed_pipeline_tags_and_parses(cache: Path, tmp_path: Path) -> None:
-    spacy = pytest.importorskip("spacy")
+    import spacy
+
     models = [name for name in spacy.util.get_installed_models() if name.startswith("en_")]
     if not models:
         pytest.skip("no English pipeline is installed: python -m spacy download en_core_web_sm")
@@ -210,7 +208,6 @@ def test_an_extract_of_masc_comes_with_the_package(cache: Path) -> None:
 
 
 def test_a_dataset_of_the_hub_is_read_by_its_columns(cache: Path, tmp_path: Path) -> None:
-    pytest.importorskip("spacy")
     from datasets import ClassLabel, Dataset, Features, Value
 
     features = Features(
@@ -252,7 +249,6 @@ def test_without_a_network_it_says_what_to_do(
 
 
 def test_a_missing_pipeline_is_named_with_what_installs_it(cache: Path, tmp_path: Path) -> None:
-    pytest.importorskip("spacy")
     (tmp_path / "a.txt").write_text("It rains.")
     with pytest.raises(MissingDependencyError, match="python -m spacy download en_no_such"):
         fetched(tmp_path / "a.txt", pipeline="en_no_such")
@@ -342,7 +338,6 @@ def test_a_line_of_ten_megabytes_is_left_out_and_counted(cache: Path, tmp_path: 
 
 
 def test_ten_megabytes_of_plain_text_in_one_line_are_divided(cache: Path, tmp_path: Path) -> None:
-    pytest.importorskip("spacy")
     (tmp_path / "a.txt").write_text("It rains here. " * 20_000 + "x" * 9_700_000)
     corpus = fetched(tmp_path / "a.txt")
     assert corpus.sentences.text.unique().to_pylist() == ["It rains here."]
@@ -363,7 +358,6 @@ def test_rows_with_other_columns_are_counted() -> None:
 
 
 def test_repeated_ids_are_made_different(cache: Path, tmp_path: Path) -> None:
-    pytest.importorskip("spacy")
     (tmp_path / "a.jsonl").write_text('{"id": "1", "text": "Yes."}\n{"id": "1", "text": "No."}')
     assert fetched(tmp_path).document_ids == ["1", "1#2"]
 

@@ -78,7 +78,6 @@ LEXICONS = ("<?xml version='1.0'?>", "# Name\tita\thttp://x\twordnet\n")
 
 @pytest.mark.parametrize("head", LEXICONS, ids=["lmf", "tab"])
 def test_a_lexicon_is_unpacked_as_far_as_the_limit(tmp_path: Path, head: str) -> None:
-    pytest.importorskip("wn.lmf", reason="wn (extra lmf) is not installed")
     path = tmp_path / "lexicon.gz"
     path.write_bytes(gzip.compress(head.encode() + b"\n" * (64 << 20), 9))
     with (
@@ -92,7 +91,6 @@ def test_a_lexicon_is_unpacked_as_far_as_the_limit(tmp_path: Path, head: str) ->
 def test_a_lexicon_has_a_limit_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: str
 ) -> None:
-    pytest.importorskip("wn.lmf", reason="wn (extra lmf) is not installed")
     for module in ("wordnet.lmf", "omw.source"):
         monkeypatch.setattr(f"kb_cache.{module}.LARGEST", 1 << 20)
     path = tmp_path / "lexicon"

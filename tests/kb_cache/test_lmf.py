@@ -10,9 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-
-pytest.importorskip("wn.lmf", reason="wn (extra lmf) is not installed")
-
 from wn import lmf
 
 from kb_cache.fetching import fetch

@@ -112,7 +112,6 @@ def test_another_wordnet_is_refused(cache: Path) -> None:
     from tests.kb_cache.conftest import MINI
 
     fetch("omw", source=ITALIAN, name="it")
-    pytest.importorskip("nltk", reason="compiling a WordNet needs NLTK")
     fetch("wordnet", source=MINI, name="mini")
     with pytest.raises(UsageError, match=r"--wordnet 3\.0"):
         in_language(load_wordnet("mini"), load_lexicon("it"))

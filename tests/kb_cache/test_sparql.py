@@ -152,7 +152,8 @@ def test_prepared_queries_are_one_line_with_all_prefixes() -> None:
 
 
 def test_a_real_parser_reads_the_same_from_the_normal_form() -> None:
-    pyoxigraph = pytest.importorskip("pyoxigraph", reason="pyoxigraph is not installed")
+    import pyoxigraph
+
     query = "SELECT ?a ('# it''s' AS ?b) ('''x\n  \"#\" ''' AS ?c) { VALUES ?a { <http://a#b> } }"
     store = pyoxigraph.Store()
     found = [

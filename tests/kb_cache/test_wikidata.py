@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyoxigraph", reason="pyoxigraph (extra wikidata) is not installed")
-
 from kb_cache import catalogue
 from kb_cache.fetching import fetch
 from kb_cache.wikidata.load import load_wikidata

@@ -17,9 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("pyoxigraph", reason="pyoxigraph (extra wikidata) is not installed")
-
-
 from kb_cache import catalogue, store
 from kb_cache.fetching import fetch as fetch_kind
 from kb_cache.snapshot import read_info

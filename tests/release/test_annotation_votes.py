@@ -256,7 +256,6 @@ class TestAgreement:
     )
 
     def test_the_published_example(self) -> None:
-        pytest.importorskip("krippendorff", reason="needs the package krippendorff")
         said = [
             vote_of(f"unit-{unit}", f"observer-{who}", int(value) - 1, value)
             for who, line in enumerate(self.OBSERVERS)
@@ -270,7 +269,6 @@ class TestAgreement:
         assert found.rows == 11
 
     def test_equal_answers_in_another_order_agree(self) -> None:
-        pytest.importorskip("krippendorff", reason="needs the package krippendorff")
         rows = {
             f"r{at}": {"choices": {"text": order}, "answer": 0}
             for at, order in enumerate((["not", "really"], ["really", "not"]))
@@ -281,7 +279,6 @@ class TestAgreement:
         assert agreement(said, rows, scale=False).pairwise == 1
 
     def test_no_pairs(self) -> None:
-        pytest.importorskip("krippendorff", reason="needs the package krippendorff")
         found = agreement([vote_of("row-q0", "a", 1)], ROWS, scale=False)
         assert (found.pairwise, found.alpha, found.rows) == (None, None, 0)
         assert agreement([], {}, scale=False).alpha is None
@@ -298,8 +295,8 @@ class TestAccuracy:
     @settings(deadline=None, max_examples=100)
     @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=5), min_size=6, max_size=60))
     def test_it_is_what_evaluation_computes(self, said: list[list[bool]]) -> None:
-        numpy = pytest.importorskip("numpy")
-        pytest.importorskip("scipy", reason="evaluation's intervals need scipy")
+        import numpy
+
         from evaluation.results.intervals import quick_accuracy
 
         found = accuracy_of(dict(enumerate(said)))

@@ -116,7 +116,6 @@ def test_candidates_are_counted_and_said_to_lack_answers(
 def test_votes_that_agree_on_nothing_are_reported_all_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("krippendorff", reason="agreement needs the package krippendorff")
     probe, sheets = make_probe(tmp_path / "toy"), tmp_path / "sheets"
     export_sheets(probe, sheets, n=8)
     items = [one.item_id for one in read_key(sheets / "key.json").items]

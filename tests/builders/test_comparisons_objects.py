@@ -37,9 +37,9 @@ DATA = Path(__file__).resolve().parents[2] / "builders/comparisons/data" / FILE
 
 
 @cache
-def made(given: tuple[tuple[str, Any], ...] = (), audit: bool = False) -> Built:
+def made(given: tuple[tuple[str, Any], ...]) -> Built:
     probe = find_probe(NAME)
-    return build(Request(probe, probe.options.parse(dict(given), NAME), audit=audit))
+    return build(Request(probe, probe.options.parse(dict(given), NAME), audit=not given))
 
 
 def rows_of(**options: Any) -> Rows:
@@ -146,7 +146,7 @@ def test_buckets_may_have_bounds_and_pairs_may_share_one() -> None:
 
 
 def test_one_thing_tells_as_much_as_its_rank_in_the_split() -> None:
-    report = made(audit=True).manifest["audit"]["oracles"]["one thing"]
+    report = made(()).manifest["audit"]["oracles"]["one thing"]
     assert report["target"] == 0.9
     assert 0.7 < report["families"]["all"] < 0.85
     near, far = (report["families"][name] for name in (FAMILIES[0], FAMILIES[2]))
@@ -209,7 +209,7 @@ def test_names_do_not_tell_which_is_greater() -> None:
 
 
 def test_names_learned_in_one_domain_do_not_help_in_the_other() -> None:
-    report = made((), True).manifest["audit"]
+    report = made(()).manifest["audit"]
     cells = {name: families["all"] for name, families in report["baselines"].items()}
     assert cells["template only"]["low"] <= 0.5 <= cells["template only"]["high"]
     for name in ("x alone", "y alone", "length of x", "frequency of y"):

@@ -221,21 +221,22 @@ def test_another_value_changes_something_or_is_refused(name: str, option: str, r
     )
 
 
-def test_an_option_that_nothing_reads_is_refused() -> None:
+def test_an_option_that_nothing_reads_is_refused(miniature: str) -> None:
     with pytest.raises(UsageError, match="nothing in this build reads --sister-depth 3"):
-        builders.build("wordnet_antonymy", audit=False, limit=100, sister_depth=3)
+        builders.build("wordnet_antonymy", wordnet=miniature, audit=False, sister_depth=3)
+    chosen: Values = {"families": ("near",), "random_share": 0.5}
     with pytest.raises(UsageError, match="nothing in this build reads --random-share"):
-        builders.build("wordnet_antonymy", audit=False, families=("near",), random_share=0.5)
+        builders.build("wordnet_antonymy", wordnet=miniature, audit=False, **chosen)
     with pytest.raises(UsageError, match="wordnet_antonymy has no option --stem-overlap"):
         builders.build("wordnet_antonymy", stem_overlap="keep")
 
 
 @pytest.mark.parametrize("sampling", ["grouped", "uniform"])
-def test_once_asks_each_question_once(sampling: str) -> None:
+def test_once_asks_each_question_once(sampling: str, miniature: str) -> None:
     made = {}
     for once in (True, False):
-        options: Values = {"sampling": sampling, "once": once, "pos": ("verb",), "audit": False}
-        splits = builders.build("wordnet_antonymy", train_rows=0, **options)
+        options: Values = {"sampling": sampling, "once": once, "wordnet": miniature}
+        splits = builders.build("wordnet_antonymy", train_rows=0, audit=False, **options)
         made[once] = [
             (row["question"], row["choice_nodes"][row["answer"]])
             for rows in splits.values()

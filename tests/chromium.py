@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -86,16 +85,6 @@ class Browser:
         """Emulate a colour scheme, and a medium such as ``print``."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", media=kind, features=features)
-
-    def screenshot(self, file: Path, whole: bool = False) -> None:
-        """Save what is seen, or the whole page, as PNG."""
-        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        file.write_bytes(base64.b64decode(shot["data"]))
-
-    def pdf(self, file: Path) -> None:
-        """Print to PDF, on paper of the size that the page asks for."""
-        printed = self.call("Page.printToPDF", preferCSSPageSize=True, printBackground=False)
-        file.write_bytes(base64.b64decode(printed["data"]))
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self._held:

@@ -17,10 +17,15 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 MINIATURES = Path(__file__).resolve().parent / "data" / "miniatures"
 
 
+OF_SAMPLE = pytest.param(SAMPLE, marks=pytest.mark.real_data)
+
+ON_SAMPLE = pytest.mark.parametrize("extent", [OF_SAMPLE], indirect=True)
+"""Marks tests of what the miniatures do not hold."""
+
+
 def extents() -> list[Any]:
     """Return the extents that are at hand, as parameters of a test."""
-    sample = pytest.param(SAMPLE, marks=pytest.mark.real_data)
-    return [MINIATURE, sample] if BESIDE.is_dir() else [MINIATURE]
+    return [MINIATURE, OF_SAMPLE] if BESIDE.is_dir() else [MINIATURE]
 
 
 def beside(*parts: str) -> Path:

@@ -40,7 +40,7 @@ from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.items import LABELS, UNKNOWN, plain
 from kbprobe.rng import RandomGenerator
-from tests.real_data import MINIATURE, SAMPLE
+from tests.real_data import MINIATURE, ON_SAMPLE, SAMPLE
 
 NAME = "always_never"
 PUBLISHED = 1_284
@@ -178,9 +178,8 @@ def test_levels_of_sizes_follow_the_estimates() -> None:
     assert (np.diag(larger) == 2).all()
 
 
-def test_what_is_stated_of_a_kind_is_expected_of_its_members(conceptnet: str, extent: str) -> None:
-    if extent == MINIATURE:
-        pytest.skip("the miniature states too little")
+@ON_SAMPLE
+def test_what_is_stated_of_a_kind_is_expected_of_its_members(conceptnet: str) -> None:
     slots = Slots(load_conceptnet(conceptnet), load_wordnet("3.0"), 2.8)
     found = pool(slots, "body_part")
     level, at = levels(found, slots), found.subjects.text.index

@@ -35,7 +35,7 @@ from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import UsageError
 from kbprobe.format.items import plain
 from kbprobe.rng import RandomGenerator
-from tests.real_data import MINIATURE, SAMPLE
+from tests.real_data import MINIATURE, ON_SAMPLE, SAMPLE
 
 BOTH, EXCEPT = "property_conjunction", "property_conjunction_but_not"
 Rows = list[dict[str, Any]]
@@ -284,9 +284,8 @@ def test_every_reviewed_place_says_what_may_be_found_there_as_well() -> None:
     assert found_at_places().keys() == reviewed
 
 
-def test_what_may_be_found_at_a_place_does_not_lack_it(conceptnet: str, extent: str) -> None:
-    if extent == MINIATURE:
-        pytest.skip("the miniature does not have these places")
+@ON_SAMPLE
+def test_what_may_be_found_at_a_place_does_not_lack_it(conceptnet: str) -> None:
     sources = ConceptNetFirst(load_conceptnet(conceptnet), load_wordnet())
     evidence = _evidence(sources, PropertyOptions())
     texts = sources.conceptnet.concepts["text"].to_pylist()

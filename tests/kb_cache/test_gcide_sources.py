@@ -36,13 +36,6 @@ def test_quotations_of_phrases_are_not_the_last_senses() -> None:
 
 
 WORDS = st.from_regex(r"\A[a-z]{1,8}( [a-z]{1,8}){0,5}\Z")
-TAGS = ("it", "ety", "def", "q", "cs", "p", "as", "hw", "pos", "sn", "au", "qau", "rj", "ent",
-        "note", "def2", "mhw", "source", "nonsense")  # fmt: skip
-SCRAPS = ("<ae/", "<?", "<", ">", "<--", "-->", r"\'94", r"\'zz", "[", "“", "”", "&", "word", " ")
-NOISE = st.lists(
-    st.sampled_from([*(f"<{tag}>" for tag in TAGS), *(f"</{tag}>" for tag in TAGS), *SCRAPS]),
-    max_size=40,
-).map("".join)
 
 
 @pytest.mark.parametrize(

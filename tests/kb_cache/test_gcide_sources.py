@@ -9,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import strategies as st
 
 from kb_cache.gcide.compile import compile_gcide
 from kb_cache.gcide.source import read_json, read_source
@@ -33,9 +32,6 @@ def test_what_is_dropped_is_counted() -> None:
 def test_quotations_of_phrases_are_not_the_last_senses() -> None:
     _, report = compile_gcide(read_source(JSON))
     assert report.contexts == {"quotations of phrases": 2}
-
-
-WORDS = st.from_regex(r"\A[a-z]{1,8}( [a-z]{1,8}){0,5}\Z")
 
 
 @pytest.mark.parametrize(

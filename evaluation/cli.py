@@ -67,6 +67,11 @@ SUBCOMMANDS = {
         "Run all that a file declares: probes, models, studies and seeds.",
         "evaluation.suites.command:suite_command",
     ),
+    "reproduce": Subcommand(
+        EVALUATE,
+        "Make the tables of a paper, published rows next to yours.",
+        "evaluation.reproduce.command:reproduce_command",
+    ),
     "surprisal": Subcommand(
         EVALUATE,
         "Write the surprisal of every token of every choice.",

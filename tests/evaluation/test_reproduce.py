@@ -1,0 +1,228 @@
+"""Reproductions: published numbers, probes found, and each paper on miniature probes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from evaluation.cli import main
+from evaluation.reproduce import sources
+from evaluation.reproduce.frame import OwnNumbers, Paper
+from evaluation.reproduce.published import PublishedTable, published_papers
+from evaluation.reproduce.record import Figure, Reproduction
+from evaluation.reproduce.registry import PAPERS
+from evaluation.results.types import Estimate
+from kbprobe.errors import UsageError
+from kbprobe.format.setups import ACCEPTABILITY, NLI
+from tests.evaluation import folded_probe, golden_cases, tiny_multiple_choice
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Published files of two probes of each paper, and tiny models."""
+    folder = tmp_path_factory.mktemp("world")
+    golden_cases.write_world(folder)
+    for name in ("clozes", "questions"):
+        shutil.copy(folder / name / "test.jsonl", folder / name / "dev.jsonl")
+    for paper, of, names in (
+        ("olmpics", "clozes", ("age_comparison", "object_comparison")),
+        ("wordnetqa", "questions", ("definitions", "hypernymy")),
+    ):
+        for name in names:
+            shutil.copytree(folder / of, folder / paper / name)
+    folded_probe.write(folder / "function-words" / "acceptability-whwords", ACCEPTABILITY, 24)
+    folded_probe.write(folder / "function-words" / "nli-negation", NLI, 24)
+    folded_probe.write(folder / "mnli", NLI, 24)
+    for path in (folder / "mnli").iterdir():
+        path.write_text(path.read_text().replace('"row-', '"mnli-'))
+    tiny_multiple_choice.write(folder / "tuned", "Bert", "Model", seed=1)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def in_world(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world)
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+
+
+def reproduce(*words: object, code: int = 0) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["reproduce", *map(str, words)])
+    assert (done.value.code or 0) == code
+
+
+def quick(name: str, output: Path, *models: str, options: tuple[object, ...] = ()) -> Reproduction:
+    """Run the small version on published files, and read what it wrote."""
+    named = [word for model in models for word in ("-m", model)]
+    reproduce(name, "--quick", "--data", name, "--device", "cpu", "-o", output, *named, *options)
+    return Reproduction.model_validate_json((output / "reproduction.json").read_text())
+
+
+def rows_of(record: Reproduction, table: str) -> dict[str, list[list[Figure | None]]]:
+    found = next(one for one in record.tables if one.name == table)
+    return {row.name: row.cells for row in found.rows if not row.published}
+
+
+@pytest.mark.parametrize("paper", list(PAPERS), ids=lambda paper: paper.name)
+def test_published_numbers_are_complete(paper: Paper) -> None:
+    published = paper.published
+    stated = set()
+    for table in published.tables.values():
+        assert set(table.evaluated) <= set(paper.probes)
+        for name in table.rows:
+            cells = table.cells(name)
+            assert any(number is not None for cell in cells for number in cell), name
+            shares = [
+                number
+                for cell in cells
+                for measure, number in zip(table.measures, cell, strict=True)
+                if number is not None and measure != "difference"
+            ]
+            assert all(0 <= number <= 100 for number in shares), name
+        assert table.form.format(**dict.fromkeys(table.measures, "-"))
+        stated |= {*table.columns} & {*paper.probes}
+    stated |= {*published.tables} & {*paper.probes}
+    assert stated == set(paper.probes)
+    assert paper.differences
+    assert paper.of_builds
+    assert set(published_papers()) == set(PAPERS.names())
+
+
+def test_a_published_table_is_a_matrix() -> None:
+    whole = {"source": "Table 1", "columns": ["a", "b"], "rows": {"model": [1, None]}}
+    assert PublishedTable.model_validate(whole).cells("model") == [(1.0,), (None,)]
+    for change in ({"rows": {"model": [1]}}, {"measures": ["a", "b"]}, {"rows": {}}, {"row": {}}):
+        with pytest.raises(ValidationError):
+            PublishedTable.model_validate({**whole, **change})
+
+
+def test_own_numbers_are_in_percent_with_their_intervals() -> None:
+    own = OwnNumbers()
+    share = Estimate(value=0.5, low=0.25, high=0.75, n=8, method="cluster bootstrap")
+    own.add(("accuracy", "mine", "probe"), share, after="BERT")
+    own.add(("accuracy", "mine", "other"), None)
+    assert own.cells == {
+        ("accuracy", "mine"): {("probe", "accuracy"): Figure(value=50, low=25, high=75)}
+    }
+    assert own.after == {("accuracy", "mine"): "BERT"}
+
+
+def test_olmpics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--limit", 12)
+    # The miniature has too few rows for the sizes of the small version.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evaluation.reproduce.olmpics._QUICK", {"sizes": (6, 12), "seeds": 1})
+        record = quick("olmpics", tmp_path / "out", "bert", "gpt2", options=options)
+        said = capsys.readouterr()
+        assert "0 of them finished" in said.err
+        assert "QUICK" in said.out
+        again = quick("olmpics", tmp_path / "out", "bert", "gpt2", options=options)
+    assert "16 runs, 16 of them finished; to evaluate: 0 rows" in capsys.readouterr().err
+    assert again.tables == record.tables
+    assert [table.name for table in record.tables] == ["age_comparison", "object_comparison"]
+    rows = rows_of(record, "age_comparison")
+    assert list(rows) == ["bert", "gpt2"]
+    zero, mlp, _, linear, *_ = (cell[0] for cell in rows["bert"])
+    for one in (zero, mlp, linear):
+        assert one is not None
+        assert 0 <= one.value <= 100
+        assert one.low is not None
+    assert rows["gpt2"][1] == [None]
+    assert {one.name: one.rows for one in record.probes} == {
+        "age_comparison": 12, "object_comparison": 12,
+    }  # fmt: skip
+    assert any(why.startswith("always_never: no file") for why in record.left_out)
+    page = (tmp_path / "out" / "reproduction.md").read_text()
+    assert "RoBERTa-large" in page
+    assert "Medals" in page
+
+
+def test_wordnetqa(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evaluation.reproduce.wordnetqa._SMALL", {
+            "sizes": (8,), "learning_rates": (1e-3,), "epoch_counts": (1,), "seeds": 1,
+        })  # fmt: skip
+        options = ("--task", "questions", "--limit", 12)
+        record = quick("wordnetqa", tmp_path, "gpt2", "encoder", options=options)
+    rows = rows_of(record, "accuracy")
+    assert {"random", "gpt2, zero-shot", "encoder+questions, inoculated"} <= set(rows)
+    assert any("choices alone" in row for row in rows)
+    [validation, test, cost] = rows["encoder+questions, inoculated"][0]
+    assert None not in (validation, test, cost)
+    assert cost.low <= cost.value <= cost.high
+    [strict, difference] = rows_of(record, "strict")["encoder+questions, inoculated"][0]
+    assert difference.value == pytest.approx(strict.value - test.value)
+    assert any("word vectors" in why for why in record.left_out)
+
+
+def test_function_words(tmp_path: Path) -> None:
+    record = quick("function-words", tmp_path, "tuned", options=("--task", "mnli"))
+    rows = rows_of(record, "accuracy")
+    assert list(rows) == ["majority label", "tuned, random encoders", "tuned, pooled"]
+    columns = record.tables[0].columns
+    for name, probes in (
+        ("majority label", 2),
+        ("tuned, pooled", 2),
+        ("tuned, random encoders", 1),
+    ):
+        cells = dict(zip(columns, rows[name], strict=True))
+        filled = [column for column, [number] in cells.items() if number is not None]
+        assert filled == ["fw_wh_words", "fw_negation"][:probes]
+
+
+def test_a_dry_run_says_what_would_be_built_and_runs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    reproduce("olmpics", "-m", "bert", "--dry-run", "--probes", tmp_path, "-o", output, code=2)
+    said = capsys.readouterr().err
+    assert f"To be built: build-probe age_comparison -o {tmp_path}/age_comparison" in said
+    assert not output.exists()
+
+
+def test_missing_probes_are_built_by_a_process_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = []
+
+    def built(words: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        called.append(words)
+        return subprocess.CompletedProcess(words, 1, "", "wordy\nbuild-probe: no WordNet\n")
+
+    monkeypatch.setattr(subprocess, "run", built)
+    why = sources.build("wordnet_hypernymy", tmp_path, lambda *_: None)
+    assert called[0][1:] == [
+        *("-m", "kbprobe", "build-probe", "wordnet_hypernymy"),
+        *("-o", str(tmp_path / "wordnet_hypernymy")),
+    ]
+    assert why is not None
+    assert why.endswith("build-probe: no WordNet")
+
+
+def test_published_files_are_found_by_their_names(tmp_path: Path) -> None:
+    names = {"fw_wh_words": "whwords", "age": "age_comparison", "hypernymy": "hypernymy"}
+    (tmp_path / "hypernymy").mkdir()
+    for name in (
+        *("acceptability-whwords_data.json", "acceptability-whwords_metadata.json"),
+        *("oLMpics_age_comparison_dev.jsonl", "oLMpics_age_comparison_train.jsonl"),
+    ):
+        (tmp_path / name).write_text(json.dumps([]))
+    copies = tmp_path / "out"
+    assert sources.published_probes(names, tmp_path, copies) == {
+        "fw_wh_words": str(tmp_path / "acceptability-whwords_data.json"),
+        "age": str(copies / "age"),
+        "hypernymy": str(tmp_path / "hypernymy"),
+    }
+    assert len(list((copies / "age").iterdir())) == 2
+    with pytest.raises(UsageError, match="nothing there is named after a probe"):
+        sources.published_probes({"x": "nothing"}, tmp_path, copies)
+    with pytest.raises(UsageError, match="no such folder"):
+        sources.published_probes(names, tmp_path / "missing", copies)

@@ -27,7 +27,7 @@ PROBES = {
 }
 """The probes, and what names of published files contain."""
 
-_QUICK = {"sizes": (62, 250), "seeds": 1, "large_seeds": 1}
+_QUICK = {"sizes": (62, 125), "seeds": 1, "large_seeds": 1}
 
 
 def steps(asked: Asked) -> list[Step]:
@@ -133,7 +133,7 @@ OLMPICS = Paper(
     steps=steps,
     fill=fill,
     sections=sections,
-    quick={"limit": 100, "limit_by": "rows"},
+    quick={"limit": 50, "limit_by": "rows"},
     differences=[
         "MLP and linear train a head on the frozen model, as the paper describes them; the "
         "published configuration has a learning rate of 0. Causal models have no head at a mask: "
@@ -153,7 +153,7 @@ OLMPICS = Paper(
         "The default wordings differ from the paper's; build age_comparison with --wording tacl "
         "for the paper's own.",
     ],
-    reduced="100 rows of each probe; two training sizes (62, 250) and one draw of each, so that WS "
+    reduced="50 rows of each probe; two training sizes (62, 125) and one draw of each, so that WS "
     "and MAX are not the paper's; heads alone are trained.",
 )
 """The reproduction."""

@@ -115,6 +115,7 @@ def test_own_numbers_are_in_percent_with_their_intervals() -> None:
     assert own.after == {("accuracy", "mine"): "BERT"}
 
 
+@pytest.mark.slow
 def test_olmpics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--limit", 12)
     # The miniature has too few rows for the sizes of the small version.
@@ -145,6 +146,7 @@ def test_olmpics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Medals" in page
 
 
+@pytest.mark.slow
 def test_wordnetqa(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evaluation.reproduce.wordnetqa._SMALL", {

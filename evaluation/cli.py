@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -228,7 +229,7 @@ def _fields(model: type[Options], section: str, label: str = "") -> dict[str, Fi
     return fields
 
 
-def _run_fields(fixed: Sequence[str]) -> dict[str, FieldInfo]:
+def _run_fields(fixed: AbstractSet[str]) -> dict[str, FieldInfo]:
     """Return the options of all runs, then those of scorers and learners."""
     fields = _fields(RunOptions, "Probe")
     for entry in plugins():

@@ -6,77 +6,119 @@ brings a model of its own. A caller sees all of them as one flat set of names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Flag, auto
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
+from pydantic.fields import FieldInfo
 
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.options import MAX_SEED, Metavar, Options, Role, option_name
+from kbprobe.options import MAX_SEED, Metavar, Options, Role, option_name, role
 from kbprobe.parsing import json_value
 
-MODEL, RARE_MODEL = Role("Model"), Role("Model", rare=True)
-PROBE, RARE_PROBE = Role("Probe"), Role("Probe", rare=True)
-SCORING, RARE_SCORING = Role("Scoring"), Role("Scoring", rare=True)
-TRAINING, RARE_TRAINING = Role("Training"), Role("Training", rare=True)
-ENDPOINT, RARE_ENDPOINT = Role("Endpoint"), Role("Endpoint", rare=True)
+
+class Models(Flag):
+    """Kinds of models, by where they are."""
+
+    CHECKPOINT = auto()
+    """Found by its name and loaded."""
+    LOADED = auto()
+    """Loaded by the caller, in memory."""
+    ENDPOINT = auto()
+    """Behind an endpoint."""
+
+
+@dataclass(frozen=True)
+class RunRole(Role):
+    """What an option of runs is for, from which all that depends on it is derived.
+
+    Attributes:
+        models: the kinds of models that it applies to; others refuse it.
+        recorded: where results record it: among ``scoring.options`` if it differs from its default;
+            in a ``field`` of their own; or nowhere (``no``), since they do not depend on it. Those
+            on which results depend are part of the names of folders.
+    """
+
+    models: Models = ~Models(0)
+    recorded: Literal["options", "field", "no"] = "options"
+
+
+NOT_LOADED = Models.CHECKPOINT | Models.ENDPOINT
+CHECKPOINT = partial(RunRole, "Model", models=Models.CHECKPOINT)
+TRAIN = partial(RunRole, "Training", models=NOT_LOADED)
+REQUESTS = RunRole("Endpoint", rare=True, models=Models.ENDPOINT, recorded="no")
+
+
+def run_role(info: FieldInfo) -> RunRole:
+    """Return what an option of runs is for."""
+    found = role(info)
+    assert isinstance(found, RunRole)
+    return found
 
 
 class ModelOptions(Options):
     """How a model is found and run."""
 
-    batch_tokens: Annotated[int | None, RARE_MODEL] = Field(
+    batch_tokens: Annotated[int | None, RunRole("Model", rare=True, recorded="no")] = Field(
         None,
         ge=1,
         description="Tokens per batch, padding included; by default 1024 on a CPU and 16384 on a "
         "GPU.",
     )
-    device: Annotated[str, MODEL] = Field(
+    device: Annotated[str, CHECKPOINT(recorded="no")] = Field(
         "auto",
         pattern=r"^(auto|[a-z]+(:\d+)?)$",
         description="auto (a GPU if available), cpu, cuda, cuda:1 or mps.",
     )
-    dtype: Annotated[Literal["auto", "float32", "bfloat16", "float16"], MODEL] = Field(
+    dtype: Annotated[
+        Literal["auto", "float32", "bfloat16", "float16"],
+        RunRole("Model", models=NOT_LOADED, recorded="field"),
+    ] = Field(
         "auto",
         description="Data type of the weights, also at --endpoint; auto: bfloat16 on a GPU, "
         "otherwise float32.",
     )
-    revision: Annotated[str | None, MODEL] = Field(
+    revision: Annotated[str | None, CHECKPOINT(recorded="field")] = Field(
         None, description="Branch, tag or commit of a checkpoint on the Hub."
     )
-    random_weights: Annotated[int | None, RARE_MODEL] = Field(
+    random_weights: Annotated[int | None, CHECKPOINT(recorded="field", rare=True)] = Field(
         None,
         ge=0,
         le=MAX_SEED,
         description="Initialise the weights at random with this seed instead of loading those of "
         "the checkpoint: the architecture without pre-training.",
     )
-    model_args: Annotated[dict[str, Any], RARE_MODEL] = Field(
+    model_args: Annotated[dict[str, Any], CHECKPOINT(recorded="field", rare=True)] = Field(
         {}, description="Further arguments of from_pretrained, as key=value,key=value."
     )
-    trust_remote_code: Annotated[bool, RARE_MODEL] = Field(
+    trust_remote_code: Annotated[bool, CHECKPOINT(recorded="no", rare=True)] = Field(
         False, description="Run the Python code that comes with the checkpoint. Read it first."
     )
 
-    endpoint: Annotated[str | None, Metavar("URL"), ENDPOINT] = Field(
-        None,
-        min_length=1,
-        description="OpenAI-compatible completions API that serves the model, such as "
-        "http://localhost:8000/v1. The key is read from the environment: KBPROBE_API_KEY.",
+    endpoint: Annotated[str | None, Metavar("URL"), RunRole("Endpoint", models=Models.ENDPOINT)] = (
+        Field(
+            None,
+            min_length=1,
+            description="OpenAI-compatible completions API that serves the model, such as "
+            "http://localhost:8000/v1. The key is read from the environment: KBPROBE_API_KEY.",
+        )
     )
-    concurrency: Annotated[int, RARE_ENDPOINT] = Field(
+    concurrency: Annotated[int, REQUESTS] = Field(
         8, ge=1, le=256, description="Number of simultaneous requests to --endpoint."
     )
-    request_timeout: Annotated[float, RARE_ENDPOINT] = Field(
+    request_timeout: Annotated[float, REQUESTS] = Field(
         120.0, gt=0, le=86400, description="Seconds to wait for an answer of --endpoint."
     )
-    max_requests: Annotated[int | None, RARE_ENDPOINT] = Field(
+    max_requests: Annotated[int | None, REQUESTS] = Field(
         None,
         ge=1,
         description="Stop after this many requests to --endpoint for a model, retries included; "
         "the same command continues from there.",
     )
-    max_prompt_tokens: Annotated[int | None, RARE_ENDPOINT] = Field(
+    max_prompt_tokens: Annotated[int | None, REQUESTS] = Field(
         None,
         ge=1,
         description="Stop after this many prompt tokens sent to --endpoint for a model.",
@@ -89,14 +131,14 @@ class ModelOptions(Options):
 
     @model_validator(mode="after")
     def _of_an_endpoint_or_not(self) -> ModelOptions:
-        given = self.model_dump(exclude_defaults=True)
-        here = ("device", "revision", "random_weights", "model_args", "trust_remote_code")
-        there = ("concurrency", "request_timeout", "max_requests", "max_prompt_tokens")
-        for name in there if self.endpoint is None else here:
-            if name in given:
-                asks = "requires --endpoint URL" if name in there else "is of a model loaded here"
-                remedy = "" if name in there else ": leave it out, or --endpoint"
-                raise ValueError(f"{option_name(name)} {asks}{remedy}")
+        for name in self.model_dump(exclude_defaults=True, include={*ModelOptions.model_fields}):
+            models = run_role(ModelOptions.model_fields[name]).models
+            if self.endpoint is None and models == Models.ENDPOINT:
+                raise ValueError(f"{option_name(name)} requires --endpoint URL")
+            if self.endpoint is not None and Models.ENDPOINT not in models:
+                raise ValueError(
+                    f"{option_name(name)} is of a model loaded here: leave it out, or --endpoint"
+                )
         return self
 
     @model_validator(mode="after")
@@ -110,86 +152,88 @@ class ModelOptions(Options):
 class RunOptions(ModelOptions):
     """What is evaluated, with what: the options of every run."""
 
-    split: Annotated[str, PROBE] = Field(
+    split: Annotated[str, RunRole("Probe", recorded="field")] = Field(
         "test", description="Split to evaluate; all: all splits together."
     )
-    config: Annotated[str | None, PROBE] = Field(
+    config: Annotated[str | None, RunRole("Probe", recorded="field")] = Field(
         None, description="Config of the probe, such as no_language; by default its default config."
     )
-    fold: Annotated[int | None, RARE_PROBE] = Field(
+    fold: Annotated[int | None, RunRole("Probe", rare=True)] = Field(
         None,
         ge=0,
         description="Cross-validation: evaluate this fold of the split alone, and fit on the other "
         "folds instead of the train split.",
     )
-    facts: Annotated[bool, RARE_PROBE] = Field(
+    facts: Annotated[bool, RunRole("Probe", rare=True, recorded="no")] = Field(
         True,
         description="Where questions combine single facts that the probe also asks about: evaluate "
         "these as well, and relate the questions to them.",
     )
-    limit: Annotated[int | None, PROBE] = Field(
+    limit: Annotated[int | None, RunRole("Probe", recorded="field")] = Field(
         None, ge=1, description="Maximum number of rows, drawn with --seed."
     )
-    limit_by: Annotated[Literal["clusters", "rows"], RARE_PROBE] = Field(
+    limit_by: Annotated[Literal["clusters", "rows"], RunRole("Probe", rare=True)] = Field(
         "clusters",
         description="What --limit draws: whole clusters, as strict accuracy requires, or single "
         "rows, which cover more clusters.",
     )
-    seed: Annotated[int, PROBE] = Field(
+    seed: Annotated[int, RunRole("Probe", recorded="field")] = Field(
         0,
         ge=0,
         le=MAX_SEED,
         description="Random seed of samples, examples, training and intervals.",
     )
-    scorer: Annotated[str | None, SCORING] = Field(
+    scorer: Annotated[str | None, RunRole("Scoring", recorded="field")] = Field(
         None,
         description="How choices are scored: a name, or FILE.py:NAME; by default as suits the "
         "model.",
     )
-    learner: Annotated[str | None, TRAINING] = Field(
+    learner: Annotated[str | None, TRAIN(recorded="field")] = Field(
         None,
         description="What --train fits: a name, or FILE.py:NAME; by default as suits the model.",
     )
-    train: Annotated[int | None, TRAINING] = Field(
+    train: Annotated[int | None, TRAIN(recorded="field")] = Field(
         None, ge=1, description="Fit a learner on this many rows of the train split first."
     )
-    train_seed: Annotated[int | None, RARE_TRAINING] = Field(
+    train_seed: Annotated[int | None, TRAIN(recorded="field", rare=True)] = Field(
         None,
         ge=0,
         le=MAX_SEED,
         description="Random seed of training, including the choice of training rows; by default "
         "--seed.",
     )
-    train_on: Annotated[str | None, Metavar("PROBE"), RARE_TRAINING] = Field(
+    train_on: Annotated[str | None, Metavar("PROBE"), TRAIN(rare=True)] = Field(
         None,
         min_length=1,
         description="Fit on the train split of this probe (its default config) instead of the "
         "evaluated one.",
     )
-    mix_in: Annotated[str | None, Metavar("PROBE"), RARE_TRAINING] = Field(
+    mix_in: Annotated[str | None, Metavar("PROBE"), TRAIN(rare=True)] = Field(
         None,
         min_length=1,
         description="Also fit on rows of the train split of this probe or dataset.",
     )
-    mix_rows: Annotated[int | None, RARE_TRAINING] = Field(
+    mix_rows: Annotated[int | None, TRAIN(rare=True)] = Field(
         None, ge=1, description="Number of rows from --mix-in."
     )
-    inputs: Annotated[Literal["all", "choices"], RARE_SCORING] = Field(
+    inputs: Annotated[Literal["all", "choices"], RunRole("Scoring", rare=True)] = Field(
         "all",
         description="What the model sees of a question with choices: everything, or only the "
         "choices.",
     )
-    labels: Annotated[Literal["gold", "random"], RARE_TRAINING] = Field(
+    labels: Annotated[Literal["gold", "random"], TRAIN(rare=True)] = Field(
         "gold",
         description="Answers of the rows: gold, or random ones determined by the first argument of "
         "each row, in training and evaluation (the control task of Hewitt and Liang 2019).",
     )
-    normalization: Annotated[Literal["sum", "char", "byte", "token"] | None, SCORING] = Field(
+    normalization: Annotated[
+        Literal["sum", "char", "byte", "token"] | None, RunRole("Scoring", recorded="field")
+    ] = Field(
         None,
         description="Divide log-likelihoods by characters, bytes, tokens or nothing (sum); by "
         "default char for causal LMs that answer questions, otherwise sum.",
     )
-    cache: Annotated[bool, RARE_SCORING] = Field(
+    cache: Annotated[bool, RunRole("Scoring", rare=True, recorded="no")] = Field(
         True, description="Reuse scores computed before, and keep new ones."
     )
 
@@ -212,6 +256,14 @@ class RunOptions(ModelOptions):
             raise ValueError("--labels random requires a learner: give --train N as well")
         return self
 
+
+def options_that(suits: Callable[[RunRole], bool]) -> tuple[str, ...]:
+    """Return the names of options of runs whose role suits."""
+    return tuple(name for name, info in RunOptions.model_fields.items() if suits(run_role(info)))
+
+
+TRAINING = frozenset(options_that(lambda role: role.section == "Training"))
+"""Options of fitting a learner, which do not apply to models without training."""
 
 _HAVE_OPTIONS = {
     "trust_remote_code": "use --trust-remote-code",

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from evaluation.content import installed_version
 from evaluation.items.sources import FoundSplit
 from evaluation.names import options_name
-from evaluation.options import RunOptions
+from evaluation.options import TRAINING, RunOptions
 from evaluation.results.types import RESULTS, Results, read_results
-from evaluation.runs.evaluation import settings_of
+from evaluation.runs.evaluation import RECORDED, settings_of
 from evaluation.runs.run import Run
 from evaluation.runs.spec import RunSpec, plugins
 from kbprobe.errors import UsageError
@@ -93,13 +93,14 @@ def refuse_known_differences(spec: RunSpec, found: FoundSplit | None) -> None:
         return
     results, run = read_results(spec.folder), spec.run
     held = _settings(results)
+    later = {*TRAINING, "limit_by"} - {"train"}
     asked: dict[str, Any] = {"seed": run.seed, "random_weights": run.random_weights}
-    asked |= {name: getattr(run, name) for name in ("endpoint", "fold", "inputs", "train")}
+    asked |= {name: getattr(run, name) for name in (*RECORDED, "train") if name not in later}
     if not _keeps_all(results, run.limit):
         asked |= {"limit": run.limit, "limit_by": run.limit_by}
     if run.train is not None:
         asked["train_seed"] = run.seed if run.train_seed is None else run.train_seed
-        asked |= {name: getattr(run, name) for name in ("train_on", "mix_in", "mix_rows", "labels")}
+        asked |= {name: getattr(run, name) for name in RECORDED if name in TRAINING}
     for name in ("scorer", "learner", "normalization"):
         if (value := getattr(run, name)) is not None:
             asked[name] = value
@@ -139,11 +140,7 @@ def _settings(results: Results) -> dict[str, Any]:
 
 def _defaults() -> dict[str, Any]:
     """Return the options that results name only where they differ from their defaults."""
-    names = (
-        *("endpoint", "fold", "inputs", "labels", "train"),
-        *("limit_by", "train_on", "mix_in", "mix_rows"),
-    )
-    return {name: RunOptions.model_fields[name].default for name in names}
+    return {name: RunOptions.model_fields[name].default for name in (*RECORDED, "train")}
 
 
 def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:

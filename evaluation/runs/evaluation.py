@@ -13,7 +13,7 @@ from evaluation.content import installed_version
 from evaluation.items.types import choice_starts
 from evaluation.items.wordings import wordings
 from evaluation.models.checkpoint import Checkpoint
-from evaluation.options import RunOptions
+from evaluation.options import TRAINING, RunOptions, options_that
 from evaluation.results.analyses import fitting, labels, seen, vocabulary
 from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.breakdown import headline_rows
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+RECORDED = options_that(lambda role: role.recorded == "options")
+"""Options that ``scoring.options`` of results record where they differ from their defaults."""
 _VERSIONS = ("torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
 
@@ -163,7 +165,7 @@ def _seen(run: Run, predictions: pa.Table) -> seen.Seen | None:
 
 def settings_of(run: Run) -> dict[str, Any]:
     """Return the options that a run's scores depend on, with those of its scorer and learner."""
-    options, own = run.spec.run, RunOptions.model_fields
+    options = run.spec.run
     return {
         **run.scorer_options.model_dump(mode="json"),
         **run.scorer.content(run.scorer_options),
@@ -171,29 +173,26 @@ def settings_of(run: Run) -> dict[str, Any]:
         "batch_tokens": run.model.batch_tokens,
         "model_args": options.model_args,
         "limit": options.limit,
-        **{
-            name: value
-            for name in ("endpoint", "limit_by", "inputs", "fold")
-            if (value := getattr(options, name)) != own[name].default
-        },
+        **_recorded(options, {*RECORDED} - TRAINING),
     }
+
+
+def _recorded(options: RunOptions, names: set[str]) -> dict[str, Any]:
+    """Return those of some options that differ from their defaults."""
+    return options.model_dump(include=names, exclude_defaults=True)
 
 
 def learning_of(run: Run) -> dict[str, Any]:
     """Return what was learnt first, and how; empty where nothing was."""
     if run.learner is None or run.learner_options is None:
         return {}
-    options, own = run.spec.run, RunOptions.model_fields
+    options = run.spec.run
     learnt: dict[str, Any] = {
         "learner": run.learner.name,
         "train": options.train,
         "seed": run.train_seed,
     }
-    learnt |= {
-        name: value
-        for name in ("train_on", "mix_in", "mix_rows", "labels")
-        if (value := getattr(options, name)) != own[name].default
-    }
+    learnt |= _recorded(options, {*RECORDED} & TRAINING)
     learnt |= run.learner_options.model_dump(mode="json")
     learnt |= run.learner.content(run.learner_options)
     return learnt

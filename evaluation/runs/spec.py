@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
-from evaluation.options import ModelOptions, RunOptions, parse_options
+from evaluation.options import Models, RunOptions, options_that, parse_options
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import SCORERS
 from kbprobe.errors import UsageError
@@ -20,18 +20,9 @@ if TYPE_CHECKING:
     from evaluation.models.handle import ModelHandle
 
 
-_UNNAMED = {
-    *("device", "batch_tokens", "cache", "trust_remote_code", "facts"),
-    *("concurrency", "request_timeout", "max_requests", "max_prompt_tokens"),
-}
-"""Options that say how a run is done, and not what its results are."""
-
-
-NOT_OF_LOADED = {
-    *set(ModelOptions.model_fields) - {"batch_tokens"},
-    *("learner", "train", "train_seed", "train_on", "mix_in", "mix_rows", "labels"),
-}
+NOT_OF_LOADED = frozenset(options_that(lambda role: Models.LOADED not in role.models))
 """Options that do not apply to a model that the caller has loaded."""
+_UNNAMED = {*options_that(lambda role: role.recorded == "no")}
 
 
 @dataclass(frozen=True)

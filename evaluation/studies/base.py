@@ -120,7 +120,7 @@ class Study:
     reports: bool = False
     sheets: Callable[[Any], Mapping[str, str]] | None = None
     options: type[Options] = Options
-    fixed: tuple[str, ...] = ()
+    fixed: frozenset[str] = frozenset()
     least: int = 1
     independent: bool = False
     follow: Callable[[StudyRequest, Sequence[Finished]], Sequence[RunSpec]] | None = None
@@ -203,8 +203,8 @@ class StudyRequest:
             UsageError: an option is unknown, impossible, or set by the study itself.
         """
         values = import_named(values)
-        for name in study.fixed:
-            if name in values:
+        for name in values:
+            if name in study.fixed:
                 raise UsageError(f"the study {study.name} sets {name} itself: leave it out")
         if study.expand is not None:
             further = [study.options, *(entry.options for entry in plugins())]

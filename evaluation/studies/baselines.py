@@ -15,6 +15,7 @@ from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.options import TRAINING
 from evaluation.report import cells
 from evaluation.results.intervals import TwoWayBootstrap
 from evaluation.results.types import Estimate, Model, Results
@@ -118,11 +119,10 @@ class BaselinesSummary(Model):
 
 Entry: TypeAlias = ScorerEntry | LearnerEntry
 
-FIXED = (
-    *("scorer", "learner", "train", "train_seed", "labels", "inputs", "facts", "normalization"),
-    *("mix_in", "mix_rows", "train_on", "next_size", "guess_seed", "random_weights"),
+FIXED = TRAINING | {
+    *("facts", "scorer", "inputs", "normalization", "guess_seed", "random_weights", "next_size"),
     "keep_checkpoint",
-)
+}
 """Options of runs that the study sets itself or does not use."""
 
 _CHOICES_ALONE = "full"

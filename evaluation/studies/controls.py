@@ -183,6 +183,6 @@ CONTROLS = Study(
     document=_document,
     reports=True,
     options=ControlsOptions,
-    fixed=("config", "facts"),
+    fixed=frozenset({"config", "facts"}),
 )
 """The study."""

@@ -20,6 +20,7 @@ from evaluation.items.types import LABELLED_SETUPS, ProbeSplit, setups_of
 from evaluation.learners.base import HeadLearner, LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint
+from evaluation.options import TRAINING
 from evaluation.report import cells
 from evaluation.results.analyses.vocabulary import (
     CAPTION,
@@ -135,10 +136,7 @@ class CrossvalSummary(Model):
     probes: list[ProbeCrossval] = Field(description="Each probe.")
 
 
-FIXED = (
-    *("fold", "learner", "train_seed", "train_on", "mix_in", "mix_rows", "random_weights"),
-    *("scorer", "facts", "labels", "limit"),
-)
+FIXED = TRAINING - {"train"} | {"fold", "facts", "limit", "scorer", "random_weights"}
 """Options of runs that the study sets itself."""
 
 MAJORITY = "majority"

@@ -18,9 +18,6 @@ from evaluation.studies.base import StudyRequest
 from kbprobe.errors import UsageError
 from kbprobe.options import option_name
 
-LEARNING = ("train", "learner", "train_seed", "train_on", "mix_in", "mix_rows", "labels")
-"""Options for fitting a learner, which studies of models without training do not use."""
-
 
 def open_model(request: StudyRequest, model: str, **variant: Any) -> Checkpoint:
     """Open a model's checkpoint without its weights, as the request's options say.

@@ -110,5 +110,5 @@ FACTS = Study(
     summarise=_summarise,
     document=_document,
     reports=True,
-    fixed=("facts",),
+    fixed=frozenset({"facts"}),
 )

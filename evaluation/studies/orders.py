@@ -13,6 +13,7 @@ from pydantic import Field
 
 from evaluation.items.orders import LETTERS, Order
 from evaluation.items.types import choice_starts
+from evaluation.options import TRAINING
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import cluster_codes
@@ -24,7 +25,7 @@ from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished, Study, StudyRequest
-from evaluation.studies.entries import LEARNING, require_scorer_options
+from evaluation.studies.entries import require_scorer_options
 from evaluation.studies.variation import (
     Variant,
     Variation,
@@ -59,7 +60,7 @@ from kbprobe.document import (
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
 
-FIXED = ("letters", "order", "facts", *LEARNING)
+FIXED = TRAINING | {"letters", "order", "facts"}
 """Options of runs that the study sets itself, or that do not apply to it."""
 
 

@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 
 from evaluation.content import content_hash
 from evaluation.items.types import ProbeSplit, setups_of
+from evaluation.options import TRAINING
 from evaluation.results import intervals
 from evaluation.results.sealed import Sealed
 from evaluation.results.types import Estimate, Model
@@ -23,7 +24,7 @@ from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.prompts import Prompt, check_template, parse_template
 from evaluation.studies.base import Finished, Study, StudyRequest
-from evaluation.studies.entries import LEARNING, require_scorer_options
+from evaluation.studies.entries import require_scorer_options
 from evaluation.studies.pairing import pair_rows
 from evaluation.studies.variation import (
     Variant,
@@ -175,7 +176,7 @@ class PromptsSummary(Model, Sealed):
     models: list[ModelPrompts] = Field(description="Each model on each probe.")
 
 
-FIXED = ("shots_seed", "shots_order", "facts", *LEARNING)
+FIXED = TRAINING | {"shots_seed", "shots_order", "facts"}
 """Options of runs that the study sets itself, or that do not apply to it."""
 
 

@@ -160,7 +160,7 @@ def read_revisions(folder: Path) -> RevisionsSummary:
     return read_summary(folder, "revisions", RevisionsSummary, [SCHEMA_VERSION], makes)
 
 
-FIXED = ("revision", "random_weights")
+FIXED = frozenset({"revision", "random_weights"})
 """Options of runs that the study sets itself."""
 
 

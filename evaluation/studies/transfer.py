@@ -16,6 +16,7 @@ from evaluation.learners.base import LearnerEntry, check_count, draw_rows
 from evaluation.learners.registry import choose_learner
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.options import TRAINING
 from evaluation.report import cells
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import difference, last_name, name_or_count, percent, points
@@ -103,14 +104,10 @@ class TransferSummary(Model):
     models: list[ModelTransfer] = Field(description="Each model.")
 
 
-FIXED = (
-    *("config", "scorer", "train_seed", "train_on", "labels", "facts", "next_size"),
-    "keep_checkpoint",
-)
+FREE = {"train", "learner", "mix_in", "mix_rows"}
+"""Options of training that users can set."""
+FIXED = TRAINING - FREE | {"config", "scorer", "facts", "next_size", "keep_checkpoint"}
 """Options of runs that the study sets itself, or that belong to a single run."""
-
-_LEARNING = ("train", "learner", "mix_in", "mix_rows")
-"""Options of runs that do not apply to a model without training."""
 
 
 class TransferOptions(Options):
@@ -221,7 +218,7 @@ def _asks_untrained(able: Capability, probes: Sequence[Splits]) -> ScorerEntry |
 
 
 def _untrained(request: StudyRequest, model: str, scorer: ScorerEntry, tested: str) -> RunSpec:
-    plain = {name: v for name, v in request.values.items() if name not in _LEARNING}
+    plain = {name: v for name, v in request.values.items() if name not in TRAINING}
     asked = with_options_of(replace(request, values=plain), scorer)
     spec = asked.spec(tested, model, facts=False)
     return request.within_model(spec, "untrained", request.probe_folder(tested))

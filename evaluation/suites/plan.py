@@ -19,6 +19,7 @@ from evaluation.content import content_hash
 from evaluation.models.checkpoint import NO_MODEL, open_checkpoint
 from evaluation.models.handle import IDENTITY
 from evaluation.names import folder_name, options_name
+from evaluation.options import TRAINING
 from evaluation.results.types import RESULTS, read_results
 from evaluation.runs.checks import check_runs, check_split
 from evaluation.runs.spec import RunSpec
@@ -315,12 +316,9 @@ def _rows(spec: RunSpec) -> int | None:
     return rows if spec.run.limit is None else min(rows, spec.run.limit)
 
 
-_OF_LEARNING = ("train", "learner", "train_seed", "train_on", "mix_in", "mix_rows", "fold")
-
-
 def _sampled(spec: RunSpec, sample: int) -> RunSpec:
     """Return a run over a few rows of the same probe, without training."""
-    values = spec.run.model_dump(exclude_unset=True, exclude=set(_OF_LEARNING) | {"labels"})
+    values = spec.run.model_dump(exclude_unset=True, exclude={*TRAINING, "fold"})
     changes = {"limit": sample, "limit_by": "rows", "cache": False, "facts": False, "seed": 0}
     return RunSpec.parse(spec.probe, spec.model, {**values, **changes})
 

@@ -12,26 +12,20 @@ from evaluation.scorers.causal.options import CausalOptions
 from kbprobe.cli import debug_option
 from kbprobe.commands import command
 from kbprobe.errors import UsageError
-from kbprobe.options import command_option, given_of
+from kbprobe.options import command_option, given_of, role
 from kbprobe.progress import shown_progress
 from kbprobe.terminal import echo
 
 if TYPE_CHECKING:
     from evaluation.surprisal.table import Surprisals
 
-CAUSAL_RUN = frozenset(
-    {
-        *("config", "split", "limit", "limit_by", "seed", "fold"),
-        *("prompt", "chat", "shots", "shots_seed", "shots_order", "pack"),
-        *("batch_tokens", "device", "dtype", "revision", "trust_remote_code", "model_args"),
-    }
-)
-"""The options of runs and of causal LMs that surprisals depend on."""
+_NOT_READ = {"facts", "random_weights", "letters", "order"}
 _FIELDS = {
     name: field
     for name, field in {**RunOptions.model_fields, **CausalOptions.model_fields}.items()
-    if name in CAUSAL_RUN
+    if name not in _NOT_READ and role(field).section in ("Probe", "Model", "")
 }
+"""The options of probes, models and causal LMs that surprisals depend on."""
 _DEFAULT = Path("results", "surprisal")
 
 

@@ -16,6 +16,7 @@ from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.revisions import find_revisions
+from evaluation.options import TRAINING
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest
 from evaluation.studies.entries import (
@@ -88,10 +89,9 @@ class CurveOptions(Options):
 ZERO_SHOT = "zero-shot"
 """The folder of a run without training, beside those of the learners."""
 
-FIXED = (
-    *("config", "fold", "scorer", "learner", "train", "train_seed", "labels", "next_size"),
-    *("facts", "random_weights"),
-)
+FIXED = TRAINING - {"train_on", "mix_in", "mix_rows"} | {
+    *("config", "fold", "facts", "scorer", "random_weights", "next_size"),
+}
 """Options of runs that the study sets itself."""
 
 

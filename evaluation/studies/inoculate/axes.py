@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.items.types import SCORED_SETUPS, ProbeSplit, setups_of
 from evaluation.models.capabilities import MULTIPLE_CHOICE
+from evaluation.options import TRAINING
 from evaluation.results.intervals import Resampled, TwoWayBootstrap
 from evaluation.results.types import Metrics
 from evaluation.runs.spec import RunSpec
@@ -65,10 +66,10 @@ class InoculateOptions(Options):
         return self
 
 
-FIXED = (
-    *("split", "fold", "config", "scorer", "learner", "train", "train_seed", "train_on", "mix_in"),
-    *("mix_rows", "inputs", "labels", "facts", "random_weights", "learning_rate", "epochs"),
-)
+FIXED = TRAINING | {
+    *("split", "fold", "config", "facts", "scorer", "inputs", "random_weights"),
+    *("learning_rate", "epochs"),
+}
 """Options of runs that the study sets itself."""
 
 SELECTION, HELD_OUT = "validation", "test"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +41,13 @@ def write_sealed(path: Path, text: str, beside: Iterable[str] = ()) -> None:
     write_file(path, f'{body},\n  "{CHECKSUMS}": {last}\n}}\n'.encode(errors="backslashreplace"))
 
 
-def read_sealed(path: Path, remedy: str, versions: Sequence[str]) -> Any:
+def read_sealed(path: Path, remedy: str, version: str) -> Any:
     """Verify the checksums of a JSON file, and return its other contents.
 
     Args:
         path: the file.
         remedy: a sentence for messages that says what to do.
-        versions: the versions of the schema that can be read.
+        version: the version of the schema.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -58,10 +58,9 @@ def read_sealed(path: Path, remedy: str, versions: Sequence[str]) -> Any:
     if not isinstance(held, dict):
         return held
     said = held.get("schema_version")
-    if isinstance(said, str) and said not in versions:
+    if isinstance(said, str) and said != version:
         raise UsageError(
-            f"{path} has schema version {said}, but this kbprobe reads {', '.join(versions)}. "
-            f"{remedy}"
+            f"{path} has schema version {said}, but this kbprobe reads {version}. {remedy}"
         )
     sums = held.pop(CHECKSUMS, None)
     if not isinstance(sums, dict) or not isinstance(sums.get(path.name), str):

@@ -28,7 +28,6 @@ REPORT = "report.html"
 FACTS = "facts"
 """The subfolder with the results on the facts that rows rest on."""
 SCHEMA_VERSION = "1.6"
-_READ = ("1.4", "1.5", SCHEMA_VERSION)
 AGAIN = "Evaluate again with --overwrite."
 
 Normalization = Literal["sum", "char", "byte", "token"]
@@ -144,7 +143,7 @@ class Metrics(Model):
     near_accuracy: Estimate | None = Field(
         None,
         description="Accuracy on the rows with near distractors: of any family but random. Null "
-        "where rows do not have both kinds, and in results of earlier versions.",
+        "where rows do not have both kinds.",
     )
     random_accuracy: Estimate | None = Field(
         None, description="Accuracy on the rows with random distractors; null as above."
@@ -166,7 +165,7 @@ class Metrics(Model):
         None,
         description="Strict cluster accuracy to expect from guessing: mean over the wholly scored "
         "clusters of the product of one over the number of choices; null where there is no strict "
-        "accuracy, and in results of earlier versions.",
+        "accuracy.",
     )
     cluster_sizes: list[ClusterSize] = Field(description="Strict accuracy by cluster size.")
     table: list[Cell] = Field(description="Accuracy by hops x distractor family x distance k'.")
@@ -190,11 +189,9 @@ class Metrics(Model):
         "weighted by n. Not comparable between runs of different normalization: scores divided by "
         "length make flatter shares."
     )
-    brier: float | None = Field(
-        None,
+    brier: float = Field(
         description="Brier score: mean over the rows of the sum over the choices of (probability - "
-        "1 for the gold, 0 for others) squared, by the same softmax; 0 is best, 2 worst. Null in "
-        "results of earlier versions.",
+        "1 for the gold, 0 for others) squared, by the same softmax; 0 is best, 2 worst.",
     )
     baselines: dict[str, float] = Field(
         description="Accuracy of each artefact baseline of the probe's audit, all families "
@@ -202,14 +199,13 @@ class Metrics(Model):
     )
     baseline_intervals: dict[str, tuple[float, float]] = Field(
         default_factory=dict,
-        description="The 95% interval of each of these, as the probe's manifest records it; empty "
-        "in results of earlier versions.",
+        description="The 95% interval of each of these, as the probe's manifest records it.",
     )
     oracles: dict[str, dict[str, float]] = Field(
         default_factory=dict,
         description="Share of the audit's rows that each oracle of partial knowledge gets right, "
         "by what it knows: of all rows, of near ones, and by family. Empty where the probe's audit "
-        "has none, and in results of earlier versions.",
+        "has none.",
     )
 
 
@@ -398,8 +394,7 @@ def write_results(results: Results, folder: Path) -> None:
 
     The file contains checksums of itself and of the predictions in the folder.
     """
-    current = results.model_copy(update={"schema_version": SCHEMA_VERSION})
-    write_sealed(folder / RESULTS, current.model_dump_json(indent=2), [PREDICTIONS])
+    write_sealed(folder / RESULTS, results.model_dump_json(indent=2), [PREDICTIONS])
 
 
 def write_predictions(predictions: pa.Table, folder: Path) -> None:
@@ -417,7 +412,7 @@ def read_results(folder: Path) -> Results:
     """
     path = folder / RESULTS
     try:
-        held = read_sealed(path, AGAIN, _READ)
+        held = read_sealed(path, AGAIN, SCHEMA_VERSION)
     except FileNotFoundError:
         raise UsageError(
             f"{folder} holds no results (no {RESULTS}). Make them with: "

@@ -330,7 +330,7 @@ def read_summary(
     folder: Path,
     study: str,
     kind: type[_Summary],
-    versions: Sequence[str],
+    version: str,
     makes: str,
 ) -> _Summary:
     """Read the summary of a study from its folder, or from the file itself.
@@ -339,7 +339,7 @@ def read_summary(
         folder: the study's folder, or the file.
         study: the study's name.
         kind: the schema of the summary.
-        versions: the versions of the schema that can be read.
+        version: the version of the schema.
         makes: the rest of the command that writes a summary, after the study's name (for messages).
 
     Raises:
@@ -348,7 +348,7 @@ def read_summary(
     path = folder if folder.is_file() else folder / f"{study}.json"
     again = f"Run evaluate-probe {study} again with the same -o: finished runs are reused."
     try:
-        held = read_sealed(path, again, versions)
+        held = read_sealed(path, again, version)
     except FileNotFoundError:
         raise UsageError(
             f"{folder} holds no summary of the study {study} (no {study}.json). Make it with: "

@@ -157,7 +157,7 @@ def read_revisions(folder: Path) -> RevisionsSummary:
         UsageError: there is none, or it is damaged or of another schema.
     """
     makes = "PROBE --model MODEL --revisions A,B"
-    return read_summary(folder, "revisions", RevisionsSummary, [SCHEMA_VERSION], makes)
+    return read_summary(folder, "revisions", RevisionsSummary, SCHEMA_VERSION, makes)
 
 
 FIXED = frozenset({"revision", "random_weights"})

@@ -87,7 +87,7 @@ def read_record(folder: Path) -> SuiteRecord:
         UsageError: it is damaged, edited or of another version.
     """
     path = folder / RECORD
-    held = read_sealed(path, _REMEDY, [SCHEMA_VERSION])
+    held = read_sealed(path, _REMEDY, SCHEMA_VERSION)
     return validated(held, SuiteRecord, str(path), _REMEDY)
 
 

@@ -231,7 +231,7 @@ def test_the_command_writes_a_sealed_summary_and_a_page(tmp_path, capsys):
     shown = capsys.readouterr()
     assert "flipped" in shown.out
     assert "orders.html" in shown.err
-    held = read_sealed(out / "orders.json", "", ["1.0"])
+    held = read_sealed(out / "orders.json", "", "1.0")
     summary = OrdersSummary.model_validate(held)
     assert summary.models[0].variation.rows == 24
     assert {path.name for path in (out / "mixed" / MODEL).iterdir()} == {"order-0", "order-1"}
@@ -404,7 +404,7 @@ def test_the_commands_in_processes_of_their_own(tmp_path):
     first, again = command(*asked), command(*asked, "--json")
     assert (first.returncode, again.returncode) == (0, 0), (first.stderr, again.stderr)
     assert "two prompts give the same answer to" in first.stdout
-    held = read_sealed(tmp_path / "prompts.json", "", ["1.0"])
+    held = read_sealed(tmp_path / "prompts.json", "", "1.0")
     assert json.loads(again.stdout) == held
     wrong = command("prompts", "threes", "--model", MODEL, "--prompts", "nofile")
     assert wrong.returncode == 2

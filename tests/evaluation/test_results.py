@@ -49,6 +49,7 @@ def results() -> Results:
         tie_tolerance=1e-4,
         calibration=[],
         calibration_error=0.1,
+        brier=0.5,
         baselines={},
     )
     return results_of(metrics, model={"id": "modèle"}, scoring={"key": "k"})
@@ -122,10 +123,11 @@ def test_damaged_results(tmp_path: Path, text: str) -> None:
         read_results(tmp_path)
 
 
-def test_results_of_another_schema(tmp_path: Path, results: Results) -> None:
-    held = json.loads(results.model_dump_json()) | {"schema_version": "9.1", "more": 1}
+@pytest.mark.parametrize("version", ["1.5", "9.1"])
+def test_results_of_another_schema(tmp_path: Path, results: Results, version: str) -> None:
+    held = json.loads(results.model_dump_json()) | {"schema_version": version, "more": 1}
     (tmp_path / RESULTS).write_text(json.dumps(held))
-    with pytest.raises(UsageError, match=r"schema version 9\.1.*reads 1\.4, 1\.5, 1\.6"):
+    with pytest.raises(UsageError, match=rf"schema version {version}.*reads 1\.6\. Evaluate again"):
         read_results(tmp_path)
 
 

@@ -256,4 +256,4 @@ def read_curves(folder: Path) -> CurveSummary:
         UsageError: there is none, or it is damaged or of another schema.
     """
     makes = "PROBE --model MODEL"
-    return read_summary(folder, "curve", CurveSummary, [SCHEMA_VERSION], makes)
+    return read_summary(folder, "curve", CurveSummary, SCHEMA_VERSION, makes)

@@ -232,7 +232,7 @@ def command_option(name: str, info: Any, section: str = "Output") -> Option:
     from kbprobe.commands import Option
 
     flag, default = option_name(name), shown_default(info.default)
-    notes = [f"default: {default}"] if default else []
+    notes = [f"default: {default}"] if default and info.default is not False else []
     own = role(info)
     place: dict[str, Any] = {"section": own.section or section, "rare": own.rare}
     if info.annotation is bool:

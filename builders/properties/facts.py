@@ -338,15 +338,21 @@ def _sure_edges(
         for negated in (False, True):
             asked[conceptnet.rows(name, negated)] = True
     # IsA needs less weight where WordNet agrees: see `gather`.
-    options = NoiseFilter(
-        min_weight=min(1.0, rules.min_weight), contradictions=False, min_zipf=MIN_ZIPF
+    by_kind = {"known_terms": True, "parts_of_speech": True}
+    by_word = NoiseFilter(
+        min_weight=min(1.0, rules.min_weight),
+        contradictions=False,
+        min_zipf=MIN_ZIPF,
+        **dict.fromkeys(by_kind, False),
     )
-    filtered, report = filter_noise(conceptnet.select(asked), options, wordnet)
-    dropped = DropLog({f"edges: {step.filter}": step.removed for step in report.steps})
+    off = dict.fromkeys(NoiseFilter.model_fields, 0)
+    loose, report = filter_noise(conceptnet.select(asked), by_word, wordnet)
+    filtered, last = filter_noise(loose, NoiseFilter.model_validate(off | by_kind), wordnet)
+    steps = (*report.steps, *last.steps)
+    dropped = DropLog({f"edges: {step.filter}": step.removed for step in steps})
     listed_keys = _reviewed_keys(conceptnet, rules.relations)
     # Phrases that were reviewed ("play music") need not be in WordNet.
-    whatever = options.model_copy(update={"known_terms": False, "parts_of_speech": False})
-    more = _edges_of(filter_noise(conceptnet.select(asked), whatever, wordnet)[0], rules.relations)
+    more = _edges_of(loose, rules.relations)
     phrases = np.isin(more.key, listed_keys) & np.isin(more.key % size, _phrases(conceptnet))
     edges = joined([_edges_of(filtered, rules.relations), lines_of(more, phrases)])
     code = edges.key // size

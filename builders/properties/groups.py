@@ -113,12 +113,12 @@ def conjunction_groups(
             line = np.arange(start, min(start + part, len(nodes)), dtype=np.int64)
             here = nodes[line]
             fits = sure[here[:, one]] & sure[here[:, other]] & lacks[here[:, lacking]]
-            chance = rng.child("shared", lacking).uniform(
-                *nodes[line].T[:, :, None],
-                line[:, None] % VARIANTS,
-                columns,
+            row, column = np.nonzero(fits)
+            chance = np.full(fits.shape, -1.0)
+            chance[row, column] = rng.child("shared", lacking).uniform(
+                *here[row].T, line[row] % VARIANTS, columns[column]
             )
-            shared[line, lacking] = np.where(fits, chance, -1.0).argmax(axis=1)
+            shared[line, lacking] = chance.argmax(axis=1)
     # Two kinds are mostly two senses of a word; properties of events fit nothing else.
     able = np.count_nonzero(kind[shared], axis=1) <= 1
     # Nobody lists all things found at both of two places: readers found 53% of such rows sound.

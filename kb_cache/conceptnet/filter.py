@@ -222,8 +222,9 @@ class _Terms:
     def both(self, rows: Ints, passes_filter: Callable[[Ints], Bools]) -> Bools:
         """Whether both ends of edges pass; each concept is looked at once."""
         start, end = self.conceptnet.start[rows], self.conceptnet.end[rows]
-        used = np.unique(np.concatenate([start, end])).astype(np.int64)
         passes = np.zeros(len(self.conceptnet), dtype=np.bool_)
+        passes[start] = passes[end] = True
+        used = np.flatnonzero(passes)
         passes[used] = passes_filter(used)
         return np.asarray(passes[start] & passes[end])
 

@@ -123,13 +123,16 @@ def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguab
         place = near.positions((concept * size + gold) * size + node)
         same = known.file[gold] == known.file[node]
         found = doubted[place]
-        if most[:2].min() < 1:
-            limit = most[same * 1]
-            other = np.flatnonzero((place < 0) & (limit < 1))
-            found[other] = chance(concept[other], gold[other], node[other]) > limit[other]
+        undecided = place < 0
         if of_kinds:
             judged = known.judged_kind(*((node, concept) if down else (concept, node)))
-            found = np.where(np.isnan(judged), found | (same & crossing[concept]), judged > 0)
+            unread = np.isnan(judged)
+            found = np.where(unread, found | (same & crossing[concept]), judged > 0)
+            undecided &= unread & ~found
+        if most[:2].min() < 1:
+            limit = most[same * 1]
+            asked = np.flatnonzero(undecided & (limit < 1))
+            found[asked] = chance(concept[asked], gold[asked], node[asked]) > limit[asked]
         return found
 
     return arguable

@@ -212,10 +212,13 @@ def _exchanged(
         dealt[bad, worst] = -1
         clash[bad, worst, :] = clash[bad, :, worst] = False
     waiting = np.concatenate(free)
+    vacant = np.zeros(int(questions.pool.max()) + 1, dtype=np.bool_)
     for offer in range(OFFERS):
         row, column = np.nonzero(dealt < 0)
         pool = questions.pool[dealt.max(axis=1)[row]]
-        waiting = waiting[np.isin(questions.pool[waiting], pool)]
+        vacant[:] = False
+        vacant[pool] = True
+        waiting = waiting[vacant[questions.pool[waiting]]]
         if waiting.size == 0:
             break
         # The nth place of a pool is offered to the nth question that waits in it.

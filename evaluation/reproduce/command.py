@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import click
 from evaluation.options import ModelOptions, RunOptions
 from kbprobe.cli import debug_option
 from kbprobe.commands import command, option
-from kbprobe.errors import KbprobeError
+from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import command_option
 from kbprobe.progress import shown_progress
 from kbprobe.terminal import echo
@@ -68,6 +69,10 @@ UNITS = {"tokenizing": "rows", "scoring": "rows", "fine-tuning": "steps", "train
     help="Folder of the paper's own files, to be used instead of built probes.",
 )  # fmt: skip
 @option(
+    "--only", metavar="A,B,...", section="Probe",
+    help="Probes of the paper to use. [default: all]",
+)  # fmt: skip
+@option(
     "--task", metavar="TASK", section="Training",
     help="What models are trained for first: wordnetqa, questions with choices; function-words, "
     "NLI data. A folder, a file or a Hub id.",
@@ -88,6 +93,7 @@ def reproduce_command(
     output: Path | None,
     folder: Path,
     data: Path | None,
+    only: str | None,
     task: str | None,
     vectors: str | None,
     quick: bool,
@@ -105,6 +111,8 @@ def reproduce_command(
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")
     paper = PAPERS.get(name)
+    if only is not None:
+        paper = replace(paper, probes=_chosen(paper.probes, only.split(",")))
     given = {key: value for key, value in values.items() if value is not None}
     for model in models:
         check_model(model, given.get("revision"))
@@ -143,6 +151,21 @@ def _report(outcome: Outcome) -> None:
     if isinstance(outcome.result, KbprobeError):
         run = f"{outcome.spec.probe_name} with {outcome.spec.model_name}"
         echo(f"{run}: {outcome.result}", err=True)
+
+
+def _chosen(probes: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """Return the probes of some names.
+
+    Raises:
+        UsageError: the paper has no such probe.
+    """
+    for name in names:
+        if name not in probes:
+            raise UsageError(
+                f"--only {name}: the paper has no such probe.{did_you_mean(name, probes)} It has: "
+                f"{', '.join(probes)}."
+            )
+    return {name: probes[name] for name in names}
 
 
 def _with_probes(

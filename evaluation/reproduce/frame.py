@@ -13,7 +13,7 @@ from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_name, folder_names
 from evaluation.reproduce.published import PublishedPaper, published_papers
-from evaluation.reproduce.record import Figure, FilledTable, Reproduction, TableRow, UsedProbe
+from evaluation.reproduce.record import Figure, FilledTable, OwnRow, Reproduction, UsedProbe
 from evaluation.results.types import Estimate
 from evaluation.runs.executor import Outcome
 from evaluation.runs.spec import RunSpec
@@ -147,13 +147,11 @@ class OwnNumbers:
     """The numbers that belong into a paper's tables, gathered from the summaries of studies.
 
     Attributes:
-        cells: by table, row, column and measure, in percent.
-        after: by table and row, the published row below which it is shown.
+        tables: the rows of each table, by name.
         rows: how many rows of each probe were evaluated.
     """
 
-    cells: dict[tuple[str, str], dict[tuple[str, str], Figure]] = field(default_factory=dict)
-    after: dict[tuple[str, str], str] = field(default_factory=dict)
+    tables: dict[str, dict[str, OwnRow]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
 
     def add(
@@ -165,20 +163,20 @@ class OwnNumbers:
         after: str = "",
         scale: float = 100,
     ) -> None:
-        """Add a number.
+        """Add a number, if there is one.
 
         Args:
             place: table, row and column.
-            value: the number; None is left out.
+            value: the number, or None.
             measure: which of the numbers of the cell it is.
             after: the published row below which the row is shown; "": below all.
             scale: what shares and differences are multiplied with to give percent.
         """
-        table, row, column = place
-        if value is None:
-            return
-        self.after.setdefault((table, row), after)
-        self.cells.setdefault((table, row), {})[column, measure] = Figure.of(value, scale)
+        table, name, column = place
+        if value is not None:
+            rows = self.tables.setdefault(table, {})
+            row = rows.setdefault(name, OwnRow(name=name, after=after, cells={}))
+            row.cells.setdefault(column, {})[measure] = Figure.of(value, scale)
 
 
 @dataclass(frozen=True)
@@ -278,7 +276,11 @@ def run(
         reduced=paper.reduced if asked.quick else None,
         models=list(asked.models),
         probes=_probes(paper, asked, own),
-        tables=_tables(paper, own),
+        tables=[
+            FilledTable(name=name, published=table, own=list(own.tables[name].values()))
+            for name, table in paper.published.tables.items()
+            if name in own.tables
+        ],
         differences=[*paper.differences, *(() if asked.published else paper.of_builds)],
         left_out=list(dict.fromkeys(asked.left_out)),
         seconds=round(time.perf_counter() - started, 1),
@@ -312,39 +314,6 @@ def _probes(paper: Paper, asked: Asked, own: OwnNumbers) -> list[UsedProbe]:
         UsedProbe(name=name, source=source, rows=own.rows.get(name), published=stated.get(name))
         for name, source in asked.probes.items()
     ]
-
-
-def _tables(paper: Paper, own: OwnNumbers) -> list[FilledTable]:
-    """Return the published tables with the user's rows, those without any left out."""
-    filled = []
-    for name, table in paper.published.tables.items():
-        rows = [
-            TableRow(
-                name=row,
-                published=True,
-                cells=[
-                    [None if number is None else Figure(value=number) for number in cell]
-                    for cell in table.cells(row)
-                ],
-            )
-            for row in table.rows
-        ]
-        added = [row for of, row in own.cells if of == name]
-        for row in added:
-            cells = [
-                [own.cells[name, row].get((column, measure)) for measure in table.measures]
-                for column in table.columns
-            ]
-            names = [one.name for one in rows]
-            after = own.after[name, row]
-            at = names.index(after) + 1 if after in names else len(rows)
-            while at < len(rows) and not rows[at].published:
-                at += 1
-            rows.insert(at, TableRow(name=row, published=False, cells=cells))
-        if added:
-            about = table.model_dump(include={"source", "columns", "measures", "form", "people"})
-            filled.append(FilledTable(name=name, rows=rows, **about))
-    return filled
 
 
 def _figures(ended: Sequence[Ended]) -> list[Section]:

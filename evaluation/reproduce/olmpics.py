@@ -105,11 +105,11 @@ def _add_curve(
 ) -> None:
     own.add((*place, f"{column} WS"), curves.own.ws, after=after)
     own.add((*place, f"{column} MAX"), curves.own.maximum.accuracy, after=after)
-    # LangSense is that of the head, where the paper has both; here linear's stands in for it.
+    # LangSense is that of the first learner: of MLP, where it is run.
+    known = own.tables[place[0]][place[1]].cells
     for sense in curves.lang_sense:
         name = {"no_language": "nolang", "perturbed": "pert"}[sense.config]
-        known = own.cells.get(place, {})
-        if (name, "accuracy") not in known:
+        if name not in known:
             own.add((*place, name), sense.value, scale=1)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
 from evaluation.report import cells
+from evaluation.reproduce.published import PublishedTable
 from evaluation.results.types import Estimate, Model
 from kbprobe.document import Caveats, Cell, Document, Findings, Row, Section, Table, Text
 
@@ -15,8 +16,8 @@ class Figure(Model):
     """A number of a table, in percent or percentage points."""
 
     value: float = Field(description="The number.")
-    low: float | None = Field(None, description="Lower end of its 95% interval; null: published.")
-    high: float | None = Field(None, description="Upper end; null: published.")
+    low: float | None = Field(None, description="Lower end of its 95% interval; null: none.")
+    high: float | None = Field(None, description="Upper end; null: none.")
 
     @classmethod
     def of(cls, value: Estimate | float, scale: float) -> Figure:
@@ -25,27 +26,26 @@ class Figure(Model):
             return cls(value=scale * value.value, low=scale * value.low, high=scale * value.high)
         return cls(value=scale * value)
 
+    @property
+    def interval(self) -> str:
+        """The interval, in words; "" if there is none."""
+        return "" if self.low is None or self.high is None else f"{self.low:.1f} to {self.high:.1f}"
 
-class TableRow(Model):
-    """A row of a table."""
 
-    name: str = Field(description="As the paper names it; of an own row, what was evaluated.")
-    published: bool = Field(description="Whether the numbers are the paper's.")
-    cells: list[list[Figure | None]] = Field(
-        description="For each column the numbers of the measures; null: there is none."
-    )
+class OwnRow(Model):
+    """A row of a paper's table for what was evaluated here."""
+
+    name: str = Field(description="What was evaluated.")
+    after: str = Field(description="The published row below which it is shown; empty: the last.")
+    cells: dict[str, dict[str, Figure]] = Field(description="By column and measure.")
 
 
 class FilledTable(Model):
     """A table of the paper, with the user's rows."""
 
     name: str = Field(description="Its name in the file of published numbers.")
-    source: str = Field(description="Where it is in the paper.")
-    columns: list[str] = Field(description="Its columns.")
-    measures: list[str] = Field(description="What the numbers of a cell are.")
-    form: str = Field(description="How the numbers of a cell are written.")
-    people: float | None = Field(description="Accuracy of people, where it is in no row.")
-    rows: list[TableRow] = Field(description="Published rows, each followed by own ones like it.")
+    published: PublishedTable = Field(description="The table as published, in percent.")
+    own: list[OwnRow] = Field(description="The user's rows.")
 
 
 class UsedProbe(Model):
@@ -97,34 +97,43 @@ class Reproduction(Model):
 
 
 def _section(table: FilledTable) -> Section:
+    paper = table.published
+    people = "" if paper.people is None else f" People: {paper.people:g}."
+    form = paper.form.replace("{", "").replace("}", "")
+    caption = f"{paper.source}. Cells: {form}, in %; differences and costs in points.{people}"
+    rows: list[Row] = []
+    for name in paper.rows:
+        said = [[_spelt(one) for one in cell] for cell in paper.cells(name)]
+        rows.append((name, "published", *(_cell(paper, numbers) for numbers in said)))
+        rows += [_own(paper, row) for row in table.own if row.after == name]
+    rows += [_own(paper, row) for row in table.own if row.after not in paper.rows]
     title = table.name.replace("_", " ")
-    people = "" if table.people is None else f" People: {table.people:g}."
-    form = table.form.replace("{", "").replace("}", "")
-    caption = f"{table.source}. Cells: {form}, in %; differences and costs in points.{people}"
-    rows: list[Row] = [
-        (
-            row.name,
-            "published" if row.published else "yours",
-            *(_cell(table, numbers, row.published) for numbers in row.cells),
-        )
-        for row in table.rows
-    ]
-    return Section(title, [Table(("row", "numbers", *table.columns), rows, caption, names=2)])
+    return Section(title, [Table(("row", "numbers", *paper.columns), rows, caption, names=2)])
 
 
-def _cell(table: FilledTable, numbers: Sequence[Figure | None], published: bool) -> Cell:
-    if not any(numbers):
+def _own(paper: PublishedTable, row: OwnRow) -> Row:
+    cells_of = [row.cells.get(column, {}) for column in paper.columns]
+    return (row.name, "yours", *(_own_cell(paper, numbers) for numbers in cells_of))
+
+
+def _own_cell(paper: PublishedTable, numbers: Mapping[str, Figure]) -> Cell:
+    held = [numbers.get(measure) for measure in paper.measures]
+    said = ["–" if one is None else f"{one.value:.1f}" for one in held]
+    # Of several measures, the interval is that of the last accuracy.
+    interval = next((one.interval for one in reversed(held[:2]) if one is not None), "")
+    return _cell(paper, said)._replace(note=interval)
+
+
+def _cell(paper: PublishedTable, said: Sequence[str]) -> Cell:
+    if set(said) == {"–"}:
         return cells.NONE
-    form = "g" if published else ".1f"
-    said = {
-        measure: "–" if number is None else format(number.value, form)
-        for measure, number in zip(table.measures, numbers, strict=True)
-    }
-    text = table.form.format(**said).removesuffix(" (–)")
-    of = next((number for number in reversed(numbers[:2]) if number is not None), None)
-    if of is None or of.low is None or of.high is None:
-        return Cell(text)
-    return Cell(text, f"{of.low:.1f} to {of.high:.1f}")
+    return Cell(
+        paper.form.format(**dict(zip(paper.measures, said, strict=True))).removesuffix(" (–)")
+    )
+
+
+def _spelt(number: float | None) -> str:
+    return "–" if number is None else f"{number:g}"
 
 
 def _rows(probes: Sequence[UsedProbe]) -> Table:

@@ -15,7 +15,7 @@ from evaluation.cli import main
 from evaluation.reproduce import sources
 from evaluation.reproduce.frame import OwnNumbers, Paper
 from evaluation.reproduce.published import PublishedTable, published_papers
-from evaluation.reproduce.record import Figure, Reproduction
+from evaluation.reproduce.record import Figure, OwnRow, Reproduction
 from evaluation.reproduce.registry import PAPERS
 from evaluation.results.types import Estimate
 from kbprobe.errors import UsageError
@@ -66,9 +66,10 @@ def quick(name: str, output: Path, *models: str, options: tuple[object, ...] = (
     return Reproduction.model_validate_json((output / "reproduction.json").read_text())
 
 
-def rows_of(record: Reproduction, table: str) -> dict[str, list[list[Figure | None]]]:
+def rows_of(record: Reproduction, table: str) -> dict[str, dict[str, dict[str, Figure]]]:
+    """Return the cells of a table's own rows, by row, column and measure."""
     found = next(one for one in record.tables if one.name == table)
-    return {row.name: row.cells for row in found.rows if not row.published}
+    return {row.name: row.cells for row in found.own}
 
 
 @pytest.mark.parametrize("paper", list(PAPERS), ids=lambda paper: paper.name)
@@ -109,10 +110,8 @@ def test_own_numbers_are_in_percent_with_their_intervals() -> None:
     share = Estimate(value=0.5, low=0.25, high=0.75, n=8, method="cluster bootstrap")
     own.add(("accuracy", "mine", "probe"), share, after="BERT")
     own.add(("accuracy", "mine", "other"), None)
-    assert own.cells == {
-        ("accuracy", "mine"): {("probe", "accuracy"): Figure(value=50, low=25, high=75)}
-    }
-    assert own.after == {("accuracy", "mine"): "BERT"}
+    cells = {"probe": {"accuracy": Figure(value=50, low=25, high=75)}}
+    assert own.tables == {"accuracy": {"mine": OwnRow(name="mine", after="BERT", cells=cells)}}
 
 
 @pytest.mark.slow
@@ -131,12 +130,11 @@ def test_olmpics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [table.name for table in record.tables] == ["age_comparison", "object_comparison"]
     rows = rows_of(record, "age_comparison")
     assert list(rows) == ["bert", "gpt2"]
-    zero, mlp, _, linear, *_ = (cell[0] for cell in rows["bert"])
-    for one in (zero, mlp, linear):
-        assert one is not None
-        assert 0 <= one.value <= 100
+    for column in ("zero-shot", "MLP WS", "MLP MAX", "linear WS", "linear MAX"):
+        one = rows["bert"][column]["accuracy"]
         assert one.low is not None
-    assert rows["gpt2"][1] == [None]
+        assert 0 <= one.low <= one.value <= 100
+    assert "MLP WS" not in rows["gpt2"]
     assert {one.name: one.rows for one in record.probes} == {
         "age_comparison": 12, "object_comparison": 12,
     }  # fmt: skip
@@ -157,11 +155,11 @@ def test_wordnetqa(tmp_path: Path) -> None:
     rows = rows_of(record, "accuracy")
     assert {"random", "gpt2, zero-shot", "encoder+questions, inoculated"} <= set(rows)
     assert any("choices alone" in row for row in rows)
-    [validation, test, cost] = rows["encoder+questions, inoculated"][0]
-    assert None not in (validation, test, cost)
-    assert cost.low <= cost.value <= cost.high
-    [strict, difference] = rows_of(record, "strict")["encoder+questions, inoculated"][0]
-    assert difference.value == pytest.approx(strict.value - test.value)
+    cell = rows["encoder+questions, inoculated"]["wordnet_definitions"]
+    assert set(cell) == {"validation", "test", "cost"}
+    strict = rows_of(record, "strict")["encoder+questions, inoculated"]["wordnet_definitions"]
+    less = strict["strict"].value - cell["test"].value
+    assert strict["difference"].value == pytest.approx(less)
     assert any("word vectors" in why for why in record.left_out)
 
 
@@ -169,15 +167,9 @@ def test_function_words(tmp_path: Path) -> None:
     record = quick("function-words", tmp_path, "tuned", options=("--task", "mnli"))
     rows = rows_of(record, "accuracy")
     assert list(rows) == ["majority label", "tuned, random encoders", "tuned, pooled"]
-    columns = record.tables[0].columns
-    for name, probes in (
-        ("majority label", 2),
-        ("tuned, pooled", 2),
-        ("tuned, random encoders", 1),
-    ):
-        cells = dict(zip(columns, rows[name], strict=True))
-        filled = [column for column, [number] in cells.items() if number is not None]
-        assert filled == ["fw_wh_words", "fw_negation"][:probes]
+    assert list(rows["majority label"]) == ["fw_wh_words", "fw_negation"]
+    assert list(rows["tuned, random encoders"]) == ["fw_wh_words"]
+    assert list(rows["tuned, pooled"]) == ["fw_wh_words", "fw_negation"]
 
 
 def test_a_dry_run_says_what_would_be_built_and_runs_nothing(
@@ -188,6 +180,11 @@ def test_a_dry_run_says_what_would_be_built_and_runs_nothing(
     said = capsys.readouterr().err
     assert f"To be built: build-probe age_comparison -o {tmp_path}/age_comparison" in said
     assert not output.exists()
+
+
+def test_only_probes_of_the_paper_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    reproduce("olmpics", "-m", "bert", "--only", "age_comparisons", code=2)
+    assert "Did you mean 'age_comparison'?" in capsys.readouterr().err
 
 
 def test_missing_probes_are_built_by_a_process_of_their_own(

@@ -37,7 +37,15 @@ from release.annotation.gold import Imported
 from release.annotation.options import SheetOptions, VoteOptions
 from release.annotation.plan import plan_sheets
 from release.annotation.report import Report, describe_annotators, failed_checks, summarise
-from release.annotation.votes import Rule, Vote, decide, match_votes, problem_list, read_votes
+from release.annotation.votes import (
+    MatchedVotes,
+    Rule,
+    Vote,
+    decide,
+    match_votes,
+    problem_list,
+    read_votes,
+)
 
 if TYPE_CHECKING:
     from release.annotation.options import SheetOptions
@@ -227,10 +235,7 @@ def import_votes(
     paths, folder = [Path(path) for path in votes], Path(folder)
     key_path = None if key is None else Path(key)
     rule = Rule.parse(chosen.rule)
-    raw = read_votes(paths)
-    shown, rows = _rows_voted_on(folder, key_path, chosen, {vote.item_id for vote in raw.votes})
-    matched = match_votes(raw.votes, shown, rows)
-    problems = [*raw.problems, *matched.problems]
+    shown, rows, matched, problems = read_back(folder, paths, key_path, chosen)
     if problems and not chosen.skip_bad:
         raise KbprobeError(problem_list(problems, without_key=key is None))
     if not matched.votes:
@@ -286,15 +291,21 @@ def _resolved(options: VoteOptions, scale: bool, read: bool) -> VoteOptions:
     return options.model_copy(update=chosen)
 
 
-def _rows_voted_on(
-    folder: Path, path: Path | None, options: VoteOptions, voted: set[str]
-) -> tuple[Key, dict[str, dict[str, Any]]]:
-    """Return the key (or one that maps ids to themselves) and the rows that it shows, by id."""
+def read_back(
+    folder: Path, votes: Sequence[Path], path: Path | None, options: VoteOptions
+) -> tuple[Key, dict[str, dict[str, Any]], MatchedVotes, list[str]]:
+    """Read filled-in sheets, and match them with the rows of the probe.
+
+    Returns:
+        The key (without one, a key that maps ids to themselves), the rows that it shows by id, the
+        votes, and all that is wrong with files and votes.
+    """
+    raw = read_votes(votes)
     manifest = read_manifest(folder)
     key = None if path is None else read_key(path)
     config, split = (key or options).config, (key or options).split
     entry = manifest.files_of_split(config, split)
-    ids = {split: voted}
+    ids = {split: {vote.item_id for vote in raw.votes}}
     if key is not None and path is not None:
         key.check_fits(manifest, entry, path)
         ids = {split: set()}
@@ -315,7 +326,8 @@ def _rows_voted_on(
         key = Key(*of, seed=0, scheme=scheme or "choices", items=items)
     elif path is not None:
         key.check_rows(rows, folder, path)
-    return key, rows
+    matched = match_votes(raw.votes, key, rows)
+    return key, rows, matched, [*raw.problems, *matched.problems]
 
 
 def _names(votes: Sequence[Vote], own: bool) -> dict[str, str]:

@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.format.manifest import Manifest, read_manifest
-from kbprobe.format.rows import read_rows, rows_by_id
-from kbprobe.format.sheet_key import Key, read_key
+from kbprobe.format.sheet_key import Key
+from release.annotation.options import VoteOptions
 from release.annotation.report import Estimate, accuracy
-from release.annotation.votes import Vote, match_votes, problem_list, read_votes
+from release.annotation.round_trip import read_back
+from release.annotation.votes import Vote, problem_list
 from release.cards import record
 
 LEAST_SOUND = 0.9
@@ -102,21 +102,15 @@ def score(
             lists all. With ``skip_bad`` only if none is left.
     """
     path, folder = Path(key), Path(folder)
-    shown = read_key(path)
-    manifest = read_manifest(folder)
-    entry = manifest.files_of_split(shown.config, shown.split)
-    shown.check_fits(manifest, entry, path)
+    shown, rows, matched, problems = read_back(
+        folder, [Path(name) for name in votes], path, VoteOptions()
+    )
     items = {item.item_id: item for item in shown.items if item.kind == "item"}
-    rows = _rows_shown(folder, manifest, shown)
-    shown.check_rows(rows, folder, path)
     if unlabelled := [item.id for item in items.values() if rows[item.id]["answer"] < 0]:
         raise UsageError(
             f"{unlabelled[0]} has no answer to compare with: rows that wait for labels are "
             "annotated with annotate export and annotate import."
         )
-    raw = read_votes([Path(name) for name in votes])
-    matched = match_votes(raw.votes, shown, rows)
-    problems = [*raw.problems, *matched.problems]
     problems += [
         f"{vote.place}: natural is {vote.natural!r}, not a number from 1 to 5"
         for vote in matched.votes
@@ -132,17 +126,6 @@ def score(
     if not given:
         raise KbprobeError("\n  ".join(["No answer was found", *problems]))
     return _soundness(shown, rows, given)
-
-
-def _rows_shown(folder: Path, manifest: Manifest, key: Key) -> dict[str, dict[str, Any]]:
-    """Return the rows of all items, by id; checks may be of other splits."""
-    wanted: dict[str, set[str]] = {}
-    for item in key.items:
-        wanted.setdefault(item.split, set()).add(item.id)
-    found: dict[str, dict[str, Any]] = {}
-    for split, ids in wanted.items():
-        found |= rows_by_id(read_rows(folder, manifest.files_of_split(key.config, split)), ids)
-    return found
 
 
 def _soundness(

@@ -70,7 +70,7 @@ def build_one(specification: Report) -> Report:
     from builders.engine.pipeline import build_all
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
-    from builders.engine.workers import Workers, using_workers
+    from kbprobe.parallel import Workers, using_workers
 
     probe = find_probe(PROBE)
     options = {**OPTIONS, "perturbations": specification["perturbations"]}

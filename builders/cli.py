@@ -301,8 +301,8 @@ def _build(
     if sample is not None and from_manifest is not None:
         raise UsageError("--sample cannot be combined with --from-manifest: name the probe.")
     from builders.engine import command
-    from builders.engine.recipe import read_recipe
-    from builders.engine.workers import Workers
+    from builders.engine.command import read_recipe
+    from kbprobe.parallel import Workers
 
     if address is not None and executor != "ray":
         raise UsageError("--address is that of a Ray cluster: give --executor ray as well.")

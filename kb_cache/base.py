@@ -26,8 +26,7 @@ from pydantic import Field, model_validator
 
 from kbprobe.errors import KbprobeError, SourceError, UsageError, did_you_mean
 from kbprobe.files import file_sha256
-from kbprobe.format.attribution import SourceRecord
-from kbprobe.format.licences import LICENCES, parts_of
+from kbprobe.format.licences import LICENCES, SourceRecord, parts_of
 from kbprobe.options import Metavar, Options
 from kbprobe.plugins import left_out, of_others
 

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kbprobe.errors import KbprobeError, MissingDependencyError
@@ -142,3 +144,37 @@ def _connect(address: str | None) -> Any:
             "--address, or leave --executor ray out."
         ) from error
     return ray
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The workers of a build.
+
+    Attributes:
+        count: how many of this machine.
+        ray: whether Ray's workers render and write the files of large builds.
+        address: of the Ray cluster; None: workers are started on this machine.
+    """
+
+    count: int = 2
+    ray: bool = False
+    address: str | None = None
+
+
+THIS_MACHINE = Workers()
+_workers = ContextVar("workers", default=THIS_MACHINE)
+
+
+def workers() -> Workers:
+    """Return the workers of the build that runs here."""
+    return _workers.get()
+
+
+@contextmanager
+def using_workers(chosen: Workers) -> Iterator[None]:
+    """Let builds within use other workers."""
+    token = _workers.set(chosen)
+    try:
+        yield
+    finally:
+        _workers.reset(token)

@@ -24,7 +24,7 @@ from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.targets import taking
 
 if TYPE_CHECKING:
-    from kbprobe.format.attribution import SourceRecord
+    from kbprobe.format.licences import SourceRecord
     from kbprobe.format.manifest import KnowledgeBase
 
 
@@ -154,7 +154,7 @@ def _entries(header: str) -> tuple[str, dict[str, str]]:
 
 def credited(base: KnowledgeBase) -> list[SourceRecord]:
     """Return each source of a probe with its attribution and citation."""
-    from kbprobe.format.attribution import sources_of
+    from kbprobe.format.licences import sources_of
 
     return sources_of(base.model_dump(exclude_unset=True))
 

@@ -14,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kbprobe.format.attribution import attributions_of, terms_of
 from kbprobe.format.card import COLUMN, canary_of, pretty_name, titled_lines
 from kbprobe.format.dataset import CARD
 from kbprobe.format.items import COLUMNS
-from kbprobe.format.licences import LICENCES, parts_of
+from kbprobe.format.licences import LICENCES, attributions_of, parts_of, terms_of
 from kbprobe.format.manifest import read_manifest
 from release.cards import credited
 from release.checks.files import GIT, item_schema

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from builders.always_never.options import FAMILIES, SCALE, AlwaysNeverOptions
-from builders.always_never.pairs import Pool
+from builders.always_never.slots import Pool
 from builders.engine.drops import DropLog
 from builders.engine.labels import (
     BALANCE,

@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from builders.antonyms.doubts import FLAGS
-from builders.antonyms.matching import match, prune
+from builders.antonyms.matching import choose_order, match, prune
 from builders.antonyms.options import AntonymOptions, Wording
-from builders.antonyms.order import choose_order
 from builders.antonyms.pairs import Pair
 from builders.engine.drops import DropLog
 from builders.engine.flags import Flags

@@ -16,14 +16,6 @@ from jinja2 import Environment, StrictUndefined, Template
 from builders.engine.audit.report import missing_baselines, unflagged
 from builders.engine.flags import left_out
 from builders.engine.request import Request
-from kbprobe.format.attribution import (
-    attributions_of,
-    languages_of,
-    software_entry,
-    sources_of,
-    terms_of,
-    works_of,
-)
 from kbprobe.format.card import Configs, canary_of, front_matter, pretty_name
 from kbprobe.format.items import (
     COLUMNS,
@@ -33,6 +25,14 @@ from kbprobe.format.items import (
     ItemsInParts,
     arrow_schema,
     plain,
+)
+from kbprobe.format.licences import (
+    attributions_of,
+    languages_of,
+    software_entry,
+    sources_of,
+    terms_of,
+    works_of,
 )
 from kbprobe.format.setups import CLOZE, CONTROLS, DEFAULT_CONFIG
 from kbprobe.options import option_name, spelled

@@ -27,22 +27,21 @@ from builders.engine.render.assemble import Assembled, assemble, row_identity, v
 from builders.engine.render.blocks import Blocks
 from builders.engine.request import Request
 from builders.engine.strategies import FromAnnotators
-from builders.engine.workers import workers
 from kb_cache.base import manifest_entry, source_records
 from kbprobe.arrays import Bools, Ints, ragged_ranges, sorted_unique
 from kbprobe.audit import choose_rows, first_units
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import replacing_folder
-from kbprobe.format.attribution import question_languages
 from kbprobe.format.card import Configs
 from kbprobe.format.dataset import CARD, data_folder, probe_files, write_annotations
 from kbprobe.format.items import Items, ItemsInParts, plain
+from kbprobe.format.licences import question_languages
 from kbprobe.format.manifest import SCHEMA_VERSION, Manifest, write_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS, SPLITS
 from kbprobe.format.shards import Shard, SharedWork, write_shards
 from kbprobe.options import option_name, spelled
-from kbprobe.parallel import spread
+from kbprobe.parallel import spread, workers
 from kbprobe.rng import RandomGenerator
 
 CHECKED_ROWS = 100

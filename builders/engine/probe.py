@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from builders.engine.options import ProbeOptions
 from builders.engine.registry import PROBES
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
-from kbprobe.format.attribution import PAPERS
+from kbprobe.format.licences import PAPERS
 from kbprobe.format.setups import CONTROLS, SETUPS
 from kbprobe.plugins import IN_FILE, import_file, left_out, of_others
 
@@ -60,7 +60,7 @@ class Declaration:
         controls: the control renderings that make sense for it, names among
             :data:`kbprobe.format.setups.CONTROLS`.
         paper: who introduced such questions: a name among
-            :data:`kbprobe.format.attribution.PAPERS`, cited in the card; empty for none.
+            :data:`kbprobe.format.licences.PAPERS`, cited in the card; empty for none.
         sub_questions: further configs, with questions of their own, that the plan brings along.
         wordings: makes the template from the options, where wordings come with what is asked
             for; None: the template is a file.

@@ -12,7 +12,7 @@ from pydantic import Field
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import cluster_codes, named_rows
-from evaluation.results.significance import holm, mcnemar
+from evaluation.results.pairs import holm, mcnemar
 from evaluation.results.types import METRIC_OF, Estimate, Model
 from evaluation.results.words import difference, natural_key, p_value, percent
 from evaluation.studies.answers import gather

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evaluation.results.breakdown import bools, cluster_codes
-from evaluation.results.significance import swap_clusters
+from evaluation.results.pairs import swap_clusters
 from evaluation.studies.base import Finished
 from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import single_chunk, to_numpy

@@ -11,8 +11,8 @@ import numpy as np
 
 from kbprobe.arrays import ragged_ranges
 from kbprobe.columns import to_numpy
-from kbprobe.format.attribution import languages_of
 from kbprobe.format.items import COLUMNS, Coded, Items, ItemsInParts, Ragged, arrow_schema
+from kbprobe.format.licences import languages_of
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.format.attribution import SourceRecord
+from kbprobe.format.licences import SourceRecord
 from kbprobe.format.setups import DEFAULT_CONFIG, SPLITS
 from kbprobe.parsing import json_value, read_bytes, validated
 

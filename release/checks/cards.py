@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import UsageError
-from kbprobe.format.attribution import attributions_of, terms_of
 from kbprobe.format.baselines import read_baselines
 from kbprobe.format.card import CANARY, canary_of, size_category
 from kbprobe.format.dataset import BASELINES, CARD
+from kbprobe.format.licences import attributions_of, terms_of
 from kbprobe.format.manifest import MANIFEST, Manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS
 from release.cards import LICENCE, LISTED, Name, by_config, credited, data_paths, listed, split_card

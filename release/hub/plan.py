@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kbprobe.errors import UsageError
-from kbprobe.format.attribution import terms_of
 from kbprobe.format.dataset import CARD
+from kbprobe.format.licences import terms_of
 from kbprobe.format.manifest import MANIFEST, Manifest, ManifestError, parse_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from release.cards import LICENCE, LISTED, listed

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders.always_never.candidates import draw, levels, pool
-from builders.always_never.levels import size_levels
+from builders.always_never.candidates import draw, levels, pool, size_levels
 from builders.always_never.options import SCALE
-from builders.always_never.pairs import FAMILIES as DECLARED
 from builders.always_never.probes import FAMILIES, AlwaysNeverOptions
+from builders.always_never.slots import FAMILIES as DECLARED
 from builders.always_never.slots import KINDS, Slots, Terms
 from builders.comparisons.objects import load_things
 from builders.engine.labels import (

@@ -20,13 +20,13 @@ from builders.engine.plan import Plan
 from builders.engine.probe import find_probe
 from builders.engine.render import blocks
 from builders.engine.request import Request
-from builders.engine.workers import Workers, using_workers
 from evaluation.items.sampling import open_sample
 from evaluation.items.sources import find_split, open_probe
 from kbprobe.format import shards
 from kbprobe.format.dataset import load
 from kbprobe.format.items import ItemsInParts, plain
 from kbprobe.format.manifest import read_manifest
+from kbprobe.parallel import Workers, using_workers
 from tests.builders.test_sub_questions import NAME, PROBE
 from tests.real_data import MINIATURE
 

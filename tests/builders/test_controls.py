@@ -21,7 +21,7 @@ import builders
 import kbprobe
 from builders.engine.pipeline import build
 from builders.engine.probe import find_probe, probe
-from builders.engine.render.columns import QuestionBatch
+from builders.engine.render.assemble import QuestionBatch
 from builders.engine.render.controls import (
     NONSENSE,
     SEPARATOR,
@@ -490,7 +490,7 @@ def test_key_words_are_replaced_as_whole_words_and_not_in_the_data() -> None:
 
 
 def test_a_control_is_one_rendering_call_for_each_wording(monkeypatch: pytest.MonkeyPatch) -> None:
-    from builders.engine.render import columns as stems
+    from builders.engine.render import assemble as stems
 
     calls: list[int] = []
 

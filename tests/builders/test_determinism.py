@@ -31,7 +31,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from builders.engine.pipeline import build, request_of, write
-from builders.engine.workers import Workers, using_workers
+from kbprobe.parallel import Workers, using_workers
 from kbprobe.format.manifest import read_manifest
 
 for name, manifest in zip(sys.argv[3::2], sys.argv[4::2]):

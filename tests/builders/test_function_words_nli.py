@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from builders.engine.plan import Plan
 from builders.engine.render.assemble import id_texts, row_identity, row_ids
 from builders.function_words.nli.clauses import PACKAGE, Sentence, clause_at, clauses
-from builders.function_words.nli.comparatives import comparative_places
 from builders.function_words.nli.edits import Edit, rewritten
 from builders.function_words.nli.lexicon import Lexicon, lexicon
 from builders.function_words.nli.negation import negated
@@ -41,15 +40,19 @@ from builders.function_words.nli.pairs import (
     swaps,
     swaps_and_denials,
 )
-from builders.function_words.nli.prepositions import frames, preposition_places, prepositions
+from builders.function_words.nli.prepositions import (
+    frames,
+    preposition_places,
+    prepositions,
+    spatial_places,
+)
 from builders.function_words.nli.probes import (
     CorpusAndWordNet,
     choose,
     fw_comparatives,
     fw_negation,
 )
-from builders.function_words.nli.quantities import quantity_places
-from builders.function_words.nli.spatial import spatial_places
+from builders.function_words.nli.quantities import comparative_places, quantity_places
 from kb_cache.corpora.rows import RawDocument, RawPair, RawText, corpus_of, words_in
 from kb_cache.corpora.types import Corpus
 from kb_cache.wordnet.load import load_wordnet

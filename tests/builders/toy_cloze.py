@@ -19,8 +19,8 @@ from builders.engine.probe import Probe
 from builders.engine.request import Request
 from builders.engine.rows import plan_rows
 from builders.engine.splits import assign_splits
-from builders.engine.workers import Workers, using_workers
 from kbprobe.format.items import Coded
+from kbprobe.parallel import Workers, using_workers
 from kbprobe.rng import RandomGenerator
 
 NAME = "toy_cloze"

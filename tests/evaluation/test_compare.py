@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation import compare
-from evaluation.results.significance import holm, mcnemar, swap_clusters
+from evaluation.results.pairs import holm, mcnemar, swap_clusters
 from evaluation.studies.base import StudyRequest, summarise_folders
 from evaluation.studies.compare import COMPARE, CompareOptions, Comparison
 from kbprobe.errors import MissingDependencyError, UsageError

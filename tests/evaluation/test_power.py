@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from evaluation.cli import main
+from evaluation.results.pairs import swap_clusters
 from evaluation.results.power import (
     Spread,
     assumed_spread,
@@ -19,7 +20,6 @@ from evaluation.results.power import (
     power_of,
     row_correlation,
 )
-from evaluation.results.significance import swap_clusters
 from evaluation.studies.base import StudyRequest, summarise_folders
 from evaluation.studies.power import POWER, PowerOptions, PowerSummary
 from kbprobe.arrays import Bools, Ints

@@ -19,7 +19,7 @@ from kb_cache.base import KINDS, Combined, Kind, Loaded, find_kind, manifest_ent
 from kb_cache.fetching import fetch
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.format.attribution import (
+from kbprobe.format.licences import (
     attributions_of,
     question_languages,
     sources_of,

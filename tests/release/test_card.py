@@ -16,9 +16,9 @@ import yaml
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.format.attribution import software_entry
 from kbprobe.format.card import arrow_bytes, canary_of, hub_features, size_category
 from kbprobe.format.items import arrow_schema, features, plain
+from kbprobe.format.licences import software_entry
 from kbprobe.tables import in_markdown
 from release.cards import split_card
 from release.checks.checking import check

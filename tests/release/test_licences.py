@@ -8,8 +8,7 @@ import pytest
 
 from kb_cache.base import KINDS, find_kind
 from kbprobe.errors import UsageError
-from kbprobe.format.attribution import terms_of
-from kbprobe.format.licences import LICENCES, combine, parts_of
+from kbprobe.format.licences import LICENCES, combine, parts_of, terms_of
 
 WORDNET, CC0, BY = "LicenseRef-WordNet", "CC0-1.0", "CC-BY-4.0"
 BY_SA_3, BY_SA, GPL, GPL_3 = "CC-BY-SA-3.0", "CC-BY-SA-4.0", "GPL-3.0-or-later", "GPL-3.0-only"

@@ -24,10 +24,9 @@ from builders.engine.draw.balanced import (
     sorted_by,
 )
 from builders.engine.options import RANDOM
-from builders.engine.workers import workers
 from kb_cache.graph import Graph
 from kbprobe.arrays import AnyInts, Bools, Ints, KeySet, ragged_ranges, sorted_unique
-from kbprobe.parallel import side_by_side
+from kbprobe.parallel import side_by_side, workers
 from kbprobe.rng import RandomGenerator
 
 NEVER_DRAWN = -1

@@ -18,14 +18,15 @@ from builders.engine.audit.kin import CONTEXT
 from builders.engine.audit.partial_input import PartialInput
 from builders.engine.audit.report import AuditRows
 from builders.engine.flags import Flags
-from builders.engine.render.assemble import Assembled, steps
-from builders.engine.render.columns import (
+from builders.engine.render.assemble import (
+    Assembled,
     QuestionBatch,
     argument_column,
     compact,
     compacted,
     id_texts,
     some_items,
+    steps,
 )
 from builders.engine.render.controls import (
     NONSENSE,

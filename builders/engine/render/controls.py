@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jinja2 import nodes
 
-from builders.engine.render.columns import Fields, QuestionBatch
+from builders.engine.render.assemble import Fields, QuestionBatch
 from builders.engine.render.jinja import TemplateError
 from builders.engine.render.template_file import Template, Wording
 from kbprobe.arrays import AnyInts, Bools, Ints

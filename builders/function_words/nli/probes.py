@@ -20,7 +20,6 @@ from builders.engine.labels import NONE, Readings, readings
 from builders.engine.plan import Plan, text_keys
 from builders.engine.probe import probe
 from builders.function_words.nli.clauses import PACKAGE
-from builders.function_words.nli.comparatives import comparative_places, comparatives
 from builders.function_words.nli.lexicon import Lexicon, lexicon
 from builders.function_words.nli.negation import FLAGS
 from builders.function_words.nli.opposites import PATTERNS, patterns
@@ -37,10 +36,14 @@ from builders.function_words.nli.pairs import (
     swaps_and_denials,
 )
 from builders.function_words.nli.plan import QUESTION_FIELDS, Row, candidates_plan, labelled_plan
-from builders.function_words.nli.prepositions import changed_words, preposition_places
-from builders.function_words.nli.quantities import quantity_places
+from builders.function_words.nli.prepositions import (
+    changed_words,
+    preposition_places,
+    spatial_opposites,
+    spatial_places,
+)
+from builders.function_words.nli.quantities import comparative_places, comparatives, quantity_places
 from builders.function_words.nli.sources import Origin, in_corpus, sources
-from builders.function_words.nli.spatial import spatial_opposites, spatial_places
 from builders.function_words.source import open_corpora
 from kb_cache.base import Combined, KnowledgeBase
 from kb_cache.corpora.types import Corpora, TextCorpus

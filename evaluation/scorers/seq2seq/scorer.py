@@ -20,8 +20,14 @@ from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer, unreadable
 from evaluation.scorers.readable import unknown_candidate, unreadable_items
 from evaluation.scorers.seq2seq.forward import Seq2SeqRunner, supports_reuse
-from evaluation.scorers.seq2seq.layout import Asked, Seq2SeqEncoded, lay_out
-from evaluation.scorers.seq2seq.tokens import Ids, SourceTokenizer, TargetTokenizer
+from evaluation.scorers.seq2seq.layout import (
+    Asked,
+    Ids,
+    Seq2SeqEncoded,
+    SourceTokenizer,
+    TargetTokenizer,
+    lay_out,
+)
 from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE

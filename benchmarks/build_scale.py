@@ -21,7 +21,6 @@ import hashlib
 import json
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from processes import Report, run_part
 
 PROBE = "wordnet_hypernymy"
 OPTIONS: dict[str, Any] = {
@@ -45,8 +45,6 @@ OPTIONS: dict[str, Any] = {
 ROWS = (500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000)
 GROWING = ("plan", "render", "audit", "write")
 """The phases whose time depends on the rows."""
-
-Report = dict[str, Any]
 
 
 def reset_peak() -> None:
@@ -103,19 +101,12 @@ def build_one(specification: Report) -> Report:
 
 
 def measure(perturbations: int, workers: int, scratch: Path) -> Report:
-    """Build in a fresh process.
-
-    Raises:
-        SystemExit: the build failed.
-    """
+    """Build in a fresh process."""
     folder = Path(tempfile.mkdtemp(dir=scratch))
     given = {"perturbations": perturbations, "workers": workers, "output": str(folder)}
-    command = [sys.executable, __file__, "--build", json.dumps(given)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    report = run_part(__file__, "--build", json.dumps(given))
     shutil.rmtree(folder)
-    if done.returncode:
-        raise SystemExit(f"the build of {perturbations} perturbations failed")
-    return {**given, **json.loads(done.stdout)}
+    return {**report, **given}
 
 
 def table(found: Sequence[Report]) -> str:

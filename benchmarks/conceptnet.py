@@ -23,17 +23,15 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from processes import ROOT, Report, run_part
+
 BESIDE = ROOT.parent / "shared" / "data" / "conceptnet"
 TESTS = ROOT / "tests"
 ENGLISH = (
@@ -49,8 +47,6 @@ SAMPLE = (
 #: Of ConceptNet 5.7.0, about 3.4 million between English concepts.
 DUMP_LINES, DUMP_ENGLISH = 34_074_917, 3_400_000
 ENGLISH_SHARE = 0.1
-
-Report = dict[str, Any]
 
 
 # What runs in the child processes.
@@ -173,24 +169,6 @@ PARTS: dict[str, Callable[[Path], Report]] = {
 # The parent process.
 
 
-def run_part(name: str, path: Path) -> Report | None:
-    """Run one of `PARTS` in a fresh process; return None if a package it needs is not installed."""
-    command = [sys.executable, __file__, "--part", name, str(path)]
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
-        process = subprocess.Popen(command, stdout=output, env=environment)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise SystemExit(f"{name}: exit code {process.returncode}")
-        output.seek(0)
-        report: Report | None = json.load(output)
-    if report is not None:
-        report["peak_mib"] = usage.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
-    return report
-
-
 def make_dump(path: Path, lines: int) -> None:
     """Write a dump in which one line in ten is an English edge and the others are of any language.
 
@@ -217,8 +195,8 @@ def measure(path: Path, rounds: int) -> Report:
     done: dict[str, Report] = {}
     for _ in range(rounds):
         for name in PARTS:
-            report = run_part(name, path)
-            if report and report["seconds"] < done.get(name, report)["seconds"] + 1e-9:
+            report = run_part(__file__, "--part", name, str(path))
+            if "seconds" in report and report["seconds"] < done.get(name, report)["seconds"] + 1e-9:
                 done[name] = report
     ours, reference = done["ours"], done["reference"]
     if ours["edges"] != reference["edges"]:

@@ -21,22 +21,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from processes import ROOT, Report, best_of
+
 DATA = ROOT.parent / "shared" / "data" / "nltk_data" / "corpora" / "masc_tagged.zip"
 EXTRACT = ROOT / "tests" / "data" / "miniatures" / "corpora" / "masc_tagged"
 """Some files of MASC, used if the whole corpus is not next to the repository."""
-
-Report = dict[str, Any]
 
 
 def ours(folder: Path) -> Report:
@@ -103,13 +98,8 @@ def reference(folder: Path) -> Report:
 
 
 def measured(side: str, folder: Path, rounds: int) -> Report:
-    """Run one side in fresh processes; keep the fastest run and the peak memory."""
-    command = [sys.executable, __file__, "--child", side, "--from", str(folder)]
-    reports = [
-        json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        for _ in range(rounds)
-    ]
-    best: Report = min(reports, key=lambda report: report["read"])
+    """Run one side in fresh processes; keep the fastest run."""
+    best = best_of(rounds, "read", __file__, "--child", side, "--from", str(folder))
     best["sentences_per_second"] = best["sentences"] / best["read"]
     best["sentences_per_cpu_second"] = best["sentences"] / best["cpu"]
     return best
@@ -144,7 +134,7 @@ def described(report: Report) -> str:
             f"{report['sentences_per_second']:,.0f} sentences/s",
             f"{report['sentences_per_cpu_second']:,.0f} per second of processor time",
             *later,
-            f"peak {report['mib']:,} MiB",
+            f"peak {report['peak_mib']:,.0f} MiB",
         ]
     )
 
@@ -159,9 +149,7 @@ def main() -> None:
     parser.add_argument("--child", choices=["ours", "reference"], help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        report = {"ours": ours, "reference": reference}[given.child](given.source)
-        report["mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        print(json.dumps(report))
+        print(json.dumps({"ours": ours, "reference": reference}[given.child](given.source)))
         return
     if not given.source.exists():
         raise SystemExit(f"--from {given.source}: there is no such file or folder")

@@ -17,9 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,7 +24,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from processes import ROOT, run_part
+
 sys.path.insert(0, str(ROOT))
 PHASES = ("read", "loop over datasets", "evaluate", "limit by clusters", "limit by rows")
 LIMIT = 500
@@ -72,7 +70,7 @@ def timed(action: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def measure(phase: str, probe: str) -> dict[str, float]:
-    """Measure one phase in this process; ``peak`` is its memory in MiB."""
+    """Measure one phase in this process."""
     import scipy.stats  # noqa: F401
     import torch  # noqa: F401
     import transformers  # noqa: F401
@@ -104,7 +102,6 @@ def measure(phase: str, probe: str) -> dict[str, float]:
         by = phase.rpartition(" ")[2]
         options = RunOptions(limit=LIMIT, limit_by=by)
         found[phase], _ = timed(lambda: SplitReader().rows(probe, options))
-    found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return found
 
 
@@ -123,13 +120,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             probe = str(repeat(Path(folder, "age_comparison"), rows))
             for phase in PHASES:
-                command = [sys.executable, __file__, "--phase", phase, "--probe", probe]
-                environment = {**os.environ, "TQDM_DISABLE": "1"}
-                done = subprocess.run(
-                    command, capture_output=True, text=True, env=environment, check=True
-                )
-                found = json.loads(done.stdout.splitlines()[-1])
-                peak = found.pop("peak")
+                words = ("--phase", phase, "--probe", probe)
+                found = run_part(__file__, *words, TQDM_DISABLE="1")
+                peak, _ = found.pop("peak_mib"), found.pop("wall")
                 if given.json:
                     print(json.dumps({"rows": rows, "phase": phase, "peak_mib": peak, **found}))
                     continue

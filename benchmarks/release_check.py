@@ -21,22 +21,20 @@ import argparse
 import hashlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from processes import ROOT, Report, best_of
+
 PROBE = "wordnet_hypernymy"
 OPTIONS: dict[str, Any] = {"train_rows": 0, "cap_per_gold": 0}
 REPOSITORY = "me/probe"
 
 # Before this file's own folder, so that ``release`` is the package.
 sys.path.insert(0, str(ROOT))
-
-Report = dict[str, Any]
 
 
 def multiplied(folder: Path, rows: int) -> None:
@@ -163,16 +161,8 @@ def reference(folder: Path) -> Report:
 
 def measured(side: str, folder: Path, rounds: int) -> Report:
     """Return the best of several runs, each in its own process."""
-    command = [sys.executable, __file__, "--child", side, str(folder)]
-    environment = os.environ | {"HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
-    best: Report = {}
-    for _ in range(rounds):
-        start = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        report = json.loads(done.stdout.splitlines()[-1])
-        report["wall"] = time.perf_counter() - start
-        if not best or report["seconds"] < best["seconds"]:
-            best = report
+    environment = {"HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
+    best = best_of(rounds, "seconds", __file__, "--child", side, str(folder), **environment)
     if best["faults"]:
         raise SystemExit(f"{side} finds fault: {best['faults']}")
     return best

@@ -30,16 +30,16 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from processes import ROOT, Report, run, run_part
+
 PROBES = ("wordnet_definitions", "wordnet_hypernymy", "wordnet_hyponymy", "wordnet_synonymy")
 OPTIONS: dict[str, Any] = {
     "families": ("paper",),
@@ -51,45 +51,6 @@ OPTIONS: dict[str, Any] = {
 PHASES = ("knowledge base", "plan", "render", "write")
 COMPARED_CONCEPTS = 2000
 COMMAND_RUNS, HELP_RUNS = 3, 5
-
-Report = dict[str, Any]
-
-
-class Finished(NamedTuple):
-    """A process that has ended."""
-
-    wall: float
-    peak_mib: float
-    output: str
-
-
-def run(command: list[str], **environment: str) -> Finished:
-    """Run a command in a new process; its errors go to our standard error.
-
-    Raises:
-        SystemExit: it failed.
-    """
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | environment
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
-        start = time.perf_counter()
-        process = subprocess.Popen(command, stdout=output, env=env, cwd=ROOT)
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
-        output.seek(0)
-        unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
-        return Finished(wall, usage.ru_maxrss / unit, output.read())
-
-
-def run_part(part: str, specification: Report, **environment: str) -> Report:
-    """Run one of ``PARTS`` of this file in a fresh process; add its wall time and peak memory."""
-    command = [sys.executable, __file__, "--part", part, json.dumps(specification)]
-    done = run(command, **environment)
-    return {**json.loads(done.output), "wall": done.wall, "peak_mib": done.peak_mib}
-
 
 # What runs in the child processes.
 
@@ -182,9 +143,14 @@ PARTS = {"ours": build_ours, "reference": build_reference}
 # The parent process.
 
 
+def part(name: str, specification: Report, **environment: str) -> Report:
+    """Run one of ``PARTS``."""
+    return run_part(__file__, "--part", name, json.dumps(specification), **environment)
+
+
 def measure_ours(folder: Path, limit: int | None) -> Report:
     options = {**OPTIONS, "limit": limit}
-    report = run_part("ours", {"probes": PROBES, "options": options, "output": str(folder)})
+    report = part("ours", {"probes": PROBES, "options": options, "output": str(folder)})
     probes = report["probes"].values()
     report["phases"] = {name: sum(p["seconds"][name] for p in probes) for name in PHASES}
     report["rows"] = sum(probe["rows"] for probe in probes)
@@ -204,7 +170,7 @@ def measure_reference(scratch: Path, source: Path, rows: int | None, ours: Repor
         "ours": str(scratch / "ours"),
     }
     environment = {"NLTK_DATA": str(nltk_data), "PYTHONWARNINGS": "ignore"}
-    report = run_part("reference", specification, **environment)
+    report = part("reference", specification, **environment)
     probes = report["probes"]
     report["rows"] = sum(probe["rows"] for probe in probes.values())
     seconds = {name: done["seconds"] / done["rows"] for name, done in probes.items()}
@@ -274,7 +240,7 @@ def measure_memory(scratch: Path, limit: int | None) -> list[Report]:
         options = {**OPTIONS, "perturbations": perturbations, "limit": limit}
         folder = scratch / f"memory-{perturbations}"
         specification = {"probes": PROBES[1:2], "options": options, "output": str(folder)}
-        done = run_part("ours", specification)
+        done = part("ours", specification)
         rows = done["probes"][PROBES[1]]["rows"]
         found.append({"perturbations": perturbations, "rows": rows, "peak_mib": done["peak_mib"]})
         shutil.rmtree(folder)

@@ -36,8 +36,7 @@ EXTRACT = ROOT / "tests" / "data" / "miniatures" / "corpora" / "masc_tagged"
 
 def ours(folder: Path) -> Report:
     from kb_cache.base import Compiled
-    from kb_cache.corpora.annotate import Annotator
-    from kb_cache.corpora.compile import compile_corpus
+    from kb_cache.corpora.annotate import Annotator, compile_corpus
     from kb_cache.corpora.source import read_source
     from kb_cache.corpora.types import Corpus
     from kb_cache.snapshot import SourceInfo, read_info, read_tables, write_snapshot

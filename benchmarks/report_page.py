@@ -86,7 +86,7 @@ def build_probes(
 def random_scores(split: Any, generator: np.random.Generator, ability: float) -> Any:
     """Draw a score for each choice: the gold's is higher by the ability on average."""
     from evaluation.items.types import choice_starts
-    from evaluation.results.scores import Scores
+    from evaluation.results.metrics import Scores
 
     starts = choice_starts(split.items)
     near = split.about["distractor_hops"].to_pylist()

@@ -55,9 +55,9 @@ def build(
     from datasets import Dataset, DatasetDict, NamedSplit
 
     from builders.engine import pipeline
+    from builders.engine.options import with_snapshots
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
-    from builders.engine.sources import with_snapshots
     from kbprobe.arguments import optional_path, wrong_argument
     from kbprobe.format.dataset import load
     from kbprobe.format.in_memory import dataset_info

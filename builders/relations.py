@@ -18,9 +18,8 @@ from builders.engine.audit.kin import holds_kin
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import Family, Truth
 from builders.engine.drops import DropLog
-from builders.engine.flags import Flags
 from builders.engine.options import DrawOptions
-from builders.engine.plan import Facts, Nodes, Plan, Questions
+from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions
 from builders.engine.rows import Asking, Territory, draw_plan
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints, sorted_unique

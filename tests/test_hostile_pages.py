@@ -21,7 +21,7 @@ from evaluation.items.columns import ItemColumns
 from evaluation.report.page import render
 from evaluation.report.suite import make_suite_page
 from kbprobe.format.manifest import read_manifest, write_manifest
-from kbprobe.format.reading import write_reading
+from kbprobe.format.sheets import write_reading
 from kbprobe.tables import as_written, neutral
 from release.annotation.round_trip import export_sheets
 from release.annotation.votes import read_votes

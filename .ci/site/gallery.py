@@ -19,9 +19,8 @@ from builders.engine.registry import PROBES
 from builders.engine.request import Request
 from kb_cache.base import find_kind
 from kb_cache.listing import contents, holdings
-from kbprobe.format.dataset import data_folder
+from kbprobe.format.dataset import data_folder, rows_by_id
 from kbprobe.format.manifest import read_manifest
-from kbprobe.format.rows import rows_by_id
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.tables import in_markdown
 

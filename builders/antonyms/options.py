@@ -6,8 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from builders.engine.options import ProbeOptions
-from builders.engine.sources import ConceptNetName, WordNetName
+from builders.engine.options import ConceptNetName, ProbeOptions, WordNetName
 from kbprobe.options import Metavar
 
 PartOfSpeech = Literal["adjective", "noun", "verb"]

@@ -20,9 +20,18 @@ from builders.antonyms.matching import choose_order, match, prune
 from builders.antonyms.options import AntonymOptions, Wording
 from builders.antonyms.pairs import Pair
 from builders.engine.drops import DropLog
-from builders.engine.flags import Flags
-from builders.engine.oracles import Oracle, Oracles, credit
-from builders.engine.plan import Column, Facts, Nodes, Plan, Questions, text_keys
+from builders.engine.plan import (
+    Column,
+    Facts,
+    Flags,
+    Nodes,
+    Oracle,
+    Oracles,
+    Plan,
+    Questions,
+    credit,
+    text_keys,
+)
 from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import connected_components

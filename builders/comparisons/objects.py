@@ -19,8 +19,7 @@ import pyarrow as pa
 from builders.comparisons.numbers import divided
 from builders.comparisons.options import Dimension, ObjectOptions
 from builders.engine.draw.balanced import select_equally
-from builders.engine.oracles import Oracle
-from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
+from builders.engine.plan import Facts, Nodes, Oracle, Plan, Questions, text_keys
 from builders.engine.rows import plan_rows
 from builders.engine.strategies import BalancedWordings
 from kbprobe.arrays import Bools, Floats, Ints, joined

@@ -11,7 +11,7 @@ import numpy as np
 from builders.compositions.chains import Chain, Edge, Knowledge
 from builders.compositions.facts import UNKNOWN
 from builders.compositions.paths import Hop
-from builders.engine.flags import Flags
+from builders.engine.plan import Flags
 
 SHARED_NAME = "shared_name"
 SEVERAL_VALUES = "several_values"

@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import Field, field_validator, model_validator
 
 from builders.compositions.paths import PathSet, load_paths
-from builders.engine.options import ProbeOptions
-from builders.engine.sources import WikidataName
+from builders.engine.options import ProbeOptions, WikidataName
 from kbprobe.options import Metavar
 
 WIKIDATA_SERVICE = "https://query.wikidata.org/sparql"

@@ -21,8 +21,7 @@ from builders.compositions.options import CompositionOptions
 from builders.compositions.paths import FIELDS, PROBE
 from builders.compositions.rows import Row
 from builders.engine.drops import DropLog
-from builders.engine.oracles import Oracle, Oracles, credit
-from builders.engine.plan import Plan, text_key
+from builders.engine.plan import Oracle, Oracles, Plan, credit, text_key
 from builders.engine.probe import probe
 from builders.engine.splits import connected_components
 from builders.english.screen import OFFENSIVE, offensive_texts

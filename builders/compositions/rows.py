@@ -16,8 +16,7 @@ from builders.compositions.choices import LEVELS, AnswerRules, OpenQuestion, all
 from builders.compositions.draws import Bearer, draw_balanced, draw_each, draw_sets
 from builders.compositions.options import CompositionOptions
 from builders.compositions.paths import ARTICLE, ENTITY, Hop
-from builders.engine.flags import Flags
-from builders.engine.plan import GOLD, Facts, Nodes, Plan, Questions, text_key
+from builders.engine.plan import GOLD, Facts, Flags, Nodes, Plan, Questions, text_key
 from builders.engine.rows import plan_rows
 from builders.engine.strategies import ByChoiceGroup, WordingRange
 from builders.english.word_lists import word_list

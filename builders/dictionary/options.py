@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from builders.engine.options import DrawOptions
-from builders.engine.sources import GcideName
+from builders.engine.options import DrawOptions, GcideName
 
 PartOfSpeech = Literal["noun", "verb", "adjective", "adverb", "other"]
 

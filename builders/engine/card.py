@@ -14,7 +14,7 @@ import yaml
 from jinja2 import Environment, StrictUndefined, Template
 
 from builders.engine.audit.report import missing_baselines, unflagged
-from builders.engine.flags import left_out
+from builders.engine.plan import left_out
 from builders.engine.request import Request
 from kbprobe.format.card import Configs, canary_of, front_matter, pretty_name
 from kbprobe.format.items import (

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from builders.engine.options import with_snapshots
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
-from builders.engine.sources import with_snapshots
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder, sweep
@@ -61,8 +61,7 @@ class Reading(NamedTuple):
 
     def write(self, probe: Path, seed: int, overwrite: bool) -> None:
         """Write the sheet of a built probe, and say where."""
-        from kbprobe.format.reading import SHEETS, write_reading
-        from kbprobe.format.sheet_key import KEY
+        from kbprobe.format.sheets import KEY, SHEETS, write_reading
 
         output = self.folder or probe.with_name(f"{probe.name}-reading")
         write_reading(probe, output, self.rows, blind=self.blind, seed=seed, overwrite=overwrite)

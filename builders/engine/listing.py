@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from builders.engine.options import ProbeOptions
+from builders.engine.options import ProbeOptions, SnapshotOption, snapshot_options
 from builders.engine.probe import third_party_probes
 from builders.engine.registry import PROBES
-from builders.engine.sources import SnapshotOption, snapshot_options
 from kb_cache.base import find_kind
 from kb_cache.catalogue import snapshot_names
 from kbprobe.options import option_name

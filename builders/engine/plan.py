@@ -5,6 +5,15 @@ rows of :class:`Nodes`. Rendering and writing gather from there, so that a text 
 however many rows show it. What a row rests on in the knowledge base is its :class:`Provenance`.
 
 Probes make plans with the constructors of :mod:`builders.engine.rows`.
+
+A probe is built in one of two tiers. *Clean* holds what a careful person answers; *full* also
+holds questions whose gold is right in the knowledge base but which a person may well miss. Each
+row of *full* names what keeps it out of *clean*, so that the rules are data that users can inspect.
+
+An oracle knows all that the knowledge base states, but sees or knows only a part of the question:
+only the field of the word asked about, say. It keeps the choices that are still possible and picks
+one of them at random. Where it does much better than chance, the rest of the question is hardly
+needed.
 """
 
 from __future__ import annotations
@@ -16,12 +25,148 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from builders.engine.flags import Flags
-from builders.engine.oracles import Oracles
+from builders.engine.drops import DropLog
+from builders.engine.options import RANDOM
 from builders.engine.strategies import AnyWording, FromKnowledgeBase, Shuffled
 from kbprobe.arrays import Bools, Floats, Ints, Some
-from kbprobe.format.items import Coded
+from kbprobe.format.items import Coded, Ragged
 from kbprobe.rng import RandomGenerator
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """The results of an oracle.
+
+    Attributes:
+        knows: what it knows of a question, in words.
+        credit: (rows,) how likely it is right.
+        target: its maximum acceptable accuracy over all rows.
+    """
+
+    knows: str
+    credit: Floats
+    target: float
+
+    def take(self, rows: Some) -> Oracle:
+        """Return the results on some rows."""
+        return Oracle(self.knows, self.credit[rows], self.target)
+
+
+Oracles = Mapping[str, Oracle]
+"""Name -> results of the oracle."""
+
+
+def credit(possible: Bools) -> Floats:
+    """Return how likely a random pick among the possible choices is right.
+
+    Args:
+        possible: (rows, K) whether the oracle thinks a choice possible, the gold in column 0. Where
+            it excludes all of them, it picks among all.
+
+    >>> credit(np.array([[True, True, False], [False, True, False], [False, False, False]]))
+    array([0.5       , 0.        , 0.33333333])
+    """
+    count = possible.sum(axis=1)
+    guess = 1.0 / possible.shape[1]
+    return np.asarray(np.where(count == 0, guess, possible[:, 0] / np.maximum(count, 1)))
+
+
+def report(
+    oracles: Oracles, family: Ints, family_names: Sequence[str], hops: Ints
+) -> dict[str, object]:
+    """Return, JSON-ready, how often each oracle is right: over all rows, by family and by hops.
+
+    ``near`` are the rows of all families but the random one, where there are both.
+    """
+    families, of_family = np.unique(family, return_inverse=True)
+    numbers, of_hops = np.unique(hops, return_inverse=True)
+    near = np.array([name != RANDOM for name in family_names])[family]
+    made: dict[str, object] = {}
+    for name, oracle in oracles.items():
+        cells = {"all": float(oracle.credit.mean())}
+        if near.any() and not near.all():
+            cells["near"] = float(oracle.credit[near].mean())
+        cells |= _means(oracle.credit, of_family, [family_names[code] for code in families])
+        made[name] = {
+            "knows": oracle.knows,
+            "target": oracle.target,
+            "families": cells,
+            "hops": _means(oracle.credit, of_hops, numbers),
+        }
+    return made
+
+
+def _means(values: Floats, label: Ints, names: Iterable[object]) -> dict[str, float]:
+    totals = np.bincount(label, values) / np.bincount(label)
+    return {str(name): float(mean) for name, mean in zip(names, totals, strict=True)}
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What keeps each line (a question or a row) out of the clean tier.
+
+    Attributes:
+        names: the flags in use, in the order in which they were first marked.
+        bits: (lines,) bit ``i`` stands for ``names[i]``.
+
+    >>> flags = Flags.none(3).mark("rare_sense", np.array([True, False, True]))
+    >>> flags = flags.mark("vague_gold", np.array([True, False, False]))
+    >>> flags.counts(), flags.flagged.tolist()
+    ({'rare_sense': 2, 'vague_gold': 1}, [True, False, True])
+    """
+
+    names: tuple[str, ...]
+    bits: Ints
+
+    @classmethod
+    def none(cls, lines: int) -> Flags:
+        """Return flags of which no line has any."""
+        return cls((), np.zeros(lines, dtype=np.int64))
+
+    def mark(self, name: str, lines: Bools) -> Flags:
+        """Return the flags with one more: ``lines`` marks those that have it."""
+        names = self.names if name in self.names else (*self.names, name)
+        return replace(self, names=names, bits=self.bits | (lines << names.index(name)))
+
+    def take(self, lines: Some) -> Flags:
+        """Return the flags of some lines."""
+        return replace(self, bits=self.bits[lines])
+
+    def narrow(self) -> Flags:
+        """Return the flags in as few bytes a line as hold them."""
+        kind = np.min_scalar_type(-(1 << len(self.names)))
+        return replace(self, bits=self.bits.astype(kind))
+
+    @property
+    def flagged(self) -> Bools:
+        """(lines,) whether a line has any flag."""
+        return np.asarray(self.bits != 0)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many lines have each flag."""
+        return {name: int((self.bits >> at & 1).sum()) for at, name in enumerate(self.names)}
+
+    def of_tier(self, tier: str, dropped: DropLog) -> Bools:
+        """Mark the lines that a tier asks, and count the others in ``dropped`` by flag."""
+        if tier == "full":
+            return np.ones(self.bits.size, dtype=np.bool_)
+        for name, count in self.counts().items():
+            dropped[left_out(name)] += count
+        return ~self.flagged
+
+    def column(self) -> Ragged:
+        """Return the items' column: the names of each line's flags."""
+        combinations, line = np.unique(self.bits, return_inverse=True)
+        marked = combinations[:, None] >> np.arange(len(self.names)) & 1
+        indptr = np.concatenate([[0], np.cumsum(marked.sum(axis=1))]).astype(np.int64)
+        names = Coded(pa.array(self.names, pa.string()), np.nonzero(marked)[1].astype(np.int64))
+        return Ragged(line.astype(np.int64), indptr, {"": names})
+
+
+def left_out(flag: str) -> str:
+    """Return the words by which counts say that a flag kept questions out of the clean tier."""
+    return f"flagged {flag}, see --tier full"
+
 
 GOLD = "gold"
 """The name of the gold in ``choice_families``, where distractors have their family."""

@@ -19,9 +19,8 @@ from builders.engine.draw.families import (
 )
 from builders.engine.draw.pools import GroupRules, Wrong, draw_in_groups
 from builders.engine.drops import DropLog
-from builders.engine.flags import Flags
 from builders.engine.options import RANDOM, DrawOptions
-from builders.engine.plan import GOLD, Facts, Nodes, Plan, Provenance, Questions
+from builders.engine.plan import GOLD, Facts, Flags, Nodes, Plan, Provenance, Questions
 from builders.engine.strategies import ByChoiceGroup, FromKnowledgeBase, Shuffled
 from builders.english.screen import OFFENSIVE, offensive_texts
 from kbprobe.arrays import Answers, Bools, Ints, ragged_ranges, sorted_unique

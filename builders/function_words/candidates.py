@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from builders.engine.flags import Flags
+from builders.engine.plan import Flags
 from builders.function_words.acceptability import masked
 from builders.function_words.balance import Feature
 from builders.function_words.pairs import Candidates

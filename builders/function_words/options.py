@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from builders.engine.options import ProbeOptions
-from builders.engine.sources import CorpusNames
+from builders.engine.options import CorpusNames, ProbeOptions
 from kbprobe.options import Metavar
 
 

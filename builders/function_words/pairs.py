@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.engine.drops import DropLog
-from builders.engine.flags import Flags
-from builders.engine.plan import text_keys
+from builders.engine.plan import Flags, text_keys
 from builders.english.screen import OFFENSIVE, offensive_texts
 from builders.function_words.balance import (
     EFFORT,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from builders.engine.flags import Flags
+from builders.engine.plan import Flags
 from builders.function_words.balance import Feature
 from builders.function_words.candidates import PLACES
 from builders.function_words.pairs import Candidates

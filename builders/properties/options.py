@@ -6,8 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from builders.engine.options import ProbeOptions
-from builders.engine.sources import ConceptNetName, WordNetName
+from builders.engine.options import ConceptNetName, ProbeOptions, WordNetName
 from kbprobe.errors import did_you_mean
 
 ASKED = (

@@ -17,9 +17,7 @@ import pyarrow as pa
 from builders.engine.audit.kin import holds_kin
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.drops import DropLog
-from builders.engine.flags import Flags
-from builders.engine.oracles import Oracle, Oracles, credit
-from builders.engine.plan import Plan
+from builders.engine.plan import Flags, Oracle, Oracles, Plan, credit
 from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.strategies import ByChoiceGroup, Shuffled

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from builders.engine.options import ProbeOptions
-from builders.engine.sources import ConceptNetName, WordNetName
+from builders.engine.options import ConceptNetName, ProbeOptions, WordNetName
 from builders.english.word_lists import word_list
 from kbprobe.options import Metavar
 

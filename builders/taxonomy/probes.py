@@ -17,8 +17,7 @@ import pyarrow as pa
 from builders.engine.draw.balanced import draw_uniform
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM
-from builders.engine.oracles import Oracle, credit
-from builders.engine.plan import Facts, Nodes, Plan, Questions
+from builders.engine.plan import Facts, Nodes, Oracle, Plan, Questions, credit
 from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
 from builders.engine.strategies import ByChoiceGroup

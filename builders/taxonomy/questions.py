@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from builders.engine.audit.kin import holds_kin
 from builders.engine.draw.balanced import Candidates, first_of_each
 from builders.engine.drops import DropLog
-from builders.engine.flags import Flags
+from builders.engine.plan import Flags
 from builders.english.screen import whole_words
 from builders.english.word_lists import word_list
 from builders.taxonomy.crossing import ARGUABLE, TRUE, Listed, listed_kinds

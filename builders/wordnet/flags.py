@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from builders.engine.flags import Flags
-from builders.engine.plan import Facts
+from builders.engine.plan import Facts, Flags
 from builders.judged.model import judged_model
 from builders.wordnet.features import features_of
 from builders.wordnet.glosses import Glosses

@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from builders.engine.options import RANDOM, DrawOptions, RandomShare, TrainRows
-from builders.engine.sources import WordNetName
+from builders.engine.options import RANDOM, DrawOptions, RandomShare, TrainRows, WordNetName
 from kbprobe.errors import did_you_mean
 from kbprobe.options import RARE, Metavar
 

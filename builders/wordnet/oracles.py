@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from builders.engine.oracles import Oracle, Oracles, credit
-from builders.engine.plan import Plan
+from builders.engine.plan import Oracle, Oracles, Plan, credit
 from builders.wordnet.neighbourhoods import ancestors, main_parents
 from builders.wordnet.synsets import alike_in_any, generality, lexicographer_files
 from kb_cache.graph import Graph

@@ -13,7 +13,7 @@ from collections import defaultdict
 import numpy as np
 import pyarrow as pa
 
-from builders.engine.flags import Flags
+from builders.engine.plan import Flags
 from builders.relations import closure, then, union
 from builders.wordnet.flags import MINOR_SENSE, TAXON, taxa
 from builders.wordnet.synsets import (

@@ -18,8 +18,7 @@ import pyarrow as pa
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import Truth
 from builders.engine.drops import DropLog
-from builders.engine.flags import Flags
-from builders.engine.plan import Facts, Plan, Questions
+from builders.engine.plan import Facts, Flags, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
 from builders.relations import (

@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from evaluation.frozen.fitting import HeadPlan
 from evaluation.frozen.heads import CandidateHead
 from evaluation.frozen.readers import answer_prompt
-from evaluation.frozen.training import RowTable
+from evaluation.frozen.training import HeadPlan, RowTable
 from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.causal.layout import PairTokenizer

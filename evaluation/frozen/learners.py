@@ -25,7 +25,7 @@ from evaluation.learners.base import (
     made_by_learner,
 )
 from evaluation.models.capabilities import Capability
-from evaluation.results.scores import Scores
+from evaluation.results.metrics import Scores
 from evaluation.scorers.base import ScorerEntry
 from evaluation.vectors.options import VectorsOptions, vectors_content, word_vectors
 from kbprobe.errors import UsageError
@@ -68,9 +68,9 @@ HEAD = ScorerEntry(
 
 
 def _fit_linear(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
-    from evaluation.frozen.fitting import fit_side_by_side
     from evaluation.frozen.plans import CandidatePlan, mask_body
     from evaluation.frozen.readers import ANSWER_VECTOR, MASK_VECTOR
+    from evaluation.frozen.training import fit_side_by_side
 
     checkpoint = training.model.checkpoint
     if Capability.MASKED_SCORES in checkpoint.capabilities:
@@ -86,18 +86,18 @@ def _fit_linear(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
 
 
 def _fit_mlp(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
-    from evaluation.frozen.fitting import fit_side_by_side
     from evaluation.frozen.plans import CandidatePlan, mask_body
     from evaluation.frozen.readers import MASK_VECTOR
+    from evaluation.frozen.training import fit_side_by_side
 
     plan = CandidatePlan(training, MASK_VECTOR, mask_body, trained=True)
     return fit_side_by_side(training, plan)
 
 
 def _fit_frozen(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
-    from evaluation.frozen.fitting import fit_side_by_side
     from evaluation.frozen.plans import UnitPlan
     from evaluation.frozen.readers import LAST_VECTOR, PAIR_VECTOR
+    from evaluation.frozen.training import fit_side_by_side
 
     causal = Capability.CAUSAL_SCORES in training.model.checkpoint.capabilities
     kind = LAST_VECTOR if causal else PAIR_VECTOR
@@ -105,15 +105,15 @@ def _fit_frozen(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
 
 
 def _fit_pooled(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
-    from evaluation.frozen.fitting import fit_side_by_side
     from evaluation.frozen.plans import LabelPlan
     from evaluation.frozen.readers import MAX_VECTOR
+    from evaluation.frozen.training import fit_side_by_side
 
     return fit_side_by_side(training, LabelPlan(training, MAX_VECTOR))
 
 
 def _fit_mlm_baseline(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
-    from evaluation.frozen.fitting import fit_side_by_side
+    from evaluation.frozen.training import fit_side_by_side
     from evaluation.frozen.words import WordPlan
 
     words = word_vectors(training.fittings[0].options)

@@ -11,11 +11,10 @@ import torch
 from torch import nn
 
 from evaluation.frozen.candidates import CandidateHeads, Pieces, output_vectors, pieces_of
-from evaluation.frozen.fitting import Cost, HeadPlan, Rows
 from evaluation.frozen.heads import LabelHead, ModelBody, UnitHead
 from evaluation.frozen.readers import Text, VectorKind, VectorReader
 from evaluation.frozen.store import VECTORS, VectorStore
-from evaluation.frozen.training import RowTable
+from evaluation.frozen.training import Cost, HeadPlan, Rows, RowTable
 from evaluation.items.types import Item
 from evaluation.learners.base import HeadTraining
 from evaluation.models.capabilities import head_that_gives

@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 from evaluation.frozen.candidates import CandidateHeads
-from evaluation.frozen.fitting import Cost, Rows
 from evaluation.frozen.heads import FreshBody
 from evaluation.frozen.plans import row_table
+from evaluation.frozen.training import Cost, Rows
 from evaluation.items.types import Item
 from evaluation.learners.base import HeadTraining
 from kb_cache.vectors.texts import tokenize

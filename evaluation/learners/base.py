@@ -22,7 +22,7 @@ from evaluation.content import content_hash
 from evaluation.items.types import SCORED_SETUPS, Item, ids_of
 from evaluation.models.capabilities import Capability
 from evaluation.models.handle import ModelHandle
-from evaluation.results.scores import Scores
+from evaluation.results.metrics import Scores
 from evaluation.scorers.base import ReadyScorer, Scorer, ScorerEntry, ScorerInputs
 from evaluation.workers import Workers
 from kb_cache.store import cache_dir

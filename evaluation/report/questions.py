@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evaluation.results.scores import compared, softmax
+from evaluation.results.metrics import compared, softmax
 from evaluation.results.types import Normalization
 from kbprobe.arrays import Ints
 from kbprobe.columns import to_numpy

@@ -18,6 +18,7 @@ from evaluation.results.analyses import fitting, labels, seen, vocabulary
 from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.breakdown import headline_rows
 from evaluation.results.metrics import (
+    Scores,
     baseline_intervals_of,
     baselines_of,
     measure,
@@ -25,7 +26,6 @@ from evaluation.results.metrics import (
     predictions_table,
     tie_tolerance,
 )
-from evaluation.results.scores import Scores
 from evaluation.results.types import (
     AdapterInfo,
     Metrics,

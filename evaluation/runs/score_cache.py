@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluation.content import content_hash
-from evaluation.results.scores import Scores
+from evaluation.results.metrics import Scores
 from kb_cache.store import cache_dir, unusable
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 from kbprobe.columns import mask, single_chunk, sparse_texts, to_numpy

@@ -18,7 +18,7 @@ from typing import overload
 import numpy as np
 
 from evaluation.items.types import Item, choice_starts, questions_of, take_items
-from evaluation.results.scores import Scores
+from evaluation.results.metrics import Scores
 from evaluation.runs.score_cache import ScoreCache, choices_of
 from evaluation.scorers.base import Encoded, Scorer
 from evaluation.scorers.batching import BackOff, cut_batches

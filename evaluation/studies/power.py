@@ -16,7 +16,7 @@ from pydantic import Field
 from evaluation.items.sources import open_probe
 from evaluation.items.types import ProbeSplit
 from evaluation.report import cells
-from evaluation.results.power import (
+from evaluation.results.pairs import (
     Spread,
     assumed_spread,
     clusters_needed,

@@ -212,7 +212,7 @@ class CorpusKind(Kind[CorpusSource, CorpusOptions]):
         self, source: CorpusSource, options: CorpusOptions, folder: Path, progress: Progress
     ) -> Compiled:
         """Turn the files into the tables of `kb_cache.corpora.types.Corpus`."""
-        from kb_cache.corpora.compile import compile_corpus  # imports Arrow
+        from kb_cache.corpora.annotate import compile_corpus  # imports Arrow
 
         annotator = Annotator(options.pipeline)
         name = self.entry_name(options.name or source.version or "")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.audit import FEW_ROWS, FEWEST_ROWS, MARGIN, Estimate, choose_rows, commonest, credit_of
 from kbprobe.columns import to_numpy
-from kbprobe.format.rows import read_rows
+from kbprobe.format.dataset import read_rows
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SPLITS
 
 if TYPE_CHECKING:

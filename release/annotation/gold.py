@@ -19,13 +19,19 @@ from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_folder
 from kbprobe.format.card import front_matter
-from kbprobe.format.dataset import CARD, probe_files, write_annotations, write_configs
+from kbprobe.format.dataset import (
+    CARD,
+    probe_files,
+    read_rows,
+    rows_with,
+    write_annotations,
+    write_configs,
+)
 from kbprobe.format.items import COLUMNS, LABELS, Coded, Items
 from kbprobe.format.labels import write_labels
 from kbprobe.format.manifest import MANIFEST, Manifest, read_manifest, write_manifest
-from kbprobe.format.rows import read_rows, rows_with
 from kbprobe.format.setups import CONTROLS, DEFAULT_CONFIG
-from kbprobe.format.sheet_key import Key
+from kbprobe.format.sheets import Key
 from kbprobe.options import option_name, spelled
 from kbprobe.tables import in_markdown
 from kbprobe.targets import already_there, taking

@@ -15,10 +15,10 @@ from typing import Any
 
 from kbprobe.errors import UsageError
 from kbprobe.format.answers import scheme_of
+from kbprobe.format.dataset import read_rows, rows_by_id
 from kbprobe.format.labels import read_labels
 from kbprobe.format.manifest import Manifest, read_manifest
-from kbprobe.format.rows import read_rows, rows_by_id
-from kbprobe.format.sheet_key import Key, Kind, Shown
+from kbprobe.format.sheets import Key, Kind, Shown
 from kbprobe.rng import RandomGenerator
 from release.annotation.options import SheetOptions
 

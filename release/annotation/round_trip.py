@@ -26,12 +26,19 @@ from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError
 from kbprobe.files import file_sha256
 from kbprobe.format.answers import SCALE, marks_of, scheme_of
+from kbprobe.format.dataset import read_rows, rows_by_id
 from kbprobe.format.items import LABELS
 from kbprobe.format.manifest import read_manifest
-from kbprobe.format.reading import SHEETS, texts_shown
-from kbprobe.format.rows import read_rows, rows_by_id
 from kbprobe.format.setups import NLI
-from kbprobe.format.sheet_key import KEY, Key, Shown, read_key, write_sheet_folder
+from kbprobe.format.sheets import (
+    KEY,
+    SHEETS,
+    Key,
+    Shown,
+    read_key,
+    texts_shown,
+    write_sheet_folder,
+)
 from kbprobe.tables import csv_text
 from release.annotation.gold import Imported
 from release.annotation.options import SheetOptions, VoteOptions

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.format.sheet_key import Key
+from kbprobe.format.sheets import Key
 from release.annotation.options import VoteOptions
 from release.annotation.report import Estimate, accuracy
 from release.annotation.round_trip import read_back

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from kbprobe.errors import UsageError
 from kbprobe.format.answers import allowed_answers, parse_answer
-from kbprobe.format.sheet_key import KEY, Key, Shown
+from kbprobe.format.sheets import KEY, Key, Shown
 from kbprobe.parsing import json_value
 from kbprobe.tables import as_written
 from release.annotation.options import VoteOptions

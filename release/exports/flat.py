@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256
 from kbprobe.format.card import COLUMN, canary_of, hub_features
-from kbprobe.format.dataset import data_folder
+from kbprobe.format.dataset import data_folder, row_groups
 from kbprobe.format.items import COLUMNS
 from kbprobe.format.manifest import DataFile, Manifest, SplitFiles
 from kbprobe.format.parquet import UNIQUE, parquet_file
-from kbprobe.format.rows import row_groups
 from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG, MASK, TEST
 from release.exports.source import require_plain, require_scorable
 

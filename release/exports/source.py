@@ -129,8 +129,7 @@ def place_data(task: Task, source: ProbeSource, target: Path) -> dict[str, str]:
         Paths within ``target`` by split, the evaluated one first; a pattern where there are several
         files. They are those of the probe.
     """
-    from kbprobe.format.dataset import DATA
-    from kbprobe.format.rows import read_rows
+    from kbprobe.format.dataset import DATA, read_rows
 
     paths = {}
     for entry in (task.entry, task.examples):
@@ -162,7 +161,7 @@ def require_plain(folder: Path, *words: str) -> None:
 
 
 def _task(folder: Path, manifest: Manifest, name: str, config: str, split: str) -> Task:
-    from kbprobe.format.rows import read_rows
+    from kbprobe.format.dataset import read_rows
 
     require_plain(folder, config, split)
     entry = manifest.files_of_split(config, split)

@@ -13,9 +13,9 @@ import pytest
 
 import builders
 from builders.engine.command import named_jobs
+from builders.engine.options import snapshot_options
 from builders.engine.probe import all_probes
 from builders.engine.registry import PROBES
-from builders.engine.sources import snapshot_options
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from tests.real_data import MINIATURE, conceptnet_file

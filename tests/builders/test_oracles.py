@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.engine.oracles import credit
-from builders.engine.plan import Plan
+from builders.engine.plan import Plan, credit
 from builders.engine.probe import find_probe
 from builders.wordnet.neighbourhoods import main_parents
 from builders.wordnet.oracles import GRADE, TOPIC

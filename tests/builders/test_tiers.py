@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.engine.drops import DropLog
-from builders.engine.flags import Flags, left_out
 from builders.engine.pipeline import build, write
+from builders.engine.plan import Flags, left_out
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.wordnet.glosses import Glosses

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, arguments_type, fingerprint
-from evaluation.results.metrics import measure, predictions_table
-from evaluation.results.scores import Scores
+from evaluation.results.metrics import Scores, measure, predictions_table
 from evaluation.results.types import Results
 from tests.evaluation.sample_results import results_of
 

@@ -13,8 +13,7 @@ import pyarrow as pa
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.results.analyses import fitting
 from evaluation.results.analyses.fitting import Fitting
-from evaluation.results.metrics import measure, predictions_table
-from evaluation.results.scores import Scores
+from evaluation.results.metrics import Scores, measure, predictions_table
 from evaluation.runs.evaluation import Evaluation
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
-from evaluation.results.metrics import measure, predictions_table
-from evaluation.results.scores import Scores
+from evaluation.results.metrics import Scores, measure, predictions_table
 from evaluation.results.sealed import write_sealed
 from evaluation.results.types import (
     PREDICTIONS,

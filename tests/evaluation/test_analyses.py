@@ -27,8 +27,7 @@ from evaluation.results.analyses.base import (
     Shares,
     Text,
 )
-from evaluation.results.metrics import predictions_table
-from evaluation.results.scores import Scores
+from evaluation.results.metrics import Scores, predictions_table
 from evaluation.results.types import Estimate, Model, Results
 from tests.evaluation.test_report import probe, run, well_formed
 

@@ -28,7 +28,7 @@ from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Lim
 from evaluation.endpoints.endpoint import Endpoint
 from evaluation.endpoints.store import AnswerStore
 from evaluation.items.types import Item, choice_starts
-from evaluation.results.scores import Scores
+from evaluation.results.metrics import Scores
 from evaluation.results.types import RESULTS
 from evaluation.runs.scoring import score_encoded
 from evaluation.scorers.base import Scorer, ScorerInputs

@@ -18,8 +18,8 @@ import pytest
 import torch
 
 import evaluation
-from evaluation.frozen import fitting as fitting_module
 from evaluation.frozen import store as store_module
+from evaluation.frozen import training as fitting_module
 from evaluation.frozen.heads import CandidateHead, FreshBody, LabelHead, UnitHead
 from evaluation.frozen.learners import HeadOptions
 from evaluation.frozen.plans import CandidatePlan, UnitPlan, mask_body

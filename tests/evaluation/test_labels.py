@@ -17,8 +17,7 @@ from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.items.wordings import worded, wordings
 from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.analyses.labels import labels_of
-from evaluation.results.metrics import measure, predictions_table
-from evaluation.results.scores import Scores
+from evaluation.results.metrics import Scores, measure, predictions_table
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.setups import MASK, SETUPS
 from tests.evaluation import labelled_probe, tiny_causal, tiny_masked

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.results.intervals import wilson
 from evaluation.results.metrics import (
+    Scores,
     baseline_intervals_of,
     baselines_of,
     measure,
@@ -23,7 +24,6 @@ from evaluation.results.metrics import (
     predictions_table,
     tie_tolerance,
 )
-from evaluation.results.scores import Scores
 from evaluation.results.types import METRIC_OF, Metrics, Normalization, predictions_schema
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import Audit

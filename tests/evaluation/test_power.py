@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from evaluation.cli import main
-from evaluation.results.pairs import swap_clusters
-from evaluation.results.power import (
+from evaluation.results.pairs import (
     Spread,
     assumed_spread,
     clusters_needed,
@@ -19,6 +18,7 @@ from evaluation.results.power import (
     observed_spread,
     power_of,
     row_correlation,
+    swap_clusters,
 )
 from evaluation.studies.base import StudyRequest, summarise_folders
 from evaluation.studies.power import POWER, PowerOptions, PowerSummary

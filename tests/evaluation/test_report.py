@@ -36,8 +36,7 @@ from evaluation.report.questions import (
     worst_clusters,
 )
 from evaluation.results.analyses.inks import colours
-from evaluation.results.metrics import measure, predictions_table
-from evaluation.results.scores import Scores, compared, softmax
+from evaluation.results.metrics import Scores, compared, measure, predictions_table, softmax
 from evaluation.results.summary import cautions as in_terminal
 from evaluation.results.types import (
     PREDICTIONS,

@@ -15,7 +15,7 @@ import pyarrow as pa
 from kbprobe.format.dataset import write_configs
 from kbprobe.format.items import LABELS, Items, arrow_schema
 from kbprobe.format.manifest import write_manifest
-from kbprobe.format.sheet_key import read_key
+from kbprobe.format.sheets import read_key
 from release.annotation.gold import items_of
 from tests.manifests import toy_manifest
 from tests.rows import empty_row

@@ -17,7 +17,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import damaged_files, load
 from kbprobe.format.labels import read_labels
 from kbprobe.format.manifest import read_manifest, write_manifest
-from kbprobe.format.sheet_key import read_key
+from kbprobe.format.sheets import read_key
 from kbprobe.tables import neutral
 from release.annotation.round_trip import export_sheets, import_votes
 from tests.commands import run_here

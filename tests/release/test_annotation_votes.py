@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.labels import read_labels, write_labels
-from kbprobe.format.sheet_key import Key, Shown
+from kbprobe.format.sheets import Key, Shown
 from release.annotation.report import Estimate, accuracy, agreement
 from release.annotation.votes import MatchedVotes, Rule, Vote, match_votes, read_votes
 from tests.release.annotation_toy import long_csv

@@ -13,7 +13,7 @@ import pytest
 import release
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import read_manifest
-from kbprobe.format.sheet_key import read_key
+from kbprobe.format.sheets import read_key
 from release import cli
 from release.annotation.round_trip import export_sheets
 from release.checks.findings import Finding, once

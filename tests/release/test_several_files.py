@@ -13,9 +13,9 @@ from builders.engine.probe import find_probe
 from builders.engine.render import blocks
 from builders.engine.request import Request
 from kbprobe.format import shards
+from kbprobe.format.dataset import read_rows
 from kbprobe.format.manifest import read_manifest
-from kbprobe.format.reading import write_reading
-from kbprobe.format.rows import read_rows
+from kbprobe.format.sheets import write_reading
 from release.adversaries.types import read
 from release.annotation.options import SheetOptions
 from release.annotation.plan import plan_sheets

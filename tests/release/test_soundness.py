@@ -20,8 +20,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.card import with_section
 from kbprobe.format.dataset import CARD, load
 from kbprobe.format.manifest import MANIFEST, read_manifest
-from kbprobe.format.reading import write_reading
-from kbprobe.format.sheet_key import KEY, read_key
+from kbprobe.format.sheets import KEY, read_key, write_reading
 from release.annotation.round_trip import export_sheets
 from release.annotation.soundness import score, soundness_text, write_soundness
 from release.checks.checking import check

@@ -33,8 +33,8 @@ from builders.engine.audit.partial_input import (
     PartialInput,
     partial_baselines,
 )
-from builders.engine.oracles import Oracles
-from builders.engine.oracles import report as oracle_report
+from builders.engine.plan import Oracles
+from builders.engine.plan import report as oracle_report
 from kbprobe.arrays import Bools, Floats, Ints, contains, sorted_unique
 from kbprobe.audit import (
     FEW_ROWS,

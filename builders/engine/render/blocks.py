@@ -17,7 +17,7 @@ import pyarrow as pa
 from builders.engine.audit.kin import CONTEXT
 from builders.engine.audit.partial_input import PartialInput
 from builders.engine.audit.report import AuditRows
-from builders.engine.flags import Flags
+from builders.engine.plan import Flags
 from builders.engine.render.assemble import (
     Assembled,
     QuestionBatch,

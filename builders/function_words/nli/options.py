@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from builders.engine.sources import WordNetName
+from builders.engine.options import WordNetName
 from builders.function_words.options import FunctionWordOptions
 
 

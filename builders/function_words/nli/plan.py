@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from builders.engine.drops import DropLog
-from builders.engine.flags import Flags
 from builders.engine.labels import NONE, Readings
-from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
+from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions, text_keys
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import assign_folds
 from builders.engine.strategies import FixedScale, FromAnnotators

@@ -15,9 +15,8 @@ from functools import partial
 import numpy as np
 
 from builders.engine.drops import DropLog
-from builders.engine.flags import left_out
 from builders.engine.labels import NONE, Readings, readings
-from builders.engine.plan import Plan, text_keys
+from builders.engine.plan import Plan, left_out, text_keys
 from builders.engine.probe import probe
 from builders.function_words.nli.clauses import PACKAGE
 from builders.function_words.nli.lexicon import Lexicon, lexicon

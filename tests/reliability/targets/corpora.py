@@ -45,7 +45,7 @@ def _annotator() -> Annotator:
 
 
 def _read_corpus(path: Path) -> dict[str, int]:
-    from kb_cache.corpora.compile import compile_corpus
+    from kb_cache.corpora.annotate import compile_corpus
     from kb_cache.corpora.source import read_source
 
     tables, _ = compile_corpus(

@@ -86,7 +86,7 @@ def _score_cache(folder: Path) -> Any:
 
 @cache
 def _scores() -> tuple[Any, Any]:
-    from evaluation.results.scores import Scores
+    from evaluation.results.metrics import Scores
 
     starts = np.arange(0, 61, 3)
     values = np.random.default_rng(0).normal(size=60)

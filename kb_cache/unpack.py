@@ -1,4 +1,4 @@
-"""Reading large text files, plain or compressed, in bounded memory; and their errors.
+"""Reading archives and large text files, plain or compressed, in bounded memory; their errors.
 
 Nothing is unpacked to disk: members of an archive are selected by their base names, so a hostile
 member path ("../../x") has no effect.

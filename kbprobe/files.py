@@ -1,4 +1,4 @@
-"""Atomic writing of files and folders, and checksums.
+"""Atomic writing and safe replacement of files and folders, and checksums.
 
 A writer fills a folder (or file) under a hidden name beside its target and renames it when it is
 complete. The hidden name tells the writer (`kbprobe.locks`): what a dead one left is removed by

@@ -1,4 +1,4 @@
-"""Lock files that the system frees when their holder dies, and that are removed when it is done.
+"""Locks that the system frees when their holder dies, and hidden names that tell who writes.
 
 The package filelock leaves lock files behind on POSIX systems; ours are next to users' files, so
 they have to be removed.

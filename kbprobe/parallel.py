@@ -1,4 +1,4 @@
-"""Parallel work in threads, in forked processes, or by Ray workers."""
+"""Parallel work in threads, forked processes or Ray workers, and the workers of a build."""
 
 from __future__ import annotations
 

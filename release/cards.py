@@ -1,4 +1,4 @@
-"""Reading and writing cards: front matter, text, and the sections of the text.
+"""Reading and writing cards: front matter, text, sections, and records of what was found out.
 
 ``huggingface_hub.DatasetCard`` parses front matter as well, but writes all of it anew: comments and
 the spelling of what did not change would be lost. So entries are kept here as they are written.

@@ -1,4 +1,4 @@
-"""Words for the two slots of an Always-Never statement: animals, foods, things, places.
+"""Words for the two slots of an Always-Never statement, and the pairs of each family.
 
 A slot is filled with words that are of its kind according to both ConceptNet and WordNet: by IsA
 alone, a party and a book are animals. Words are shown in the plural ("rhinoceroses"), or in the

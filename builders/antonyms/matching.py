@@ -1,4 +1,4 @@
-"""Match antonym and synonym pairs so that they cannot be told apart by their words alone.
+"""Match antonym and synonym pairs, and order their words, so that neither tells the answer.
 
 Antonyms are rare, so all are kept, and synonyms are chosen to match them: equally many in each
 split and carrier sentence, with words of similar frequency and length and with similar beginnings

@@ -1,4 +1,4 @@
-"""Things of typical sizes, weights and speeds, and which pairs of them are asked about."""
+"""Things of typical sizes, weights and speeds, the pairs asked about, and oracles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How ``build-probe`` builds probes, given their names or a manifest.
+"""How ``build-probe`` builds probes, given their names, a recipe or a manifest.
 
 The building code is imported only when it is needed, so that finished builds are recognised fast.
 

@@ -1,4 +1,4 @@
-"""Labels of candidates: reading what annotators said, deciding by majority, balancing.
+"""Labels of candidates: votes and readings, deciding by majority, balancing.
 
 The answers are the same few in every row: the steps of a scale, or the labels of a setup.
 

@@ -1,4 +1,4 @@
-"""The options that probes share, as typed models that refuse what they do not know.
+"""The options that probes share, as typed models, and those that name knowledge bases.
 
 A probe's own options extend :class:`ProbeOptions`. Every option has a reader: a model leaves out
 what its probe has no use for (`ProbeOptions.WITHOUT`), and a build refuses an option that is set

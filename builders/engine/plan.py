@@ -1,4 +1,4 @@
-"""A plan: which questions to ask, with which choices, as integers.
+"""A plan: which questions to ask, with which choices, as integers; its flags and oracles.
 
 A plan holds no text but points to it: ``question`` is a row of :class:`Questions`, ``nodes`` are
 rows of :class:`Nodes`. Rendering and writing gather from there, so that a text is made once

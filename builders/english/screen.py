@@ -1,4 +1,4 @@
-"""The screen for offensive content: words, texts and synsets that no question may show.
+"""Screens: offensive content that no question may show, and words that a tokenizer splits.
 
 Two sources are used. WordNet's usage domains and glosses mark senses ("ethnic slur", "obscene terms
 for ..."), so that *cock* the bird is kept and *cock* the slang word is not. A word list

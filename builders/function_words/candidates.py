@@ -1,4 +1,4 @@
-"""Make candidates of swaps: pairs of texts with their features.
+"""Swaps of words, and candidates of swaps: pairs of texts with their features.
 
 A text is changed at the character offsets of its tokens, so that spaces, punctuation and quotation
 marks are preserved; a replacement takes the case of the word that it replaces.

@@ -1,4 +1,4 @@
-"""Texts as arrays of word and tag codes, in which swaps are searched.
+"""Texts as arrays of word and tag codes; which are complete, ordinary sentences.
 
 Corpora contain headlines, lists, addresses and broken-off speech. They cannot be originals in
 acceptability judgements, since readers reject them even unchanged.

@@ -1,4 +1,4 @@
-"""What completions endpoints answer: the tokens of a prompt with their log-probabilities.
+"""What completions endpoints answer: tokens of a prompt with log-probabilities, and spans.
 
 A prompt is sent to ``/completions`` with ``echo`` and ``logprobs``, and one token is generated:
 none is an error to some servers, and means any number to others. The answer that is read is that

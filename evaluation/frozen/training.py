@@ -1,4 +1,4 @@
-"""Many heads of one shape, trained side by side as one batched computation.
+"""Many heads of one shape, fitted side by side as one batched computation.
 
 Heads that see the same number of rows take the same number of steps. Their parameters are stacked
 along a first axis, a step takes a batch of each head's own rows, and one optimizer updates all. The

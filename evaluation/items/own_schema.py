@@ -1,4 +1,4 @@
-"""Rows of kbprobe's own schema, checked and taken as columns."""
+"""Rows of kbprobe's own schema, and of any Arrow table, checked and taken as columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding a checkpoint, and saying what it is and exactly which weights it holds.
+"""Finding a checkpoint and its adapters, and exactly which weights they hold.
 
 What a checkpoint can do is read off its architecture, never off its name. It is opened without
 its weights: that is enough to look its scores up in the cache.

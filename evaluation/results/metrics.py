@@ -1,4 +1,4 @@
-"""Computes predictions from scores, and metrics from predictions."""
+"""Scores of a split's choices, predictions, and metrics."""
 
 from __future__ import annotations
 

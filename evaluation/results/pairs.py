@@ -1,4 +1,4 @@
-"""Reads results with their predictions, and checks that the two agree.
+"""Paired results: their predictions read and checked, tests of a difference, and its power.
 
 D is the difference of two accuracies, a ratio of two totals over K clusters. Its standard error is
 s / sqrt(K), where s**2 is the variance of a cluster's differences about D times its rows, over the

@@ -1,4 +1,4 @@
-"""Runs of a model that the caller has loaded."""
+"""Runs of a model that the caller has loaded, which is checked and identified first."""
 
 from __future__ import annotations
 

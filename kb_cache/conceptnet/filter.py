@@ -1,4 +1,4 @@
-"""Filtering noise out of ConceptNet, with a report of what each filter removed.
+"""Compiling ConceptNet: filters of noise, with a report of what each removed, and tables.
 
 Much of ConceptNet is what one volunteer typed, without stop words and endings: "man best friend",
 "go bed". The filters keep edges that several people stated, between words (and phrases that

@@ -1,4 +1,4 @@
-"""Sentences, tokens and annotation, by spaCy, for text that comes without them."""
+"""Compiling a corpus into tables: sentences, tokens and annotation, by spaCy where needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cleaning the texts of GCIDE: what is removed, split off, or rejected as damaged.
+"""The texts of GCIDE: its characters, and what is removed, split off, or rejected as damaged.
 
 The texts come from three places (Webster 1913, WordNet 1.5, volunteers), which differ in style.
 Cleaned definitions have one form: a capital at the beginning, a full stop at the end, no label, no

@@ -1,4 +1,4 @@
-"""Loading a language's words, and joining them to Princeton WordNet."""
+"""Loading a language's words as they are shown, and joining them to Princeton WordNet."""
 
 from __future__ import annotations
 

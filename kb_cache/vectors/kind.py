@@ -1,4 +1,4 @@
-"""Word vectors as a kind of knowledge base: how they are fetched, and whom to credit."""
+"""Word vectors as a kind of knowledge base: fetched, compiled, and whom to credit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts as sequences of word vectors.
+"""Texts as sequences of word vectors, and how similar they are.
 
 Words without a vector of their own are similar to themselves alone
 (:class:`kb_cache.vectors.texts.WordTexts`). A text without words is similar to nothing.

@@ -1,4 +1,4 @@
-"""A built probe on disk: Parquet or JSON lines beside its manifest."""
+"""A built probe on disk, Parquet or JSON lines beside its manifest, and its rows."""
 
 from __future__ import annotations
 

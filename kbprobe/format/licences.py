@@ -1,4 +1,4 @@
-"""Licences of knowledge bases: what each asks for, and under which a probe may be published.
+"""Licences of knowledge bases, under which a probe may be published, and whom it credits.
 
 A probe's questions and choices are text taken from its sources, put into templates and mixed. The
 table cites the sections that make licences incompatible. What is asked for is in section 3(a) of

@@ -1,4 +1,4 @@
-"""Setups: how the rows of a probe are asked and scored; and its controls.
+"""Setups: how the rows of a probe are asked and scored; its controls, and names of tasks.
 
 Every row names its setup. A :class:`Setup` says which of the item's columns the setup uses, what
 must hold of its rows, and how it is announced and scored elsewhere. Only the standard library is

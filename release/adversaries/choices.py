@@ -1,4 +1,4 @@
-"""Adversaries that see only the choices: their form, their meaning, and their similarity."""
+"""Adversaries that see only the choices, or parts of the question."""
 
 from __future__ import annotations
 

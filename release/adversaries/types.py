@@ -1,4 +1,4 @@
-"""The input and the results of adversaries."""
+"""The input of adversaries, read from a probe on disk, and their results."""
 
 from __future__ import annotations
 

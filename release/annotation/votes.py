@@ -1,4 +1,4 @@
-"""Votes: reading the files that annotators and crowd platforms return, and matching them with rows.
+"""Votes: reading the files that annotators return, matching them with rows, and their labels.
 
 Every problem is collected, with its file and row, so that all can be reported at once. Rows are
 counted as a spreadsheet shows them: the header is row 1.

@@ -1,4 +1,4 @@
-"""The card of a built probe: its front matter and text, compared with the manifest."""
+"""Checks of card, licence, audit, records and baselines against the manifest."""
 
 from __future__ import annotations
 

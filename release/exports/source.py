@@ -1,4 +1,4 @@
-"""Reading what is exported: splits of a built probe whose rows every harness can score."""
+"""What is exported: a probe's splits that every harness can score, templates, and README.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in a repository: of a probe's configs, and of the folder of its files."""
+"""Names in a repository, and the copy of a probe whose rows carry the canary."""
 
 from __future__ import annotations
 

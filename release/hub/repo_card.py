@@ -1,4 +1,4 @@
-"""The card of a repository: generated text between marks, everything else the owner's.
+"""The card of a repository: three-way merge of generated text between marks and the owner's.
 
 A repository's card has a part for each probe in it. Sections that somebody edited between the marks
 are kept too, as long as what is generated there has not changed as well.

@@ -1,4 +1,4 @@
-"""Words and word pairs of many texts at once, as integer ids in flat arrays.
+"""Words and word pairs of texts as flat arrays, and a linear model of choices that reads them.
 
 Used by the audit: features of a model that reads the choices alone. Everything stays in Arrow and
 NumPy.

@@ -1,4 +1,4 @@
-"""Uniform draws of distractors, and helpers to sort and rank within groups.
+"""Uniform draws of distractors, and balanced selection of rows.
 
 For probes whose rows all choose among the same few answers (not/really, smaller/larger): there are
 no distractors to draw, but far more rows than are wanted.

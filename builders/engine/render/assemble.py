@@ -1,4 +1,4 @@
-"""From a plan to ordered rows: all steps that look at several rows together, on integers.
+"""From a plan to ordered rows and columns of items, on integers.
 
 Here duplicates and choices that read the same are removed, and wordings and the order of rows and
 choices are chosen, for all rows at once. Rows are then rendered block by block by

@@ -1,4 +1,4 @@
-"""Control renderings: the same rows with the language removed or perturbed.
+"""Control renderings, and the changes to templates that they and sub-questions need.
 
 A model that still answers them correctly does not rely on the language of the question (Talmor et
 al., "oLMpics", TACL 2020, section 3). A control has the same rows and ids as the default config;

@@ -1,4 +1,4 @@
-"""Change words of a sentence, keeping case, spaces and articles correct."""
+"""Changes to words of a sentence, with correct case, spaces and articles; noun phrases."""
 
 from __future__ import annotations
 

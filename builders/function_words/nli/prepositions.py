@@ -1,4 +1,4 @@
-"""Prepositions: *in* to *behind*, *before* to *after*, in frames where the effect is certain."""
+"""Prepositions and spatial words: *in* to *behind*, *left* to *right*, where it is certain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of quantity: quantifiers, fractions and number words."""
+"""Words of quantity: quantifiers, fractions, number words and comparatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fine-tuning on a probe's train split: a multiple-choice network or a masked LM, head and all.
+"""Fine-tuning on a probe's train split: networks with their head, and their training.
 
 Sources: [O] Talmor et al. 2020 (oLMpics), [W] Richardson and Sabharwal 2020 (WordNetQA and
 DictionaryQA).

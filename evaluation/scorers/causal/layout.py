@@ -1,4 +1,4 @@
-"""Token sequences of a causal model as flat arrays, and batches made from them."""
+"""Tokens of contexts and continuations of a causal model as flat arrays, and their batches."""
 
 from __future__ import annotations
 

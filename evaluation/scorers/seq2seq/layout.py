@@ -1,4 +1,4 @@
-"""Texts for the encoder, and what the decoder is to score for each, as flat arrays."""
+"""Input of the encoder and output of the decoder: texts, tokens, and flat arrays of both."""
 
 from __future__ import annotations
 

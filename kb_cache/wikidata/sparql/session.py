@@ -1,4 +1,4 @@
-"""Asking a source: a record of every query, and queries for many values in chunks."""
+"""Asking a source: behind its cache of answers, recorded, for many values in chunks."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+@cache
 def environment(folder: Path | None = None) -> Environment:
     """Return the environment of templates: it escapes everything and rejects undefined names.
+
+    It is made once, so that a process compiles each template once, however many pages it writes.
 
     ``folder`` holds further templates, which may extend ``base.html.j2``: a page in the same style
     that runs no scripts and loads nothing from elsewhere.

@@ -15,8 +15,18 @@ pytestmark = pytest.mark.real_data
 
 
 @pytest.fixture(scope="module")
+def causal():
+    return smollm2()
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return minilm()
+
+
+@pytest.fixture(scope="module")
 def definitions(tmp_path_factory, open_wordnet):
-    """A small real probe with long answers."""
+    """A small real probe with long answers; tests name their model first, to skip without it."""
     folder = tmp_path_factory.mktemp("probes") / "wordnet_definitions"
     builders.build(
         "wordnet_definitions", output=folder, wordnet=open_wordnet(), limit=600, audit=True
@@ -29,9 +39,8 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
 
 
-def test_a_causal_lm_on_definitions(definitions, tmp_path):
-    checkpoint = smollm2()
-    done = evaluation.evaluate(definitions, checkpoint, limit=2, output=tmp_path / "out")
+def test_a_causal_lm_on_definitions(causal, definitions, tmp_path):
+    done = evaluation.evaluate(definitions, causal, limit=2, output=tmp_path / "out")
     metrics = done.results.metrics
     assert set(metrics.accuracies) == {"acc", "acc_norm", "acc_bytes", "acc_tokens"}
     assert metrics.normalization == "char"
@@ -39,7 +48,7 @@ def test_a_causal_lm_on_definitions(definitions, tmp_path):
     assert done.results.model.parameters == pytest.approx(135e6, rel=0.01)
     assert done.results.model.architecture == "LlamaForCausalLM"
 
-    opened = open_checkpoint(str(checkpoint))
+    opened = open_checkpoint(str(causal))
     model = load_model(opened, torch.device("cpu"), torch.float32)
     tokenizer = load_tokenizer(opened)
     for row in done.predictions.to_pylist()[:1]:
@@ -48,15 +57,14 @@ def test_a_causal_lm_on_definitions(definitions, tmp_path):
         assert row["scores"] == pytest.approx(expected, abs=1e-3, rel=1e-5)
 
 
-def test_an_encoder_is_refused_until_it_is_trained(definitions, tmp_path):
-    folder = minilm()
+def test_an_encoder_is_refused_until_it_is_trained(encoder, definitions, tmp_path):
     with pytest.raises(UsageError, match="--train N"):
-        evaluation.evaluate(definitions, folder)
+        evaluation.evaluate(definitions, encoder)
     with pytest.raises(UsageError, match="no masked-LM head"):
-        evaluation.evaluate(definitions, folder, scorer="masked_lm", limit=10)
+        evaluation.evaluate(definitions, encoder, scorer="masked_lm", limit=10)
     kept = tmp_path / "trained"
     done = evaluation.evaluate(
-        definitions, folder, limit=40, train=32, epochs=1, keep_checkpoint=str(kept)
+        definitions, encoder, limit=40, train=32, epochs=1, keep_checkpoint=str(kept)
     )
     assert done.results.scoring.scorer == "multiple_choice"
     asked = {"learner": "full", "train": 32, "learning_rate": 2e-5, "epochs": 1}

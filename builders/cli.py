@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from builders.engine.registry import PROBES, SOURCES
-from kbprobe.cli import debug_option, run
-from kbprobe.commands import Command, Option, Program, Subcommand, command
+from kbprobe.cli import run
+from kbprobe.commands import Command, Option, Program, Subcommand, command, option
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.options import MAX_SEED
 from kbprobe.terminal import echo
@@ -77,7 +78,7 @@ def _certain_names(words: Sequence[str]) -> set[int]:
     """Return the indices of the words that are neither options nor possible values of options."""
     flags = {
         flag
-        for option in _COMMON
+        for option in _build.params
         if isinstance(option, Option) and option.is_flag
         for flag in (*option.opts, *option.secondary_opts)
     }
@@ -91,115 +92,6 @@ def _certain_names(words: Sequence[str]) -> set[int]:
 
 
 _PATH = click.Path(path_type=Path)
-_COMMON: list[click.Parameter] = [
-    click.Argument(["names"], nargs=-1, metavar="NAME..."),
-    Option(
-        ["-o", "--output"],
-        type=_PATH,
-        metavar="DIR",
-        help="Folder of the probe; of several probes, its parent. [default: probes/NAME]",
-    ),
-    Option(
-        ["--seed"],
-        type=click.IntRange(0, MAX_SEED),
-        metavar="N",
-        default=0,
-        section="Build",
-        help="Random seed. [default: 0]",
-    ),
-    Option(
-        ["--template"],
-        type=_PATH,
-        metavar="FILE",
-        section="Build",
-        rare=True,
-        help="YAML file that extends or replaces the built-in wordings.",
-    ),
-    Option(
-        ["--format"],
-        type=click.Choice(["parquet", "jsonl"]),
-        default="parquet",
-        help="File format of the data. [default: parquet]",
-    ),
-    Option(
-        ["--audit/--no-audit"],
-        default=True,
-        section="Build",
-        rare=True,
-        help="Audit the probe after building it. [default: yes]",
-    ),
-    Option(
-        ["--workers"],
-        type=click.IntRange(1),
-        metavar="N",
-        default=2,
-        section="Build",
-        help="Number of workers that draw, render and write large builds; rows do not depend on "
-        "it. [default: 2]",
-    ),
-    Option(
-        ["--executor"],
-        type=click.Choice(["local", "ray"]),
-        default="local",
-        section="Build",
-        rare=True,
-        help="Where large builds are rendered and written: by workers on this machine, or by Ray. "
-        "[default: local]",
-    ),
-    Option(
-        ["--address"],
-        metavar="ADDRESS",
-        section="Build",
-        rare=True,
-        help="Address of the Ray cluster, such as auto; by default Ray starts on this machine.",
-    ),
-    Option(["--overwrite"], is_flag=True, help="Replace another probe in the folder."),
-    Option(
-        ["--sample"],
-        type=click.IntRange(1),
-        metavar="N",
-        section="Reading sheet",
-        help="Write N rows of the test split as a sheet for human readers, in CSV and HTML.",
-    ),
-    Option(
-        ["--blind"],
-        is_flag=True,
-        section="Reading sheet",
-        help="Leave the answers out of the sheet; release-probe annotate score reads it back.",
-    ),
-    Option(
-        ["--sheet"],
-        type=_PATH,
-        metavar="DIR",
-        section="Reading sheet",
-        rare=True,
-        help="Folder of the sheet. [default: that of the probe, with -reading]",
-    ),
-    Option(
-        ["--recipe"],
-        type=_PATH,
-        metavar="FILE",
-        section="Build",
-        help="Build the set of probes declared in a YAML file.",
-    ),
-    Option(
-        ["--from-manifest"],
-        type=_PATH,
-        metavar="FILE",
-        section="Build",
-        help="Rebuild what a manifest.json records, and compare checksums.",
-    ),
-    Option(
-        ["--clean"],
-        type=_PATH,
-        is_flag=False,
-        flag_value=Path("probes"),
-        metavar="[DIR]",
-        rare=True,
-        help="Remove what interrupted commands left in an output folder. [default: probes]",
-    ),
-    Option(["--json", "as_json"], is_flag=True, help="Print the manifests instead of a summary."),
-]
 
 
 class _Build(Command):
@@ -254,18 +146,74 @@ def build_command(probes: Mapping[str, Entry | Probe]) -> Command:
         listed = {source: {} for source in SOURCES}
         for name, entry in PROBES.items():
             listed[entry.source][name] = entry.summary
-    command = _Build(
-        PROGRAM,
-        params=[*_COMMON, *specific],
-        callback=_build,
-        help=about,
-        examples=() if probes else EXAMPLES,
-        listed=listed,
-    )
-    command.probes = list(probes)
-    return debug_option(command)
+    made = copy(_build)
+    made.params, made.probes, made.help = [*_build.params, *specific], list(probes), about
+    made.examples, made.listed = () if probes else EXAMPLES, listed
+    return made
 
 
+@click.command(PROGRAM, cls=_Build)
+@click.argument("names", nargs=-1, metavar="NAME...")
+@option(
+    "-o", "--output", type=_PATH, metavar="DIR",
+    help="Folder of the probe; of several probes, its parent. [default: probes/NAME]",
+)  # fmt: skip
+@option(
+    "--seed", type=click.IntRange(0, MAX_SEED), metavar="N", default=0, section="Build",
+    help="Random seed. [default: 0]",
+)  # fmt: skip
+@option(
+    "--template", type=_PATH, metavar="FILE", section="Build", rare=True,
+    help="YAML file that extends or replaces the built-in wordings.",
+)  # fmt: skip
+@option(
+    "--format", type=click.Choice(["parquet", "jsonl"]), default="parquet",
+    help="File format of the data. [default: parquet]",
+)  # fmt: skip
+@option(
+    "--audit/--no-audit", default=True, section="Build", rare=True,
+    help="Audit the probe after building it. [default: yes]",
+)  # fmt: skip
+@option(
+    "--workers", type=click.IntRange(1), metavar="N", default=2, section="Build",
+    help="Number of workers that draw, render and write large builds; rows do not depend on it. "
+    "[default: 2]",
+)  # fmt: skip
+@option(
+    "--executor", type=click.Choice(["local", "ray"]), default="local", section="Build", rare=True,
+    help="Where large builds are rendered and written: by workers on this machine, or by Ray. "
+    "[default: local]",
+)  # fmt: skip
+@option(
+    "--address", metavar="ADDRESS", section="Build", rare=True,
+    help="Address of the Ray cluster, such as auto; by default Ray starts on this machine.",
+)  # fmt: skip
+@option("--overwrite", is_flag=True, help="Replace another probe in the folder.")
+@option(
+    "--sample", type=click.IntRange(1), metavar="N", section="Reading sheet",
+    help="Write N rows of the test split as a sheet for human readers, in CSV and HTML.",
+)  # fmt: skip
+@option(
+    "--blind", is_flag=True, section="Reading sheet",
+    help="Leave the answers out of the sheet; release-probe annotate score reads it back.",
+)  # fmt: skip
+@option(
+    "--sheet", type=_PATH, metavar="DIR", section="Reading sheet", rare=True,
+    help="Folder of the sheet. [default: that of the probe, with -reading]",
+)  # fmt: skip
+@option(
+    "--recipe", type=_PATH, metavar="FILE", section="Build",
+    help="Build the set of probes declared in a YAML file.",
+)  # fmt: skip
+@option(
+    "--from-manifest", type=_PATH, metavar="FILE", section="Build",
+    help="Rebuild what a manifest.json records, and compare checksums.",
+)  # fmt: skip
+@option(
+    "--clean", type=_PATH, is_flag=False, flag_value=Path("probes"), metavar="[DIR]", rare=True,
+    help="Remove what interrupted commands left in an output folder. [default: probes]",
+)  # fmt: skip
+@option("--json", "as_json", is_flag=True, help="Print the manifests instead of a summary.")
 def _build(
     names: tuple[str, ...],
     output: Path | None,
@@ -286,6 +234,7 @@ def _build(
     as_json: bool,
     **options: Any,
 ) -> None:
+    """Build what is named, or what a recipe or a manifest records."""
     if clean is not None and not (names or recipe or from_manifest):
         from builders.engine.command import clean as run_clean
 
@@ -328,7 +277,6 @@ def _build(
     "whether they are there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@debug_option
 def list_command(as_json: bool) -> None:
     """Print every probe: rows, needs, state, and what it asks."""
     from builders.engine.listing import listed_probes, records, table
@@ -343,7 +291,6 @@ def list_command(as_json: bool) -> None:
 
 @command("show", help="Show a probe: what it asks, its wordings, its options.")
 @click.argument("name")
-@debug_option
 def show_command(name: str) -> None:
     """Print a probe's summary, wordings and options."""
     from builders.engine.probe import find_probe

@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 
 from kb_cache.store import cache_dir, usable
-from kbprobe.cli import debug_option
 from kbprobe.commands import command
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import remove_tree
@@ -85,7 +84,6 @@ def _model_of(folder: Path) -> str:
 @click.option("--all", "everything", is_flag=True, help="With --clear: all kinds.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@debug_option
 def cache_command(
     kind: str | None, clear: bool, everything: bool, yes: bool, as_json: bool
 ) -> None:

@@ -28,7 +28,7 @@ from evaluation.scorers.registry import SCORERS
 from evaluation.studies.base import Study, StudyRequest, summarise_folders
 from evaluation.studies.registry import COLLECT, EVALUATE, OWN, STUDIES
 from evaluation.tracking import TrackingOptions, take_tracking
-from kbprobe.cli import FAILED, debug_option, run
+from kbprobe.cli import FAILED, run
 from kbprobe.commands import Command, Option, Program, Subcommand, command
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import Options, command_option, given_of, role
@@ -212,7 +212,7 @@ def study_command(study: Study) -> Command:
         callback=partial(_summarise if study.expand is None else _run_study, study, fields),
         help=study.help,
     )
-    return debug_option(command)
+    return command
 
 
 def _fields(model: type[Options], section: str, label: str = "") -> dict[str, FieldInfo]:
@@ -370,7 +370,6 @@ def _report(outcome: Outcome, as_json: bool) -> None:
     help="Questions of each probe that a page of several results holds at most; of more a sample "
     "is drawn. 0: none, to publish the page but not the questions. [default: 50000]",
 )
-@debug_option
 def report_command(folders: tuple[Path, ...], output: Path | None, rows: int | None) -> None:
     """Write each folder's report."""
     from evaluation.report.page import make_report

@@ -14,7 +14,6 @@ import click
 
 from evaluation.options import ModelOptions
 from evaluation.scorers.classifier import CLASSIFIER, ClassifierOptions
-from kbprobe.cli import debug_option
 from kbprobe.commands import command
 from kbprobe.errors import UsageError
 from kbprobe.format.labels import check_suffix, write_labels
@@ -78,7 +77,6 @@ def _line(row: str, answer: int, texts: list[str], model: str) -> dict[str, Any]
     help="Labels file to write (.jsonl, .parquet).",
 )  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace a file.")
-@debug_option
 def silver_command(probe: Path, model: str, output: Path, overwrite: bool, **values: Any) -> None:
     """Write the labels file."""
     check_suffix(output)

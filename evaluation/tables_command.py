@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from kbprobe.cli import debug_option
 from kbprobe.commands import command
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.tables import FORMATS, Format, Table
@@ -32,7 +31,6 @@ from kbprobe.terminal import echo
     metavar="FILE",
     help="File to write; an existing one is replaced. [default: standard output]",
 )
-@debug_option
 def table_command(
     places: tuple[Path, ...], form: Format, name: str | None, output: Path | None
 ) -> None:

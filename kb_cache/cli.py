@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from kbprobe.cli import FAILED, debug_option, run
+from kbprobe.cli import FAILED, run
 from kbprobe.commands import HELP, Command, Option, Program, Subcommand, command
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.progress import BYTES, PERCENT, Progress, shown_progress
@@ -34,7 +34,6 @@ environment variable KBPROBE_CACHE to choose another one.
 
 
 @command("list")
-@debug_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
     """List the knowledge bases in the cache, and the cached answers of SPARQL endpoints."""
@@ -90,16 +89,13 @@ def _fetch(kind: str, output: Path | None, entry: str | None, **given: Any) -> N
     from kb_cache.base import find_kind
     from kb_cache.fetching import fetch
     from kb_cache.snapshot import read_info
-    from kbprobe.options import parsed
+    from kbprobe.options import given_of
 
     declared = find_kind(kind)
     if entry and given.get("name"):
         raise UsageError(f"the name is given twice: {entry} and --name {given['name']}")
     given["name"] = entry or given.get("name")
-    fields = declared.options.model_fields
-    options = {
-        name: parsed(fields[name], value) for name, value in given.items() if value is not None
-    }
+    options = given_of(declared.options.model_fields, given)
     units = {"Downloading": BYTES, "Compiling": PERCENT}
     with shown_progress(True, units, log=False) as show:
         made = fetch(kind, output=output, progress=partial(_told, show), **options)
@@ -120,7 +116,6 @@ fetch_ = _Fetch("fetch", help="Compile a knowledge base into the cache.", contex
 
 
 @command("verify")
-@debug_option
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
     "--repair",
@@ -162,7 +157,6 @@ def verify(context: click.Context, names: tuple[str, ...], repair: bool) -> None
 
 
 @command("clear")
-@debug_option
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Remove everything that is cached.")
 @click.option(

@@ -9,25 +9,15 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 import click
 
-from kbprobe.commands import option
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.plugins import place_of_others
 from kbprobe.terminal import VisibleFormatter, echo
 
-_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
-
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
-
-
-def debug_option(function: _Decorated) -> _Decorated:
-    """Show ``--debug`` in a command's help; `run` handles the option itself."""
-    help = "Show tracebacks of errors."
-    return option("--debug", is_flag=True, expose_value=False, help=help)(function)
 
 
 def kbprobe_version() -> str:

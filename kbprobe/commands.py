@@ -75,9 +75,10 @@ class Command(click.Command):
         self.subcommands: Mapping[str, Mapping[str, str]] = {}
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters, with ``--help-all``; help names it where some options are rare."""
+        """Return the parameters, with ``--debug`` and, if some are rare, a shown ``--help-all``."""
         params = super().get_params(ctx)
-        return [*params, _help_all(any(getattr(one, "rare", False) for one in params))]
+        rare = any(getattr(one, "rare", False) for one in params)
+        return [*params[:-1], _DEBUG, params[-1], _help_all(rare)]
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write how the command is called, and that there are others."""
@@ -121,6 +122,12 @@ def _show_all(ctx: click.Context, _option: click.Parameter, asked: bool) -> None
         ctx.meta[_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
+
+
+_DEBUG = click.Option(
+    ["--debug"], is_flag=True, expose_value=False, help="Show tracebacks of errors."
+)
+"""Shown in the help of all commands; `kbprobe.cli.run` handles it."""
 
 
 @cache

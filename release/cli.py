@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kbprobe.cli import FAILED, debug_option, run
+from kbprobe.cli import FAILED, run
 from kbprobe.commands import Command, Program, Subcommand, command, option
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.terminal import echo
@@ -96,7 +96,7 @@ def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
     ):
         function = add(function)
-    return debug_option(function)
+    return function
 
 
 @command(
@@ -107,55 +107,36 @@ def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.argument("folder", type=_PATH, metavar="DIR")
 @option(
-    "--repo-id",
-    required=True,
-    metavar="USER/NAME",
-    section="Hub",
+    "--repo-id", required=True, metavar="USER/NAME", section="Hub",
     help="Dataset on the Hub.",
-)
+)  # fmt: skip
 @option("--private", is_flag=True, section="Hub", help="Create the dataset as a private one.")
 @option(
-    "--revision",
-    default="main",
-    metavar="NAME",
-    section="Hub",
+    "--revision", default="main", metavar="NAME", section="Hub",
     help="Branch, created if it does not exist. [default: main]",
-)
+)  # fmt: skip
 @option(
-    "--tag",
-    default="",
-    metavar="VERSION",
-    section="Hub",
+    "--tag", default="", metavar="VERSION", section="Hub",
     help="Tag the commit, such as v1.0; an existing tag is never moved.",
-)
+)  # fmt: skip
 @option(
-    "--create-pr",
-    is_flag=True,
-    section="Hub",
+    "--create-pr", is_flag=True, section="Hub",
     help="Open a pull request instead of committing to the branch.",
-)
+)  # fmt: skip
 @option(
-    "--config-name",
-    default="default",
-    metavar="NAME",
-    section="Hub",
-    rare=True,
+    "--config-name", default="default", metavar="NAME", section="Hub", rare=True,
     help="Name of the probe in a repository of several probes. [default: default]",
-)
+)  # fmt: skip
 @option("--message", default="", metavar="TEXT", section="Hub", rare=True, help="Commit message.")
 @option(
-    "--canary-column",
-    is_flag=True,
-    rare=True,
+    "--canary-column", is_flag=True, rare=True,
     help="Also write the canary into a column of each row.",
-)
+)  # fmt: skip
 @option("--force", is_flag=True, help="Publish even if the check fails; the card says so.")
 @option(
-    "--prefer",
-    type=click.Choice(["hub", "generated"]),
-    rare=True,
+    "--prefer", type=click.Choice(["hub", "generated"]), rare=True,
     help="Which version to keep where both have changed: that on the Hub, or the new one.",
-)
+)  # fmt: skip
 @option(
     "--dry-run", is_flag=True, help="Only show what would change; needs neither token nor network."
 )
@@ -212,17 +193,13 @@ def verify(repo_id: str, token_file: Path | None, as_json: bool, **options: Any)
 @option("--strict", is_flag=True, help="Warnings fail too.")
 @option("--deep", is_flag=True, help="Also train adversaries: models that do not see the question.")
 @option(
-    "--encoder",
-    default="",
-    metavar="MODEL",
+    "--encoder", default="", metavar="MODEL",
     help="With --deep: a transformers model, a folder or Hub id, that encodes the choices.",
-)
+)  # fmt: skip
 @option(
-    "--into-card",
-    is_flag=True,
+    "--into-card", is_flag=True,
     help="With --deep: write the adversaries' figures into the probe's card and manifest.",
-)
-@debug_option
+)  # fmt: skip
 def check(
     folder: Path, as_json: bool, strict: bool, deep: bool, encoder: str, into_card: bool
 ) -> int:
@@ -258,21 +235,16 @@ def check(
 )
 @option("--split", default="test", show_default=True, metavar="NAME", help="The split to evaluate.")
 @option(
-    "--config",
-    "configs",
-    multiple=True,
-    metavar="NAME",
+    "--config", "configs", multiple=True, metavar="NAME",
     help="A config to export; may be given several times. [all]",
-)
+)  # fmt: skip
 @option(
-    "--repo-id",
-    metavar="USER/NAME",
+    "--repo-id", metavar="USER/NAME",
     help="Read the rows of the published probe instead of a copy; for inspect: where the export "
     "will be uploaded.",
-)
+)  # fmt: skip
 @option("--overwrite", is_flag=True, help="Replace another export in the folder.")
 @option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
-@debug_option
 def export(folder: Path, to: str, output: Path | None, as_json: bool, **options: Any) -> None:
     """Write it, and print how it is run."""
     from release.exports.exporting import export as run_export

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from kbprobe.cli import debug_option
 from kbprobe.commands import command
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import DEFAULT_CONFIG
@@ -70,7 +69,6 @@ RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
     show_default=True,
     help="every-eval-ever: of the evaluator to the model.",
 )
-@debug_option
 def export_command(
     folders: tuple[Path, ...],
     target: str,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evaluation.options import ModelOptions, RunOptions
-from kbprobe.cli import debug_option
+from evaluation.options import ModelOptions, Models, RunOptions, options_that
 from kbprobe.commands import command, option
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import command_option
@@ -29,8 +28,7 @@ _PAPERS = {
     "wordnetqa": "Richardson and Sabharwal 2020: zero-shot, partial input, inoculation, clusters.",
     "function-words": "Kim et al. 2019: cross-validated acceptability, transfer of NLI.",
 }
-_ENDPOINTS = ("random_weights", "endpoint", "concurrency", "request_timeout")
-_UNUSED = (*_ENDPOINTS, "max_requests", "max_prompt_tokens")
+_UNUSED = ("random_weights", *options_that(lambda role: role.models == Models.ENDPOINT))
 """Options of models that no paper uses: models are fitted, and looked into."""
 
 _OPTIONS = [
@@ -86,7 +84,6 @@ UNITS = {"tokenizing": "rows", "scoring": "rows", "fine-tuning": "steps", "train
     help="Print what would be built and run, and about how long it takes; run nothing.",
 )  # fmt: skip
 @option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@debug_option
 def reproduce_command(
     name: str,
     models: tuple[str, ...],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kbprobe.cli import FAILED, debug_option
+from kbprobe.cli import FAILED
 from kbprobe.commands import command
 from kbprobe.progress import shown_progress
 from kbprobe.terminal import echo
@@ -69,7 +69,6 @@ UNITS = {"tokenizing": "rows", "scoring": "rows", "fine-tuning": "steps", "timin
     help="Ray: GPUs of each worker, such as 0.5. [default: 1 where there are GPUs, else 0]",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@debug_option
 def suite_command(
     file: Path,
     output: Path | None,

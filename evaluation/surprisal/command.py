@@ -9,7 +9,6 @@ import click
 
 from evaluation.options import RunOptions
 from evaluation.scorers.causal.options import CausalOptions
-from kbprobe.cli import debug_option
 from kbprobe.commands import command
 from kbprobe.errors import UsageError
 from kbprobe.options import command_option, given_of, role
@@ -44,7 +43,6 @@ _DEFAULT = Path("results", "surprisal")
     help="File to write. [default: results/surprisal/PROBE-MODEL.parquet]",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
-@debug_option
 def surprisal_command(
     probe: str, model: str, output: Path | None, overwrite: bool, **values: Any
 ) -> None:

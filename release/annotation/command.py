@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
-from kbprobe.cli import debug_option
 from kbprobe.commands import Command
 from kbprobe.format.labels import check_suffix
-from kbprobe.options import Options, command_option, parsed
+from kbprobe.options import Options, command_option, given_of
 from kbprobe.terminal import echo
 from release.annotation.options import SheetOptions, VoteOptions
 
@@ -28,16 +27,9 @@ def _options(model: type[Options]) -> Callable[[click.Command], click.Command]:
             click.Option(["--overwrite"], is_flag=True, help="Replace what the folder holds."),
             click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."),
         ]
-        return debug_option(command)
+        return command
 
     return add
-
-
-def _given(model: type[Options], values: dict[str, Any]) -> dict[str, Any]:
-    fields = model.model_fields
-    return {
-        name: parsed(fields[name], value) for name, value in values.items() if value is not None
-    }
 
 
 @click.group(
@@ -66,7 +58,7 @@ def annotate() -> None:
 def _export(folder: Path, output: Path, overwrite: bool, as_json: bool, **values: Any) -> None:
     from release.annotation.round_trip import export_sheets
 
-    given = _given(SheetOptions, values)
+    given = given_of(SheetOptions.model_fields, values)
     files, found = export_sheets(folder, output, overwrite=overwrite, **given)
     if as_json:
         names = [path.as_posix() for path in files]
@@ -106,7 +98,6 @@ def _export(folder: Path, output: Path, overwrite: bool, as_json: bool, **values
 @click.option("--skip-bad", is_flag=True, help="Leave out bad votes and continue.")
 @click.option("--into-card", is_flag=True, help="Write the figures into the probe's card.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@debug_option
 def _score(
     folder: Path,
     more: tuple[Path, ...],
@@ -174,7 +165,9 @@ def _import(
 
     if labels is not None:
         check_suffix(labels)
-    done = import_votes(folder, [*votes, *more], key=key, **_given(VoteOptions, values))
+    done = import_votes(
+        folder, [*votes, *more], key=key, **given_of(VoteOptions.model_fields, values)
+    )
     # First the outputs that do not need a gold standard, which must have at least one row.
     echo(done.report.model_dump_json() if as_json else report_text(done.report))
     if labels is not None:

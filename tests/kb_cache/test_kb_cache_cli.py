@@ -276,9 +276,9 @@ def test_debug_after_two_dashes_is_an_argument(capsys: pytest.CaptureFixture[str
 def test_an_unknown_kind_is_refused_with_those_there_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from kb_cache.cli import cli
+    from kb_cache.cli import main
 
-    assert command.run(cli, ["fetch", "concepnet"], "kb-cache") == command.WRONG_USAGE
+    assert main(["fetch", "concepnet"]) == command.WRONG_USAGE
     shown = capsys.readouterr().err
     assert "Did you mean 'conceptnet'?" in shown
     assert "There are: " in shown

@@ -60,6 +60,7 @@ class Asked:
         vectors: the name of word vectors; None: the usual ones.
         values: options of all runs.
         left_out: what is left out, and why: filled as it turns out.
+        known: what models can do, once they were opened.
     """
 
     probes: Mapping[str, str]
@@ -71,6 +72,7 @@ class Asked:
     vectors: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
+    known: dict[str, Capability] = field(default_factory=dict)
 
     def request(self, step: Step) -> StudyRequest:
         """Return a step as a request, with a folder of its own."""
@@ -86,9 +88,11 @@ class Asked:
         return replace(request, output_given=False)
 
     def able(self, model: str) -> Capability:
-        """Return what a model can do."""
-        request = StudyRequest(STUDIES.get("zero_shot"), values=self.values)
-        return open_model(request, model).capabilities
+        """Return what a model can do; it is opened once."""
+        if model not in self.known:
+            request = StudyRequest(STUDIES.get("zero_shot"), values=self.values)
+            self.known[model] = open_model(request, model).capabilities
+        return self.known[model]
 
     def having(self, *names: str) -> list[str]:
         """Return those of some probes that were found."""

@@ -142,7 +142,7 @@ OLMPICS = Paper(
         "never negative, so noise alone makes them positive.",
         "An answer of several tokens is scored by all of them, and padding is masked; the "
         "published code scores the first piece, so that its numbers depend on the batch.",
-        "always_never has no answers until people give them (see Publish: annotation); "
+        "always_never has no answers until people give them (release-probe annotate); "
         "property_conjunction needs ConceptNet, and encyclopedic_composition Wikidata.",
         "The medals follow a rule that is printed; the paper's are judgements.",
     ],

@@ -81,7 +81,7 @@ class Reproduction(Model):
             title,
             [
                 Section("", [Text(f"{self.citation}."), Caveats(warning)]),
-                *map(_section, self.tables),
+                *map(filled_section, self.tables),
                 Section("Rows", [_rows(self.probes)]),
                 Section("What differs from the paper", [Findings(self.differences)]),
                 Section("Left out", [Caveats(self.left_out)]),
@@ -96,7 +96,8 @@ class Reproduction(Model):
         )
 
 
-def _section(table: FilledTable) -> Section:
+def filled_section(table: FilledTable) -> Section:
+    """Show a table: published rows, each followed by the user's that are like it."""
     paper = table.published
     people = "" if paper.people is None else f" People: {paper.people:g}."
     form = paper.form.replace("{", "").replace("}", "")

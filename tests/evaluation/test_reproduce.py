@@ -12,12 +12,20 @@ import torch
 from pydantic import ValidationError
 
 from evaluation.cli import main
+from evaluation.report.markdown import render_markdown
 from evaluation.reproduce import sources
 from evaluation.reproduce.frame import OwnNumbers, Paper
 from evaluation.reproduce.published import PublishedTable, published_papers
-from evaluation.reproduce.record import Figure, OwnRow, Reproduction
+from evaluation.reproduce.record import (
+    Figure,
+    FilledTable,
+    OwnRow,
+    Reproduction,
+    filled_section,
+)
 from evaluation.reproduce.registry import PAPERS
 from evaluation.results.types import Estimate
+from kbprobe.document import Document
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY, NLI
 from tests.evaluation import folded_probe, golden_cases, tiny_multiple_choice
@@ -180,6 +188,17 @@ def test_a_dry_run_says_what_would_be_built_and_runs_nothing(
     said = capsys.readouterr().err
     assert f"To be built: build-probe age_comparison -o {tmp_path}/age_comparison" in said
     assert not output.exists()
+
+
+def test_the_guide_shows_the_published_rows() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    table = published_papers()["olmpics"].tables["age_comparison"]
+    shown = render_markdown(
+        Document("", "", [filled_section(FilledTable(name="", published=table, own=[]))])
+    )
+    rows = [line for line in shown.splitlines() if "| published |" in line]
+    assert len(rows) == len(table.rows)
+    assert rows == [line for line in page.splitlines() if "| published |" in line]
 
 
 def test_only_probes_of_the_paper_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:

@@ -514,7 +514,7 @@ def _sheet(found: Comparison) -> str:
 
 COMPARE = Study(
     name="compare",
-    help="Compare two or more results on the same probe, item by item: each with each.",
+    help="Compare two or more results on the same probe, question by question and pair by pair.",
     expand=None,
     summarise=_summarise,
     document=_document,

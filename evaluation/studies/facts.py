@@ -105,7 +105,7 @@ def _shares(facts: Facts) -> list[float | None]:
 
 FACTS = Study(
     name="facts",
-    help="Evaluate models on questions that rest on several facts, and on these facts alone.",
+    help="Evaluate models on questions that combine several facts, and on the single facts.",
     expand=_expand,
     summarise=_summarise,
     document=_document,

@@ -356,8 +356,8 @@ def _or_empty(choice: int | None) -> int | str:
 
 ITEMS = Study(
     name="items",
-    help="Item analysis: the rows of a probe to read first, such as those with suspected wrong "
-    "keys, from the results folders of several models.",
+    help="Item analysis: which rows of a probe to reread first, such as those with suspect answer "
+    "keys, from the results of several models.",
     expand=None,
     summarise=_summarise,
     document=_document,

@@ -489,8 +489,7 @@ def _errors(pair: PairOverlap) -> str:
 
 OVERLAP = Study(
     name="overlap",
-    help="Prediction overlap: how similar the answers of models are, pair by pair, from their "
-    "results folders.",
+    help="Prediction overlap: how similar the answers of models are, for each pair of results.",
     expand=None,
     summarise=_summarise,
     document=_document,

@@ -363,8 +363,8 @@ def _curves(one: ProbePower, summary: PowerSummary) -> Chart:
 
 POWER = Study(
     name="power",
-    help="Power: how many clusters show a difference between two models, from the results folders "
-    "of two or more models, or from a probe and what is assumed of the models.",
+    help="Power analysis: how many clusters it takes to detect a difference between two models, "
+    "from the results of two or more models, or from a probe and assumptions about the models.",
     expand=None,
     summarise=_summarise,
     document=_document,

@@ -7,7 +7,7 @@ from evaluation.studies.curve.numbers import summarise
 
 CURVE = Study(
     name="curve",
-    help="Learning curves: accuracy after training on more and more rows, beside zero-shot "
+    help="Learning curves: accuracy after training on more and more rows, compared with zero-shot "
     "accuracy, baselines and controls.",
     expand=expand,
     summarise=summarise,

@@ -11,7 +11,7 @@ learning rate above 0 for these two: ours are our own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -25,12 +25,14 @@ from evaluation.learners.base import (
     made_by_learner,
 )
 from evaluation.models.capabilities import Capability
-from evaluation.results.metrics import Scores
 from evaluation.scorers.base import ScorerEntry
 from evaluation.vectors.options import VectorsOptions, vectors_content, word_vectors
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE
 from kbprobe.options import RARE
+
+if TYPE_CHECKING:
+    from evaluation.results.metrics import Scores
 
 
 class HeadOptions(TrainingOptions):

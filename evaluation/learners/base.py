@@ -14,21 +14,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from evaluation.content import content_hash
 from evaluation.items.types import SCORED_SETUPS, Item, ids_of
 from evaluation.models.capabilities import Capability
-from evaluation.models.handle import ModelHandle
-from evaluation.results.metrics import Scores
 from evaluation.scorers.base import ReadyScorer, Scorer, ScorerEntry, ScorerInputs
 from evaluation.workers import Workers
 from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.options import RARE, Options
 from kbprobe.progress import Progress
+
+if TYPE_CHECKING:
+    from evaluation.models.handle import ModelHandle
+    from evaluation.results.metrics import Scores
 
 FINETUNED = "finetuned"
 """The folder of trained models of interrupted runs, in kbprobe's cache."""

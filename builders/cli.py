@@ -159,8 +159,8 @@ def build_command(probes: Mapping[str, Entry | Probe]) -> Command:
     help="Folder of the probe; of several probes, its parent. [default: probes/NAME]",
 )  # fmt: skip
 @option(
-    "--seed", type=click.IntRange(0, MAX_SEED), metavar="N", default=0, section="Build",
-    help="Random seed. [default: 0]",
+    "--seed", type=click.IntRange(0, MAX_SEED), metavar="N", section="Build",
+    help="Random seed. [default: 0, or the recipe's]",
 )  # fmt: skip
 @option(
     "--template", type=_PATH, metavar="FILE", section="Build", rare=True,
@@ -206,6 +206,11 @@ def build_command(probes: Mapping[str, Entry | Probe]) -> Command:
     help="Build the set of probes declared in a YAML file.",
 )  # fmt: skip
 @option(
+    "--suite", metavar="NAME", section="Build",
+    help="Build a standard suite, such as kbprobe-1, and compare its checksums; with another "
+    "--seed, a sibling: another sample of the same distribution.",
+)  # fmt: skip
+@option(
     "--from-manifest", type=_PATH, metavar="FILE", section="Build",
     help="Rebuild what a manifest.json records, and compare checksums.",
 )  # fmt: skip
@@ -217,7 +222,7 @@ def build_command(probes: Mapping[str, Entry | Probe]) -> Command:
 def _build(
     names: tuple[str, ...],
     output: Path | None,
-    seed: int,
+    seed: int | None,
     template: Path | None,
     format: str,
     audit: bool,
@@ -229,20 +234,22 @@ def _build(
     blind: bool,
     sheet: Path | None,
     recipe: Path | None,
+    suite: str | None,
     from_manifest: Path | None,
     clean: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Build what is named, or what a recipe or a manifest records."""
-    if clean is not None and not (names or recipe or from_manifest):
+    if clean is not None and not (names or recipe or suite or from_manifest):
         from builders.engine.command import clean as run_clean
 
         run_clean(clean, as_json)
         return
-    if [bool(names), recipe is not None, from_manifest is not None].count(True) != 1 or clean:
+    given_sets = [one for one in (recipe, suite, from_manifest) if one is not None]
+    if len(given_sets) + bool(names) != 1 or clean:
         raise UsageError(
-            "name the probes to build, or give --recipe, or --from-manifest (one of the three). "
+            "name the probes to build, or give --suite, --recipe or --from-manifest (one of them). "
             f"`{PROGRAM} list` shows the probes."
         )
     if sample is None and (blind or sheet is not None):
@@ -250,7 +257,7 @@ def _build(
     if sample is not None and from_manifest is not None:
         raise UsageError("--sample cannot be combined with --from-manifest: name the probe.")
     from builders.engine import command
-    from builders.engine.command import read_recipe
+    from builders.engine.recipe import find_suite, read_recipe
     from kbprobe.parallel import Workers
 
     if address is not None and executor != "ray":
@@ -260,15 +267,22 @@ def _build(
         command.rebuild(from_manifest, output, template, overwrite, as_json, chosen)
         return
     values = {"template": template, "format": format, "audit": audit}
-    if recipe is not None:
-        jobs = read_recipe(recipe, output, values)
+    if suite is not None:
+        if template is not None:
+            raise UsageError("--template does not go with --suite: a suite has its own wordings")
+        recipe = find_suite(suite)
+    declared = None if recipe is None else read_recipe(recipe, output, values, seed)
+    if declared is not None:
+        jobs = declared.jobs
     else:
         given = {name: value for name, value in options.items() if value is not None}
-        jobs = command.named_jobs(names, given, output, {"seed": seed, **values})
+        jobs = command.named_jobs(names, given, output, {"seed": seed or 0, **values})
     if sheet is not None and len(jobs) > 1:
         raise UsageError("--sheet is the folder of one probe's sheet; leave it out for several.")
     reading = None if sample is None else command.Reading(sample, blind, sheet)
-    command.run_jobs(jobs, overwrite, as_json, reading, chosen)
+    command.run_jobs(jobs, overwrite, as_json, reading, chosen, brief=suite is not None)
+    if declared is not None:
+        command.finish(declared, as_json)
 
 
 @command(

@@ -8,8 +8,9 @@ With names of probes, or ``all``, it builds them in a temporary folder and write
 ``docs/figures/builds.json``, to the gallery, to the rows that ``build-probe list`` shows, and, if
 rows changed, to the manifests that the tests keep. ConceptNet and Wikidata are named by their
 snapshots (``kb-cache list``). Languages whose lexicon was not fetched keep their figures.
-``docs/figures/readings.json`` is written by hand: who read how many rows of a probe, how many of
-them were sound, and the ``rows_digest`` of the build, where it is known.
+``docs/figures/kbprobe-1.json`` is written by ``suite.py``, and ``docs/figures/readings.json`` by
+hand: who read how many rows of a probe, how many of them were sound, and the ``rows_digest`` of the
+build, where it is known.
 
 In any case it then fills in the marked places of all pages. In text, a figure stands between
 ``<!--= wordnet_hypernymy.rows -->`` and ``<!--/-->``, not at the start of a line, where Markdown
@@ -44,6 +45,7 @@ from kbprobe.format.manifest import Manifest, manifest_text, read_manifest
 ROOT = Path(__file__).resolve().parents[2]
 BUILDS = ROOT / "docs" / "figures" / "builds.json"
 READINGS = BUILDS.with_name("readings.json")
+SUITE = BUILDS.with_name("kbprobe-1.json")
 PAIRS = ROOT / "builders" / "judged" / "data" / "pairs.csv"
 KEPT = ROOT / "tests" / "data" / "manifests"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -181,6 +183,8 @@ def load() -> Figures:
         "judged classes": _lines(PAIRS.with_name("classes.csv")),
         **by_hand["voted"],
     }
+    for name, found in json.loads(SUITE.read_text("utf-8")).items():
+        figures[name][SUITE.stem] = found
     return figures
 
 

@@ -1,30 +1,16 @@
 """How ``build-probe`` builds probes, given their names, a recipe or a manifest.
 
 The building code is imported only when it is needed, so that finished builds are recognised fast.
-
-.. code-block:: yaml
-
-    output: probes            # the parent of all folders (default: probes)
-    seed: 0                   # for the probes that give none of their own
-    probes:
-      - probe: wordnet_hypernymy
-        options: {max_hops: 4}
-      - probe: wordnet_hypernymy
-        output: hypernymy-published
-        options: {families: [paper], sampling: uniform}
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
-from itertools import pairwise
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from builders.engine.options import with_snapshots
 from builders.engine.probe import find_probe
@@ -32,17 +18,18 @@ from builders.engine.request import Request
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder, sweep
-from kbprobe.format.manifest import jsonable, plain_json, read_manifest
+from kbprobe.format.manifest import Manifest, jsonable, plain_json, read_manifest
+from kbprobe.format.setups import SPLITS
 from kbprobe.imports import let_arrow_ignore_pandas
 from kbprobe.locks import sweep_locks
-from kbprobe.options import MAX_SEED, option_name, parsed
+from kbprobe.options import option_name, parsed
 from kbprobe.parallel import THIS_MACHINE, Workers, using_workers
-from kbprobe.parsing import read_yaml, validated
 from kbprobe.targets import LOCK_ENDING, taking
 from kbprobe.terminal import echo
 
 if TYPE_CHECKING:
     from builders.engine.pipeline import Built
+    from builders.engine.recipe import Declared
 
 
 PROGRAM = "build-probe"
@@ -127,8 +114,12 @@ def run_jobs(
     as_json: bool,
     reading: Reading | None = None,
     workers: Workers = THIS_MACHINE,
+    brief: bool = False,
 ) -> None:
-    """Build what is not there yet, report each build, and write its reading sheet if asked to."""
+    """Build what is not there yet, report each build, and write its reading sheet if asked to.
+
+    A ``brief`` report is a line.
+    """
     let_arrow_ignore_pandas()
     jobs, waiting, held = list(jobs), [], dict[Path, ExitStack]()
     _allow_open_files(len(jobs))
@@ -161,9 +152,33 @@ def run_jobs(
             for built, written, folder in build_all(waiting, progress):
                 held[folder].close()
                 progress("")
-                _report(written, built, folder, as_json)
+                if brief and not as_json:
+                    echo(f"{folder}: {_split_rows(read_manifest(folder))}")
+                else:
+                    _report(written, built, folder, as_json)
                 if reading:
                     reading.write(folder, built.request.seed, overwrite)
+
+
+def _split_rows(manifest: Manifest) -> str:
+    counts = manifest.counts.splits
+    return ", ".join(f"{name} {counts[name]:,}" for name in SPLITS if counts[name])
+
+
+def finish(declared: Declared, as_json: bool) -> None:
+    """Compare the checksums of a suite that was built, write its record, and report on it."""
+    if (suite := declared.finish()) is None:
+        return
+    rows = sum(read_manifest(folder).counts.splits["test"] for _, folder in declared.jobs)
+    if suite.standard:
+        said = f"All {len(declared.stated or {})} files have the checksums of {suite.name}."
+    elif declared.recipe.checksums is not None:
+        said = f"Not compared with the checksums of {suite.name}, which are of another seed."
+    else:
+        said = "The recipe states no checksums."
+    echo(
+        f"{declared.folder}: {len(suite.probes)} probes, {rows:,} rows of test. {said}", err=as_json
+    )
 
 
 def _resolved(described: tuple[Any, Request, Path]) -> str:
@@ -253,92 +268,3 @@ def clean(folder: Path, as_json: bool) -> None:
         echo(f"{path}: removed")
     if not removed:
         echo(f"Nothing was left in {folder} by interrupted commands.")
-
-
-MAX_PROBES = 1_000
-"""Most probes of a recipe."""
-
-
-class Entry(BaseModel):
-    """One probe of a recipe."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    probe: str
-    output: str | None = None
-    seed: int | None = Field(None, ge=0, le=MAX_SEED)
-    template: Path | None = None
-    options: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("output")
-    @classmethod
-    def _stays_inside(cls, output: str | None) -> str | None:
-        # Windows has both slashes and drives: a path inside for it is inside on every system.
-        path = PureWindowsPath(output or "-")
-        if path.anchor or ".." in path.parts or not path.parts or "\0" in str(path):
-            raise ValueError("expected the name of a folder within the recipe's 'output'")
-        return output
-
-
-class Recipe(BaseModel):
-    """A declared set of probes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    output: Path = Path("probes")
-    seed: int = Field(0, ge=0, le=MAX_SEED)
-    probes: tuple[Entry, ...] = Field(min_length=1, max_length=MAX_PROBES)
-
-
-def _refuse_shared(folders: Sequence[str], path: Path) -> None:
-    """Refuse outputs that are one folder, on some system at least, or lie within each other."""
-    # Windows and macOS ignore case in paths.
-    parts = sorted((PureWindowsPath(name.casefold()).parts, name) for name in folders)
-    for (one, name), (other, within) in pairwise(parts):
-        if one == other:
-            raise UsageError(
-                f"{path}: two probes would go to {within!r}; give one of them its own 'output'"
-            )
-        if other[: len(one)] == one:
-            raise UsageError(
-                f"{path}: {within!r} is within {name!r}, the folder of another probe; give one of "
-                "them another 'output'"
-            )
-
-
-def read_recipe(
-    path: Path, output: Path | None, values: Mapping[str, Any]
-) -> list[tuple[Request, Path]]:
-    """Read a recipe: what to build, and where to; template files are looked for beside it.
-
-    Args:
-        path: the YAML file.
-        output: the parent of all folders, if not the recipe's.
-        values: what is the same for all probes: template, format and audit.
-
-    Raises:
-        UsageError: the file cannot be read or is no recipe; the message names file and key.
-    """
-    try:
-        recipe = validated(read_yaml(path), Recipe, str(path))
-    except FileNotFoundError:
-        raise UsageError(f"{path}: No such file or directory. Name a recipe file.") from None
-    folders = [entry.output or entry.probe for entry in recipe.probes]
-    _refuse_shared(folders, path)
-    jobs = []
-    for number, (entry, folder) in enumerate(zip(recipe.probes, folders, strict=True)):
-        owner = f"{path}: probes.{number}: {entry.probe}"
-        try:
-            probe = find_probe(entry.probe)
-        except UsageError as error:
-            raise UsageError(f"{path}: probes.{number}.probe: {error}") from None
-        request = Request(
-            probe,
-            with_snapshots(probe.options.parse(entry.options, owner), owner),
-            recipe.seed if entry.seed is None else entry.seed,
-            path.parent / entry.template if entry.template else values["template"],
-            values["format"],
-            values["audit"],
-        )
-        jobs.append((request, (output or recipe.output) / folder))
-    return jobs

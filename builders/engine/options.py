@@ -64,6 +64,12 @@ class ProbeOptions(Options):
     )
     choices: int = Field(5, ge=2, le=26, description="Choices of a question, the gold included.")
     train_rows: TrainRows = 4000
+    validation_rows: Annotated[int, RARE] = Field(
+        0, ge=0, description="Maximum rows of the validation split, in whole clusters (0: all)."
+    )
+    test_rows: int = Field(
+        0, ge=0, description="Maximum rows of the test split, in whole clusters (0: all)."
+    )
     split_shares: Annotated[tuple[float, float, float], RARE] = Field(
         (0.25, 0.25, 0.5),
         description="Shares of the clusters in train, validation and test, before --train-rows.",

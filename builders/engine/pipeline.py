@@ -350,16 +350,22 @@ def _refuse_unread(options: ProbeOptions, owner: str) -> None:
 
 
 def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
-    """Cut the train split, then the whole, to the rows asked for: whole clusters or groups only.
+    """Cut the splits, then the whole, to the rows asked for: whole clusters or groups only.
+
+    Train is cut in choice groups, if there are any, so that the choices tell a learner nothing. The
+    other splits are cut in clusters, so that strict cluster accuracy is of whole ones.
 
     Raises:
         UsageError: not even the smallest cluster or group fits.
     """
-    if options.train_rows:
-        keep = plan.split != 0
-        together = plan.order.kept_together(plan.cluster.codes)[~keep]
-        keep[~keep] = _first(together, "train_rows", options.train_rows, rng.child("train rows"))
-        plan = plan.keep("beyond --train-rows", keep)
+    for code, split in enumerate(SPLITS):
+        if most := getattr(options, f"{split}_rows"):
+            keep, unit = plan.split != code, plan.cluster.codes
+            if split == "train":
+                unit = plan.order.kept_together(unit)
+            rows = rng.child(f"{split} rows")
+            keep[~keep] = _first(unit[~keep], f"{split}_rows", most, rows)
+            plan = plan.keep(f"beyond --{split}-rows", keep)
     if options.limit is not None and len(plan) > options.limit:
         together = plan.order.kept_together(plan.cluster.codes)
         keep = _first(together, "limit", options.limit, rng.child("limit"))

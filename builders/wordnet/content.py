@@ -33,6 +33,11 @@ BINOMIAL = r"^\p{Lu}\p{Ll}+ (?:x )?\p{Ll}[\p{Ll}-]+(?: \p{Ll}[\p{Ll}-]+)?$"
 """The scientific name of a species or subspecies. "Dutch oven" reads like one."""
 
 
+def is_common(wordnet: WordNet) -> Bools:
+    """Mark the synsets that are neither taxa nor persons, places and other names."""
+    return np.asarray(contents(wordnet) == CONTENTS.index(COMMON))
+
+
 @derived
 def contents(wordnet: WordNet) -> Ints:
     """Return the content of every synset, an index into ``CONTENTS``.

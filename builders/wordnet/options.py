@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
@@ -173,6 +173,14 @@ class DefinitionsOptions(WordNetOptions):
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
 
 
+CommonOnly: TypeAlias = Annotated[
+    bool,
+    Field(
+        description="Ask about common words only, not about taxa, persons, places and other names."
+    ),
+]
+
+
 class SynonymyOptions(WordNetOptions):
     """Options of wordnet_synonymy."""
 
@@ -183,6 +191,7 @@ class SynonymyOptions(WordNetOptions):
     min_lemmas: int = Field(
         2, ge=1, description="Minimum number of lemmas of a concept asked about."
     )
+    common_only: CommonOnly = False
     name_share: float = Field(
         0.2,
         ge=0,
@@ -255,6 +264,7 @@ class MeronymyOptions(RelationOptions):
         "second_cousin_branch",
     )
     pos: tuple[Literal["noun"], ...] = _POS(("noun",))
+    common_only: CommonOnly = False
     relations: tuple[Literal["part", "member", "substance"], ...] = Field(
         ("part", "member", "substance"), min_length=1, description="Relations to ask about."
     )

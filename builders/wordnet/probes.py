@@ -29,7 +29,7 @@ from builders.relations import (
     relation_plan,
     union,
 )
-from builders.wordnet.content import content_column
+from builders.wordnet.content import content_column, is_common
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.flags import ISA_FLAGS, isa_flags
 from builders.wordnet.neighbourhoods import territory
@@ -192,6 +192,8 @@ def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGene
         return _other_words_plan(wordnet, options, rng)
     asked = of_parts_of_speech(wordnet, options.pos)
     asked &= np.diff(wordnet.sense_start) >= options.min_lemmas
+    if options.common_only:
+        asked &= is_common(wordnet)
     nodes, dropped = np.flatnonzero(asked), DropLog()
     named = has_name(wordnet)[nodes]
     room = options.name_share * np.count_nonzero(~named) / max(1 - options.name_share, 1e-9)
@@ -209,6 +211,9 @@ def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGene
     edges: dict[str, Edges] = {
         name: asked_edges(wordnet, options, f"{name}_meronym") for name in options.relations
     }
+    if options.common_only:
+        kept = is_common(wordnet)
+        edges = {name: (one[kept[one]], gold[kept[one]]) for name, (one, gold) in edges.items()}
     more: dict[str, Any] = {"flags": partial(part_flags, wordnet)}
     more |= {"most_golds": options.golds_per_concept}
     more |= {"stop": _named(wordnet, options.stop_concepts, STOP_CONCEPTS)}
@@ -255,6 +260,8 @@ def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGen
     least = max(2, options.min_lemmas)
     for one in wordnet.languages:
         asked &= np.diff(one.sense_start) >= least
+    if options.common_only:
+        asked &= is_common(wordnet)
     nodes = np.flatnonzero(asked)
     require_enough(wordnet, nodes.size, every, f"synsets with {least} words or more")
     alike, short = np.zeros((2, nodes.size), dtype=np.bool_)

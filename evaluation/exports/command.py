@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -127,12 +128,25 @@ def _to_every_eval_ever(
 ) -> None:
     import time
 
-    from evaluation.exports.every_eval_ever import write_run
-    from evaluation.exports.reading import read_exported
+    from evaluation.exports.every_eval_ever import write_card, write_run
+    from evaluation.exports.reading import read_cards, read_exported
+    from evaluation.results.types import read_results
 
-    now = int(time.time())
-    for one in read_exported(folders):
-        for path in write_run(
-            one, place, organization=organization, relationship=relationship, now=now
-        ):
+    who: Any = {
+        "organization": organization,
+        "relationship": relationship,
+        "now": int(time.time()),
+    }
+    cards, rest = read_cards(folders), []
+    for folder in folders:
+        card = cards.get(folder)
+        if card is None:
+            rest.append(folder)
+            continue
+        for model in card.models:
+            runs = [folder / one.folder for one in model.probes]
+            rest += runs
+            echo(write_card(card, model, read_results(runs[0]), place, **who))
+    for one in read_exported(rest):
+        for path in write_run(one, place, **who):
             echo(path)

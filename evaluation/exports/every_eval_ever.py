@@ -15,8 +15,9 @@ from typing import Any
 
 from evaluation.exports.reading import Exported
 from evaluation.models.capabilities import ENDPOINT
-from evaluation.results.types import METRIC_OF, read_predictions
+from evaluation.results.types import METRIC_OF, Estimate, Results, read_predictions
 from evaluation.results.words import headline_remark
+from evaluation.studies.scorecard.record import OVERALL, OVERALL_MEANS, ModelCard, Scorecard
 from kbprobe.files import file_sha256, write_file
 
 SCHEMA = "0.3.0"
@@ -41,17 +42,15 @@ def write_run(
         The file of the run, and the file of its rows.
     """
     results = one.results
-    # The same name for the same run; the schema takes names of version 4 alone.
-    key = f"{results.probe.fingerprint} {results.scoring.key} {results.model.id}"
-    name = str(uuid.UUID(bytes=hashlib.sha256(key.encode()).digest()[:16], version=4))
-    developer, _, model = results.model.id.strip("/").rpartition("/")
-    place = Path("data", one.task, Path(developer).name or "unknown", model)
+    name = _name(results.probe.fingerprint, results.scoring.key, results.model.id)
+    place = _place(one.task, results.model.id)
     evaluation = f"{one.task}/{results.model.id}/{now}"
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(one, evaluation))
     (folder / place).mkdir(parents=True, exist_ok=True)
     rows = folder / place / f"{name}_samples.jsonl"
     write_file(rows, lines)
-    about = _run(one, evaluation, organization, relationship, now)
+    about = _about(one.results, evaluation, organization, relationship, now)
+    about["evaluation_results"] = [_accuracy(one)]
     about["detailed_evaluation_results"] = {
         "format": "jsonl",
         "file_path": (place / rows.name).as_posix(),
@@ -64,23 +63,103 @@ def write_run(
     return [run, rows]
 
 
+def write_card(
+    card: Scorecard,
+    model: ModelCard,
+    first: Results,
+    folder: Path,
+    *,
+    organization: str,
+    relationship: str,
+    now: int,
+) -> Path:
+    """Write the means of a model on a score card; return the file.
+
+    ``first`` are its results on one of the probes, which say what was evaluated; other arguments
+    are as of :func:`write_run`.
+    """
+    suite, name = card.suite or f"{len(model.probes)} probes", first.model.id
+    place = folder / _place(suite, name)
+    about = _about(first, f"{suite}/{name}/{now}", organization, relationship, now)
+    about["evaluation_results"] = [
+        _mean(card, model, suite, which, estimate)
+        for which, number in OVERALL.items()
+        if (estimate := number(model.overall)) is not None
+    ]
+    place.mkdir(parents=True, exist_ok=True)
+    path = place / f"{_name(card.rows_sha256, first.scoring.key, name)}.json"
+    write_file(path, json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+    return path
+
+
+def _name(*key: str) -> str:
+    # The same name for the same run; the schema takes names of version 4 alone.
+    return str(uuid.UUID(bytes=hashlib.sha256(" ".join(key).encode()).digest()[:16], version=4))
+
+
+def _place(task: str, model: str) -> Path:
+    developer, _, name = model.strip("/").rpartition("/")
+    return Path("data", task, Path(developer).name or "unknown", name)
+
+
+def _mean(
+    card: Scorecard, model: ModelCard, suite: str, name: str, estimate: Estimate
+) -> dict[str, Any]:
+    probes = model.probes
+    return {
+        "evaluation_result_id": f"{suite}/{name}",
+        "evaluation_name": suite,
+        "source_data": {
+            "dataset_name": suite,
+            "source_type": "other",
+            "additional_details": {
+                "probes": ", ".join(one.probe for one in probes),
+                "rows": str(sum(one.rows for one in probes)),
+                "rows_sha256": card.rows_sha256,
+                "standard": str(card.standard).lower(),
+            },
+        },
+        "metric_config": {
+            "evaluation_description": "Mean over the probes of (x - chance) / (1 - chance), where "
+            f"x is {OVERALL_MEANS[name]}.",
+            "metric_id": f"kbprobe.{name}",
+            "metric_name": name,
+            "metric_kind": "accuracy",
+            "metric_unit": "proportion",
+            "lower_is_better": False,
+            "score_type": "continuous",
+            "min_score": -1,
+            "max_score": 1,
+        },
+        "score_details": {
+            "score": estimate.value,
+            "uncertainty": {
+                "confidence_interval": _interval(estimate),
+                "num_samples": estimate.n,
+            },
+        },
+    }
+
+
+def _interval(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "lower": estimate.low,
+        "upper": estimate.high,
+        "confidence_level": 0.95,
+        "method": estimate.method,
+    }
+
+
 def _result_id(one: Exported) -> str:
     return f"{one.task}/{METRIC_OF[one.results.metrics.normalization]}"
 
 
-def _run(
-    one: Exported, evaluation: str, organization: str, relationship: str, now: int
+def _about(
+    results: Results, evaluation: str, organization: str, relationship: str, now: int
 ) -> dict[str, Any]:
-    results = one.results
-    metrics, model, scoring, probe = results.metrics, results.model, results.scoring, results.probe
-    accuracy, served = metrics.accuracy, model.device == ENDPOINT.name
-    metric = METRIC_OF[metrics.normalization]
-    measured, sample = "Share of rows whose right choice scored best.", {}
-    if probe.split_rows is not None:
-        measured += f" Measured on {probe.rows:,} of the {probe.split_rows:,} rows (--limit)."
-        sample = {"rows_of_split": str(probe.split_rows)}
-    if (remark := headline_remark(metrics)) is not None:
-        measured += f" The {remark}."
+    """Return who evaluated what with what."""
+    model, scoring = results.model, results.scoring
+    served = model.device == ENDPOINT.name
     return {
         "schema_version": SCHEMA,
         "evaluation_id": evaluation,
@@ -118,49 +197,54 @@ def _run(
                 **({"finetuning": json.dumps(model.finetuning)} if model.finetuning else {}),
             },
         },
-        "evaluation_results": [
-            {
-                "evaluation_result_id": _result_id(one),
-                "evaluation_name": one.task,
-                "source_data": {
-                    "dataset_name": probe.name,
-                    "source_type": "other",
-                    "additional_details": {
-                        "source": probe.source,
-                        "split": probe.split,
-                        "rows": str(probe.rows),
-                        **sample,
-                        "rows_sha256": probe.fingerprint,
-                        "built_by": f"kbprobe {probe.kbprobe_version or 'unknown'}",
-                    },
-                },
-                "metric_config": {
-                    "evaluation_description": measured,
-                    "metric_id": "accuracy",
-                    "metric_name": metric,
-                    "metric_kind": "accuracy",
-                    "metric_unit": "proportion",
-                    "lower_is_better": False,
-                    "score_type": "continuous",
-                    "min_score": 0,
-                    "max_score": 1,
-                    "additional_details": {"chance": f"{metrics.chance:.6f}"},
-                },
-                "score_details": {
-                    "score": accuracy.value,
-                    "details": {"rows_set_aside": str(metrics.items - metrics.scored)},
-                    "uncertainty": {
-                        "confidence_interval": {
-                            "lower": accuracy.low,
-                            "upper": accuracy.high,
-                            "confidence_level": 0.95,
-                            "method": accuracy.method,
-                        },
-                        "num_samples": metrics.accuracy.n,
-                    },
-                },
-            }
-        ],
+    }
+
+
+def _accuracy(one: Exported) -> dict[str, Any]:
+    """Return the accuracy of a run."""
+    metrics, probe = one.results.metrics, one.results.probe
+    accuracy, metric = metrics.accuracy, METRIC_OF[metrics.normalization]
+    measured, sample = "Share of rows whose right choice scored best.", {}
+    if probe.split_rows is not None:
+        measured += f" Measured on {probe.rows:,} of the {probe.split_rows:,} rows (--limit)."
+        sample = {"rows_of_split": str(probe.split_rows)}
+    if (remark := headline_remark(metrics)) is not None:
+        measured += f" The {remark}."
+    return {
+        "evaluation_result_id": _result_id(one),
+        "evaluation_name": one.task,
+        "source_data": {
+            "dataset_name": probe.name,
+            "source_type": "other",
+            "additional_details": {
+                "source": probe.source,
+                "split": probe.split,
+                "rows": str(probe.rows),
+                **sample,
+                "rows_sha256": probe.fingerprint,
+                "built_by": f"kbprobe {probe.kbprobe_version or 'unknown'}",
+            },
+        },
+        "metric_config": {
+            "evaluation_description": measured,
+            "metric_id": "accuracy",
+            "metric_name": metric,
+            "metric_kind": "accuracy",
+            "metric_unit": "proportion",
+            "lower_is_better": False,
+            "score_type": "continuous",
+            "min_score": 0,
+            "max_score": 1,
+            "additional_details": {"chance": f"{metrics.chance:.6f}"},
+        },
+        "score_details": {
+            "score": accuracy.value,
+            "details": {"rows_set_aside": str(metrics.items - metrics.scored)},
+            "uncertainty": {
+                "confidence_interval": _interval(accuracy),
+                "num_samples": metrics.accuracy.n,
+            },
+        },
     }
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.results.types import FACTS, RESULTS, Results, read_results
+from evaluation.studies.base import read_summary
+from evaluation.studies.scorecard.record import NAME, SCHEMA_VERSION, Scorecard
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import DEFAULT_CONFIG, task_name
 
@@ -28,6 +30,19 @@ class Exported:
         """The task's name: that which ``release-probe`` gives to the same config and split."""
         info = self.results.probe
         return task_name(info.name, split=info.split, published_as=self.published_as)
+
+
+def read_cards(folders: Sequence[Path]) -> dict[Path, Scorecard]:
+    """Read the score cards in folders; of the results below them, only those on it are exported.
+
+    Raises:
+        UsageError: one is damaged.
+    """
+    return {
+        folder: read_summary(folder, NAME, Scorecard, SCHEMA_VERSION, "PROBE... --model MODEL")
+        for folder in folders
+        if (folder / f"{NAME}.json").is_file()
+    }
 
 
 def read_exported(folders: Sequence[Path], published_as: str = DEFAULT_CONFIG) -> list[Exported]:

@@ -197,15 +197,29 @@ def mean(values: Floats, cluster: Ints) -> Estimate | None:
 
 
 def mean_of_independent(estimates: Sequence[Estimate]) -> Estimate:
-    """Average estimates that are independent of each other, such as of different probes.
+    """Average estimates that are independent of each other, such as of different probes."""
+    return sum_of_independent([(1 / len(estimates), one) for one in estimates])
 
-    The interval is computed from the distances of the ends of theirs (Zou & Donner, 2008).
+
+def sum_of_independent(parts: Sequence[tuple[float, Estimate]]) -> Estimate:
+    """Add up estimates that are independent of each other, each with its weight.
+
+    The interval is computed from the distances of the ends of theirs (Zou & Donner, 2008); a
+    negative weight swaps them.
     """
-    count = len(estimates)
-    value = sum(one.value for one in estimates) / count
-    low = value - math.sqrt(sum((one.value - one.low) ** 2 for one in estimates)) / count
-    high = value + math.sqrt(sum((one.high - one.value) ** 2 for one in estimates)) / count
-    return _estimate(value, (low, high), sum(one.n for one in estimates), "combined")
+    value = sum(weight * one.value for weight, one in parts)
+    ends = [sorted((weight * one.low, weight * one.high)) for weight, one in parts]
+    values = [weight * one.value for weight, one in parts]
+    down = (own - low for own, (low, _) in zip(values, ends, strict=True))
+    up = (high - own for own, (_, high) in zip(values, ends, strict=True))
+    bounds = value - math.hypot(*down), value + math.hypot(*up)
+    return _estimate(value, bounds, sum(one.n for _, one in parts), "combined")
+
+
+def linear(estimate: Estimate, scale: float, shift: float) -> Estimate:
+    """Return a positive multiple of an estimate, plus a constant, with its interval."""
+    ends = {name: scale * getattr(estimate, name) + shift for name in ("value", "low", "high")}
+    return estimate.model_copy(update=ends)
 
 
 def of_counts(

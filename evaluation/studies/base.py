@@ -18,6 +18,7 @@ from evaluation.results.sealed import Sealed, read_sealed, write_sealed
 from evaluation.runs.spec import RunSpec, import_named, plugins
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
+from kbprobe.format.suite import members
 from kbprobe.options import Options
 from kbprobe.parsing import validated
 from kbprobe.targets import taking
@@ -213,7 +214,7 @@ class StudyRequest:
         own = {name: value for name, value in values.items() if name in fields}
         return cls(
             study,
-            _distinct(str(probe) if isinstance(probe, Path) else probe for probe in probes),
+            _distinct(one for probe in probes for one in _probes_of(probe)),
             list(dict.fromkeys(map(str, models))) or [NO_MODEL] * study.modelless,
             study.options.parse(own, owner),
             {name: value for name, value in values.items() if name not in own},
@@ -296,6 +297,11 @@ class StudyRequest:
             return "in-memory"
         named = [one for one in self.probes if isinstance(one, str)]
         return folder_names([*named, probe])[probe]
+
+
+def _probes_of(given: ProbeSource | Path) -> list[ProbeSource]:
+    """Return what was given, or the probes of a suite whose folder it is."""
+    return [*members(str(given))] if isinstance(given, str | Path) else [given]
 
 
 def _distinct(probes: Iterable[ProbeSource]) -> list[ProbeSource]:

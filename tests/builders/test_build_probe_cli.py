@@ -102,7 +102,7 @@ def test_help_of_a_probe_describes_each_of_its_options(build_probe: Run, name: s
         (["--recipe", "none.yaml"], ["none.yaml", "No such file"]),
         (["--from-manifest", "none.json"], ["none.json"]),
         (["--json"], ["name the probes", "--recipe", "--from-manifest"]),
-        ([NAME, "--recipe", "none.yaml"], ["one of the three"]),
+        ([NAME, "--recipe", "none.yaml"], ["one of them"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -273,8 +273,14 @@ probes:
         (f"seed: 2024-02-30\nprobes: [{{probe: {NAME}}}]", ["seed", "whole number"]),
         (f"seed: .nan\nprobes: [{{probe: {NAME}}}]", ["recipe.yaml", "not a finite number"]),
         (f"probes: [{{probe: {NAME}, probe: {NAME}}}]", ["line 1", "given twice"]),
-        (f"probes: [{{probe: {NAME}, output: ../x}}]", ["probes.0.output", "within the recipe's"]),
-        (f"probes: [{{probe: {NAME}, output: /x}}]", ["probes.0.output", "within the recipe's"]),
+        (
+            f"probes: [{{probe: {NAME}, output: ../x}}]",
+            ["probes.0.output", "within the parent of all probes"],
+        ),
+        (
+            f"probes: [{{probe: {NAME}, output: /x}}]",
+            ["probes.0.output", "within the parent of all probes"],
+        ),
         (f"probes: [{', '.join([f'{{probe: {NAME}}}'] * 1_001)}]", ["probes", "at most 1000"]),
         ("probes: !!python/object:os.system {}", ["recipe.yaml", "line 1"]),
     ],

@@ -61,6 +61,9 @@ NOT_HERE = {
     ("wordnet_hypernymy", "screen"): "the miniature has no offensive verb: see test_screen",
     ("wordnet_synonymy", "screen"): "the miniature has no offensive verb: see test_screen",
     ("wordnet_meronymy", "train_rows"): "all rows of the limited build are of test",
+    ("wordnet_meronymy", "validation_rows"): "all rows of the limited build are of test",
+    ("wordnet_antonymy", "validation_rows"): "the limited build has hardly any row of validation",
+    ("wordnet_synonymy", "common_only"): "the miniature names hardly any name twice",
 }
 """What is read and changes nothing in these builds, and why."""
 
@@ -126,7 +129,9 @@ OTHER: Values = {
     "stop_golds": ("group.n.01", "change.v.01", "move.v.02"),
     "train_ages": (43, 90),
     "train_domains": ("vehicle",),
+    "test_rows": 1,
     "train_rows": 1,
+    "validation_rows": 1,
 }
 """A value that is not the default, where an option's type does not name another."""
 

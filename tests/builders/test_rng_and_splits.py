@@ -145,6 +145,21 @@ def test_a_cut_build_holds_whole_groups_of_the_full_one(
     assert not any(count % 5 for count in some.values())
 
 
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_a_cut_split_holds_whole_clusters_of_the_full_one(
+    built: Built, miniature: str, split: str
+) -> None:
+    """So that strict cluster accuracy is of whole ones."""
+    probe = find_probe("wordnet_hypernymy")
+    options = probe.options.parse({"wordnet": miniature, f"{split}_rows": 30}, probe.name)
+    done = build(Request(probe, options, audit=False))
+    some = Counter(plain(done.splits[split].table())["cluster"].to_pylist())
+    full = pq.read_table(built("wordnet_hypernymy", "miniature") / "data")
+    every = Counter(full["cluster"].to_pylist())
+    assert 20 < some.total() <= 30
+    assert all(every[cluster] == count for cluster, count in some.items())
+
+
 def choice_set(nodes: list[str]) -> tuple[str, ...]:
     return tuple(sorted(nodes))
 

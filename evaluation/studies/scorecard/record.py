@@ -1,0 +1,310 @@
+"""What a score card records: each model on each probe, and means over the probes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from evaluation.items.sources import UnknownSplit, open_probe
+from evaluation.report.page import strongest_baseline
+from evaluation.results import intervals
+from evaluation.results.breakdown import bools, cluster_codes
+from evaluation.results.sealed import Sealed
+from evaluation.results.types import Estimate, Model
+from evaluation.results.words import answers_remark, headline_remark
+from evaluation.studies.base import Finished, StudyRequest
+from evaluation.studies.labels import run_labels
+from evaluation.studies.scorecard.axes import siblings
+from kbprobe.columns import to_numpy
+from kbprobe.errors import UsageError
+from kbprobe.format.setups import SPLITS
+from kbprobe.format.suite import Suite, suite_of, verify
+
+NAME = "scorecard"
+"""The study's name."""
+
+SCHEMA_VERSION = "1.0"
+
+
+class ProbeScore(Model):
+    """A model on one probe."""
+
+    probe: str = Field(description="The probe's name.")
+    folder: str = Field(
+        description="The folder of its results, relative to the score card's; empty where nothing "
+        "is written."
+    )
+    rows_sha256: str = Field(description="Hash of the rows evaluated.")
+    rows: int = Field(description="Rows scored, of which all numbers are.")
+    clusters: int = Field(description="Clusters that they belong to.")
+    chance: float = Field(description="Mean of one over the number of choices.")
+    accuracy: Estimate = Field(description="Share of the rows answered right.")
+    score: Estimate = Field(description="(accuracy - chance) / (1 - chance).")
+    near_accuracy: Estimate | None = Field(description="Accuracy with near distractors.")
+    random_accuracy: Estimate | None = Field(description="Accuracy with random distractors.")
+    strict_accuracy: Estimate | None = Field(
+        description="Share of the clusters with every question right; null where no cluster has "
+        "several."
+    )
+    strict_chance: float | None = Field(description="Strict accuracy to expect from guessing.")
+    hops: dict[str, Estimate] = Field(description="Accuracy by the number of hops to the gold.")
+    oracles: dict[str, dict[str, float]] = Field(
+        description="Share that readers of partial knowledge get right: what each knows -> family."
+    )
+    best_baseline: tuple[str, float] | None = Field(
+        description="The baseline of the probe's audit with the highest accuracy."
+    )
+    remarks: list[str] = Field(description="Caveats.")
+
+
+class Overall(Model):
+    """A model on all probes: means over the probes, each corrected for chance as `score` is."""
+
+    score: Estimate = Field(description="Mean over all probes.")
+    near: Estimate | None = Field(description="With near distractors: over the probes with both.")
+    random: Estimate | None = Field(description="With random distractors: over the same probes.")
+    strict: Estimate | None = Field(description="Strict cluster accuracy: over the probes with it.")
+
+
+OVERALL: Mapping[str, Callable[[Overall], Estimate | None]] = {
+    "score": lambda overall: overall.score,
+    "near": lambda overall: overall.near,
+    "random": lambda overall: overall.random,
+    "strict": lambda overall: overall.strict,
+}
+"""The numbers of a score card, by name."""
+
+OVERALL_MEANS = {
+    "score": "accuracy",
+    "near": "accuracy with near distractors, over the probes that have near and random ones",
+    "random": "accuracy with random distractors, over the same probes",
+    "strict": "strict cluster accuracy, over the probes whose clusters have several questions",
+}
+"""What each of them averages over the probes."""
+
+
+class Difference(Model):
+    """A model on a probe of the suite, and on rows of the sibling that the suite does not hold."""
+
+    probe: str = Field(description="The probe's name.")
+    score: Estimate = Field(description="Score on the suite.")
+    fresh: Estimate = Field(description="Score on the rows of clusters that the suite lacks.")
+    fresh_rows: int = Field(description="How many rows these are.")
+    fresh_clusters: int = Field(description="How many clusters.")
+
+
+class Contamination(Model):
+    """How much better a model is on the suite than on fresh rows."""
+
+    suite: str = Field(description="The sibling suite.")
+    difference: Estimate = Field(
+        description="Score on the suite less score on fresh rows, in points: mean over the probes."
+    )
+    probes: list[Difference] = Field(description="The probes that it is a mean over.")
+    left_out: list[str] = Field(description="Probes with too few fresh clusters.")
+
+
+class ModelCard(Model):
+    """A model on all probes."""
+
+    label: str = Field(description="The model, and what distinguishes it from others.")
+    model: str = Field(description="As it was given.")
+    options: dict[str, object] = Field(description="Options of runs that are not the defaults.")
+    overall: Overall
+    probes: list[ProbeScore]
+    contamination: Contamination | None
+
+
+class Scorecard(Model, Sealed):
+    """Models on a suite; the one with the highest score first."""
+
+    schema_version: str = Field(SCHEMA_VERSION, description="Version of this schema.")
+    suite: str | None = Field(
+        description="Name of the suite; null where all or some of the probes belong to none."
+    )
+    standard: bool = Field(
+        description="Whether the scores are of all rows of the standard suite, whose checksums "
+        "were verified when it was built."
+    )
+    rows_sha256: str = Field(description="Hash of the rows of all probes: equal for equal rows.")
+    models: list[ModelCard]
+
+
+def summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard:
+    """Score each model on the probes, and on their siblings if there are any."""
+    probes = request.named_probes()
+    count = len(probes)
+    each, cards = count + len(siblings(request)), []
+    for first in range(0, len(finished), each):
+        runs, fresh = finished[first : first + count], finished[first + count : first + each]
+        cards.append(_card(request, probes, runs, fresh))
+    suite = _suite(probes)
+    digests = [one.rows_sha256 for one in cards[0].probes]
+    return Scorecard(
+        suite=None if suite is None else suite.title,
+        standard=suite is not None
+        and suite.standard
+        and not any(run.evaluation.results.probe.split_rows for run in finished),
+        rows_sha256=hashlib.sha256(" ".join(digests).encode()).hexdigest(),
+        models=sorted(cards, key=lambda card: -card.overall.score.value),
+    )
+
+
+def _suite(probes: Sequence[str]) -> Suite | None:
+    """Return the suite whose probes these are, all of them; None if there is none."""
+    if (found := suite_of(probes[0])) is None:
+        return None
+    folder, suite = found
+    verify(folder, suite)
+    every = {os.path.realpath(folder / one.folder) for one in suite.probes}
+    return suite if every == {os.path.realpath(probe) for probe in probes} else None
+
+
+def _card(
+    request: StudyRequest,
+    probes: Sequence[str],
+    runs: Sequence[Finished],
+    fresh: Sequence[Finished],
+) -> ModelCard:
+    scores = [_score(request, probe, run) for probe, run in zip(probes, runs, strict=True)]
+    both = [one for one in scores if one.near_accuracy and one.random_accuracy]
+    strict = [one for one in scores if one.strict_accuracy is not None]
+    spec = runs[0].spec
+    assert spec is not None
+    given = spec.named_options()
+    return ModelCard(
+        label=run_labels(runs[:1])[0],
+        model=spec.model,
+        options={name: value for name, value in given.items() if name in request.values},
+        overall=Overall(
+            score=intervals.mean_of_independent([one.score for one in scores]),
+            near=_mean(above(one.near_accuracy, one.chance) for one in both),
+            random=_mean(above(one.random_accuracy, one.chance) for one in both),
+            strict=_mean(above(one.strict_accuracy, one.strict_chance) for one in strict),
+        ),
+        probes=scores,
+        contamination=contamination(request, probes, runs, fresh) if fresh else None,
+    )
+
+
+def above(estimate: Estimate | None, chance: float | None) -> Estimate:
+    """Correct an accuracy for chance: 0 is chance, 1 is all right."""
+    assert estimate is not None
+    assert chance is not None
+    return intervals.linear(estimate, 1 / (1 - chance), -chance / (1 - chance))
+
+
+def _mean(estimates: Iterable[Estimate]) -> Estimate | None:
+    found = list(estimates)
+    return intervals.mean_of_independent(found) if found else None
+
+
+def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
+    results = run.evaluation.results
+    metrics = results.metrics
+    several = any(size.size > 1 for size in metrics.cluster_sizes)
+    remarks = [headline_remark(metrics), answers_remark(results)]
+    remarks += [f"{n:,} rows set aside: {why}" for why, n in sorted(metrics.set_aside.items())]
+    return ProbeScore(
+        probe=Path(probe).name,
+        folder=_relative(run.folder, request.output),
+        rows_sha256=results.probe.fingerprint,
+        rows=metrics.accuracy.n,
+        clusters=metrics.clusters,
+        chance=metrics.chance,
+        accuracy=metrics.accuracy,
+        score=above(metrics.accuracy, metrics.chance),
+        near_accuracy=metrics.near_accuracy,
+        random_accuracy=metrics.random_accuracy,
+        strict_accuracy=metrics.strict_accuracy if several else None,
+        strict_chance=metrics.strict_chance if several else None,
+        hops=_by_hops(run.predictions),
+        oracles=metrics.oracles,
+        best_baseline=strongest_baseline(metrics),
+        remarks=[remark for remark in remarks if remark],
+    )
+
+
+def _relative(folder: Path | None, parent: Path | None) -> str:
+    return "" if folder is None or parent is None else os.path.relpath(folder, parent)
+
+
+def _by_hops(predictions: pa.Table) -> dict[str, Estimate]:
+    """Return the accuracy by hops; empty where it is the same for all rows."""
+    scored = predictions.filter(predictions["prediction"].is_valid())
+    hops = to_numpy(scored["hops"].fill_null(0))
+    right, cluster = bools(scored["correct"]), cluster_codes(scored)
+    found = np.unique(hops).tolist()
+    if len(found) < 2:
+        return {}
+    return {
+        str(number): intervals.quick_accuracy(right[hops == number], cluster[hops == number])
+        for number in found
+    }
+
+
+def contamination(
+    request: StudyRequest,
+    probes: Sequence[str],
+    runs: Sequence[Finished],
+    fresh: Sequence[Finished],
+) -> Contamination:
+    """Compare the score on the suite with that on rows of clusters that the suite does not hold.
+
+    Without a cluster in common, the two are independent samples of the same distribution.
+    """
+    found, left_out = [], []
+    for probe, run, other in zip(probes, runs, fresh, strict=True):
+        metrics, rows = run.evaluation.results.metrics, other.predictions
+        known = pa.chunked_array(_clusters(probe), pa.string())
+        new = rows.filter(pc.invert(pc.is_in(rows["cluster"], value_set=known.combine_chunks())))
+        new = new.filter(new["prediction"].is_valid())
+        clusters = len(pc.unique(new["cluster"]))
+        if clusters < intervals.FEWEST:
+            left_out.append(Path(probe).name)
+            continue
+        right, cluster = bools(new["correct"]), cluster_codes(new)
+        estimate = intervals.accuracy(right, cluster, request.defaults.run.seed)
+        found.append(
+            Difference(
+                probe=Path(probe).name,
+                score=above(metrics.accuracy, metrics.chance),
+                fresh=above(estimate, other.evaluation.results.metrics.chance),
+                fresh_rows=len(new),
+                fresh_clusters=clusters,
+            )
+        )
+    if not found:
+        raise UsageError(
+            f"--fresh {request.options.fresh} has no probe with {intervals.FEWEST} clusters that "
+            "the suite lacks. Build it with another --seed, or evaluate more rows"
+        )
+    suite = suite_of(siblings(request)[0])
+    assert suite is not None
+    share = 100 / len(found)
+    parts = [(share, one.score) for one in found] + [(-share, one.fresh) for one in found]
+    return Contamination(
+        suite=suite[1].title,
+        difference=intervals.sum_of_independent(parts),
+        probes=found,
+        left_out=left_out,
+    )
+
+
+def _clusters(probe: str) -> list[pa.Array]:
+    """Return the clusters of all splits of a probe: whoever has read its files has read all."""
+    held = []
+    for split in SPLITS:
+        try:
+            about = open_probe(probe, split=split).about
+        except UnknownSplit:
+            continue
+        held += about["cluster"].cast(pa.string()).chunks
+    return held

@@ -26,7 +26,7 @@ class PromptOptions(Options):
         0,
         ge=0,
         le=64,
-        description="Number of solved training examples before each question.",
+        description="Solved training examples before each question.",
     )
     prompt: Annotated[str | None, Metavar("TEXT")] = Field(
         None,

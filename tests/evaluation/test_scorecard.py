@@ -113,8 +113,15 @@ def test_contamination_is_the_difference_to_rows_of_other_clusters(
         assert one.fresh.value == pytest.approx((new.correct.mean() - chance) / (1 - chance))
         differences.append(100 * (one.score.value - one.fresh.value))
     assert {one.probe for one in found.probes} | {*found.left_out} == {*PROBES}
+    assert found.difference is not None
     assert found.difference.value == pytest.approx(mean(differences))
     assert found.difference.low < found.difference.value < found.difference.high
+
+
+def test_too_few_fresh_clusters_are_not_compared(world: Path) -> None:
+    made = evaluation.study("scorecard", "few", MODEL, fresh="few-seed-7", limit=20)
+    found = made.models[0].contamination
+    assert (found.difference, found.probes, found.left_out) == (None, [], [*PROBES])
 
 
 def test_the_page_and_the_badge_show_the_score(world: Path, card: Scorecard) -> None:

@@ -90,7 +90,8 @@ def _number(name: str, model: ModelCard) -> Cell:
 
 def _sentence(card: Scorecard, model: ModelCard) -> str:
     said = f"{model.label}: {points(model.overall.score.value).text} on {_name(card)}"
-    if (found := model.contamination) is not None:
+    found = model.contamination
+    if found is not None and found.difference is not None:
         told = cells.points(found.difference)
         said += f", and {told.text} points ({told.note}) against fresh rows"
     return f"{said}."

@@ -23,7 +23,6 @@ from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.labels import run_labels
 from evaluation.studies.scorecard.axes import siblings
 from kbprobe.columns import to_numpy
-from kbprobe.errors import UsageError
 from kbprobe.format.setups import SPLITS
 from kbprobe.format.suite import Suite, suite_of, verify
 
@@ -104,8 +103,9 @@ class Contamination(Model):
     """How much better a model is on the suite than on fresh rows."""
 
     suite: str = Field(description="The sibling suite.")
-    difference: Estimate = Field(
-        description="Score on the suite less score on fresh rows, in points: mean over the probes."
+    difference: Estimate | None = Field(
+        description="Score on the suite less score on fresh rows, in points: mean over the probes; "
+        "null where all are left out."
     )
     probes: list[Difference] = Field(description="The probes that it is a mean over.")
     left_out: list[str] = Field(description="Probes with too few fresh clusters.")
@@ -281,18 +281,13 @@ def contamination(
                 fresh_clusters=clusters,
             )
         )
-    if not found:
-        raise UsageError(
-            f"--fresh {request.options.fresh} has no probe with {intervals.FEWEST} clusters that "
-            "the suite lacks. Build it with another --seed, or evaluate more rows"
-        )
     suite = suite_of(siblings(request)[0])
     assert suite is not None
-    share = 100 / len(found)
+    share = 100 / max(len(found), 1)
     parts = [(share, one.score) for one in found] + [(-share, one.fresh) for one in found]
     return Contamination(
         suite=suite[1].title,
-        difference=intervals.sum_of_independent(parts),
+        difference=intervals.sum_of_independent(parts) if parts else None,
         probes=found,
         left_out=left_out,
     )

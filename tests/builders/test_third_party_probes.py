@@ -122,6 +122,9 @@ def site(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(build_probe: Run, site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Run ``build-probe`` where that package is installed, and forget it after the test."""
+    # Modules register their probes when they are first imported, which must not be forgotten.
+    for name in builders.names():
+        registry.find_probe(name)
     monkeypatch.syspath_prepend(site)
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     monkeypatch.setattr(registry, "_broken", {})

@@ -120,6 +120,7 @@ def test_contamination_is_the_difference_to_rows_of_other_clusters(
 
 def test_too_few_fresh_clusters_are_not_compared(world: Path) -> None:
     made = evaluation.study("scorecard", "few", MODEL, fresh="few-seed-7", limit=20)
+    assert (made.suite, made.standard) == ("few, seed 0, a sample", False)
     found = made.models[0].contamination
     assert (found.difference, found.probes, found.left_out) == (None, [], [*PROBES])
 

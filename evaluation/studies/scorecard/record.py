@@ -146,12 +146,11 @@ def summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard:
         runs, fresh = finished[first : first + count], finished[first + count : first + each]
         cards.append(_card(request, probes, runs, fresh))
     suite = _suite(probes)
+    sampled = any(run.evaluation.results.probe.split_rows for run in finished)
     digests = [one.rows_sha256 for one in cards[0].probes]
     return Scorecard(
-        suite=None if suite is None else suite.title,
-        standard=suite is not None
-        and suite.standard
-        and not any(run.evaluation.results.probe.split_rows for run in finished),
+        suite=None if suite is None else f"{suite.title}{', a sample' * sampled}",
+        standard=suite is not None and suite.standard and not sampled,
         rows_sha256=hashlib.sha256(" ".join(digests).encode()).hexdigest(),
         models=sorted(cards, key=lambda card: -card.overall.score.value),
     )

@@ -171,6 +171,7 @@ def test_wordnetqa(tmp_path: Path) -> None:
     assert any("word vectors" in why for why in record.left_out)
 
 
+@pytest.mark.slow
 def test_function_words(tmp_path: Path) -> None:
     record = quick("function-words", tmp_path, "tuned", options=("--task", "mnli"))
     rows = rows_of(record, "accuracy")

@@ -89,11 +89,17 @@ def _fingerprint(package: str) -> str:
     versions = [kbprobe_version(), platform.python_version(), *map(version, PACKAGES)]
     found = hashlib.sha256(" ".join(versions).encode())
     for name in sorted({package, "kb_cache", "kbprobe"}):
-        folder = Path(str(sys.modules[name].__file__)).parent
-        files = [os.path.join(at, one) for at, _, names in os.walk(folder) for one in names]
-        for path in sorted(one for one in files if one.endswith(RULES)):
+        module = sys.modules[name]
+        # A module of its own, outside of any package, has no folders.
+        files = [] if hasattr(module, "__path__") else [(str(module.__file__), "")]
+        for folder in getattr(module, "__path__", ()):
+            walked = (
+                (os.path.join(at, one), folder) for at, _, ones in os.walk(folder) for one in ones
+            )
+            files += sorted(one for one in walked if one[0].endswith(RULES))
+        for path, folder in files:
             content = Path(path).read_bytes()
-            found.update(f"{os.path.relpath(path, folder)} {len(content)} ".encode())
+            found.update(f"{path.removeprefix(folder)} {len(content)} ".encode())
             found.update(content)
     return found.hexdigest()
 

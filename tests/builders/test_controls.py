@@ -32,6 +32,7 @@ from builders.engine.render.controls import (
     nonsense_answers,
     nonsense_in,
     perturbed,
+    without_language,
 )
 from builders.engine.render.jinja import TemplateError, render_batch
 from builders.engine.render.template_file import Wording, key_words_of_text
@@ -87,6 +88,17 @@ def test_no_language_keeps_the_mask_and_the_arguments_as_they_stand(
         first, second = (one["value"] for one in row["arguments"])
         expected = {"claim": f"{MASK} {first} {second}", "likeness": f"{second} {first} {MASK}"}
         assert row["question"] == expected[row["template"]]
+
+
+def test_no_language_keeps_the_arguments_of_wordings_that_show_none_of_them() -> None:
+    wordings = tuple(
+        Wording(name, text, (), 1)
+        for name, text in (("a", "Is {{ x }} it?"), ("b", "Is {{ lemma }}?"))
+    )
+    template = replace(TOY.template(TOY.options()), questions=wordings, arguments=("x", "y"))
+    fields = {name: pa.array([name, name]) for name in ("x", "y", "lemma")}
+    batch = QuestionBatch(template, fields, np.arange(2), np.arange(2))
+    assert without_language(batch).to_pylist() == ["x", "x y"]
 
 
 def test_each_answer_has_one_nonsense_word(rows: dict[str, Rows]) -> None:

@@ -177,10 +177,16 @@ def mark_beside(taken: Bools, question: AnyInts, held: Bools, choices: AnyInts) 
 
 
 def without_language(questions: QuestionBatch) -> pa.Array:
-    """Render questions of the mask and the arguments, in the order in which they stand."""
+    """Render questions of the mask and the arguments, in the order in which they stand.
+
+    A wording may show none of the arguments, but another form of one, such as the lemma of a word:
+    then all arguments are shown, in the template's order.
+    """
     keep = KeepArguments(frozenset(questions.template.arguments))
     spaced = pc.replace_substring_regex(questions.render(lambda _: keep), f"{SEPARATOR}+", " ")
-    return pc.utf8_trim_whitespace(spaced)
+    shown = pc.utf8_trim_whitespace(spaced)
+    arguments = pc.binary_join_element_wise(*questions.arguments().values(), " ")
+    return pc.if_else(pc.equal(shown, ""), arguments, shown)
 
 
 def perturbed(questions: QuestionBatch, keys: Ints, taken: Bools, rng: RandomGenerator) -> pa.Array:

@@ -65,7 +65,9 @@ class Reproduction(Model):
     citation: str = Field(description="What is reproduced.")
     quick: bool = Field(description="Whether it is the small version.")
     reduced: str | None = Field(description="What the small version reduces; null: nothing.")
-    models: list[str] = Field(description="The models, as they were given.")
+    models: list[str] = Field(
+        description="The models as given, or the folders of those that were trained first."
+    )
     probes: list[UsedProbe] = Field(description="The probes.")
     tables: list[FilledTable] = Field(description="The paper's tables, with own rows.")
     differences: list[str] = Field(description="What differs from the paper, in sentences.")
@@ -120,8 +122,9 @@ def _own(paper: PublishedTable, row: OwnRow) -> Row:
 def _own_cell(paper: PublishedTable, numbers: Mapping[str, Figure]) -> Cell:
     held = [numbers.get(measure) for measure in paper.measures]
     said = ["–" if one is None else f"{one.value:.1f}" for one in held]
-    # Of several measures, the interval is that of the last accuracy.
-    interval = next((one.interval for one in reversed(held[:2]) if one is not None), "")
+    # Of several measures, the interval is that of the last accuracy; a difference has none.
+    intervals = (one.interval for one in reversed(held[:2]) if one is not None)
+    interval = next(filter(None, intervals), "")
     return _cell(paper, said)._replace(note=interval)
 
 

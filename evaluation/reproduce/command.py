@@ -109,7 +109,8 @@ def reproduce_command(
         os.environ.setdefault("TQDM_DISABLE", "1")
     paper = PAPERS.get(name)
     if only is not None:
-        paper = replace(paper, probes=_chosen(paper.probes, only.split(",")))
+        names = [probe.strip() for probe in only.split(",")]
+        paper = replace(paper, probes=_chosen(paper.probes, names))
     given = {key: value for key, value in values.items() if value is not None}
     for model in models:
         check_model(model, given.get("revision"))
@@ -121,6 +122,9 @@ def reproduce_command(
     )
     with shown_progress(True, UNITS) as progress:
         asked = _with_probes(paper, asked, folder, data, dry_run, progress)
+        if dry_run and not asked.probes:
+            echo("What will be run, and for how long, is known once a probe is built.", err=True)
+            return None
         if not dry_run:
             asked = paper.prepare(asked, progress)
         pieces = plan(paper, asked)

@@ -189,7 +189,8 @@ class Paper:
 
     Attributes:
         name: on the command line, and in the file of published numbers.
-        probes: its probes, each with what the name of its published files contains.
+        probes: its probes, each with what the names of its published files contain, as a regular
+            expression for names in lower case without digits, "_" for "-".
         steps: the studies that make up the paper's protocol.
         fill: puts the numbers of a study's summary into the paper's tables.
         differences: what differs from the paper in any case, in sentences.

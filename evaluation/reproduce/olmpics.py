@@ -18,14 +18,16 @@ from kbprobe.format.manifest import MANIFEST, read_manifest
 from kbprobe.format.setups import CLOZE
 
 PROBES = {
-    name: name
-    for name in (
-        *("age_comparison", "object_comparison", "always_never", "antonym_negation"),
-        *("taxonomy_conjunction", "multihop_comparison", "property_conjunction"),
-        "encyclopedic_composition",
-    )
+    "age_comparison": "age_comparison|age_compare",
+    "object_comparison": "object_comparison|size_comparison",
+    "always_never": "always_never|coffee_cats_quantifiers",
+    "antonym_negation": "antonym_negation|antonym_synonym_negation",
+    "taxonomy_conjunction": "taxonomy_conjunction|hypernym_conjunction",
+    "multihop_comparison": "multihop_comparison|multihop_composition|compositional_comparison",
+    "property_conjunction": "property_conjunction|conjunction_filt",
+    "encyclopedic_composition": "encyclopedic_composition|composition_v",
 }
-"""The probes, and what names of published files contain."""
+"""The probes, and what names of published files contain: the authors' own, or those of copies."""
 
 _QUICK = {"sizes": (62, 125), "seeds": 1, "large_seeds": 1}
 

@@ -51,7 +51,7 @@ def published_probes(names: Mapping[str, str], folder: Path, copies: Path) -> di
     of several, which studies cannot name together, copies are made in a folder.
 
     Args:
-        names: what the names of its files or of its folder contain, by probe.
+        names: what the names of its files or of its folder contain, by probe: a regular expression.
         folder: where they are.
         copies: where folders of copies are made.
 
@@ -63,7 +63,7 @@ def published_probes(names: Mapping[str, str], folder: Path, copies: Path) -> di
     entries = sorted(path for path in folder.iterdir() if path.name[:1] != ".")
     found = {}
     for name, part in names.items():
-        mine = [path for path in entries if part in _letters(path.name)]
+        mine = [path for path in entries if re.search(part, _letters(path.name))]
         mine = [path for path in mine if _METADATA not in path.name]
         inner = [path for path in mine if path.is_dir()]
         if inner or len(mine) == 1:
@@ -74,7 +74,7 @@ def published_probes(names: Mapping[str, str], folder: Path, copies: Path) -> di
                 shutil.copy(path, copies / name / path.name)
             found[name] = str(copies / name)
     if not found:
-        parts = ", ".join(names.values())
+        parts = ", ".join(names.values()).replace("|", " or ")
         raise UsageError(
             f"--data {folder}: nothing there is named after a probe of the paper ({parts})"
         )

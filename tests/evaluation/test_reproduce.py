@@ -237,6 +237,28 @@ def test_missing_probes_are_built_by_a_process_of_their_own(
     assert why.endswith("build-probe: no WordNet")
 
 
+@pytest.mark.parametrize(
+    ("name", "probe"),
+    [
+        ("number_comparison_age_compare_masked", "age_comparison"),
+        ("size_comparison", "object_comparison"),
+        ("coffee_cats_quantifiers", "always_never"),
+        ("antonym_synonym_negation", "antonym_negation"),
+        ("hypernym_conjunction", "taxonomy_conjunction"),
+        ("compositional_comparison", "multihop_comparison"),
+        ("conjunction_filt4", "property_conjunction"),
+        ("composition_v2", "encyclopedic_composition"),
+    ],
+)
+def test_files_are_found_by_the_names_that_the_authors_of_olmpics_gave_them(
+    tmp_path: Path, name: str, probe: str
+) -> None:
+    file = tmp_path / f"{name}_dev.jsonl.gz"
+    file.touch()
+    probes = PAPERS.get("olmpics").probes
+    assert sources.published_probes(probes, tmp_path, tmp_path / "out") == {probe: str(file)}
+
+
 def test_published_files_are_found_by_their_names(tmp_path: Path) -> None:
     names = {"fw_wh_words": "whwords", "age": "age_comparison", "hypernymy": "hypernymy"}
     (tmp_path / "hypernymy").mkdir()

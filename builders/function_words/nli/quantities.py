@@ -45,11 +45,6 @@ _RANGE = frozenset(
     )
 )
 
-_NEVER_BEFORE = frozenset(
-    ("and", "or", "a", "the", "as", "so", "how", "too", "very", "no", "not", "quite", "only")
-)
-"""Words after which a quantifier is not changed: "any and all", "so many"."""
-
 
 def quantity_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
     """Yield the quantifiers, number words and fractions that quantify something."""

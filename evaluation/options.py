@@ -137,7 +137,8 @@ class ModelOptions(Options):
                 raise ValueError(f"{option_name(name)} requires --endpoint URL")
             if self.endpoint is not None and Models.ENDPOINT not in models:
                 raise ValueError(
-                    f"{option_name(name)} is of a model loaded here: leave it out, or --endpoint"
+                    f"{option_name(name)} is for models that are loaded here: leave out either it "
+                    "or --endpoint"
                 )
         return self
 

@@ -105,9 +105,14 @@ class Command(click.Command):
             if shown and (record := one.get_help_record(ctx)) is not None:
                 sections.setdefault(getattr(one, "section", SECTIONS[-1]), []).append(record)
         only = len(sections) == 1
-        for name in sorted(sections, key=SECTIONS.index):
+        for name in sorted(sections, key=_place):
             with formatter.section("Options" if only else name):
                 formatter.write_dl(sections[name], col_max=_TERM)
+
+
+def _place(section: str) -> int:
+    """Return the place of a section in the help: those of other packages come last."""
+    return SECTIONS.index(section) if section in SECTIONS else len(SECTIONS)
 
 
 def _write_listed(listed: Mapping[str, Mapping[str, str]], formatter: click.HelpFormatter) -> None:

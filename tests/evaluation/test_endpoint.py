@@ -176,7 +176,7 @@ def test_the_command_gives_the_results_of_the_model_loaded_here(
         ([*words[:3], "-o", str(out)], "--endpoint"),
         ([*words[:5], "--scorer", "causal_lm"], "endpoint_pmi"),
         ([*words[:5], "--train", "2"], "--train"),
-        ([*words[:5], "--revision", "main"], "--revision is of a model loaded here"),
+        ([*words[:5], "--revision", "main"], "--revision is for models that are loaded here"),
         ([*words[:3], "--max-requests", "5"], "--max-requests requires --endpoint URL"),
         ([*words[:1], "-m", str(world / "gpt2"), "--scorer", "endpoint"], "--endpoint http"),
         ([*words[:2], "tinyy", *words[3:5]], "Did you mean 'tiny'?"),

@@ -68,7 +68,7 @@ def test_what_does_not_apply_to_a_model_is_refused(name: str) -> None:
     if Models.ENDPOINT in models:
         assert RunSpec.parse("probe", "model", behind).run.endpoint == "u"
     else:
-        with pytest.raises(UsageError, match="is of a model loaded here"):
+        with pytest.raises(UsageError, match="is for models that are loaded here"):
             RunSpec.parse("probe", "model", behind)
     if models == Models.ENDPOINT and name != "endpoint":
         with pytest.raises(UsageError, match="requires --endpoint URL"):

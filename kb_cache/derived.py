@@ -60,7 +60,7 @@ def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
     """Compute a table of a knowledge base once per process, and of a snapshot once in all.
 
     The rule's annotation says what it returns: an array of NumPy or Arrow, or a dataclass or named
-    tuple of these. Arrays are read-only.
+    tuple of these. Arrays of a snapshot's tables are read-only.
     """
 
     @lru_cache(maxsize=2)

@@ -66,7 +66,8 @@ def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
     @lru_cache(maxsize=2)
     @wraps(rule)
     def table(knowledge: LoadedT) -> T:
-        if knowledge not in _as_stored:
+        # Whatever runs as a script or in a notebook is "__main__": what was kept may be another's.
+        if knowledge not in _as_stored or rule.__module__ == "__main__":
             return rule(knowledge)
         kind = get_type_hints(rule)["return"]
         name = f"{rule.__module__}.{rule.__qualname__}"

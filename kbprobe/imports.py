@@ -42,8 +42,12 @@ def lemminflect() -> Any:
 @cache
 def inflect() -> Any:
     """Return inflect, imported without instrumenting it with checks of types, which takes 2 s."""
-    import typeguard
+    try:
+        import typeguard
+    except ModuleNotFoundError:  # inflect may do without it one day
+        import inflect
 
+        return inflect
     checked: Any = typeguard.typechecked
     typeguard.typechecked = lambda function: function  # type: ignore[assignment]
     try:

@@ -112,7 +112,7 @@ class JudgedPairs:
 
     Attributes:
         keys: ``lower * synsets + upper`` of the pairs that were judged, ascending.
-        worth: how far readers accept each; and NaN, for any other pair.
+        worth: how far readers accept each, and a last value for any other pair: NaN.
     """
 
     keys: Ints

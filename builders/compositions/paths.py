@@ -300,12 +300,6 @@ class PathSet:
         )
 
 
-def _numbered(questions: Iterable[QuestionText]) -> Iterable[tuple[str, QuestionText]]:
-    """Name questions by numbers from 1, the published one "paper"."""
-    for number, asking in enumerate(questions, 1):
-        yield "paper" if asking.published else str(number), asking
-
-
 def load_paths(
     file: str = "", only: tuple[str, ...] = (), language: str = "en", as_published: bool = False
 ) -> PathSet:

@@ -28,7 +28,6 @@ from kb_cache.wordnet.lmf import LmfSource
 from kb_cache.wordnet.types import POINTERS
 from kbprobe.errors import SourceError
 
-_PARTS = "nvasr"
 _ORDER = {"n": 0, "v": 1, "a": 2, "s": 2, "r": 3}
 _CODES = {name: code for code, name in enumerate(POINTERS.values())}
 

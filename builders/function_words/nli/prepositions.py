@@ -16,7 +16,6 @@ from builders.function_words.nli.lexicon import Lexicon, singular
 from builders.function_words.nli.negation import verb_lemma
 from builders.function_words.nli.pairs import Place
 
-_TAGS = frozenset(("IN", "TO", "RB", "JJ", "NN", "DT", "RP"))
 _SPREAD = frozenset(("NNS", "NNPS", "VB", "VBD", "VBG", "VBN", "VBP", "VBZ", ","))
 """Tags of what may be all over a place: plural nouns, and verbs."""
 

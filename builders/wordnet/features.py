@@ -159,7 +159,8 @@ def judgements(wordnet: WordNet) -> Judgements:
     crosses = np.full(len(wordnet), CROSSES["overlapping"])
     if wordnet.version == JUDGED_WORDNET:
         classes = judged_classes()
-        crosses[wordnet.synset_ids(classes)] = [*classes.values()]
+        synset, worth = wordnet.synset_ids(classes), np.array([*classes.values()])
+        crosses[synset[synset >= 0]] = worth[synset >= 0]
     kinds, alone = (JudgedPairs.of(wordnet, found) for found in (judged_kinds(), judged_alone()))
     return Judgements(kinds, alone, crosses)
 

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from evaluation.cli import UNITS
 from evaluation.options import ModelOptions, Models, RunOptions, options_that
 from kbprobe.commands import command, option
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
@@ -39,7 +41,6 @@ _OPTIONS = [
         if name not in _UNUSED
     ),
 ]
-UNITS = {"tokenizing": "rows", "scoring": "rows", "fine-tuning": "steps", "training heads": "heads"}
 
 
 @command(
@@ -48,7 +49,7 @@ UNITS = {"tokenizing": "rows", "scoring": "rows", "fine-tuning": "steps", "train
     "rows next to the published ones. Probes that are not there are built first.",
     listed={"Papers": _PAPERS},
 )
-@click.argument("name", metavar="NAME")
+@click.argument("name", type=click.Choice([*_PAPERS]), metavar="NAME")
 @option(
     "-m", "--model", "models", multiple=True, required=True, metavar="MODEL", section="Model",
     help="A folder, a .gguf file or a Hub id. Can be repeated.",
@@ -76,8 +77,9 @@ UNITS = {"tokenizing": "rows", "scoring": "rows", "fine-tuning": "steps", "train
     "NLI data. A folder, a file or a Hub id.",
 )  # fmt: skip
 @option(
-    "--vectors", metavar="NAME", section="Training", help="Word vectors of the baselines, by name."
-)
+    "--vectors", metavar="NAME", section="Training",
+    help="Word vectors of the baselines of olmpics and wordnetqa, by name.",
+)  # fmt: skip
 @option("--quick", is_flag=True, help="A small version, in minutes; it is marked as such.")
 @option(
     "--dry-run", is_flag=True,
@@ -107,7 +109,10 @@ def reproduce_command(
 
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")
-    paper = PAPERS.get(name)
+    paper = PAPERS[name]
+    for option_name in paper.refused:
+        if {"task": task, "vectors": vectors}[option_name] is not None:
+            raise UsageError(f"{name} does not use --{option_name}: leave it out")
     if only is not None:
         names = [probe.strip() for probe in only.split(",")]
         paper = replace(paper, probes=_chosen(paper.probes, names))
@@ -120,8 +125,9 @@ def reproduce_command(
     asked = Asked(
         {}, list(dict.fromkeys(models)), place, quick, data is not None, task, vectors, given
     )
-    with shown_progress(True, UNITS) as progress:
-        asked = _with_probes(paper, asked, folder, data, dry_run, progress)
+    with shown_progress(True, UNITS) as progress, TemporaryDirectory() as scratch:
+        copies = Path(scratch) if dry_run else place / "data"
+        asked = _with_probes(paper, asked, folder, data, copies, dry_run, progress)
         if dry_run and not asked.probes:
             echo("What will be run, and for how long, is known once a probe is built.", err=True)
             return None
@@ -174,6 +180,7 @@ def _with_probes(
     asked: Asked,
     folder: Path,
     data: Path | None,
+    copies: Path,
     dry_run: bool,
     progress: Progress,
 ) -> Asked:
@@ -181,7 +188,7 @@ def _with_probes(
     from evaluation.reproduce import sources
 
     if data is not None:
-        found = sources.published_probes(paper.probes, data, asked.output / "data")
+        found = sources.published_probes(paper.probes, data, copies)
         lacking = [name for name in paper.probes if name not in found]
         asked.left_out.extend(f"{name}: no file of it in {data}" for name in lacking)
         return replace(asked, probes=found)

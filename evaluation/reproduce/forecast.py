@@ -12,6 +12,7 @@ from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.reproduce.frame import Piece
 from evaluation.results.types import RESULTS
+from evaluation.results.words import duration
 from evaluation.runs.executor import execute
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
@@ -52,9 +53,8 @@ class Forecast:
             f"rows, for which models read {self.passes:,}"
         )
         if self.seconds is not None:
-            minutes = self.seconds / 60
-            about = f"{self.seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min"
-            said += f": about {about} on this machine, without heads, word vectors and intervals"
+            about = f"about {duration(self.seconds)} on this machine"
+            said += f": {about}, without heads, word vectors and intervals"
         return f"{said}."
 
 

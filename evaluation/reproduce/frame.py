@@ -11,7 +11,7 @@ from typing import Any
 from evaluation.items.types import setups_of
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.names import folder_name, folder_names
+from evaluation.names import folder_name, folder_names, options_name
 from evaluation.reproduce.published import PublishedPaper, published_papers
 from evaluation.reproduce.record import Figure, FilledTable, OwnRow, Reproduction, UsedProbe
 from evaluation.results.types import Estimate
@@ -75,17 +75,16 @@ class Asked:
     known: dict[str, Capability] = field(default_factory=dict)
 
     def request(self, step: Step) -> StudyRequest:
-        """Return a step as a request, with a folder of its own."""
+        """Return a step as a request, with a folder of its own: the same for any of its probes."""
         study = STUDIES.get(step.study)
         common = {name: value for name, value in self.values.items() if name not in study.fixed}
         sources = [self.probes[name] for name in step.probes]
-        names = [study.name, *folder_names(step.models).values(), *filter(None, [step.tag])]
-        if len(step.probes) == 1:
-            names.append(step.probes[0])
-        place = self.output / "studies" / "+".join(names)
         values = {**common, **step.options}
-        request = StudyRequest.parse(study, sources, step.models, values, place, study.name)
-        return replace(request, output_given=False)
+        request = StudyRequest.parse(study, sources, step.models, values, owner=study.name)
+        named = options_name(request.defaults.named_options(), step.tag)
+        names = [study.name, *folder_names(step.models).values(), *filter(None, [named])]
+        place = self.output / "studies" / "+".join(names)
+        return replace(request, output=place, output_given=False)
 
     def able(self, model: str) -> Capability:
         """Return what a model can do; it is opened once."""
@@ -199,6 +198,7 @@ class Paper:
         prepare: what is done first, and returns the request with the models that it made.
         sections: further sections of the document, made from all summaries.
         quick: options of all runs of the quick version.
+        refused: options of the command that would do nothing.
     """
 
     name: str
@@ -211,6 +211,7 @@ class Paper:
     prepare: Callable[[Asked, Progress], Asked] = lambda asked, _progress: asked
     sections: Callable[[Sequence[Ended]], Sequence[Section]] = lambda _ended: ()
     quick: Mapping[str, Any] = field(default_factory=dict)
+    refused: Sequence[str] = ()
 
     @property
     def published(self) -> PublishedPaper:
@@ -296,7 +297,10 @@ def run(
 def _run(
     asked: Asked, piece: Piece, progress: Progress, report: Callable[[Outcome], None]
 ) -> list[Ended]:
-    """Run a piece; if it fails, each of its probes alone, so that the others are not lost."""
+    """Run a piece; if it fails, each of its probes alone, so that the others are not lost.
+
+    Finished runs are found in the folder, which they share.
+    """
     try:
         return [Ended(piece, run_study(piece.request, progress=progress, report=report))]
     except KbprobeError as error:

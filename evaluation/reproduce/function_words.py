@@ -94,6 +94,7 @@ FUNCTION_WORDS = Paper(
     probes=PROBES,
     steps=steps,
     fill=fill,
+    refused=["vectors"],
     differences=[
         "The paper trains encoders of one architecture on seven tasks; its columns of LM and BERT "
         "are the nearest to your models. Its BERT is fine-tuned in each fold (here: full_labels).",

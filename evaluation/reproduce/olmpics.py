@@ -136,6 +136,7 @@ OLMPICS = Paper(
     fill=fill,
     sections=sections,
     quick={"limit": 50, "limit_by": "rows"},
+    refused=["task"],
     differences=[
         "MLP and linear train a head on the frozen model, as the paper describes them; the "
         "published configuration has a learning rate of 0. Causal models have no head at a mask: "

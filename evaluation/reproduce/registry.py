@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from evaluation.registry import Registry
-from evaluation.reproduce.frame import Paper
+from evaluation.reproduce.function_words import FUNCTION_WORDS
+from evaluation.reproduce.olmpics import OLMPICS
+from evaluation.reproduce.wordnetqa import WORDNETQA
 
-PAPERS = Registry[Paper](
-    "paper",
-    "kbprobe.papers",
-    Paper,
-    {
-        "olmpics": "evaluation.reproduce.olmpics:OLMPICS",
-        "wordnetqa": "evaluation.reproduce.wordnetqa:WORDNETQA",
-        "function-words": "evaluation.reproduce.function_words:FUNCTION_WORDS",
-    },
-)
+PAPERS = {paper.name: paper for paper in (OLMPICS, WORDNETQA, FUNCTION_WORDS)}

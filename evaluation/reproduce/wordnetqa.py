@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from evaluation.items.sources import open_probe
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.names import folder_name
+from evaluation.names import folder_name, options_name
 from evaluation.reproduce.frame import Asked, Ended, OwnNumbers, Paper, Step, own_name
 from evaluation.results.types import AllResults
 from evaluation.runs.executor import execute
@@ -65,7 +66,6 @@ def _with_head(asked: Asked, model: str, progress: Progress) -> str:
     if _scores_text(asked, model) or _has_head(asked, model):
         return model
     task = str(asked.task)
-    folder = asked.output / "models" / f"{folder_name(model)}+{folder_name(task)}"
     rows = len(open_probe(task, split="train").items)
     values: dict[str, Any] = {
         **asked.values,
@@ -73,9 +73,12 @@ def _with_head(asked: Asked, model: str, progress: Progress) -> str:
         "learner": "full",
         "train": min(rows, 200) if asked.quick else rows,
         "epochs": 1 if asked.quick else 3,
-        "keep_checkpoint": str(folder),
     }
-    spec = RunSpec.parse(task, model, values, asked.output / "tasks" / folder.name)
+    named = options_name(RunSpec.parse(task, model, values).named_options())
+    name = Path(named, f"{folder_name(model)}+{folder_name(task)}")
+    folder = asked.output / "models" / name
+    values["keep_checkpoint"] = str(folder)
+    spec = RunSpec.parse(task, model, values, asked.output / "tasks" / name)
     for outcome in execute([spec], progress=progress, reports=False):
         outcome.or_raise()
     return str(folder)
@@ -104,7 +107,7 @@ def steps(asked: Asked) -> list[Step]:
         if asked.task is not None and _has_head(asked, model):
             options = {"original": asked.task, **(_SMALL if asked.quick else {})}
             # One by one: the paper tests no probe after training on another.
-            found += [Step("inoculate", [probe], [model], options) for probe in probes]
+            found += [Step("inoculate", [probe], [model], options, probe) for probe in probes]
     return found
 
 

@@ -185,3 +185,10 @@ def against_chance(estimate: Estimate, chance: float) -> str:
 def interval(estimate: Estimate) -> str:
     """Format an estimate's interval: ``44.0% to 46.2%``."""
     return f"{percent(estimate.low)} to {percent(estimate.high)}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration: ``45 s``, ``12 min``, ``3.4 h``."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evaluation.cli import UNITS
 from kbprobe.cli import FAILED
 from kbprobe.commands import command
 from kbprobe.progress import shown_progress
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from kbprobe.progress import Progress
 
 PROGRAM = "evaluate-probe"
-UNITS = {"tokenizing": "rows", "scoring": "rows", "fine-tuning": "steps", "timing samples": "runs"}
 
 
 @command(
@@ -86,7 +86,7 @@ def suite_command(
 
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")
-    with shown_progress(True, UNITS) as progress:
+    with shown_progress(True, {**UNITS, "timing samples": "runs"}) as progress:
         executor = _executor(progress, **executing)
         plan = Plan.of(*read_suite(file, output, trust_remote_code=trust_remote_code))
         if dry_run:
@@ -131,6 +131,7 @@ def _report(run: PlannedRun, done: int, total: int) -> None:
 def _dry_run(plan: Plan, sample: int | None, as_json: bool, progress: Progress) -> int:
     import json
 
+    from evaluation.results.words import duration
     from evaluation.suites.plan import SAMPLE, forecast, totals
 
     found = forecast(plan.sorted_runs, SAMPLE if sample is None else sample, progress)
@@ -155,7 +156,7 @@ def _dry_run(plan: Plan, sample: int | None, as_json: bool, progress: Progress) 
     _print_forecast(found)
     echo(
         f"\n{total['runs']:,} runs, {total['finished']:,} of them finished; to score: "
-        f"{total['rows']:,} rows, {total['tokens']:,} tokens, about {_spelled(total['seconds'])} "
+        f"{total['rows']:,} rows, {total['tokens']:,} tokens, about {duration(total['seconds'])} "
         "on this machine, without loading, training and writing."
     )
     if total["unknown"]:
@@ -178,13 +179,6 @@ def _print_forecast(found: Sequence[Forecast]) -> None:
         shown = ("-" if number is None or one.run.finished else f"{number:,}" for number in numbers)
         rows.append((spec.probe_name, last_name(spec.model), options, state, *shown))
     print_rows(("probe", "model", "options", "state", "rows", "tokens", "seconds"), rows, names=4)
-
-
-def _spelled(seconds: float) -> str:
-    """Format a duration: ``45 s``, ``12 min``, ``3.4 h``."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _show(plan: Plan, done: Done, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from evaluation.cli import main
 from evaluation.report.markdown import render_markdown
 from evaluation.reproduce import sources
-from evaluation.reproduce.frame import OwnNumbers, Paper
+from evaluation.reproduce.frame import Asked, OwnNumbers, Paper, Step
 from evaluation.reproduce.published import PublishedTable, published_papers
 from evaluation.reproduce.record import (
     Figure,
@@ -80,7 +80,7 @@ def rows_of(record: Reproduction, table: str) -> dict[str, dict[str, dict[str, F
     return {row.name: row.cells for row in found.own}
 
 
-@pytest.mark.parametrize("paper", list(PAPERS), ids=lambda paper: paper.name)
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=lambda paper: paper.name)
 def test_published_numbers_are_complete(paper: Paper) -> None:
     published = paper.published
     stated = set()
@@ -102,7 +102,7 @@ def test_published_numbers_are_complete(paper: Paper) -> None:
     assert stated == set(paper.probes)
     assert paper.differences
     assert paper.of_builds
-    assert set(published_papers()) == set(PAPERS.names())
+    assert set(published_papers()) == set(PAPERS)
 
 
 def test_a_published_table_is_a_matrix() -> None:
@@ -202,6 +202,40 @@ def test_a_dry_run_says_what_would_be_built_and_runs_nothing(
     assert not output.exists()
 
 
+def test_a_dry_run_copies_no_published_files(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data").mkdir()
+    for split in ("dev", "test"):
+        file = tmp_path / "data" / f"hypernymy_{split}.jsonl"
+        shutil.copy(world / "questions" / f"{split}.jsonl", file)
+    output = tmp_path / "out"
+    reproduce("wordnetqa", "-m", "gpt2", "--dry-run", "--data", tmp_path / "data", "-o", output)
+    assert "0 of them finished" in capsys.readouterr().err
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(("paper", "option"), [("olmpics", "task"), ("function-words", "vectors")])
+def test_an_option_that_a_paper_does_not_use_is_refused(
+    paper: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reproduce(paper, "-m", "bert", f"--{option}", "mnli", code=2)
+    assert f"{paper} does not use --{option}" in capsys.readouterr().err
+
+
+def test_a_folder_depends_on_the_options_and_not_on_how_many_probes_share_it(
+    tmp_path: Path,
+) -> None:
+    def place(limit: int, *names: str) -> Path | None:
+        sources = {"age": "olmpics/age_comparison", "size": "olmpics/object_comparison"}
+        asked = Asked(sources, ["bert"], tmp_path, values={"limit": limit})
+        return asked.request(Step("curve", names, ["bert"], tag="clozes")).output
+
+    assert place(12, "age") == place(12, "age", "size")
+    assert place(12, "age") == tmp_path / "studies" / "curve+bert+limit-12+clozes"
+    assert place(12, "age") != place(13, "age")
+
+
 def test_the_guide_shows_the_published_rows() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reproduce.md").read_text(encoding="utf-8")
     table = published_papers()["olmpics"].tables["age_comparison"]
@@ -255,7 +289,7 @@ def test_files_are_found_by_the_names_that_the_authors_of_olmpics_gave_them(
 ) -> None:
     file = tmp_path / f"{name}_dev.jsonl.gz"
     file.touch()
-    probes = PAPERS.get("olmpics").probes
+    probes = PAPERS["olmpics"].probes
     assert sources.published_probes(probes, tmp_path, tmp_path / "out") == {probe: str(file)}
 
 

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from kbprobe.terminal import echo
+
 HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 """Context settings of every command: ``-h`` asks for help as well."""
 
@@ -125,7 +127,7 @@ def _write_listed(listed: Mapping[str, Mapping[str, str]], formatter: click.Help
 def _show_all(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
         ctx.meta[_ALL] = True
-        click.echo(ctx.get_help(), color=ctx.color)
+        echo(ctx.get_help())
         ctx.exit()
 
 

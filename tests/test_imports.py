@@ -10,7 +10,8 @@ import pytest
 from kbprobe.imports import without
 
 
-def test_hidden_packages_are_found_again() -> None:
+def test_hidden_packages_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     with without("colorsys"):
         with pytest.raises(ModuleNotFoundError, match="colorsys"):
             __import__("colorsys")

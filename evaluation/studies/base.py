@@ -18,7 +18,6 @@ from evaluation.results.sealed import Sealed, read_sealed, write_sealed
 from evaluation.runs.spec import RunSpec, import_named, plugins
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
-from kbprobe.format.suite import members
 from kbprobe.options import Options
 from kbprobe.parsing import validated
 from kbprobe.targets import taking
@@ -301,7 +300,12 @@ class StudyRequest:
 
 def _probes_of(given: ProbeSource | Path) -> list[ProbeSource]:
     """Return what was given, or the probes of a suite whose folder it is."""
-    return [*members(str(given))] if isinstance(given, str | Path) else [given]
+    if not isinstance(given, str | Path):
+        return [given]
+    # Imported only when probes are named, since it imports manifests.
+    from kbprobe.format.suite import members
+
+    return [*members(str(given))]
 
 
 def _distinct(probes: Iterable[ProbeSource]) -> list[ProbeSource]:

@@ -512,9 +512,10 @@ def test_a_control_is_one_rendering_call_for_each_wording(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(stems, "render_batch", counted)
     build(replace(request(pairs=3000), audit=False))
-    # Text and two controls, in two wordings each; frames are rendered for the audit alone.
-    assert len(calls) == 6
-    assert sum(calls) == 3 * 3000
+    # Text and two controls, in two wordings each, and the three arguments once; frames are rendered
+    # for the audit alone.
+    assert len(calls) == 7
+    assert sum(calls) == 3 * 3000 + 3
 
 
 def test_choices_of_any_table_can_stand_beside_concepts_of_another(rows: dict[str, Rows]) -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 import evaluation.results.types as results
 from evaluation.results.analyses import all_analyses, facts, fitting
+from evaluation.studies.scorecard.record import Scorecard
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
 BLOCKS = {analysis.name: analysis.block for analysis in all_analyses() if analysis.block}
@@ -30,7 +31,7 @@ def test_every_model_of_the_results_is_on_the_page_with_its_fields() -> None:
     models = {getattr(import_module(module), name) for module, name in listed}
     assert len(models) == len(listed)
     # The block of a fitted head comes from its learner.
-    kinds = (results.Results, *BLOCKS.values(), fitting.Fitting)
+    kinds = (results.Results, *BLOCKS.values(), fitting.Fitting, Scorecard)
     assert models == {model for kind in kinds for model in models_of(kind)}
     for model in models:
         assert model.__doc__

@@ -117,9 +117,11 @@ class ModelCard(Model):
     label: str = Field(description="The model, and what distinguishes it from others.")
     model: str = Field(description="As it was given.")
     options: dict[str, object] = Field(description="Options of runs that are not the defaults.")
-    overall: Overall
-    probes: list[ProbeScore]
-    contamination: Contamination | None
+    overall: Overall = Field(description="Means over the probes.")
+    probes: list[ProbeScore] = Field(description="Each probe, in the order given.")
+    contamination: Contamination | None = Field(
+        description="Scores less those on fresh rows; null without --fresh."
+    )
 
 
 class Scorecard(Model, Sealed):
@@ -134,7 +136,7 @@ class Scorecard(Model, Sealed):
         "were verified when it was built."
     )
     rows_sha256: str = Field(description="Hash of the rows of all probes: equal for equal rows.")
-    models: list[ModelCard]
+    models: list[ModelCard] = Field(description="Each model.")
 
 
 def summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard:

@@ -52,8 +52,20 @@ def manifest(manifest_of: Callable[[str, str], dict[str, Any]]) -> dict[str, Any
 @pytest.fixture(
     scope="module", params=["miniature", pytest.param("default", marks=pytest.mark.slow)]
 )
-def rows(request: pytest.FixtureRequest, built: Callable[[str, str], Path]) -> Rows:
-    return rows_of(built(NAME, request.param))
+def variant(request: pytest.FixtureRequest) -> str:
+    """Which build the rows are of."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def rows(variant: str, built: Callable[[str, str], Path]) -> Rows:
+    return rows_of(built(NAME, variant))
+
+
+@pytest.fixture(scope="module")
+def source(variant: str, miniature: str) -> WordNet:
+    """The WordNet that the rows are of."""
+    return load_wordnet(miniature if variant == "miniature" else "3.0")
 
 
 @pytest.fixture(scope="module")
@@ -199,16 +211,16 @@ def test_words_are_frequent_single_and_unlike(rows: Rows) -> None:
     assert not any(look_alike(row["x"], row["y"]) for row in rows)
 
 
-def test_every_path_is_made_of_wordnets_edges(rows: Rows, wordnet: WordNet) -> None:
-    names = sense_names(wordnet).to_pylist()
-    kind, kinds = codes(wordnet.pointers["kind"])
+def test_every_path_is_made_of_wordnets_edges(rows: Rows, source: WordNet) -> None:
+    names = sense_names(source).to_pylist()
+    kind, kinds = codes(source.pointers["kind"])
     stated = np.flatnonzero(kind == kinds.index("antonym"))
     ends = (
-        to_numpy(wordnet.pointers[f"{end}_sense"])[stated].tolist() for end in ("source", "target")
+        to_numpy(source.pointers[f"{end}_sense"])[stated].tolist() for end in ("source", "target")
     )
     antonyms = {(names[one], names[other]) for one, other in zip(*ends, strict=True)}
-    synset = dict(zip(names, to_numpy(wordnet.senses["synset"]).tolist(), strict=True))
-    edges = zip(*map(np.ndarray.tolist, wordnet.edges("similar_to")), strict=True)
+    synset = dict(zip(names, to_numpy(source.senses["synset"]).tolist(), strict=True))
+    edges = zip(*map(np.ndarray.tolist, source.edges("similar_to")), strict=True)
     similar = {frozenset(edge) for edge in edges}
     for row in rows:
         path = row["triples"]
@@ -232,10 +244,8 @@ def test_every_path_is_made_of_wordnets_edges(rows: Rows, wordnet: WordNet) -> N
         assert row["relation"] == ("antonym" if denied else "synonym")
 
 
-def test_no_pair_has_the_other_label_somewhere_else_in_wordnet(
-    rows: Rows, wordnet: WordNet
-) -> None:
-    senses = Senses.of(wordnet, ("noun", "verb", "adjective"), 3.0, "")
+def test_no_pair_has_the_other_label_somewhere_else_in_wordnet(rows: Rows, source: WordNet) -> None:
+    senses = Senses.of(source, ("noun", "verb", "adjective"), 3.0, "")
     alike = {
         frozenset((senses.lemma[one], senses.lemma[other]))
         for members in senses.members.values()

@@ -345,7 +345,7 @@ NAMES = ("fw_wh_words", "fw_definiteness", "fw_coordination", "fw_eos")
 
 
 @pytest.fixture(scope="module")
-def built(build_soon: Callable[[Request], Built]) -> Callable[..., Built]:
+def make(build_soon: Callable[[Request], Built]) -> Callable[..., Built]:
     """Return a function that builds a probe, with a short search; the same build once."""
 
     @cache
@@ -357,8 +357,8 @@ def built(build_soon: Callable[[Request], Built]) -> Callable[..., Built]:
 
 
 @pytest.fixture(scope="module")
-def builds(built: Callable[..., Built]) -> dict[str, Built]:
-    return {name: built(name) for name in NAMES}
+def builds(make: Callable[..., Built]) -> dict[str, Built]:
+    return {name: make(name) for name in NAMES}
 
 
 def rows_of(done: Built, config: str = "default") -> list[dict[str, Any]]:
@@ -442,9 +442,9 @@ def test_the_extract_gives_over_four_hundred_rows(
 
 @pytest.mark.slow
 def test_the_full_tier_holds_flagged_rows(
-    builds: dict[str, Built], built: Callable[..., Built]
+    builds: dict[str, Built], make: Callable[..., Built]
 ) -> None:
-    rows = rows_of(built("fw_coordination", tier="full", max_pairs=300))
+    rows = rows_of(make("fw_coordination", tier="full", max_pairs=300))
     assert len(rows) == 600
     assert {flag for row in rows for flag in row["flags"]} == {NO_FRAME}
     left_out = builds["fw_coordination"].manifest["counts"]["dropped"]
@@ -452,7 +452,7 @@ def test_the_full_tier_holds_flagged_rows(
 
 
 def test_labels_keep_what_people_confirm(
-    builds: dict[str, Built], built: Callable[..., Built], tmp_path: Path
+    builds: dict[str, Built], make: Callable[..., Built], tmp_path: Path
 ) -> None:
     rows = rows_of(builds["fw_eos"])
     clusters = sorted({row["cluster"] for row in rows})
@@ -467,7 +467,7 @@ def test_labels_keep_what_people_confirm(
             said = "acceptable" if row["cluster"] == doubted or row["answer"] else "unacceptable"
             writer.writerows([row["id"], who, said] for who in ("a", "b"))
             writer.writerow([row["id"], "c", "unacceptable"])
-    labelled = built("fw_eos", labels=(str(votes),))
+    labelled = make("fw_eos", labels=(str(votes),))
     kept = rows_of(labelled)
     assert {row["id"] for row in kept} == {
         row["id"]

@@ -154,7 +154,7 @@ class Judgements(NamedTuple):
 
 
 @derived
-def judgements(wordnet: WordNet) -> Judgements:
+def judged_synsets(wordnet: WordNet) -> Judgements:
     """Look up the synsets that readers judged."""
     crosses = np.full(len(wordnet), CROSSES["overlapping"])
     if wordnet.version == JUDGED_WORDNET:
@@ -267,16 +267,16 @@ class PairFeatures:
 
     def judged_kind(self, lower: Ints, upper: Ints) -> Floats:
         """Return how far readers accept ``lower`` as a kind of ``upper``; NaN: not judged."""
-        return judgements(self.wordnet).kinds.find(lower * len(self.wordnet) + upper)
+        return judged_synsets(self.wordnet).kinds.find(lower * len(self.wordnet) + upper)
 
     def judged_alone(self, lower: Ints, upper: Ints) -> Floats:
         """Return the same of readers who saw the words of ``lower`` without their definition."""
-        return judgements(self.wordnet).alone.find(lower * len(self.wordnet) + upper)
+        return judged_synsets(self.wordnet).alone.find(lower * len(self.wordnet) + upper)
 
     @cached_property
     def crosses(self) -> Floats:
         """(synsets,) how much each overlaps with its neighbours; the usual value if not judged."""
-        return judgements(self.wordnet).crosses
+        return judged_synsets(self.wordnet).crosses
 
     def beside(self, concept: Ints, gold: Ints, node: Ints) -> Features:
         """Return features for whether readers accept ``node`` as an answer besides ``gold``."""

@@ -22,6 +22,11 @@ def headline(estimate: Estimate) -> Cell:
     return Cell(words.percent(estimate.value), f"95%: {words.interval(estimate)}")
 
 
+def score(value: Estimate | float | None) -> Cell:
+    """Format a share in points and its interval: ``72.3``."""
+    return _spelt(value, words.score)
+
+
 def points(value: Estimate | float | None) -> Cell:
     """Format a difference in percentage points and its interval: ``+3.1``."""
     return _spelt(value, words.points)

@@ -17,7 +17,7 @@ from evaluation.reproduce.record import Figure, FilledTable, OwnRow, Reproductio
 from evaluation.results.types import Estimate
 from evaluation.runs.executor import Outcome
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.base import StudyRequest
+from evaluation.studies.base import StudyRequest, pages, write_record
 from evaluation.studies.entries import open_model
 from evaluation.studies.registry import STUDIES
 from evaluation.studies.run import run_study
@@ -25,6 +25,9 @@ from evaluation.vectors.options import VectorsOptions, word_vectors
 from kbprobe.document import Chart, Document, Dots, HeatMap, Section
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.progress import Progress, silent
+
+RECORD = "reproduction"
+"""The name of the record and its pages."""
 
 
 @dataclass(frozen=True)
@@ -353,19 +356,12 @@ def setups_in(asked: Asked, names: Sequence[str]) -> dict[str, frozenset[str]]:
 
 
 def write(record: Reproduction, document: Document, folder: Path) -> list[Path]:
-    """Write the record, its page and its Markdown; return their paths."""
-    from evaluation.report.html import render_page
-    from evaluation.report.markdown import render_markdown
-    from kbprobe.files import write_file
+    """Write the record, its page and its Markdown; return their paths.
 
-    files: dict[str, str] = {
-        "reproduction.json": record.model_dump_json(indent=2) + "\n",
-        "reproduction.html": render_page(document, "reproduction.json"),
-        "reproduction.md": render_markdown(document),
-    }
-    for name, text in files.items():
-        write_file(folder / name, text.encode("utf-8", errors="backslashreplace"))
-    return [folder / name for name in files]
+    Raises:
+        KbprobeError: a file cannot be written.
+    """
+    return write_record(RECORD, record, pages(RECORD, document), folder)
 
 
 def own_name(model: str, what: str = "") -> str:

@@ -107,6 +107,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}%"
 
 
+def score(share: float) -> str:
+    """Format a share in points: ``72.3``.
+
+    >>> score(0.7234), score(-0.0001)
+    ('72.3', '0.0')
+    """
+    return f"{round(100 * share, 1) + 0.0:.1f}".replace("-", "−")
+
+
 def points(difference: float) -> str:
     """Format a difference in percentage points, with its sign: ``−33.1``.
 

@@ -151,15 +151,7 @@ class Study:
         """Return the files of a summary for people: texts by file name."""
         files = dict(self.sheets(summary)) if self.sheets is not None else {}
         if self.document is not None:
-            # Imported only when a page is made, so that --help stays fast.
-            from evaluation.report.html import render_page
-            from evaluation.report.markdown import render_markdown
-
-            document = self.document(summary)
-            files |= {
-                f"{self.name}.html": render_page(document, f"{self.name}.json"),
-                f"{self.name}.md": render_markdown(document),
-            }
+            files |= pages(self.name, self.document(summary))
         return files
 
 
@@ -367,24 +359,46 @@ def read_summary(
     return validated(held, kind, str(path), again)
 
 
+def pages(name: str, document: Document) -> dict[str, str]:
+    """Return the pages of a document, which stand next to ``NAME.json``: texts by file name."""
+    # Imported only when a page is made, so that --help stays fast.
+    from evaluation.report.html import render_page
+    from evaluation.report.markdown import render_markdown
+
+    return {
+        f"{name}.html": render_page(document, f"{name}.json"),
+        f"{name}.md": render_markdown(document),
+    }
+
+
 def write_summary(study: Study, summary: BaseModel, output: Path) -> list[Path]:
     """Write a study's summary and its page into a folder; return the paths of all files.
 
     Raises:
         KbprobeError: a file cannot be written.
     """
-    record, text = output / f"{study.name}.json", summary.model_dump_json(indent=2) + "\n"
-    files = study.files(summary)
+    return write_record(study.name, summary, study.files(summary), output)
+
+
+def write_record(
+    name: str, record: BaseModel, files: Mapping[str, str], output: Path
+) -> list[Path]:
+    """Write a record as ``NAME.json`` and further files into a folder; return all paths.
+
+    Raises:
+        KbprobeError: a file cannot be written.
+    """
+    path, content = output / f"{name}.json", record.model_dump_json(indent=2) + "\n"
     try:
-        if isinstance(summary, Sealed):
-            write_sealed(record, text)
+        if isinstance(record, Sealed):
+            write_sealed(path, content)
         else:
-            write_file(record, text.encode("utf-8", errors="backslashreplace"))
-        for name, text in files.items():
-            write_file(output / name, text.encode("utf-8", errors="backslashreplace"))
+            write_file(path, content.encode("utf-8", errors="backslashreplace"))
+        for further, text in files.items():
+            write_file(output / further, text.encode("utf-8", errors="backslashreplace"))
     except OSError as error:
         raise KbprobeError(
             f"{error.filename or output} cannot be written ({error.strerror}): choose another "
             "folder with -o"
         ) from error
-    return [record, *(output / name for name in files)]
+    return [path, *(output / further for further in files)]

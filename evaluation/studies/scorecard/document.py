@@ -8,20 +8,11 @@ from functools import partial
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.types import Estimate
-from evaluation.results.words import percent
+from evaluation.results.words import percent, score
 from evaluation.studies.scorecard.record import OVERALL, ModelCard, ProbeScore, Scorecard
 from kbprobe.cli import kbprobe_version
 from kbprobe.document import Caveats, Cell, Document, Findings, Section, Table, Tiles
 from kbprobe.tables import in_markdown
-
-
-def points(share: Estimate | float) -> Cell:
-    """Format a share in points, with its interval: ``72.3``."""
-    if isinstance(share, Estimate):
-        return Cell(
-            points(share.value).text, f"{points(share.low).text} to {points(share.high).text}"
-        )
-    return Cell(f"{round(100 * share, 1) + 0.0:.1f}".replace("-", "−"))
 
 
 def _name(card: Scorecard) -> str:
@@ -47,7 +38,7 @@ def document(card: Scorecard) -> Document:
         Section(
             "",
             [
-                Tiles({model.label: points(model.overall.score) for model in card.models[:4]}),
+                Tiles({model.label: cells.score(model.overall.score) for model in card.models[:4]}),
                 Findings([_sentence(card, model) for model in card.models]),
                 Caveats(_caveats(card)),
                 Table.of(
@@ -84,12 +75,11 @@ def document(card: Scorecard) -> Document:
 
 
 def _number(name: str, model: ModelCard) -> Cell:
-    estimate = OVERALL[name](model.overall)
-    return cells.NONE if estimate is None else points(estimate)
+    return cells.score(OVERALL[name](model.overall))
 
 
 def _sentence(card: Scorecard, model: ModelCard) -> str:
-    said = f"{model.label}: {points(model.overall.score.value).text} on {_name(card)}"
+    said = f"{model.label}: {score(model.overall.score.value)} on {_name(card)}"
     found = model.contamination
     if found is not None and found.difference is not None:
         told = cells.points(found.difference)
@@ -130,7 +120,7 @@ def _table(model: ModelCard) -> Table:
             "rows": lambda one: cells.count(one.rows),
             "chance": lambda one: percent(one.chance),
             "accuracy": lambda one: cells.share(one.accuracy),
-            "score": lambda one: points(one.score.value),
+            "score": lambda one: cells.score(one.score.value),
             "near": lambda one: cells.share(one.near_accuracy),
             "random": lambda one: cells.share(one.random_accuracy),
             "strict": lambda one: cells.share(one.strict_accuracy),
@@ -158,8 +148,8 @@ def _contaminated(model: ModelCard) -> Table | None:
         found.probes,
         {
             "probe": lambda one: one.probe,
-            "score": lambda one: points(one.score),
-            "on fresh rows": lambda one: points(one.fresh),
+            "score": lambda one: cells.score(one.score),
+            "on fresh rows": lambda one: cells.score(one.fresh),
             "fresh rows": lambda one: cells.count(one.fresh_rows),
             "in clusters": lambda one: cells.count(one.fresh_clusters),
         },

@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -300,8 +300,9 @@ def _hash(path: Path) -> str:
     """Hash a file without the times that it took, which differ between any two runs."""
     content = path.read_bytes()
     if path.suffix == ".json":
-        value = _timeless(json.loads(content))
-        content = json.dumps(value, sort_keys=True).encode()
+        # What a killed command was writing, next to the place where it belongs, may be cut.
+        with suppress(json.JSONDecodeError):
+            content = json.dumps(_timeless(json.loads(content)), sort_keys=True).encode()
     elif path.suffix == ".html":
         return "a page"
     return hashlib.sha256(content).hexdigest()

@@ -37,7 +37,7 @@ def _recipes(folder: Path) -> list[Path]:
 
 
 def _read(path: Path) -> int:
-    from builders.engine.command import read_recipe
+    from builders.engine.recipe import read_recipe
 
     values = {"template": None, "format": "parquet", "audit": False}
     return len(read_recipe(path, None, values))

@@ -40,7 +40,7 @@ def _read(path: Path) -> int:
     from builders.engine.recipe import read_recipe
 
     values = {"template": None, "format": "parquet", "audit": False}
-    return len(read_recipe(path, None, values))
+    return len(read_recipe(path, None, values).jobs)
 
 
 TARGETS = [Target("recipes", _recipes, _read)]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
     from evaluation.report.suite import SuitePage
     from evaluation.result import Result
-    from evaluation.studies.compare import Comparison
+    from evaluation.studies.compare.record import Comparison
 
 __all__ = ["ProbeCallback", "compare", "evaluate", "load", "report_suite", "study"]
 
@@ -112,7 +112,7 @@ def study(
     """Run a study: several runs, and what they show together.
 
     >>> import evaluation
-    >>> evaluation.study("controls", "probes/age_comparison", "roberta-base")  # doctest: +SKIP
+    >>> evaluation.study("curve", "probes/age_comparison", "roberta-base")  # doctest: +SKIP
     >>> evaluation.study("compare", ["results/a", "results/b"])  # doctest: +SKIP
 
     Args:
@@ -145,7 +145,7 @@ def study(
     several = models if isinstance(models, list | tuple) else [models]
     checked = [path_argument("study(models=...)", model, _STUDIED) for model in several]
     folder, place = optional_path("study(output=...)", output), "study(probes=...)"
-    if declared.expand is None:
+    if declared.takes_folders(checked):
         folders = [path_argument(place, one, RESULTS) for one in given]
         request = StudyRequest.parse(declared, (), checked, options, folder)
         return summarise_folders(request, folders)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from copy import copy
 from dataclasses import replace
@@ -105,6 +106,13 @@ SUBCOMMANDS = {
     ),
 }
 """All subcommands, as the help lists them; studies of other packages come after them."""
+MOVED = {
+    "overlap": ["compare"],
+    "controls": ["compare", "--controls", "no_language,perturbed"],
+    "facts": [],
+    "medals": ["curve"],
+}
+"""Former commands, with the words that run what does the same now; gone in the next release."""
 EXAMPLES = (
     f"{PROGRAM} probes/wordnet_hypernymy -m FacebookAI/roberta-base",
     f"{PROGRAM} probes/age_comparison -m HuggingFaceTB/SmolLM2-135M --letters --limit 200",
@@ -131,6 +139,9 @@ class _Program(Program):
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         """Import the files that ``--scorer`` and ``--learner`` name, and make the command."""
+        if args and args[0] in MOVED:
+            former, args = args[0], [*MOVED[args[0]], *args[1:]]
+            echo(f"{PROGRAM}: {former} is now: {PROGRAM} {shlex.join(args)}", err=True)
         for option, value in pairwise(
             [*(part for word in args for part in word.split("=", 1)), ""]
         ):
@@ -166,7 +177,9 @@ def _refuse_misspelt_command(word: str, commands: Iterable[str]) -> None:
 def study_command(study: Study) -> Command:
     """Make a study's command, with its own options and those of its runs."""
     json = Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of a table.")
+    callback: Callable[..., int | None] = _run_study
     if study.expand is None:
+        callback = _summarise
         inputs: list[click.Parameter] = [
             click.Argument(
                 ["folders"], nargs=-1, type=click.Path(path_type=Path), metavar="DIR..."
@@ -181,15 +194,19 @@ def study_command(study: Study) -> Command:
         fields = _fields(study.options, "Study")
     else:
         inputs = [
-            click.Argument(["probes"], nargs=-1, metavar="PROBE...", required=True),
+            click.Argument(
+                ["probes"],
+                nargs=-1,
+                metavar="PROBE..." if study.collect is None else "PROBE...|DIR...",
+                required=True,
+            ),
             Option(
                 ["-m", "--model", "models"],
                 multiple=True,
                 metavar="MODEL",
                 section="Model",
                 help="A folder, a .gguf file, a Hub id, its name at --endpoint, or none (for a "
-                "scorer that needs no model). Can be repeated."
-                + ("" if study.modelless else " Required."),
+                "scorer that needs no model). Can be repeated." + _without_model(study),
             ),
             Option(
                 ["-o", "--output"],
@@ -209,10 +226,17 @@ def study_command(study: Study) -> Command:
     command = Command(
         study.name,
         params=[*inputs, json, *(command_option(name, field) for name, field in fields.items())],
-        callback=partial(_summarise if study.expand is None else _run_study, study, fields),
+        callback=partial(callback, study, fields),
         help=study.help,
     )
     return command
+
+
+def _without_model(study: Study) -> str:
+    """Return what the help says of a study without ``--model``."""
+    if study.collect is not None:
+        return f" Without it, {study.name} takes folders of results."
+    return "" if study.modelless else " Required."
 
 
 def _fields(model: type[Options], section: str, label: str = "") -> dict[str, FieldInfo]:
@@ -255,6 +279,14 @@ def _run_study(
     from evaluation.studies.run import run_study
     from evaluation.workers import find_workers
 
+    if study.takes_folders(models):
+        if overwrite or tag is not None:
+            raise UsageError(
+                f"--overwrite and --tag are for runs: name a model with --model, or leave them out "
+                f"where {study.name} is given folders of results"
+            )
+        _summarise(study, fields, tuple(map(Path, probes)), output, as_json, **values)
+        return 0
     if odd := [name for name in (*probes, *models) if name.startswith("-")]:
         raise UsageError(f"{odd[0]} is given where the value of --model or a probe is expected")
     if not sys.stderr.isatty():

@@ -13,7 +13,7 @@ from evaluation.runs.evaluation import Evaluation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evaluation.studies.compare import Comparison
+    from evaluation.studies.compare.record import Comparison
     from kbprobe.tables import Table
 
 

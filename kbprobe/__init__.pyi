@@ -13,7 +13,7 @@ from evaluation.callback import Event
 from evaluation.callback import ProbeCallback as _ProbeCallback
 from evaluation.items.sources import ProbeSource
 from evaluation.result import Result
-from evaluation.studies.compare import Comparison
+from evaluation.studies.compare.record import Comparison
 from release.hub.publishing import Progress, Publication
 
 __all__ = ["build", "compare", "evaluate", "list_probes", "load", "publish"]

@@ -9,10 +9,9 @@ from typing import Any
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.reproduce.frame import Asked, Ended, OwnNumbers, Paper, Step, own_name, setups_in
-from evaluation.studies.base import StudyRequest
 from evaluation.studies.curve.axes import CONTROLS
+from evaluation.studies.curve.medals import FROZEN, award_medals, medal_sections
 from evaluation.studies.curve.record import CurveSummary, LearnerCurves, ModelCurves
-from evaluation.studies.medals import FROZEN, MEDALS, CurvesIn
 from kbprobe.document import Section
 from kbprobe.format.manifest import MANIFEST, read_manifest
 from kbprobe.format.setups import CLOZE
@@ -117,16 +116,8 @@ def _add_curve(
 
 def sections(ended: Sequence[Ended]) -> list[Section]:
     """Return the medals of all curves, by the rule of the study."""
-    curves = [
-        CurvesIn(one.piece.request.output or Path(), one.summary)
-        for one in ended
-        if isinstance(one.summary, CurveSummary)
-    ]
-    if not any(model.model != NO_MODEL for held in curves for model in held.curves.models):
-        return []
-    assert MEDALS.document is not None
-    document = MEDALS.document(MEDALS.summarise(StudyRequest(MEDALS), curves))
-    return [Section(f"Medals: {one.title}", one.parts) for one in document.sections]
+    curves = [one.summary for one in ended if isinstance(one.summary, CurveSummary)]
+    return medal_sections(award_medals([model for held in curves for model in held.models]))
 
 
 OLMPICS = Paper(

@@ -127,4 +127,8 @@ def _on_facts(facts: Facts) -> str:
     if known.accuracy is not None:
         fails = 1.0 - known.accuracy.value
         line += f", {100 * fails:.1f} of these fail (by chance {100 * (1.0 - rows.chance):.1f})"
-    return f"{line}; right without: {100 * rows.right_without.value:.1f} of rows"
+    line += f"; right without: {100 * rows.right_without.value:.1f} of rows"
+    if rows.known_fails is None:
+        return line
+    fails = 100 * rows.known_fails.value
+    return f"{line}; facts known and the row not, corrected for guessing: {fails:.1f} of rows"

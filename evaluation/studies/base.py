@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_names, options_name
-from evaluation.options import parse_options
+from evaluation.options import RunOptions, parse_options
 from evaluation.results.sealed import Sealed, read_sealed, write_sealed
 from evaluation.runs.spec import RunSpec, import_named, plugins
 from kbprobe.errors import KbprobeError, UsageError
@@ -94,9 +94,11 @@ class Study:
         reports: whether runs get reports of their own although there is a document of all.
         sheets: makes further files of the summary: texts by file name.
         show: prints the summary, where there is no document.
+        collect: makes the summary where a study that has runs is given folders instead, of what
+            ``read`` takes from each; None: it is not given folders.
         read: what the study takes from a folder, where it is given folders: by default the
             finished run that is there. The folder's path is the argument; raises UsageError.
-        options: the study's own options; their names must differ from those of runs.
+        options: the study's own options; one that runs have as well is given to both.
         fixed: options of runs that the study sets itself and users cannot.
         least: how many folders of results it takes at least, where it is given folders.
         follow: makes further runs from the finished ones, such as a test of those that did best;
@@ -130,7 +132,12 @@ class Study:
     summarise_rest: (
         Callable[[StudyRequest, Sequence[Finished], Sequence[Failed]], BaseModel] | None
     ) = None
+    collect: Callable[[StudyRequest, Sequence[Any]], BaseModel] | None = None
     read: Callable[[Path], Any] = finished_in
+
+    def takes_folders(self, models: Sequence[Any]) -> bool:
+        """Return whether it is given folders of results, by the models that are named."""
+        return self.expand is None or (self.collect is not None and not models)
 
     @property
     def reports_runs(self) -> bool:
@@ -198,17 +205,22 @@ class StudyRequest:
         for name in values:
             if name in study.fixed:
                 raise UsageError(f"the study {study.name} sets {name} itself: leave it out")
-        if study.expand is not None:
+        fields: Iterable[str] = values
+        if not study.takes_folders(models):
             further = [study.options, *(entry.options for entry in plugins())]
             parse_options(values, further, owner)
-        fields = values if study.expand is None else study.options.model_fields
+            fields = study.options.model_fields
         own = {name: value for name, value in values.items() if name in fields}
         return cls(
             study,
             _distinct(one for probe in probes for one in _probes_of(probe)),
             list(dict.fromkeys(map(str, models))) or [NO_MODEL] * study.modelless,
             study.options.parse(own, owner),
-            {name: value for name, value in values.items() if name not in own},
+            {
+                name: value
+                for name, value in values.items()
+                if name not in own or name in RunOptions.model_fields
+            },
             output,
         )
 
@@ -307,21 +319,23 @@ def _distinct(probes: Iterable[ProbeSource]) -> list[ProbeSource]:
 
 
 def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
-    """Summarise existing results, for a study that takes folders of results.
+    """Summarise existing results, for a study that is given folders of them.
 
     The summary is written to the request's output folder, if it names one.
 
     Raises:
         UsageError: a folder lacks what the study reads, or the folders do not suit the study.
     """
-    if len(folders) < request.study.least:
-        number = "two folders" if request.study.least == 2 else f"{request.study.least} folder(s)"
-        raise UsageError(f"{request.study.name} takes at least {number} with results")
-    summary = request.study.summarise(request, [request.study.read(path) for path in folders])
+    study = request.study
+    if len(folders) < study.least:
+        number = "two folders" if study.least == 2 else f"{study.least} folder(s)"
+        models = "" if study.expand is None else ", or a probe and --model"
+        raise UsageError(f"{study.name} takes at least {number} with results{models}")
+    summary = (study.collect or study.summarise)(request, [study.read(path) for path in folders])
     if request.output is not None:
-        asked = [request.study.name, [os.path.realpath(folder) for folder in folders]]
-        with taking(request.output, f"summarising {request.study.name}", asked):
-            write_summary(request.study, summary, request.output)
+        asked = [study.name, [os.path.realpath(folder) for folder in folders]]
+        with taking(request.output, f"summarising {study.name}", asked):
+            write_summary(study, summary, request.output)
     return summary
 
 

@@ -46,22 +46,40 @@ def accuracy_table(runs: Sequence[LabelledRun], chance: float) -> Table:
     )
 
 
+def are_of_one_probe(one: Finished, two: Finished) -> bool:
+    """Return whether two runs are on a probe of the same name and split, or on the same rows."""
+    first, second = (run.evaluation.results.probe for run in (one, two))
+    named = (first.name, first.split) == (second.name, second.split)
+    return named or first.fingerprint == second.fingerprint
+
+
 def labelled_by_probe(
-    finished: Sequence[Finished], study: str, least: int = 2
+    finished: Sequence[Finished],
+    study: str,
+    least: int = 2,
+    together: Callable[[Finished, Finished], bool] = are_of_one_probe,
 ) -> list[list[Labelled]]:
-    """Group runs by probe (the same name or the same rows), and label them.
+    """Group runs by probe, and label them.
+
+    Args:
+        finished: the runs.
+        study: the study's name, for messages.
+        least: how many runs on a probe the study takes at least.
+        together: whether two runs belong to one group.
 
     Raises:
-        UsageError: there are fewer than ``least`` runs on a probe, too few for the study.
+        UsageError: there are fewer runs on a probe.
     """
-    names: dict[str, tuple[str, str]] = {}
-    groups: dict[tuple[str, str], list[Labelled]] = {}
+    groups: list[list[Labelled]] = []
     for run, label in zip(finished, run_labels(finished), strict=True):
-        probe = run.evaluation.results.probe
-        name = names.setdefault(probe.fingerprint, (probe.name, probe.split))
-        groups.setdefault(name, []).append(Labelled(run, label))
-    for (source, split), runs in groups.items():
+        group = next((held for held in groups if together(held[0].run, run)), None)
+        if group is None:
+            groups.append(group := [])
+        group.append(Labelled(run, label))
+    for runs in groups:
         if len(runs) < least:
+            probe = runs[0].run.evaluation.results.probe
+            source, split = probe.name, probe.split
             folders = " and ".join(str(run.folder) for run, _ in runs)
             held = "holds" if len(runs) == 1 else "hold"
             raise UsageError(
@@ -70,7 +88,7 @@ def labelled_by_probe(
                 "folders of other models' results on it "
                 f"(evaluate-probe {source} --split {split} --model MODEL -o DIR), or leave it out"
             )
-    return list(groups.values())
+    return groups
 
 
 def run_labels(finished: Sequence[Finished]) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.pairs import swap_clusters
 from evaluation.studies.base import Finished
+from evaluation.studies.labels import are_of_one_probe
 from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import UsageError
@@ -78,8 +79,8 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
     probes in several languages made by ``build-probe NAME --language en,it --parallel``.
 
     Raises:
-        UsageError: the runs are on different probes, or on different rows with ``partial`` off; or
-            they share no scored item, or have different golds for the same ids.
+        UsageError: the runs are on different rows with ``partial`` off; or they share no scored
+            item, or have different golds for the same ids.
     """
     probe, other = one.evaluation.results.probe, two.evaluation.results.probe
     names = f"{one.folder} and {two.folder}"
@@ -87,12 +88,6 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
         return _scored(one, two, one.predictions, two.predictions, names)
     configs = are_configs(one, two)
     languages = are_languages(one, two)
-    if probe.name != other.name and not configs and not languages:
-        raise UsageError(
-            f"{names} are results on different probes ({probe.name}, {other.name}): their rows do "
-            "not pair. Evaluate both models on one probe, or compare a probe with its controls: "
-            "evaluate-probe controls PROBE --model MODEL"
-        )
     first, second, shared = _shared(one, two, names)
     whole = first.num_rows == one.predictions.num_rows
     whole &= second.num_rows == two.predictions.num_rows
@@ -111,9 +106,16 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
 
 def are_configs(one: Finished, two: Finished) -> bool:
     """Return whether two runs are on two configs of one build, such as a probe and its control."""
+    if one.spec is not None and two.spec is not None:
+        return one.spec.run.config != two.spec.run.config and one.asks(two.spec.probe)
     first, second = (run.evaluation.results.probe for run in (one, two))
     built = first.request is not None and first.request == second.request
     return built and first.name != second.name and first.split == second.split
+
+
+def are_renderings(one: Finished, two: Finished) -> bool:
+    """Return whether two runs are on one probe, on two configs of it, or on two languages of it."""
+    return are_of_one_probe(one, two) or are_configs(one, two) or are_languages(one, two)
 
 
 def are_languages(one: Finished, two: Finished) -> bool:
@@ -137,17 +139,6 @@ def _chosen(predictions: pa.Table) -> pa.Array:
     """Return the text of each row's predicted choice."""
     choices, at = single_chunk(predictions["choices"]), to_numpy(predictions["prediction"])
     return choices.values.take(to_numpy(choices.offsets)[:-1] + at)
-
-
-def pair_configs(one: Finished, two: Finished) -> PairedRows:
-    """Pair the rows of two configs of one probe by their ids, which wordings of a row share.
-
-    Raises:
-        UsageError: the configs share no scored row.
-    """
-    names = " and ".join(run.evaluation.results.probe.name for run in (one, two))
-    first, second, _ = _shared(one, two, names)
-    return _scored(one, two, first, second, names)
 
 
 def _scored(

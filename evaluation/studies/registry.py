@@ -11,18 +11,15 @@ _SENTENCES = {
     EVALUATE: {
         "zero_shot": "Evaluate models on probes, which is also done without naming a command.",
         "scorecard": "Score models on a suite of probes by one number.",
-        "facts": "Evaluate questions that combine facts, and the single facts.",
         "baselines": "Evaluate baselines: guessing, majority, word vectors, choices alone.",
     },
     "Commands to compare results": {
-        "compare": "Compare results on the same probe, question by question.",
-        "controls": "Compare a probe with its control wordings.",
-        "overlap": "Measure how similar the answers of several models are.",
+        "compare": "Compare models, or a probe with its controls, question by question.",
         "items": "List the questions to reread, such as those with suspect answer keys.",
         "power": "Estimate how many clusters it takes to detect a difference.",
     },
     "Commands to train models": {
-        "curve": "Measure accuracy after training on more and more rows.",
+        "curve": "Measure accuracy after training on more and more rows; award medals.",
         "crossval": "Cross-validate label classifiers, with baselines.",
         "transfer": "Train on each of several probes, and evaluate on all of them.",
         "inoculate": "Train on a few rows; measure what is gained here and lost elsewhere.",
@@ -32,7 +29,6 @@ _SENTENCES = {
         "orders": "Evaluate with the lettered choices in several orders.",
         "revisions": "Evaluate several revisions of a model, such as training steps.",
     },
-    COLLECT: {"medals": "Summarise learning curves: which models know which probes."},
 }
 
 OWN = {

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from evaluation import compare
 from evaluation.results.pairs import holm, mcnemar, swap_clusters
 from evaluation.studies.base import StudyRequest, summarise_folders
-from evaluation.studies.compare import COMPARE, CompareOptions, Comparison
+from evaluation.studies.compare import COMPARE
+from evaluation.studies.compare.record import CompareOptions, Comparison
 from kbprobe.errors import MissingDependencyError, UsageError
 from tests.evaluation.saved_runs import reseal, save_run
 from tests.evaluation.test_curve_page import HOSTILE, read
@@ -168,7 +169,7 @@ def test_other_rows_are_refused_unless_partial(save: Save) -> None:
 
 def test_what_cannot_be_paired(save: Save) -> None:
     one = save("one", [0, 1], ids=["a", "b"])
-    with pytest.raises(UsageError, match="different probes \\(made, other\\)"):
+    with pytest.raises(UsageError, match=r"the only results on made \(test\)"):
         compare([one, save("two", [0, 1], ids=["a", "c"], probe="other")], partial=True)
     with pytest.raises(UsageError, match="they share 0"):
         compare([one, save("three", [0, 1], ids=["c", "d"])], partial=True)
@@ -229,7 +230,7 @@ def test_controls_are_of_the_same_build_and_rows(save: Save) -> None:
     own = save("m", [0, 1], folder="own", request=BUILD)
     other = save("m", [0, 1], folder="o", request={**BUILD, "seed": 1}, probe="made-x", gold=1)
     fewer = save("m", [0], folder="f", request=BUILD, probe="made-plain", gold=1)
-    with pytest.raises(UsageError, match="different probes"):
+    with pytest.raises(UsageError, match="the only results on"):
         compare([own, other])
     with pytest.raises(UsageError, match="--partial"):
         compare([own, fewer])
@@ -303,7 +304,7 @@ def test_what_is_printed(save: Save) -> None:
     for part in ("made (test)", "org/[one]", "76.9", "+25.6 points", "sister", "1 set aside by"):
         assert part in text
     text = printed(compare(folders))
-    for part in ("org/[one]", "two and three", "identical predictions", "74.4%", "+75.0"):
+    for part in ("org/[one]", "two and three", "same answer", "74.4%", "+75.0"):
         assert part in text
 
 

@@ -11,6 +11,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_masked
 
 GOLDS = ("older", "younger")
+CONTROLS = ("no_language", "perturbed")
 
 
 def write_config(folder, sentence, rows=60, first=0):
@@ -38,7 +39,8 @@ def world(tmp_path_factory):
     write_config(ages / "perturbed", "A {a} year old blah is [MASK] da a {b} year old blah.")
     write_config(ages / "elsewhere", "{a} [MASK] {b}", first=1000)
     write_config(ages / "half", "{a} [MASK] {b}", rows=30)
-    tiny_masked.write("bert-uncased", folder / "tiny-bert")
+    for name in ("tiny-bert", "other-bert"):
+        tiny_masked.write("bert-uncased", folder / name)
     return folder
 
 
@@ -61,53 +63,71 @@ def correct(config=None):
 
 def test_a_probe_is_compared_with_its_controls_row_by_row():
     own = correct()
-    found = evaluation.study("controls", "ages", "tiny-bert").models
-    assert [control.config for control in found[0].controls] == ["no_language", "perturbed"]
-    for control in found[0].controls:
-        other = correct(control.config)
+    found = evaluation.study("compare", "ages", "tiny-bert", controls=CONTROLS)
+    pairs = [pair for pair in found.pairs if pair.control is not None]
+    assert [pair.control.config for pair in pairs] == [*CONTROLS]
+    for pair in pairs:
+        control, other = pair.control, correct(pair.control.config)
         both = own.to_frame("own").join(other.rename("other"))
-        assert control.rows == len(both) == 60
+        assert pair.compared == len(both) == 60
         assert control.probe.value == pytest.approx(both.own.mean())
         assert control.control.value == pytest.approx(both.other.mean())
         difference = 100 * (both.own.mean() - both.other.mean())
         assert control.difference.value == pytest.approx(difference)
         assert control.difference.low <= difference <= control.difference.high
         assert control.sensitivity == pytest.approx(max(0, difference))
-        assert 0 < control.p_value <= 1
+        assert 0 < pair.p_value <= 1
 
 
 def test_the_command_writes_runs_and_summary_and_prints_a_table(tmp_path, capsys):
     out = tmp_path / "out"
-    run("controls", "ages", "--model", "tiny-bert", "-o", out)
-    assert "no_language" in capsys.readouterr().out
+    words = ("ages", "--model", "tiny-bert", "-o", out)
+    run("controls", *words)
+    shown = capsys.readouterr()
+    assert "controls is now: evaluate-probe compare --controls no_language,perturbed" in shown.err
+    assert "in the control" in shown.out
     for name in ("ages", "ages-no_language", "ages-perturbed"):
         assert evaluation.load(out / name / "tiny-bert").results.metrics.items == 60
-    run("controls", "ages", "--model", "tiny-bert", "-o", out, "--json")
+    run("compare", "--controls", "no_language,perturbed", *words, "--json")
     shown = capsys.readouterr()
-    assert json.loads(shown.out) == json.loads((out / "controls.json").read_text())
+    assert json.loads(shown.out) == json.loads((out / "compare.json").read_text())
     assert shown.err.count("already holds exactly this") == 3
     before = evaluation.load(out / "ages" / "tiny-bert").results
     assert before.scoring.key == evaluation.evaluate("ages", "tiny-bert").results.scoring.key
 
 
 def test_a_limit_takes_the_same_rows_of_probe_and_control():
-    (one,) = evaluation.study("controls", "ages", "tiny-bert", limit=20).models
-    assert all(1 < control.rows <= 20 for control in one.controls)
+    found = evaluation.study("compare", "ages", "tiny-bert", controls=CONTROLS, limit=20)
+    assert all(1 < pair.compared <= 20 for pair in found.pairs)
+
+
+def test_models_are_evaluated_and_compared():
+    found = evaluation.study("compare", "ages", ["tiny-bert", "other-bert"], limit=20, seed=1)
+    assert [run.label for run in found.runs] == ["tiny-bert", "other-bert"]
+    (pair,) = found.pairs
+    assert pair.control is None
+    done = evaluation.evaluate("ages", "other-bert", limit=20, seed=1).results
+    assert pair.accuracy_second == done.metrics.accuracy, "the seed draws the rows as well"
 
 
 def test_what_cannot_be_compared_is_refused_with_the_remedy(capsys):
     with pytest.raises(UsageError, match=r"elsewhere does not ask the rows .* 60 of its rows"):
-        evaluation.study("controls", "ages", "tiny-bert", controls=("elsewhere",))
+        evaluation.study("compare", "ages", "tiny-bert", controls=("elsewhere",))
     with pytest.raises(UsageError, match=r"half does not ask the rows.*--controls"):
-        evaluation.study("controls", "ages", "tiny-bert", controls=("half",))
+        evaluation.study("compare", "ages", "tiny-bert", controls=("half",))
     with pytest.raises(KbprobeError, match=r"no config 'perturbd'"):
-        evaluation.study("controls", "ages", "tiny-bert", controls=("perturbd",))
+        evaluation.study("compare", "ages", "tiny-bert", controls=("perturbd",))
     with pytest.raises(UsageError, match="sets config itself"):
-        evaluation.study("controls", "ages", "tiny-bert", config="perturbed")
-    with pytest.raises(UsageError, match=r"no option --control\. Did you mean 'controls'"):
-        evaluation.study("controls", "ages", "tiny-bert", control="perturbed")
-    run("controls", "ages", "--model", "tiny-bert", "--config", "x", code=2)
+        evaluation.study("compare", "ages", "tiny-bert", config="perturbed")
+    with pytest.raises(UsageError, match=r"two runs or more: .*--controls"):
+        evaluation.study("compare", "ages", "tiny-bert")
+    done = evaluation.evaluate("ages", "tiny-bert", limit=5)
+    with pytest.raises(UsageError, match="--controls names configs to evaluate, with --model"):
+        compare(done, done, controls=CONTROLS)
+    run("compare", "ages", "--model", "tiny-bert", "--config", "x", code=2)
     assert "--config" in capsys.readouterr().err
+    run("compare", "ages", "ages", "--tag", "x", code=2)
+    assert "name a model with --model" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -117,19 +137,12 @@ def test_what_cannot_be_compared_is_refused_with_the_remedy(capsys):
 def test_what_is_wrong_is_found_before_a_model_is_opened(monkeypatch, config, message):
     monkeypatch.setattr("evaluation.runs.executor.ModelHandle", None)
     with pytest.raises(UsageError, match=message):
-        evaluation.study("controls", "ages", "tiny-bert", controls=("no_language", config))
-
-
-def test_compare_names_the_study_that_pairs_controls(tmp_path):
-    run("controls", "ages", "--model", "tiny-bert", "-o", tmp_path)
-    folders = [tmp_path / name / "tiny-bert" for name in ("ages", "ages-perturbed")]
-    with pytest.raises(UsageError, match="evaluate-probe controls"):
-        compare(folders)
+        evaluation.study("compare", "ages", "tiny-bert", controls=("no_language", config))
 
 
 def test_a_comparison_is_written_where_asked(tmp_path, capsys):
-    run("controls", "ages", "--model", "tiny-bert", "-o", tmp_path)
-    one = tmp_path / "ages" / "tiny-bert"
+    evaluation.evaluate("ages", "tiny-bert", output=tmp_path / "ages")
+    one = tmp_path / "ages"
     capsys.readouterr()
     run("compare", one, one, "-o", tmp_path / "compared", "--json")
     assert json.loads((tmp_path / "compared/compare.json").read_text()) == json.loads(

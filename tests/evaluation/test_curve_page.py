@@ -114,7 +114,9 @@ def test_names_cannot_leave_their_place() -> None:
     )
     held = summary_of(runs).models[0]
     page = render(
-        CurveSummary(models=[held.model_copy(update={"probe": HOSTILE})], restarts=[], series=[])
+        CurveSummary(
+            models=[held.model_copy(update={"probe": HOSTILE})], restarts=[], series=[], medals=[]
+        )
     )
     assert read(page).tags["script"] == 0
     assert "alert(1)" in page

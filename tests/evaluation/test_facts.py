@@ -453,22 +453,11 @@ def test_what_facts_cannot_be_asked_is_said_with_the_remedy(monkeypatch):
         evaluation.evaluate("sums", "tiny-gpt2")
 
 
-def test_the_study_puts_models_beside_each_other(tmp_path, capsys):
-    words = ("facts", "sums", "--model", "tiny-gpt2", "--limit", "40", "-o", tmp_path / "out")
-    run(*words)
-    shown = capsys.readouterr().out
-    done = evaluation.load(tmp_path / "out" / "sums" / "tiny-gpt2")
-    assert f"{100 * facts_of(done.results).accuracy.value:.1f}" in shown
-    assert f"{100 * facts_of(done.results).rows.right_without.value:.1f}" in shown
-    summary = evaluation.study("facts", "sums", "tiny-gpt2", limit=40)
-    assert summary.models[0].facts == facts_of(done.results)
-    with pytest.raises(UsageError, match="rest on no facts"):
-        evaluation.study("facts", tmp_path_of_rows(tmp_path), "tiny-gpt2")
-
-
-def tmp_path_of_rows(tmp_path):
-    """The rows alone, in a file: without the manifest nobody knows which config asks for facts."""
-    rows = kbprobe.load("sums")["test"].to_list()
-    path = tmp_path / "test.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+def test_the_former_command_evaluates_the_rows_with_their_facts(tmp_path, capsys):
+    run("facts", "sums", "--model", "tiny-gpt2", "-o", tmp_path / "out")
+    shown = capsys.readouterr()
+    assert "facts is now: evaluate-probe sums" in shown.err
+    facts = facts_of(evaluation.load(tmp_path / "out").results)
+    assert f"single facts: {100 * facts.accuracy.value:.1f}" in shown.out
+    for share in (facts.rows.right_without, facts.rows.known_fails):
+        assert f"{100 * share.value:.1f} of rows" in shown.out

@@ -30,7 +30,6 @@ WRONG = {
     "sizes --model tiny --train 5 --train-on nowhere": "no file or folder 'nowhere'",
     "sizes --model tiny --train 5": "sizes has no split 'train'",
     "sizes --model tiny --shots 2": "sizes has no split 'train'",
-    "facts sizes --model tiny": "the rows of sizes rest on no facts",
     "sizes --model none": "there is no model to score with",
     "sizes --model tiny -o users": "users holds what kbprobe did not write",
     "sizes --model tiny -o sizes/test.jsonl/x": "is a file, not a folder",
@@ -42,8 +41,9 @@ WRONG = {
     "sizes --model tiny --inputs most": "--inputs: must be one of all, choices",
     "curve sizes --model tiny --split wrong": "sizes has no split 'wrong'",
     "curve sizes --model tiny --learners lineer": "no learner 'lineer'",
-    "controls sizes --model tiny --controls wrong": "sizes has no config 'wrong'",
+    "compare sizes --model tiny --controls wrong": "sizes has no config 'wrong'",
     "compare done": "compare takes at least two folders",
+    "compare sizes --model tiny": "compare takes two runs or more",
     "report users": "There are no results in users",
 }
 

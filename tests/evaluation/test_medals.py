@@ -1,4 +1,4 @@
-"""Medals: what the rule awards, and the table as text, Markdown and page."""
+"""Medals: what the rule awards, and curves of several folders joined, with their medals."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import evaluation
 from evaluation.cli import main
 from evaluation.results.sealed import write_sealed
 from evaluation.studies.base import Finished
-from evaluation.studies.curve.record import read_curves
-from evaluation.studies.medals import Medal, Medals, award
+from evaluation.studies.curve.medals import award
+from evaluation.studies.curve.record import Medal, read_curves
 from kbprobe.errors import UsageError
 from tests.evaluation.sample_curves import curve_runs, summary_of
 from tests.evaluation.test_curve_page import HOSTILE, read
@@ -85,9 +85,8 @@ def test_none_is_what_the_floor_reaches() -> None:
 
 def test_learners_without_a_model_raise_the_floor(save: Callable[..., Path]) -> None:
     folder = save("both", runs_of(0.75), runs_of(0.74, learner="mlm_baseline", model="none"))
-    medals: Medals = evaluation.study("medals", folder)
-    assert medals.models == ["bert"], "what needs no model is no column"
-    (medal,) = medals.medals
+    (medal,) = evaluation.study("curve", folder).medals
+    assert medal.model == "bert", "what needs no model gets no medal"
     assert (medal.floor.name, medal.award) == ("WS of mlm_baseline", "none")
     assert award(summary_of(runs_of(0.75)).models[0]).award == "partial"
 
@@ -114,7 +113,9 @@ def test_an_edited_curve_is_refused(save: Callable[..., Path]) -> None:
         read_curves(folder)
 
 
-def test_the_table_is_probes_by_models(save: Callable[..., Path], capsys, tmp_path: Path) -> None:
+def test_the_table_is_probes_by_models(
+    save: Callable[..., Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     ages = save("ages", runs_of(0.9, 0.5), runs_of(0.5, model="org/gpt"))
     objects = save("objects", runs_of(0.7, probe="objects"), runs_of(0.5, random_weights=0))
     out = tmp_path / "out"
@@ -124,41 +125,45 @@ def test_the_table_is_probes_by_models(save: Callable[..., Path], capsys, tmp_pa
     shown = capsys.readouterr()
     assert "success (WS 90.0%" in shown.out
     assert "Success: WS of the best learner" in shown.out
-    assert "medals.html, medals.json, medals.md" in shown.err
-    medals = Medals.model_validate_json((out / "medals.json").read_text())
-    assert (medals.probes, medals.models) == (["ages", "objects"], ["bert", "org/gpt"])
-    assert medals.at("objects", "org/gpt") is None
-    text = (out / "medals.md").read_text()
+    assert "medals is now: evaluate-probe curve" in shown.err
+    assert "curve.html, curve.json, curve.md" in shown.err
+    joined = read_curves(out)
+    assert [(m.probe, m.model) for m in joined.medals] == [
+        ("ages", "bert"),
+        ("ages", "org/gpt"),
+        ("objects", "bert"),
+    ]
+    assert [len(read_curves(place).models) for place in (ages, objects)] == [2, 2]
+    assert len(joined.models) == 4
+    text = (out / "curve.md").read_text()
     assert "| objects | ◐ partial (WS 70.0%, floor 58.0%) |  |" in text
-    page = (out / "medals.html").read_text()
+    page = (out / "curve.html").read_text()
     assert read(page).tags["script"] == 0
     assert "✔ success" in page
-    assert medals.rule[1].split("(")[0] in page
     with pytest.raises(SystemExit):
-        main(["medals", str(ages), "--json"])
+        main(["curve", str(ages), "--json"])
     assert json.loads(capsys.readouterr().out)["medals"][0]["award"] == "success"
 
 
 def test_names_are_escaped_in_page_and_markdown(save: Callable[..., Path], tmp_path: Path) -> None:
     folder = save("hostile", runs_of(0.7, model=f"{HOSTILE}|x"))
-    evaluation.study("medals", folder, output=tmp_path / "out")
-    assert read((tmp_path / "out/medals.html").read_text()).tags["script"] == 0
-    table = (tmp_path / "out/medals.md").read_text()
+    evaluation.study("curve", folder, output=tmp_path / "out")
+    assert read((tmp_path / "out/curve.html").read_text()).tags["script"] == 0
+    table = (tmp_path / "out/curve.md").read_text().split("Medals: Which models", 1)[1]
     assert "<script" not in table
     rows = [line for line in table.splitlines() if line.startswith("| ")]
     assert len({line.count(" | ") for line in rows[:2]}) == 1
 
 
-def test_what_cannot_be_put_into_a_table_is_refused(
-    save: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_what_cannot_be_joined_is_refused(save: Callable[..., Path], tmp_path: Path) -> None:
     one, two = save("one", runs_of(0.7)), save("two", runs_of(0.8))
     with pytest.raises(UsageError, match=r"one and .*two both hold curves of bert on ages"):
-        evaluation.study("medals", [one, two])
+        evaluation.study("curve", [one, two])
     with pytest.raises(UsageError, match="holds no summary of the study curve"):
-        evaluation.study("medals", tmp_path)
+        evaluation.study("curve", tmp_path)
     with pytest.raises(UsageError, match="at least 1"):
-        evaluation.study("medals", [])
+        evaluation.study("curve", [])
+    with pytest.raises(UsageError, match="--sizes is for runs"):
+        evaluation.study("curve", one, sizes=(62,))
     random = save("random", runs_of(0.7, random_weights=0))
-    with pytest.raises(UsageError, match="no curves of trained models"):
-        evaluation.study("medals", random)
+    assert evaluation.study("curve", random).medals == []

@@ -1,9 +1,10 @@
-"""Axes of learning curves: models x renderings x learners x sizes x draws, and their runs."""
+"""Axes of learning curves (models x renderings x learners x sizes x draws), and their runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,14 @@ from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.revisions import find_revisions
 from evaluation.options import TRAINING
+from evaluation.results.analyses import fitting
+from evaluation.results.analyses.fitting import Fitting
+from evaluation.results.intervals import TwoWayBootstrap
+from evaluation.results.types import Results
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.base import StudyRequest
+from evaluation.studies.base import Finished, StudyRequest
+from evaluation.studies.counting import bootstrap_runs
+from evaluation.studies.curve.record import PROBE, RANDOM_LABELS
 from evaluation.studies.entries import (
     open_model,
     refuse_idle_options,
@@ -31,6 +38,7 @@ from kbprobe.options import Options, option_name
 
 if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
+    from evaluation.options import RunOptions
 
 
 LARGE = 1000
@@ -270,3 +278,91 @@ def _with_next(
     if not further or "next_size" not in entry.options.model_fields:
         return spec
     return spec.vary(next_size=further[0])
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The runs of one learner on one rendering: indices into the model's runs, by size and draw."""
+
+    learner: str
+    rendering: str
+    sizes: dict[int, dict[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ModelRuns:
+    """All runs of one model on one probe.
+
+    Attributes:
+        finished: the runs, in the order of the study.
+        zero_shot: the index of the run without training on each rendering.
+        fitted: the runs with training.
+    """
+
+    finished: list[Finished]
+    zero_shot: dict[str, int]
+    fitted: list[Fitted]
+
+    @property
+    def options(self) -> RunOptions:
+        """The options of the first run; those that identify the model are the same for all."""
+        return run_options(self.finished[0])
+
+    def results(self, number: int) -> Results:
+        """Return the results of a run."""
+        return self.finished[number].evaluation.results
+
+    @cached_property
+    def own(self) -> Results:
+        """The results of a run on the probe itself: the first trained one."""
+        own = next(one for one in self.fitted if one.rendering == PROBE)
+        return self.results(next(iter(next(iter(own.sizes.values())).values())))
+
+    def fitting(self, number: int) -> Fitting | None:
+        """Return what a learner reported of its training in a run, if anything."""
+        block = self.results(number).analyses.get(fitting.NAME)
+        return None if block is None else Fitting.model_validate(block)
+
+    def fit(self, learner: str, rendering: str) -> Fitted | None:
+        """Return the runs of a learner on a rendering; None where there are none."""
+        named = (one for one in self.fitted if (one.learner, one.rendering) == (learner, rendering))
+        return next(named, None)
+
+    @cached_property
+    def bootstrap(self) -> TwoWayBootstrap:
+        """Resamples of the clusters that all runs were evaluated on."""
+        return bootstrap_runs(self.finished, self.own.seed)
+
+
+def run_options(run: Finished) -> RunOptions:
+    """Return the options of a run of the study."""
+    if run.spec is None:
+        raise UsageError("learning curves are made of runs, not of folders of results")
+    return run.spec.run
+
+
+def group_runs(finished: Sequence[Finished]) -> list[ModelRuns]:
+    """Group the runs of a study by probe, model, revision and random weights."""
+    groups: dict[tuple[Hashable, ...], list[Finished]] = {}
+    for run in finished:
+        options, spec = run_options(run), run.spec
+        assert spec is not None
+        probe = spec.probe if isinstance(spec.probe, str) else id(spec.probe)
+        key = (probe, spec.model, options.revision, options.random_weights)
+        groups.setdefault(key, []).append(run)
+    return [_grouped(runs) for runs in groups.values()]
+
+
+def _grouped(runs: list[Finished]) -> ModelRuns:
+    zero_shot: dict[str, int] = {}
+    fitted: dict[tuple[str, str], Fitted] = {}
+    for number, run in enumerate(runs):
+        options = run_options(run)
+        rendering = RANDOM_LABELS if options.labels == "random" else options.config or PROBE
+        if options.train is None:
+            zero_shot[rendering] = number
+            continue
+        learner = options.learner or ""
+        held = fitted.setdefault((learner, rendering), Fitted(learner, rendering))
+        held.sizes.setdefault(options.train, {})[options.train_seed or 0] = number
+    return ModelRuns(runs, zero_shot, list(fitted.values()))

@@ -15,6 +15,7 @@ from evaluation.results.words import (
     percent,
     place,
 )
+from evaluation.studies.curve.medals import medal_sections
 from evaluation.studies.curve.record import (
     PROBE,
     RANDOM_LABELS,
@@ -24,6 +25,8 @@ from evaluation.studies.curve.record import (
     ModelCurves,
     Restarts,
     Series,
+    model_name,
+    rendering_name,
 )
 from kbprobe.document import (
     Across,
@@ -60,29 +63,6 @@ LEARNERS = {
 }
 """What each learner trains."""
 
-RENDERINGS = {
-    PROBE: "the probe",
-    RANDOM_LABELS: "random labels",
-    "no_language": "no language",
-    "perturbed": "perturbed language",
-}
-"""Display names of renderings; others are shown by their config."""
-
-
-def model_name(one: ModelCurves) -> str:
-    """Return the name of a model, with its revision or a remark that it has random weights."""
-    if one.model == NO_MODEL:
-        return "no language model"
-    name = last_name(one.model)
-    if one.random_init is not None:
-        return f"{name}, randomly initialised ({one.random_init + 1})"
-    return f"{name} at {one.revision}" if one.revision else name
-
-
-def rendering_name(rendering: str) -> str:
-    """Return a rendering's display name."""
-    return RENDERINGS.get(rendering, rendering)
-
 
 def document(summary: CurveSummary) -> Document:
     """Return the document of all curves; random models are shown only if there are no others."""
@@ -102,6 +82,7 @@ def document(summary: CurveSummary) -> Document:
         )
         tables = [_restarts(one) for one in summary.restarts]
         sections.append(Section("Random initialisation", [Text(note, note=True), *tables]))
+    sections += medal_sections(summary.medals)
     return Document(
         "Learning curves",
         f"{name_or_count(models, 'models')} on {name_or_count(probes, 'probes')}",

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evaluation.models.revisions import stem_of, step_of
-from evaluation.results.analyses import fitting
 from evaluation.results.analyses.fitting import Fitting
-from evaluation.results.intervals import Resampled, TwoWayBootstrap
-from evaluation.results.types import Results
+from evaluation.results.intervals import Resampled
 from evaluation.studies.base import Finished, StudyRequest
-from evaluation.studies.counting import bootstrap_runs
+from evaluation.studies.curve.axes import Fitted, ModelRuns, group_runs
+from evaluation.studies.curve.medals import award_medals
 from evaluation.studies.curve.record import (
     PROBE,
     RANDOM_LABELS,
@@ -40,100 +37,10 @@ from evaluation.studies.curve.record import (
     Spread,
     Weight,
     ZeroShot,
+    model_name,
 )
 from kbprobe.errors import UsageError
-
-if TYPE_CHECKING:
-    from evaluation.options import RunOptions
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """The runs of one learner on one rendering: indices into the model's runs, by size and draw."""
-
-    learner: str
-    rendering: str
-    sizes: dict[int, dict[int, int]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ModelRuns:
-    """All runs of one model on one probe.
-
-    Attributes:
-        finished: the runs, in the order of the study.
-        zero_shot: the index of the run without training on each rendering.
-        fitted: the runs with training.
-    """
-
-    finished: list[Finished]
-    zero_shot: dict[str, int]
-    fitted: list[Fitted]
-
-    @property
-    def options(self) -> RunOptions:
-        """The options of the first run; those that identify the model are the same for all."""
-        return run_options(self.finished[0])
-
-    def results(self, number: int) -> Results:
-        """Return the results of a run."""
-        return self.finished[number].evaluation.results
-
-    @cached_property
-    def own(self) -> Results:
-        """The results of a run on the probe itself: the first trained one."""
-        own = next(one for one in self.fitted if one.rendering == PROBE)
-        return self.results(next(iter(next(iter(own.sizes.values())).values())))
-
-    def fitting(self, number: int) -> Fitting | None:
-        """Return what a learner reported of its training in a run, if anything."""
-        block = self.results(number).analyses.get(fitting.NAME)
-        return None if block is None else Fitting.model_validate(block)
-
-    def fit(self, learner: str, rendering: str) -> Fitted | None:
-        """Return the runs of a learner on a rendering; None where there are none."""
-        named = (one for one in self.fitted if (one.learner, one.rendering) == (learner, rendering))
-        return next(named, None)
-
-    @cached_property
-    def bootstrap(self) -> TwoWayBootstrap:
-        """Resamples of the clusters that all runs were evaluated on."""
-        return bootstrap_runs(self.finished, self.own.seed)
-
-
-def run_options(run: Finished) -> RunOptions:
-    """Return the options of a run of the study."""
-    if run.spec is None:
-        raise UsageError("learning curves are made of runs, not of folders of results")
-    return run.spec.run
-
-
-def group_runs(finished: Sequence[Finished]) -> list[ModelRuns]:
-    """Group the runs of a study by probe, model, revision and random weights."""
-    groups: dict[tuple[Hashable, ...], list[Finished]] = {}
-    for run in finished:
-        options, spec = run_options(run), run.spec
-        assert spec is not None
-        probe = spec.probe if isinstance(spec.probe, str) else id(spec.probe)
-        key = (probe, spec.model, options.revision, options.random_weights)
-        groups.setdefault(key, []).append(run)
-    return [_grouped(runs) for runs in groups.values()]
-
-
-def _grouped(runs: list[Finished]) -> ModelRuns:
-    zero_shot: dict[str, int] = {}
-    fitted: dict[tuple[str, str], Fitted] = {}
-    for number, run in enumerate(runs):
-        options = run_options(run)
-        rendering = RANDOM_LABELS if options.labels == "random" else options.config or PROBE
-        if options.train is None:
-            zero_shot[rendering] = number
-            continue
-        learner = options.learner or ""
-        held = fitted.setdefault((learner, rendering), Fitted(learner, rendering))
-        held.sizes.setdefault(options.train, {})[options.train_seed or 0] = number
-    return ModelRuns(runs, zero_shot, list(fitted.values()))
-
+from kbprobe.options import option_name
 
 _FEW = 5
 """If there are fewer draws than this, a note says so."""
@@ -337,8 +244,37 @@ def _notes(runs: ModelRuns) -> list[str]:
 
 def summarise(request: StudyRequest, finished: Sequence[Finished]) -> CurveSummary:
     """Summarise the runs of the study."""
-    models = [model_curves(runs, request.options.sizes) for runs in group_runs(finished)]
-    return CurveSummary(models=models, restarts=_restarts(models), series=_series(models))
+    return _summary([model_curves(runs, request.options.sizes) for runs in group_runs(finished)])
+
+
+def collect(request: StudyRequest, read: Sequence[tuple[Path, CurveSummary]]) -> CurveSummary:
+    """Join the curves of several folders.
+
+    Raises:
+        UsageError: options are given, or two folders hold curves of one model on one probe.
+    """
+    if request.options.model_fields_set:
+        name = option_name(min(request.options.model_fields_set))
+        raise UsageError(f"{name} is for runs: name a model with --model, or leave it out")
+    places: dict[tuple[str, str, str], Path] = {}
+    models = [(one, folder) for folder, summary in read for one in summary.models]
+    for one, folder in models:
+        other = places.setdefault((one.probe, one.split, model_name(one)), folder)
+        if other is not folder:
+            raise UsageError(
+                f"{other} and {folder} both hold curves of {model_name(one)} on {one.probe}: "
+                "leave one of them out"
+            )
+    return _summary([one for one, _ in models])
+
+
+def _summary(models: list[ModelCurves]) -> CurveSummary:
+    return CurveSummary(
+        models=models,
+        restarts=_restarts(models),
+        series=_series(models),
+        medals=award_medals(models),
+    )
 
 
 def _by_learner(

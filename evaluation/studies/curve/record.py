@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
+from evaluation.models.checkpoint import NO_MODEL
 from evaluation.results.sealed import Sealed
 from evaluation.results.types import Estimate, Model
+from evaluation.results.words import last_name
 from evaluation.studies.base import read_summary
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 PROBE = "probe"
 RANDOM_LABELS = "random_labels"
 """Renderings other than the controls, which are named after their configs."""
@@ -194,6 +197,30 @@ class ModelCurves(Model):
         return best.name, best.accuracy
 
 
+RENDERINGS = {
+    PROBE: "the probe",
+    RANDOM_LABELS: "random labels",
+    "no_language": "no language",
+    "perturbed": "perturbed language",
+}
+"""Display names of renderings; others are shown by their config."""
+
+
+def model_name(one: ModelCurves) -> str:
+    """Return the name of a model, with its revision or a remark that it has random weights."""
+    if one.model == NO_MODEL:
+        return "no language model"
+    name = last_name(one.model)
+    if one.random_init is not None:
+        return f"{name}, randomly initialised ({one.random_init + 1})"
+    return f"{name} at {one.revision}" if one.revision else name
+
+
+def rendering_name(rendering: str) -> str:
+    """Return a rendering's display name."""
+    return RENDERINGS.get(rendering, rendering)
+
+
 class Spread(Model):
     """Mean and standard deviation over models."""
 
@@ -240,6 +267,53 @@ class Series(Model):
     points: list[SeriesPoint] = Field(description="By step.")
 
 
+Award = Literal["success", "partial", "none"]
+
+
+class ControlGap(Model):
+    """How much higher a learner's WS is on the probe than on a control."""
+
+    config: str = Field(description="The control's config.")
+    difference: Estimate = Field(description="WS minus the control's WS, in points.")
+
+
+class Floor(Model):
+    """The best accuracy reached without a language model."""
+
+    name: str = Field(description="A baseline of the audit, chance, or a learner without a model.")
+    accuracy: float = Field(description="Its accuracy; for a learner, its WS.")
+
+
+class Medal(Model):
+    """The medal of a model on one probe."""
+
+    probe: str = Field(description="The probe's name.")
+    split: str = Field(description="The split evaluated.")
+    model: str = Field(description="The model, with its revision where one was asked for.")
+    award: Award = Field(description="The medal, by the rule.")
+    floor: Floor = Field(description="The strongest model-free result.")
+    learner: str | None = Field(
+        description="The learner on the frozen model with the highest WS; null: none was run."
+    )
+    ws: Estimate | None = Field(description="Its WS.")
+    way: float | None = Field(
+        description="Position of its WS between the floor (0) and 100% (1); negative below the "
+        "floor; null where no such learner was run, or the floor is 100%."
+    )
+    best_learner: str = Field(description="The learner with the highest WS overall.")
+    best_ws: Estimate = Field(description="Its WS.")
+    zero_shot: Estimate | None = Field(description="Null where zero-shot scoring is impossible.")
+    controls: list[ControlGap] = Field(
+        description="For the learner on the frozen model; empty where no control was run."
+    )
+    reason: str = Field(description="Why the medal is not higher, or what a success is based on.")
+
+    @property
+    def unchecked(self) -> bool:
+        """Whether a success was not checked against controls."""
+        return self.award == "success" and not self.controls
+
+
 class CurveSummary(Model, Sealed):
     """The contents of ``curve.json``."""
 
@@ -247,6 +321,7 @@ class CurveSummary(Model, Sealed):
     models: list[ModelCurves] = Field(description="Each model (and revision) on each probe.")
     restarts: list[Restarts] = Field(description="Empty without randomly initialised models.")
     series: list[Series] = Field(description="Empty where no model has several checkpoints.")
+    medals: list[Medal] = Field(description="One for each trained model on each probe.")
 
 
 def read_curves(folder: Path) -> CurveSummary:

@@ -72,10 +72,9 @@ def _curves(folder: Path) -> list[Path]:
 
 
 def _read_curves(path: Path) -> int:
-    from evaluation.studies.base import StudyRequest, summarise_folders
-    from evaluation.studies.medals import MEDALS
+    from evaluation.studies.curve.record import read_curves
 
-    return len(summarise_folders(StudyRequest(MEDALS), [path]).medals)
+    return len(read_curves(path).medals)
 
 
 def _score_cache(folder: Path) -> Any:

@@ -1,4 +1,4 @@
-"""Overlap of predictions against counts by hand; labels, groups, the page, and what is refused."""
+"""Agreement of answers against counts by hand; labels, several probes, and what is refused."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import pytest
 
 from evaluation.cli import main
 from evaluation.studies.base import StudyRequest, summarise_folders
-from evaluation.studies.overlap import OVERLAP, OverlapOptions, OverlapSummary, kappas_of
+from evaluation.studies.compare import COMPARE
+from evaluation.studies.compare.agreement import Agreement, kappas_of
+from evaluation.studies.compare.record import CompareOptions, Comparison
 from kbprobe.errors import UsageError
 from tests.evaluation.saved_runs import save_run
-from tests.evaluation.test_curve_page import HOSTILE, read
+from tests.evaluation.test_curve_page import read
 
 Save = Callable[..., Path]
 
@@ -31,15 +33,21 @@ def save(tmp_path: Path) -> Save:
     return write
 
 
-def overlap(*folders: Path, output: Path | None = None, **options: Any) -> OverlapSummary:
-    request = StudyRequest(OVERLAP, options=OverlapOptions(**options), output=output)
-    summary: OverlapSummary = summarise_folders(request, folders)
+def compare(*folders: Path, output: Path | None = None, **options: Any) -> Comparison:
+    request = StudyRequest(COMPARE, options=CompareOptions(**options), output=output)
+    summary: Comparison = summarise_folders(request, folders)
     return summary
 
 
-def render(summary: OverlapSummary) -> str:
+def agreement(*folders: Path) -> Agreement:
+    """Return the agreement of two runs."""
+    (pair,) = compare(*folders).pairs
+    return pair.agreement
+
+
+def render(summary: Comparison) -> str:
     """Return the page of a summary."""
-    return OVERLAP.files(summary)["overlap.html"]
+    return COMPARE.files(summary)["compare.html"]
 
 
 def independent(
@@ -58,8 +66,7 @@ def independent(
 def test_two_runs_by_hand(save: Save) -> None:
     one = save("one", [0, 0, 1, 2, 1, None], list("aabbcc"))
     two = save("two", [0, 1, 0, 1, 1, 0], list("aabbcc"))
-    (pair,) = overlap(one, two).probes[0].pairs
-    assert (pair.compared, pair.set_aside, pair.clusters) == (5, 1, 3)
+    pair = agreement(one, two)
     assert pair.overlap.value == pytest.approx(2 / 5)
     # Both are right on 2 of 5 rows; errors of three choices fall on either of two.
     assert pair.expected_overlap == pytest.approx(0.4 * 0.4 + 0.6 * 0.6 / 2)
@@ -75,7 +82,7 @@ def test_two_runs_by_hand(save: Save) -> None:
 def test_independent_models_share_what_is_expected(save: Save) -> None:
     clusters = [f"c{row // 3}" for row in range(1_500)]
     answers = independent(0, (0.8, 0.7))
-    (pair,) = overlap(*(save(f"m{n}", a, clusters) for n, a in enumerate(answers))).probes[0].pairs
+    pair = agreement(*(save(f"m{n}", a, clusters) for n, a in enumerate(answers)))
     assert pair.overlap.low < pair.expected_overlap < pair.overlap.high
     assert pair.overlap.value > 0.5, "overlap is high without anything in common"
     assert pair.kappa is not None
@@ -88,8 +95,8 @@ def test_independent_models_share_what_is_expected(save: Save) -> None:
 
 def test_errors_that_are_alike_are_found(save: Save) -> None:
     answers = independent(1, (0.4, 0.4), errors_alike=True)
-    summary = overlap(*(save(f"m{n}", a) for n, a in enumerate(answers)))
-    (pair,) = summary.probes[0].pairs
+    summary = compare(*(save(f"m{n}", a) for n, a in enumerate(answers)))
+    pair = summary.pairs[0].agreement
     assert pair.error_overlap is not None
     assert pair.error_overlap.value == 1.0
     page = render(summary)
@@ -98,16 +105,15 @@ def test_errors_that_are_alike_are_found(save: Save) -> None:
 
 def test_two_choices_tell_nothing_of_errors(save: Save) -> None:
     folders = [save(m, [0, 1, 1], choices=("yes", "no")) for m in ("one", "two")]
-    summary = overlap(*folders)
-    (pair,) = summary.probes[0].pairs
+    summary = compare(*folders)
+    pair = summary.pairs[0].agreement
     assert (pair.both_wrong, pair.error_overlap, pair.expected_error_overlap) == (0, None, None)
     assert pair.expected_overlap == pytest.approx(1 / 9 + 4 / 9)
     assert "two wrong answers are the same" in render(summary)
 
 
 def test_kappa_is_null_where_nothing_varies(save: Save) -> None:
-    (pair,) = overlap(save("one", [0, 0]), save("two", [0, 0])).probes[0].pairs
-    assert pair.kappa is None
+    assert agreement(save("one", [0, 0]), save("two", [0, 0])).kappa is None
     assert np.isnan(kappas_of(np.array([[5.0, 0.0, 0.0, 0.0]]))).all()
 
 
@@ -119,22 +125,25 @@ def test_several_probes_and_their_mean(save: Save, tmp_path: Path) -> None:
             save(f"m{n}", a, probe=probe, ids=[f"{probe}{row}" for row in range(len(a))])
             for n, a in enumerate(answers)
         ]
-    summary = overlap(*folders, output=tmp_path / "out")
-    assert [one.probe for one in summary.probes] == ["ages", "sizes"]
+    summary = compare(*folders, output=tmp_path / "out")
+    assert [pair.probe for pair in summary.pairs] == ["ages"] * 3 + ["sizes"] * 3
+    assert [run.group for run in summary.runs] == [0, 0, 0, 1, 1, 1]
+    assert summary.difference[0][3] is None, "rows of two probes are not compared"
+    assert summary.of_group(1).difference[0][0] == 0
     assert len(summary.mean) == 3
     for number, mean in enumerate(summary.mean):
-        held = [one.pairs[number] for one in summary.probes]
+        held = [summary.pairs[at].agreement for at in (number, number + 3)]
         assert mean.overlap.value == pytest.approx(np.mean([p.overlap.value for p in held]))
         widths = [p.overlap.high - p.overlap.low for p in held]
         assert mean.overlap.high - mean.overlap.low < max(widths), "two probes tell more than one"
-    written = json.loads((tmp_path / "out" / "overlap.json").read_text())
-    assert OverlapSummary.model_validate(written) == summary
-    page = (tmp_path / "out" / "overlap.html").read_text()
+    written = json.loads((tmp_path / "out" / "compare.json").read_text())
+    assert Comparison.model_validate(written) == summary
+    page = (tmp_path / "out" / "compare.html").read_text()
     assert read(page).tags["script"] == 0
     assert "Mean over 2 probes" in page
     assert page == render(summary), "the same bytes each time"
     # Without one of the models on one of the probes there is no mean.
-    assert overlap(*folders[:-1]).mean == []
+    assert compare(*folders[:-1]).mean == []
 
 
 def test_labels_tell_runs_apart(save: Save) -> None:
@@ -148,7 +157,7 @@ def test_labels_tell_runs_apart(save: Save) -> None:
         save("none", [0, 1], finetuning=trained | {"learner": "esim"}),
         save("none", [0, 1]),
     ]
-    (one,) = overlap(*folders).probes
+    one = compare(*folders)
     assert [run.label for run in one.runs] == [
         "org/m",
         "org/m, random weights 0",
@@ -162,42 +171,29 @@ def test_labels_tell_runs_apart(save: Save) -> None:
     assert restarts.labels == ["org/m, random weights 0", "org/m, random weights 1"]
     assert (restarts.accuracy, restarts.overlap) == (0.25, 0.5)
     assert restarts.deviation == pytest.approx(np.std([0.5, 0.0], ddof=1))
-    assert "2 random initialisations of org/m" in render(overlap(*folders))
+    assert "2 random initialisations of org/m" in render(one)
 
 
 def test_the_same_run_twice_is_named_by_its_folders(save: Save) -> None:
     folders = [save("m", [0, 1]), save("m", [0, 1])]
-    (one,) = overlap(*folders).probes
-    assert [run.label for run in one.runs] == [f"m, {folder}" for folder in folders]
+    assert [run.label for run in compare(*folders).runs] == [f"m, {folder}" for folder in folders]
 
 
-def test_what_is_refused(save: Save) -> None:
-    one = save("one", [0, 1, 0, 1], ids=["a", "b", "c", "d"])
-    two = save("two", [2, 0, 1], ids=["e", "d", "b"])
-    with pytest.raises(UsageError, match=r"of 4 and 3 items they share 2.*--partial"):
-        overlap(one, two)
-    (pair,) = overlap(one, two, partial=True).probes[0].pairs
-    assert (pair.compared, pair.only_first, pair.only_second) == (2, 2, 1)
+def test_a_probe_with_a_single_run_is_refused(save: Save) -> None:
+    one = save("one", [0, 1], ids=["a", "b"])
     other = save("three", [0, 1], ids=["x", "y"], probe="other")
     with pytest.raises(UsageError, match=rf"{other} holds the only results on other \(test\)"):
-        overlap(one, one, other)
-    with pytest.raises(UsageError, match="at least two"):
-        overlap(one)
-    (two / "predictions.parquet").replace(one / "predictions.parquet")
-    with pytest.raises(UsageError, match="was changed after"):
-        overlap(one, one)
+        compare(one, one, other)
 
 
-def test_names_are_escaped(save: Save) -> None:
-    summary = overlap(save(HOSTILE, [0, 1], probe=HOSTILE), save("two", [0, 1], probe=HOSTILE))
-    assert read(render(summary)).tags["script"] == 0
-
-
-def test_the_command_prints_a_table(save: Save, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_former_command_prints_the_comparison(
+    save: Save, capsys: pytest.CaptureFixture[str]
+) -> None:
     folders = [str(save(m, a)) for m, a in (("one", [0, 1, 1]), ("two", [0, 2, 0]))]
     with pytest.raises(SystemExit) as stopped:
         main(["overlap", *folders])
     assert stopped.value.code == 0
-    printed = capsys.readouterr().out
-    assert "33.3% (" in printed
-    assert "fewer than 50 rows" in printed
+    shown = capsys.readouterr()
+    assert "overlap is now: evaluate-probe compare" in shown.err
+    assert "33.3% (" in shown.out
+    assert "fewer than 50 rows" in shown.out

@@ -1,0 +1,21 @@
+"""Paired comparison: which models differ in accuracy, and how similar their answers are."""
+
+from evaluation.studies.base import Study
+from evaluation.studies.compare.document import document, sheet
+from evaluation.studies.compare.record import FIXED, CompareOptions, collect, expand, summarise
+
+COMPARE = Study(
+    name="compare",
+    help="Compare two or more results on the same probe, question by question and pair by pair. "
+    "Name the folders of the results; or probes and models, which are evaluated first.",
+    expand=expand,
+    summarise=summarise,
+    collect=collect,
+    document=document,
+    sheets=lambda found: {"compare.csv": sheet(found)},
+    options=CompareOptions,
+    fixed=FIXED,
+    least=2,
+    reports=True,
+)
+"""The study."""

@@ -1,0 +1,448 @@
+"""The document of a paired comparison, and its pairs as comma-separated values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from evaluation.report import cells
+from evaluation.results.types import Estimate
+from evaluation.results.words import (
+    coefficient,
+    difference,
+    last_name,
+    name_or_count,
+    p_value,
+    percent,
+)
+from evaluation.studies.compare.agreement import Agreement, MeanAgreement
+from evaluation.studies.compare.record import Comparison, Pair
+from kbprobe.document import (
+    Caveats,
+    Document,
+    Findings,
+    HeatMap,
+    Number,
+    Part,
+    Row,
+    Scale,
+    Section,
+    Table,
+    Text,
+)
+from kbprobe.tables import csv_text
+
+LEVEL = 0.05
+"""Differences with an adjusted p of this or less are shown first, and outlined."""
+
+_SENTENCES = 5
+"""Maximum number of pairs described in sentences."""
+
+
+def document(found: Comparison) -> Document:
+    """Return the document: a section for each probe, and means over the probes."""
+    groups = [found.of_group(group) for group in dict.fromkeys(run.group for run in found.runs)]
+    asked = [f"{one.pairs[0].probe} ({one.pairs[0].split})" for one in groups]
+    sections = [Section(name, _parts(one)) for name, one in zip(asked, groups, strict=True)]
+    if found.mean:
+        note = (
+            "Each probe has equal weight. Intervals assume that the probes are independent of each "
+            "other."
+        )
+        numbers = {(one.first, one.second): one for one in found.mean}
+        maps = _agreement_maps([run.label for run in groups[0].runs], numbers)
+        title = f"Mean over {len(groups)} probes"
+        sections.append(Section(title, [Text(note, note=True), *maps]))
+    models = len(dict.fromkeys(run.label for run in found.runs)) if len(groups) > 1 else 0
+    return Document(
+        "Paired comparison",
+        f"{models or len(found.runs)} models on {name_or_count(asked, 'probes')}",
+        sections,
+        reading=[
+            "**p** is that of an exact randomisation test: if two models were the same, swapping "
+            "their answers in any cluster would be as likely as not. **McNemar’s** test takes rows "
+            "to be independent, and is too sure where several rows are about the same thing.",
+            "**p (Holm)** is adjusted for the number of pairs (Holm, 1979): if no two models "
+            f"differ, a p of {LEVEL:g} or less turns up anywhere in the table with a chance of "
+            f"{percent(LEVEL)} at most. Intervals are not adjusted.",
+            "**Wordings** are on different rows each, so that the rows are a part of their "
+            "difference; choose one on other rows than those that it is reported on.",
+            "**No difference found** does not mean that there is none: `evaluate-probe power` "
+            "tells which differences these rows can show.",
+            "**A control** asks the rows of the probe in another wording: without the words of the "
+            "language, or with some of them replaced. A model that does as well on it does not "
+            "answer by the language of the question.",
+            "**Prediction overlap** rises with accuracy: two models that are right on 90% of the "
+            "questions agree on at least 80% of them. So it does not measure what models have in "
+            "common unless their accuracies are the same.",
+            "**Error consistency** (Geirhos et al. 2020) corrects for that: it measures whether "
+            "models are right on the same questions more often than independent models of the same "
+            "accuracies would be. Independent models have a kappa of 0. Questions that are easy or "
+            "hard for all models raise it, so it does not prove that two models work in the same "
+            "way.",
+            "**Error overlap** is the share of the questions that both get wrong on which they "
+            "make the same wrong choice. If each wrong choice were equally likely, this share "
+            "would be one over the number of wrong choices; distractors that are more attractive "
+            "than others raise it for all models.",
+            "**Intervals**, at 95%, resample whole clusters of questions.",
+        ],
+    )
+
+
+def _parts(found: Comparison) -> list[Part | None]:
+    """Return the parts on one probe."""
+    several = len(found.runs) > 2
+    names = _names(found)
+    agreements = {(one.first, one.second): one.pair.agreement for one in _pairs(found)}
+    return [
+        Findings([*_sentences(found), *_agreement_sentences(found)]),
+        Caveats([*_caveats(found), *_agreement_caveats(found)]),
+        _accuracies(found),
+        *([_differences_map(found), *_agreement_maps(names, agreements)] if several else ()),
+        _differences(found),
+        _controls(found),
+        _answers(found),
+        _agreement(found),
+        _families(found.pairs[0]) if len(found.pairs) == 1 else None,
+        _wordings_table(found) if found.wordings else None,
+    ]
+
+
+def _names(found: Comparison) -> list[str]:
+    """Return the names of the runs: their labels, with the probe if they are on several configs."""
+    with_first = found.pairs[: len(found.runs) - 1]
+    probes = [with_first[0].probe, *(pair.second_probe or pair.probe for pair in with_first)]
+    labels = [run.label for run in found.runs]
+    if len(set(probes)) == 1:
+        return labels
+    return [f"{label} on {probe}" for label, probe in zip(labels, probes, strict=True)]
+
+
+class _Compared(NamedTuple):
+    """A pair, with the names of its runs and its adjusted p."""
+
+    first: str
+    second: str
+    pair: Pair
+    adjusted: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.first} and {self.second}"
+
+
+def _pairs(found: Comparison) -> list[_Compared]:
+    names = combinations(_names(found), 2)
+    return [
+        _Compared(first, second, pair, adjusted)
+        for (first, second), pair, adjusted in zip(names, found.pairs, found.holm_p, strict=True)
+    ]
+
+
+def _sentences(found: Comparison) -> list[str]:
+    """Return sentences on the models that differ, the largest difference first.
+
+    If there are only two models, they are described whether they differ or not.
+    """
+    shown, sentences = _pairs(found), []
+    if len(found.pairs) > 1:
+        shown = [one for one in shown if one.adjusted <= LEVEL]
+        sentences.append(
+            f"{len(shown)} of {len(found.pairs)} pairs differ at a level of {100 * LEVEL:g}%, "
+            "adjusted for their number (Holm)."
+        )
+    shown.sort(key=lambda one: -abs(one.pair.difference.value))
+    sentences += map(_sentence, shown[:_SENTENCES])
+    if len(shown) > _SENTENCES:
+        sentences.append(f"And {len(shown) - _SENTENCES} more pairs: see the table.")
+    return sentences
+
+
+def _sentence(one: _Compared) -> str:
+    better, worse, gain = one.second, one.first, one.pair.difference
+    if gain.value < 0:
+        better, worse = worse, better
+        turned = {"value": -gain.value, "low": -gain.high, "high": -gain.low}
+        gain = gain.model_copy(update=turned)
+    p = p_value(one.adjusted)
+    return f"{better} less {worse}: {difference(gain)}, p {p if p.startswith('<') else f'= {p}'}."
+
+
+def _caveats(found: Comparison) -> list[str]:
+    """Return sentences on rows that are not compared, and on other differences between the runs."""
+    left = [pair for pair in found.pairs if pair.only_first or pair.only_second or pair.set_aside]
+    caveats = []
+    if len(found.pairs) == 1 and left:
+        first, second, pair, _ = _pairs(found)[0]
+        parts = {
+            f"asked of {first} alone": pair.only_first,
+            f"asked of {second} alone": pair.only_second,
+            "set aside by one or both": pair.set_aside,
+        }
+        named = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
+        caveats.append(f"Rows left out: {named}.")
+    elif left:
+        least = min(pair.compared for pair in left)
+        caveats.append(
+            f"{len(left)} of {len(found.pairs)} pairs are compared only on the rows that both "
+            f"scored, at least {least:,}."
+        )
+    if any(pair.second_probe is not None for pair in found.pairs):
+        caveats.append("Some runs are on another config of the probe; rows are paired by ids.")
+    return caveats + [f"{warning[:1].upper()}{warning[1:]}." for warning in found.warnings]
+
+
+def _agreement_sentences(found: Comparison) -> list[str]:
+    """Return sentences on the most and least similar models, similar errors, and restarts."""
+    said = []
+    pairs = _pairs(found)
+    ranked = sorted(
+        (one for one in pairs if one.pair.agreement.kappa is not None),
+        key=_kappa_value,
+        reverse=True,
+    )
+    if ranked:
+        said.append(_consistency("Most consistent: ", ranked[0]))
+    if len(ranked) > 1:
+        said.append(_consistency("Least consistent: ", ranked[-1]))
+    if alike := [text for one in pairs if (text := _similar_errors(one))]:
+        more = f"; and {len(alike) - 5} more" if len(alike) > 5 else ""
+        said.append(f"Same wrong choice more often than by chance: {'; '.join(alike[:5])}{more}.")
+    for held in found.restarts:
+        kappa = "" if held.kappa is None else f", kappa {coefficient(held.kappa)}"
+        said.append(
+            f"{len(held.labels)} random initialisations of {last_name(held.model)}: accuracy "
+            f"{percent(held.accuracy)} with a standard deviation of {100 * held.deviation:.1f} "
+            f"points; they give the same answer to {percent(held.overlap)} of the rows{kappa}."
+        )
+    return said
+
+
+def _kappa_value(one: _Compared) -> float:
+    kappa = one.pair.agreement.kappa
+    return 0.0 if kappa is None else kappa.value
+
+
+def _consistency(lead: str, one: _Compared) -> str:
+    found = one.pair.agreement
+    return (
+        f"{lead}{one.name}, kappa {found.kappa}; the same answer to "
+        f"{percent(found.overlap.value)} of the rows, where {percent(found.expected_overlap)} is "
+        "expected of independent models with these accuracies."
+    )
+
+
+def _similar_errors(one: _Compared) -> str:
+    """Describe errors that are the same more often than by chance; "" if they are not."""
+    errors, expected = one.pair.agreement.error_overlap, one.pair.agreement.expected_error_overlap
+    if errors is None or expected is None or errors.low <= expected:
+        return ""
+    return f"{one.name} ({percent(errors.value)}, chance {percent(expected)})"
+
+
+def _agreement_caveats(found: Comparison) -> list[str]:
+    wrong = [pair.agreement.both_wrong for pair in found.pairs]
+    if not any(wrong):
+        return ["Error overlap is not shown: with two choices, two wrong answers are the same."]
+    if few := [count for count in wrong if 0 < count < 50]:
+        return [
+            f"{len(few)} of {len(wrong)} pairs have fewer than 50 rows that both get wrong: look "
+            "at the intervals."
+        ]
+    return []
+
+
+def _accuracies(found: Comparison) -> Table:
+    chances = {percent(run.chance) for run in found.runs}
+    chance = f"; chance is {chances.pop()}" if len(chances) == 1 else ""
+    return Table.of(
+        zip(_names(found), found.runs, strict=True),
+        {
+            "model": lambda named: named[0],
+            "metric": lambda named: named[1].metric,
+            "accuracy": lambda named: cells.share(named[1].accuracy),
+        },
+        f"Accuracy of each model on the rows that it scored{chance}",
+        names=2,
+    )
+
+
+def _differences_map(found: Comparison) -> HeatMap:
+    """Return the heat map of differences, without its diagonal."""
+    names = _names(found)
+    differing = [
+        pair
+        for pair, p in zip(combinations(range(len(names)), 2), found.holm_p, strict=True)
+        if p <= LEVEL
+    ]
+    return HeatMap(
+        "Accuracy of the row’s model less that of the column’s, in points. Outlined: p ≤ "
+        f"{LEVEL:g} after Holm’s adjustment.",
+        "model / model",
+        names,
+        names,
+        [
+            [None if row == column else number for column, number in enumerate(held)]
+            for row, held in enumerate(found.difference)
+        ],
+        "points",
+        frozenset({*differing, *((column, row) for row, column in differing)}),
+    )
+
+
+def _agreement_maps(
+    labels: Sequence[str], pairs: Mapping[tuple[str, str], Agreement | MeanAgreement]
+) -> list[HeatMap]:
+    """Return the heat maps of kappa, of overlap, and of agreement on errors if there is any."""
+    maps: list[tuple[str, Scale, list[Number | None]]] = [
+        (
+            "Error consistency: Cohen’s kappa of being right on the same questions. 0: as "
+            "independent models; 1: on exactly the same.",
+            "coefficient",
+            [_kappa_of(pair) for pair in pairs.values()],
+        ),
+        (
+            "Prediction overlap: share of questions with the same answer. It rises with accuracy.",
+            "share",
+            [pair.overlap for pair in pairs.values()],
+        ),
+        (
+            "Agreement on errors: of the questions that both get wrong, the share with the same "
+            "wrong choice.",
+            "share",
+            [pair.error_overlap for pair in pairs.values()],
+        ),
+    ]
+    return [
+        HeatMap.of_pairs(
+            caption, "model / model", labels, dict(zip(pairs, numbers, strict=True)), scale
+        )
+        for caption, scale, numbers in maps
+        if any(number is not None for number in numbers)
+    ]
+
+
+def _kappa_of(one: Agreement | MeanAgreement) -> Estimate | float | None:
+    return None if one.kappa is None else one.kappa.number()
+
+
+def _differences(found: Comparison) -> Table:
+    return Table.of(
+        _pairs(found),
+        {
+            "models": lambda one: one.name,
+            "first": lambda one: cells.share(one.pair.accuracy_first),
+            "second": lambda one: cells.share(one.pair.accuracy_second),
+            "second less first, points": lambda one: cells.points(one.pair.difference),
+            "p": lambda one: p_value(one.pair.p_value),
+            "p (Holm)": lambda one: p_value(one.adjusted),
+            "p (McNemar)": lambda one: p_value(one.pair.mcnemar_p),
+            "rows": lambda one: cells.count(one.pair.compared),
+            "clusters": lambda one: cells.count(one.pair.clusters),
+        },
+        "Accuracy of each pair of models on the rows that both scored",
+    )
+
+
+def _controls(found: Comparison) -> Table:
+    """Return the table of each model on the probe and on its controls."""
+    rows: list[Row] = [
+        (
+            pair.first.label,
+            control.config,
+            cells.count(pair.compared),
+            cells.share(control.probe),
+            cells.share(control.control),
+            cells.share(pair.first.chance),
+            cells.points(control.difference),
+            p_value(pair.p_value),
+        )
+        for pair in found.pairs
+        if (control := pair.control) is not None
+    ]
+    head = ("rows", "accuracy", "in the control", "chance", "probe less control, points", "p")
+    caption = "Accuracy on the probe and on its controls, on the rows that both scored"
+    return Table(("model", "control", *head), rows, caption, names=2)
+
+
+def _answers(found: Comparison) -> Table:
+    return Table.of(
+        _pairs(found),
+        {
+            "models": lambda one: one.name,
+            "only first right": lambda one: cells.count(one.pair.only_first_right),
+            "only second right": lambda one: cells.count(one.pair.only_second_right),
+            "both wrong": lambda one: cells.count(one.pair.both_wrong),
+            "of these, same answer": lambda one: cells.share(one.pair.error_overlap),
+        },
+        "Answers of each pair to these rows",
+    )
+
+
+def _agreement(found: Comparison) -> Table:
+    return Table.of(
+        [(one.name, one.pair.agreement) for one in _pairs(found)],
+        {
+            "models": lambda named: named[0],
+            "same answer": lambda named: cells.share(named[1].overlap),
+            "expected": lambda named: cells.share(named[1].expected_overlap),
+            "both wrong": lambda named: cells.count(named[1].both_wrong),
+            "same wrong choice": lambda named: cells.share(named[1].error_overlap),
+            "expected of errors": lambda named: cells.share(named[1].expected_error_overlap),
+            "kappa": lambda named: cells.coefficient(_kappa_of(named[1])),
+        },
+        "How similar the answers of each pair are. Expected: for independent models with the same "
+        "accuracies, if each wrong choice is equally likely. Errors: of rows with three choices "
+        "or more.",
+    )
+
+
+def _families(pair: Pair) -> Table:
+    return Table.of(
+        pair.by_family,
+        {
+            "distractor family": lambda part: part.family,
+            "first": lambda part: cells.share(part.first),
+            "second": lambda part: cells.share(part.second),
+            "second less first, points": lambda part: cells.points(part.difference),
+            "rows": lambda part: cells.count(part.difference.n),
+        },
+        "By distractor family",
+    )
+
+
+def _wordings_table(found: Comparison) -> Table:
+    rows: list[Row] = [
+        (one.template, cells.share(one.accuracy), *map(cells.share, one.runs))
+        for one in found.wordings
+    ]
+    return Table(
+        ("wording", "mean", *_names(found)),
+        rows,
+        "By wording: mean accuracy over the models, the highest first, and that of each model",
+    )
+
+
+def sheet(found: Comparison) -> str:
+    """Return the pairs as comma-separated values."""
+    lines: list[Sequence[Any]] = [
+        (
+            *("first", "second", "rows", "clusters", "accuracy_first", "accuracy_second"),
+            *("difference_points", "low", "high", "p", "p_holm", "p_mcnemar"),
+            *("only_first_right", "only_second_right", "prediction_overlap"),
+        )
+    ]
+    for pair, adjusted in zip(found.pairs, found.holm_p, strict=True):
+        gain = pair.difference
+        lines.append(
+            (
+                *(pair.first.label, pair.second.label, pair.compared, pair.clusters),
+                *(f"{one.value:.6f}" for one in (pair.accuracy_first, pair.accuracy_second)),
+                *(round(value, 4) for value in (gain.value, gain.low, gain.high)),
+                *(f"{value:.6g}" for value in (pair.p_value, adjusted, pair.mcnemar_p)),
+                *(pair.only_first_right, pair.only_second_right),
+                f"{pair.prediction_overlap:.6f}",
+            )
+        )
+    return csv_text(lines, line_end="\n")

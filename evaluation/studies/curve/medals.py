@@ -1,0 +1,212 @@
+"""Medals: which models know which probes, awarded by a rule to their learning curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evaluation.models.checkpoint import NO_MODEL
+from evaluation.report import cells
+from evaluation.results.words import difference, percent, points
+from evaluation.studies.curve.record import (
+    Award,
+    ControlGap,
+    Floor,
+    LearnerCurves,
+    Medal,
+    ModelCurves,
+    model_name,
+    rendering_name,
+)
+from kbprobe.document import Cell, Findings, Row, Section, Table
+
+
+def award_medals(models: Sequence[ModelCurves]) -> list[Medal]:
+    """Award a medal to each trained model on each probe that it was run on."""
+    medals = []
+    for one in filter(is_trained, models):
+        without_model = [
+            other
+            for other in models
+            if other.model == NO_MODEL
+            and other.random_init is None
+            and (other.probe, other.split) == (one.probe, one.split)
+        ]
+        medals.append(award(one, without_model))
+    return medals
+
+
+FROZEN = ("linear", "mlp", "frozen")
+"""Learners that keep the pre-trained model frozen."""
+
+_HALF = 0.5
+
+RULE = [
+    "The floor is the strongest model-free result: chance, the baselines of the probe's audit, "
+    "and WS of learners over word vectors where they were run on the probe.",
+    "Success: WS of the best learner on the frozen model "
+    f"({', '.join(FROZEN)}) has an interval entirely above the floor, goes at least half the way "
+    "from the floor to 100%, and exceeds WS on each control by a difference whose interval is "
+    "above 0. An asterisk marks a success for which no control was run.",
+    "Partial: no success, but WS of some learner, or zero-shot accuracy, has an interval entirely "
+    "above the floor.",
+    "None: neither success nor partial.",
+]
+
+
+def floor_of(one: ModelCurves, without_model: Sequence[ModelCurves]) -> Floor:
+    """Return the strongest result reached without a language model.
+
+    Args:
+        one: the curves of a model on a probe.
+        without_model: the curves of learners without a model on the same probe.
+    """
+    name, accuracy = one.floor
+    held = [Floor(name=name, accuracy=accuracy)]
+    held += [
+        Floor(name=f"WS of {learner.learner}", accuracy=learner.own.ws.value)
+        for other in without_model
+        for learner in other.learners
+    ]
+    return max(held, key=lambda floor: floor.accuracy)
+
+
+def award(one: ModelCurves, without_model: Sequence[ModelCurves] = ()) -> Medal:
+    """Award a model its medal on a probe; arguments as for :func:`floor_of`."""
+    floor = floor_of(one, without_model)
+    best = max(one.learners, key=_ws)
+    frozen = max((held for held in one.learners if held.learner in FROZEN), key=_ws, default=None)
+    gaps = (
+        []
+        if frozen is None
+        else [
+            ControlGap(config=found.config, difference=found.difference)
+            for found in frozen.lang_sense
+        ]
+    )
+    way = None
+    if frozen is not None and floor.accuracy < 1:
+        way = (_ws(frozen) - floor.accuracy) / (1 - floor.accuracy)
+    given, reason = _judge(one, floor, best, frozen, way, gaps)
+    return Medal(
+        probe=one.probe,
+        split=one.split,
+        model=model_name(one),
+        award=given,
+        floor=floor,
+        learner=None if frozen is None else frozen.learner,
+        ws=None if frozen is None else frozen.own.ws,
+        way=way,
+        best_learner=best.learner,
+        best_ws=best.own.ws,
+        zero_shot=one.own_zero_shot,
+        controls=gaps,
+        reason=reason,
+    )
+
+
+def is_trained(one: ModelCurves) -> bool:
+    """Return whether curves are of a trained model, not of a baseline or a random restart."""
+    return one.model != NO_MODEL and one.random_init is None
+
+
+def _ws(learner: LearnerCurves) -> float:
+    return learner.own.ws.value
+
+
+def _judge(
+    one: ModelCurves,
+    floor: Floor,
+    best: LearnerCurves,
+    frozen: LearnerCurves | None,
+    way: float | None,
+    gaps: Sequence[ControlGap],
+) -> tuple[Award, str]:
+    """Return the award, and why it is not a higher one."""
+    zero = one.own_zero_shot
+    level = f"the floor, {percent(floor.accuracy)} ({floor.name})"
+    if not any(
+        estimate is not None and estimate.low > floor.accuracy
+        for estimate in (zero, *(learner.own.ws for learner in one.learners))
+    ):
+        return "none", f"no interval of zero-shot accuracy or WS is entirely above {level}"
+    if frozen is None or way is None:
+        return "partial", "no learner was run on the frozen model"
+    ws = frozen.own.ws
+    if ws.low <= floor.accuracy:
+        above = (
+            "zero-shot accuracy"
+            if zero is not None and zero.low > floor.accuracy
+            else f"WS of {best.learner}"
+        )
+        return "partial", f"{above} is above {level}, but WS of {frozen.learner} is not"
+    if way < _HALF:
+        return "partial", (
+            f"WS of {frozen.learner} goes {percent(way)} of the way from {level} to 100%"
+        )
+    for gap in gaps:
+        if gap.difference.low <= 0:
+            name, least = rendering_name(gap.config), points(gap.difference.low)
+            return "partial", (
+                f"WS of {frozen.learner} is not clearly above WS on {name} (interval from {least})"
+            )
+    checked = "no control was run" if not gaps else "it exceeds WS on each control"
+    return "success", (
+        f"WS of {frozen.learner} goes {percent(way)} of the way from {level} to 100%; {checked}"
+    )
+
+
+_SIGNS = {"success": "✔", "partial": "◐", "none": "–"}
+
+
+def medal_sections(medals: Sequence[Medal]) -> list[Section]:
+    """Return the sections on medals: the table of probes by models, the rule, and the reasons."""
+    if not medals:
+        return []
+    named = {(medal.probe, medal.model): medal for medal in medals}
+    probes = dict.fromkeys(medal.probe for medal in medals)
+    models = dict.fromkeys(medal.model for medal in medals)
+    rows: list[Row] = [
+        (probe, *(_cell(named.get((probe, model))) for model in models)) for probe in probes
+    ]
+    head = ("medal", "floor", "WS", "zero-shot", "WS minus the control's", "why")
+    why: list[Row] = [(medal.probe, medal.model, *_details(medal)) for medal in medals]
+    return [
+        Section(
+            "Medals: Which models know which probes",
+            [
+                Table(
+                    ("probe", *models),
+                    rows,
+                    "Medal and WS of each model on each probe. Empty cells: not run.",
+                )
+            ],
+        ),
+        Section("Medals: The rule", [Findings(RULE)]),
+        Section("Medals: Why", [Table(("probe", "model", *head), why, names=2)]),
+    ]
+
+
+def _cell(medal: Medal | None) -> Cell:
+    """Return a table cell with a medal and its WS; an asterisk marks a medal without controls."""
+    if medal is None:
+        return Cell("")
+    text = f"{_SIGNS[medal.award]} {medal.award}{'*' if medal.unchecked else ''}"
+    ws = medal.ws or medal.best_ws
+    return Cell(
+        text, f"WS {percent(ws.value)}, floor {percent(medal.floor.accuracy)}", tone=medal.award
+    )
+
+
+def _details(medal: Medal) -> list[Cell]:
+    gaps = "; ".join(
+        f"{rendering_name(gap.config)} {difference(gap.difference)}" for gap in medal.controls
+    )
+    ws = cells.share(medal.ws or medal.best_ws)
+    return [
+        Cell(medal.award),
+        Cell(percent(medal.floor.accuracy), medal.floor.name),
+        Cell(f"{medal.learner or medal.best_learner} {ws.text}", ws.note),
+        Cell("not available") if medal.zero_shot is None else cells.share(medal.zero_shot),
+        Cell(gaps or "not run"),
+        Cell(medal.reason),
+    ]

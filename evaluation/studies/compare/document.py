@@ -92,16 +92,17 @@ def document(found: Comparison) -> Document:
 
 def _parts(found: Comparison) -> list[Part | None]:
     """Return the parts on one probe."""
-    several = len(found.runs) > 2
+    # A model and its controls are few pairs, which the tables show.
+    several = len(found.runs) > 2 and len({run.label for run in found.runs}) > 1
     names = _names(found)
     agreements = {(one.first, one.second): one.pair.agreement for one in _pairs(found)}
     return [
         Findings([*_sentences(found), *_agreement_sentences(found)]),
         Caveats([*_caveats(found), *_agreement_caveats(found)]),
         _accuracies(found),
+        _controls(found),
         *([_differences_map(found), *_agreement_maps(names, agreements)] if several else ()),
         _differences(found),
-        _controls(found),
         _answers(found),
         _agreement(found),
         _families(found.pairs[0]) if len(found.pairs) == 1 else None,

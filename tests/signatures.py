@@ -26,7 +26,7 @@ from evaluation.learners.base import LearnerEntry
 from evaluation.options import RunOptions
 from evaluation.runs.spec import NOT_OF_LOADED, plugins
 from evaluation.scorers.base import ScorerEntry
-from evaluation.studies.compare import CompareOptions
+from evaluation.studies.compare.record import CompareOptions
 from kbprobe.format.dataset import load
 from kbprobe.options import Options
 from release.hub.publishing import PublishOptions
@@ -52,7 +52,7 @@ from evaluation.callback import Event
 from evaluation.callback import ProbeCallback as _ProbeCallback
 from evaluation.items.sources import ProbeSource
 from evaluation.result import Result
-from evaluation.studies.compare import Comparison
+from evaluation.studies.compare.record import Comparison
 from release.hub.publishing import Progress, Publication
 
 __all__ = ["build", "compare", "evaluate", "list_probes", "load", "publish"]
@@ -80,7 +80,7 @@ def stub() -> str:
                 evaluation.evaluate,
                 _keywords(RunOptions, *_own(plugins())),
             ),
-            _definition(evaluation.compare, _keywords(CompareOptions)),
+            _definition(evaluation.compare, _of_compare()),
             _definition(release.publish, _keywords(PublishOptions)),
             "\nclass ProbeCallback(_ProbeCallback):",
             _definition(ProbeCallback.__init__, _of_callback(), indent="    "),
@@ -116,6 +116,13 @@ def _of_callback() -> Mapping[str, str]:
     scorers = [entry for entry in plugins() if isinstance(entry, ScorerEntry)]
     given = _keywords(RunOptions, *_own(scorers))
     return {name: said for name, said in given.items() if name not in NOT_OF_CALLBACK}
+
+
+def _of_compare() -> dict[str, str]:
+    """Return the options of comparing results: controls are evaluated, by the study alone."""
+    fields = _keywords(CompareOptions)
+    del fields["controls"]
+    return fields
 
 
 def _keywords(*models: type[Options]) -> dict[str, str]:

@@ -99,12 +99,12 @@ REFUSED: dict[str, tuple[Call, list[Any], str]] = {
     "load(path": (kbprobe.load, [None, FRAME, ["a"], LONG, "a\0b"], BUILT),
     "publish(folder": (lambda it: kbprobe.publish(it, "me/x"), [None, FRAME], BUILT),
     "study(probes": (
-        lambda it: evaluation.study("controls", it, "model"),
+        lambda it: evaluation.study("curve", it, "model"),
         [FRAME, None, [FRAME]],
         PROBE,
     ),
     "study(models": (
-        lambda it: evaluation.study("controls", "probe", it),
+        lambda it: evaluation.study("curve", "probe", it),
         [object(), None, [FRAME]],
         "save a loaded one with model.save_pretrained(DIR)",
     ),

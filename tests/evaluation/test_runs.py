@@ -364,8 +364,8 @@ def test_studies_of_folders_by_name(tmp_path):
         evaluation.study("compare", [tmp_path / "gpt2", tmp_path / "llama"], shots=1)
     with pytest.raises(UsageError, match="at least two folders"):
         evaluation.study("compare", tmp_path / "gpt2")
-    with pytest.raises(UsageError, match="controls needs a model"):
-        evaluation.study("controls", "questions")
+    with pytest.raises(UsageError, match="orders needs a model"):
+        evaluation.study("orders", "questions")
 
 
 @pytest.mark.parametrize(

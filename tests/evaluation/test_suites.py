@@ -174,7 +174,7 @@ def test_a_dry_run_says_what_is_to_do(tmp_path: Path, capsys: pytest.CaptureFixt
         ({"probes": ["nowhere"]}, "no file or folder 'nowhere'"),
         ({"models": [{"model": "gpt2", "option": {}}]}, r"models\.0\.option"),
         ({"studies": ["zero_shots"]}, r"studies\.0: .*zero_shots.*zero_shot"),
-        ({"studies": ["compare"]}, r"studies\.0: compare takes folders of results"),
+        ({"studies": ["items"]}, r"studies\.0: items takes folders of results"),
         ({"options": {"limits": 3}}, r"studies\.0 \(zero_shot\) has no option --limits.*limit"),
         ({"options": {"limit": "many"}}, "--limit"),
         ({"seeds": ["a"]}, r"seeds\.0"),

@@ -89,7 +89,7 @@ def test_what_is_missing_is_said_before_anything_runs(monkeypatch: pytest.Monkey
     with pytest.raises(UsageError, match=r"--log-to.* must be one of tensorboard, wandb"):
         evaluation.study("zero_shot", "ages", "run/checkpoint-10", log_to=("tensorbord",))
     with pytest.raises(UsageError, match="--log-to"):
-        evaluation.study("controls", "ages", "run/checkpoint-10", log_to=("tensorboard",))
+        evaluation.study("curve", "ages", "run/checkpoint-10", log_to=("tensorboard",))
 
 
 def test_tensorboard_reads_the_accuracies_back(

@@ -219,6 +219,12 @@ def study_command(study: Study) -> Command:
                 metavar="NAME",
                 help="Append this to the name of the folder, to keep results apart.",
             ),
+            Option(
+                ["--dry-run"],
+                is_flag=True,
+                section="Endpoint",
+                help="Print what would be sent to --endpoint, and stop.",
+            ),
             Option(["--overwrite"], is_flag=True, help="Replace other results in the folder."),
         ]
         tracking = {} if study.track is None else _fields(TrackingOptions, "Output")
@@ -272,11 +278,12 @@ def _run_study(
     models: tuple[str, ...],
     output: Path | None,
     tag: str | None,
+    dry_run: bool,
     overwrite: bool,
     as_json: bool,
     **values: Any,
 ) -> int:
-    from evaluation.studies.run import run_study
+    from evaluation.studies.run import forecast_study, run_study
     from evaluation.workers import find_workers
 
     if study.takes_folders(models):
@@ -305,6 +312,10 @@ def _run_study(
         raise UsageError(
             f"--tag is added to the folder's name: name it with -o alone, -o {output}+{tag}"
         )
+    if dry_run:
+        count = forecast_study(request)
+        echo(f"{count} {'run' if count == 1 else 'runs'}; nothing was evaluated.", err=True)
+        return 0
     workers = find_workers(request.defaults.run.device)
     failures: list[Outcome] = []
 

@@ -59,7 +59,16 @@ def run_role(info: FieldInfo) -> RunRole:
     return found
 
 
-class ModelOptions(Options):
+class ChatOption(Options):
+    """Whether a model is asked as in a chat."""
+
+    chat: Annotated[bool, RunRole("Scoring")] = Field(
+        False,
+        description="Use the chat template, or the endpoint's chat API.",
+    )
+
+
+class ModelOptions(ChatOption):
     """How a model is found and run."""
 
     batch_tokens: Annotated[int | None, RunRole("Model", rare=True, recorded="no")] = Field(
@@ -102,7 +111,7 @@ class ModelOptions(Options):
         Field(
             None,
             min_length=1,
-            description="OpenAI-compatible completions API that serves the model, such as "
+            description="OpenAI-compatible API that serves the model, such as "
             "http://localhost:8000/v1. The key is read from the environment: KBPROBE_API_KEY.",
         )
     )

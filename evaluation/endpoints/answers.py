@@ -123,7 +123,7 @@ def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
         raise malformed("it does not say which tokens are the prompt's (usage.completion_tokens)")
     if count < 1:
         raise NoPromptScores(url, "its logprobs are of what it generates alone")
-    own = [_log_prob(value) for value in log_probs[:count]]
+    own = [log_prob_of(value) for value in log_probs[:count]]
     if any(value is not None and math.isnan(value) for value in own):
         raise malformed("a log-probability is not a number, above 0, or beyond 64 bits")
     if None in own[1:]:
@@ -131,7 +131,7 @@ def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
     return PromptTokens(texts[:count], own, starts)
 
 
-def _log_prob(value: Any) -> float | None:
+def log_prob_of(value: Any) -> float | None:
     """Return a log-probability; NaN for what is none."""
     if value is None:
         return None

@@ -93,6 +93,14 @@ class AnswerStore:
         """Keep the tokens of a context that was sent alone."""
         self._add("context", _key(digest, context), list(tokens))
 
+    def find_reply(self, *request: str) -> Any:
+        """Return what was kept of the answer to a request; None: it has not been sent."""
+        return self._find("reply", _key(*request))
+
+    def add_reply(self, reply: Any, *request: str) -> None:
+        """Keep an answer that JSON can hold; see :meth:`find_reply`."""
+        self._add("reply", _key(*request), reply)
+
     def _find(self, kind: str, key: bytes) -> Any:
         with self._usable():
             row = self._connection.execute(_ENTRY, (kind, key)).fetchone()

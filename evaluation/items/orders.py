@@ -100,3 +100,21 @@ def rotations(size: int) -> Sequence[tuple[int, ...]]:
     [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
     """
     return [tuple((place + turn) % size for place in range(size)) for turn in range(size)]
+
+
+def several_orders(name: str, size: int, count: int | None) -> Sequence[tuple[int, ...]]:
+    """Return the choice in each place, of some orders of one question.
+
+    They are the rotations of its choices, then those of orders that are drawn for it: fewer orders
+    are the first of more.
+
+    Args:
+        name: the question's id.
+        size: how many choices it has.
+        count: how many orders; None: each choice in each place once.
+
+    >>> several_orders("q1", 3, 2), len(several_orders("q1", 3, 5))
+    ([(0, 1, 2), (1, 2, 0)], 5)
+    """
+    further = range(size, size if count is None else count)
+    return [*rotations(size)[:count], *(Order(str(one)).places(name, size) for one in further)]

@@ -27,6 +27,8 @@ class Capability(Flag):
     """Log-likelihoods of a text given another: as its continuation, or as the decoder's output."""
     ENDPOINT_SCORES = auto()
     """Log-likelihoods of tokens after a text, as an endpoint states them."""
+    CHAT_ANSWERS = auto()
+    """Answers in a chat, as an endpoint writes them."""
     CHOICE_HEAD = auto()
     """One score for a question with a choice."""
     CLASS_SCORES = auto()
@@ -165,7 +167,8 @@ ENDPOINT = Head(
     "",
     None,
 )
-"""Not among :data:`HEADS`: no checkpoint has it."""
+"""Not among :data:`HEADS`, like the next: no checkpoint has it."""
+CHAT = Head("chat", "chat model behind an endpoint", Capability.CHAT_ANSWERS, "", None)
 
 _HERE = "evaluation.models.capabilities"
 HEADS = Registry[Head](

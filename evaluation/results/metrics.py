@@ -46,6 +46,8 @@ class Scores:
         parameters: the number of the model's parameters.
         fitting: what the learner reported, if the scores are a learner's
             (:class:`evaluation.results.analyses.fitting.Fitting`); otherwise empty.
+        answers: what the model wrote, of each item in each order of its choices
+            (:class:`evaluation.results.analyses.generated.Answer`); empty where it wrote nothing.
     """
 
     scores: Floats
@@ -57,6 +59,7 @@ class Scores:
     sequence_tokens: int
     parameters: int
     fitting: Mapping[str, Any] = field(default_factory=dict)
+    answers: Sequence[Sequence[Any]] = ()
 
 
 def lengths(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich import box
 
+from evaluation.results.analyses import generated
 from evaluation.results.analyses.facts import Facts, facts_of
 from evaluation.results.analyses.labels import labels_of, sentences
 from evaluation.results.console import print_rows, wide_console
@@ -101,6 +102,8 @@ def cautions(result: Results) -> list[str]:
         lines.append(f"best audit baseline: {100 * metrics.baselines[best]:.1f} ({best})")
     if (labels := labels_of(result)) is not None:
         lines.append(", ".join(sentences(labels)))
+    if (written := generated.generated_of(result)) is not None:
+        lines += generated.sentences(written)
     if (facts := facts_of(result)) is not None:
         lines.append(_on_facts(facts))
     if metrics.ties:

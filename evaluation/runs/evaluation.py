@@ -14,7 +14,7 @@ from evaluation.items.types import choice_starts
 from evaluation.items.wordings import wordings
 from evaluation.models.checkpoint import Checkpoint
 from evaluation.options import TRAINING, RunOptions, options_that
-from evaluation.results.analyses import fitting, labels, seen, vocabulary
+from evaluation.results.analyses import fitting, generated, labels, seen, vocabulary
 from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.breakdown import headline_rows
 from evaluation.results.metrics import (
@@ -137,6 +137,10 @@ def evaluate_run(
         shared = vocabulary.measure_vocabulary([(predictions, known)])
         if shared is not None:
             results = results.with_analysis(vocabulary.NAME, shared)
+    if scores.answers:
+        written = generated.measure_generated(predictions, scores.answers, options.seed)
+        results = results.with_analysis(generated.NAME, written)
+        predictions = generated.with_answers(predictions, scores.answers)
     if scores.fitting:
         fitted = fitting.Fitting(**scores.fitting, seen=run.seen)
         results = results.with_analysis(fitting.NAME, fitted)

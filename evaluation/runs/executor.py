@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
-from evaluation.endpoints.endpoint import open_handle
+from evaluation.endpoints.handle import open_handle
 from evaluation.items.sources import open_probe
 from evaluation.items.types import ProbeSplit, choice_starts, ids_of, joined
 from evaluation.learners.base import HeadLearner, HeadTraining

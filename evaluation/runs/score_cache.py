@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluation.content import content_hash
+from evaluation.results.analyses.generated import Answer
 from evaluation.results.metrics import Scores
 from kb_cache.store import cache_dir, unusable
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
@@ -35,6 +36,8 @@ SCORES = "scores"
 
 _SCORES = "scores.parquet"
 _COLUMNS = ["scores", "tokens", "set_aside"]
+_ANSWERS = "answers"
+"""A further column, where the model wrote answers: those to an item, as JSON."""
 _SAID, _DIGEST = b"about", b"sha256"
 _ABOUT = ("notes", "score_name", "sequences", "sequence_tokens", "parameters", "fitting")
 
@@ -110,7 +113,8 @@ class ScoreCache:
             with pq.ParquetFile(path, memory_map=False, page_checksum_verification=True) as file:
                 table = file.read()
             said = table.schema.metadata or {}
-            sound = table.column_names == columns and said[_DIGEST] == self._digest(table)
+            own = [name for name in table.column_names if name != _ANSWERS]
+            sound = own == columns and said[_DIGEST] == self._digest(table)
         except (OSError, ValueError, TypeError, KeyError, pa.ArrowException):
             return None  # Whatever cannot be read is scored again.
         return table if sound else None
@@ -170,6 +174,8 @@ def _table_of(scores: Scores, starts: Ints) -> pa.Table:
         "tokens": _lists(starts, scores.tokens),
         "set_aside": sparse_texts(scores.set_aside, len(starts) - 1),
     }
+    if scores.answers:
+        columns[_ANSWERS] = pa.array([json.dumps(own) for own in scores.answers], pa.string())
     about = {name: getattr(scores, name) for name in _ABOUT}
     return pa.table(columns).replace_schema_metadata({_SAID: json.dumps(about)})
 
@@ -182,10 +188,12 @@ def _scores_of(table: pa.Table, starts: Ints) -> Scores | None:
         return None
     reasons = single_chunk(table["set_aside"])
     aside = np.flatnonzero(mask(reasons.is_valid())).tolist()
+    written = table[_ANSWERS].to_pylist() if _ANSWERS in table.column_names else ()
     return Scores(
         scores=to_numpy(scores.values),
         tokens=to_numpy(tokens.values),
         set_aside={row: reasons[row].as_py() for row in aside},
+        answers=[[Answer(*one) for one in json.loads(own)] for own in written],
         **about,
     )
 

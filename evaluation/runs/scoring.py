@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -239,6 +239,7 @@ def score_encoded(
         sequences=len(lengths),
         sequence_tokens=int(lengths.sum()),
         parameters=parameters,
+        answers=encoded.answers,
     )
 
 
@@ -247,11 +248,13 @@ def _joined(parts: Sequence[Scores], rows_of: Sequence[Ints], starts: Ints) -> S
     numbers, tokens = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.int64)
     set_aside: dict[int, str] = {}
     notes: Counter[str] = Counter()
+    answers: dict[int, Sequence[Any]] = {}
     for part, rows in zip(parts, rows_of, strict=True):
         choices = choices_of(rows, starts)
         numbers[choices], tokens[choices] = part.scores, part.tokens
         set_aside |= {int(rows[row]): reason for row, reason in part.set_aside.items()}
         notes.update(part.notes)
+        answers |= zip(rows.tolist(), part.answers, strict=False)
     return Scores(
         scores=numbers,
         tokens=tokens,
@@ -261,6 +264,7 @@ def _joined(parts: Sequence[Scores], rows_of: Sequence[Ints], starts: Ints) -> S
         sequences=sum(part.sequences for part in parts),
         sequence_tokens=sum(part.sequence_tokens for part in parts),
         parameters=parts[0].parameters,
+        answers=[answers[row] for row in range(len(starts) - 1)] if answers else (),
     )
 
 

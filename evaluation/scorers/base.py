@@ -43,6 +43,8 @@ class Encoded:
         set_aside: items that are not scored, and why (see :func:`aside`).
         notes: counts worth telling, such as items whose prompt was cut to fit. Those of parts of
             the questions are added up.
+        answers: what the model wrote, of each item in each order of its choices
+            (:class:`evaluation.results.analyses.generated.Answer`); empty where it wrote nothing.
     """
 
     lengths: Ints
@@ -52,6 +54,7 @@ class Encoded:
     choice_tokens: Ints
     set_aside: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, int] = field(default_factory=dict)
+    answers: Sequence[Sequence[Any]] = ()
 
     def slots(self, sequences: Ints) -> tuple[Ints, Ints]:
         """Return how many slots each of some sequences has, and the slots of all of them."""

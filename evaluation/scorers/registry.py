@@ -19,6 +19,8 @@ SCORERS = Registry[ScorerEntry](
         "pmi": "evaluation.scorers.pmi:PMI",
         "endpoint": "evaluation.scorers.endpoint:ENDPOINT_LM",
         "endpoint_pmi": "evaluation.scorers.endpoint:ENDPOINT_PMI",
+        "chat": "evaluation.scorers.generated:CHAT_ANSWERS",
+        "generate": "evaluation.scorers.generated:GENERATE",
         "calibrated": "evaluation.scorers.calibration:CALIBRATED",
         "masked_calibrated": "evaluation.scorers.calibration:MASKED_CALIBRATED",
         "masked_rank": "evaluation.scorers.rank:MASKED_RANK",
@@ -64,14 +66,16 @@ def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntr
 
 def _refuse_other_place(entry: ScorerEntry, checkpoint: Checkpoint) -> None:
     """Refuse a local scorer for a model behind an endpoint, and the reverse."""
-    served = checkpoint.capabilities & Capability.ENDPOINT_SCORES
-    if Capability.ENDPOINT_SCORES in entry.needs and not served:
+    anywhere = Capability.ENDPOINT_SCORES | Capability.CHAT_ANSWERS
+    served = checkpoint.capabilities & anywhere
+    if entry.needs & anywhere and not entry.needs & served:
+        chat = " with --chat" if Capability.CHAT_ANSWERS in entry.needs else ", without --chat"
         raise UsageError(
-            f"--scorer {entry.name} asks an endpoint: give its address with --endpoint, such as "
-            "--endpoint http://localhost:8000/v1"
+            f"--scorer {entry.name} asks an endpoint{chat}: give its address with --endpoint, such "
+            "as --endpoint http://localhost:8000/v1"
         )
     if served and entry.needs and entry.needs not in checkpoint.capabilities:
-        names = [one.name for one in SCORERS if one.needs & Capability.ENDPOINT_SCORES]
+        names = [one.name for one in SCORERS if one.needs & served]
         raise UsageError(
             f"--scorer {entry.name} needs the model itself, and {checkpoint.id} is behind an "
             f"endpoint: use --scorer {' or '.join(names)}, or leave --endpoint out"

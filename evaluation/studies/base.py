@@ -203,24 +203,25 @@ class StudyRequest:
         """
         values = import_named(values)
         for name in values:
-            if name in study.fixed:
+            if name in study.fixed and name not in study.options.model_fields:
                 raise UsageError(f"the study {study.name} sets {name} itself: leave it out")
-        fields: Iterable[str] = values
-        if not study.takes_folders(models):
+        alone = study.takes_folders(models)
+        own_names: Iterable[str] = values if alone else study.options.model_fields
+        own = {name: value for name, value in values.items() if name in own_names}
+        rest = {
+            name: value
+            for name, value in values.items()
+            if name not in own or name in RunOptions.model_fields
+        }
+        if not alone:
             further = [study.options, *(entry.options for entry in plugins())]
-            parse_options(values, further, owner)
-            fields = study.options.model_fields
-        own = {name: value for name, value in values.items() if name in fields}
+            parse_options(rest, further, owner)
         return cls(
             study,
             _distinct(one for probe in probes for one in _probes_of(probe)),
             list(dict.fromkeys(map(str, models))) or [NO_MODEL] * study.modelless,
             study.options.parse(own, owner),
-            {
-                name: value
-                for name, value in values.items()
-                if name not in own or name in RunOptions.model_fields
-            },
+            rest,
             output,
         )
 

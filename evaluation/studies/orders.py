@@ -16,6 +16,7 @@ from evaluation.items.types import choice_starts
 from evaluation.options import TRAINING
 from evaluation.report import cells
 from evaluation.results import intervals
+from evaluation.results.analyses.generated import LetterRow, letter_rows
 from evaluation.results.breakdown import cluster_codes
 from evaluation.results.items import Answers
 from evaluation.results.sealed import Sealed
@@ -60,7 +61,7 @@ from kbprobe.document import (
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
 
-FIXED = TRAINING | {"letters", "order", "facts"}
+FIXED = TRAINING | {"letters", "order", "orders", "facts"}
 """Options of runs that the study sets itself, or that do not apply to it."""
 
 
@@ -73,20 +74,6 @@ class OrdersOptions(Options):
         le=5040,
         description="Orders of each question's choices: all of them where there are no more, "
         "otherwise this many, drawn for each question.",
-    )
-
-
-class LetterRow(Model):
-    """A letter, over all rows and orders in which a choice has it."""
-
-    letter: str = Field(description="The letter.")
-    accuracy: Estimate | None = Field(
-        description="Accuracy where the gold has this letter; null where it never has."
-    )
-    chosen: Estimate = Field(description="Share of answers that are this letter.")
-    expected: float = Field(
-        description="Share of answers that would be, if each letter was equally likely: the mean "
-        "of one over the number of choices."
     )
 
 
@@ -184,7 +171,8 @@ def _model(runs: Sequence[Finished]) -> ModelOrders:
     variation = measure_variation(runs, results.seed)
     shown = _shown(runs, orders)
     exhaustive = not orders[0].isdecimal()
-    letters = _letters(shown, results.seed)
+    answers, cluster, letter = shown
+    letters = letter_rows(letter, answers.key, answers.said, cluster, results.seed)
     recalls = [row.accuracy.value for row in letters if row.accuracy is not None]
     return ModelOrders(
         probe=results.probe.name,
@@ -226,37 +214,6 @@ def _shown(runs: Sequence[Finished], orders: Sequence[str]) -> _Shown:
         for row, (name, size) in enumerate(zip(ids, answers.choices.tolist(), strict=True)):
             letter[row, at, order.places(name, size)] = np.arange(size)
     return _Shown(answers, cluster_codes(gathered.items)[whole], letter)
-
-
-def _letters(shown: _Shown, seed: int) -> list[LetterRow]:
-    """Count answers and right answers by letter, over all rows and orders."""
-    answers, cluster, letter = shown
-    count = letter.shape[1]
-    gold = np.take_along_axis(letter, answers.key[:, None, None], axis=2)[:, :, 0]
-    chosen = np.take_along_axis(letter, answers.said[:, :, None], axis=2)[:, :, 0]
-    rows = []
-    for number in range(letter.shape[2]):
-        at = gold == number
-        tries, right = at.sum(axis=1), (at & answers.right).sum(axis=1)
-        has = answers.choices > number
-        asked = np.full(int(has.sum()), count)
-        picked = (chosen[has] == number).sum(axis=1)
-        rows.append(
-            LetterRow(
-                letter=LETTERS[number],
-                accuracy=_tried(right, tries, cluster, seed),
-                chosen=intervals.repeated_share(picked, asked, cluster[has], seed),
-                expected=float((1 / answers.choices[has]).mean()),
-            )
-        )
-    return rows
-
-
-def _tried(hits: Ints, tries: Ints, cluster: Ints, seed: int) -> Estimate | None:
-    tried = tries > 0
-    if not tried.any():
-        return None
-    return intervals.repeated_share(hits[tried], tries[tried], cluster[tried], seed)
 
 
 def _averaged(runs: Sequence[Finished], shown: _Shown, seed: int) -> Estimate:

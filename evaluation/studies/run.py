@@ -13,6 +13,7 @@ from evaluation.learners.registry import LEARNERS
 from evaluation.runs.checks import check_model, check_names, check_runs, check_split
 from evaluation.runs.executor import Outcome, execute
 from evaluation.runs.folders import holding
+from evaluation.runs.forecast import announce_requests
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Failed, Finished, StudyRequest, write_summary
 from evaluation.tracking import TrackingOptions, check_trackers, log_runs
@@ -101,6 +102,18 @@ def run_study(
         if workers.leads and study.track is not None and tracking is not None:
             log_runs(study.track(summary), tracking)
         return summary
+
+
+def forecast_study(request: StudyRequest) -> int:
+    """Report what a study's runs would send to an endpoint, and return how many runs there are.
+
+    Raises:
+        UsageError: the runs cannot be made of the request, or use no endpoint.
+        KbprobeError: the endpoint cannot be reached.
+    """
+    check_request(request)
+    specs = request.study.expand(request) if request.study.expand is not None else []
+    return len(announce_requests(specs))
 
 
 def check_request(request: StudyRequest) -> None:

@@ -63,7 +63,7 @@ def surprisals(
             letters are scored.
         KbprobeError: the probe or the model cannot be read or run.
     """
-    from evaluation.endpoints.endpoint import open_handle
+    from evaluation.endpoints.handle import open_handle
     from kb_cache.store import cache_dir
 
     spec = RunSpec.parse(

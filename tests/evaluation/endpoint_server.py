@@ -48,6 +48,9 @@ class Script:
         faults: of the next completions, in turn; None is none.
         change: what is done to every answer.
         longest: the most tokens of a prompt.
+        write: what is answered to a request of a chat.
+        top: the log-probabilities of the first tokens of that answer; None: they are not given.
+        refused: parameters of a chat that are refused by their name.
     """
 
     model: Any
@@ -58,7 +61,11 @@ class Script:
     faults: list[Fault | None] = field(default_factory=list)
     change: Callable[[dict[str, Any]], Any] = lambda answer: answer
     longest: int = 128
+    write: Callable[[dict[str, Any]], str] = lambda asked: "A"
+    top: Callable[[dict[str, Any]], dict[str, float]] | None = None
+    refused: tuple[str, ...] = ()
     prompts: list[str] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     lock: Any = field(default_factory=threading.Lock)
     there: int = 0
@@ -103,6 +110,24 @@ def answer(script: Script, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     return 200, {"object": "text_completion", "choices": [choice], "usage": usage}
 
 
+def chat_answer(script: Script, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Answer the last message of a chat, as the script has it."""
+    if refused := [name for name in script.refused if name in asked]:
+        return 400, {"error": {"message": f"Unsupported parameter: '{refused[0]}'."}}
+    text = script.write(asked)
+    choice: dict[str, Any] = {
+        "index": 0,
+        "message": {"role": "assistant", "content": text},
+        "finish_reason": "stop",
+        "logprobs": None,
+    }
+    if asked.get("logprobs") and script.top is not None:
+        top = [{"token": key, "logprob": value} for key, value in script.top(asked).items()]
+        choice["logprobs"] = {"content": [{"token": text[:1], "top_logprobs": top}]}
+    usage = {"prompt_tokens": 20, "completion_tokens": 1, "total_tokens": 21}
+    return 200, {"object": "chat.completion", "choices": [choice], "usage": usage}
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # Connections are used again, as those of real servers are.
 
@@ -119,7 +144,9 @@ class Handler(BaseHTTPRequestHandler):
         script = self.script
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with script.lock:
-            script.prompts.append(asked["prompt"])
+            chat = self.path.endswith("/chat/completions")
+            script.prompts.append(asked["messages"][-1]["content"] if chat else asked["prompt"])
+            script.asked.append(asked)
             script.headers.append(dict(self.headers))
             fault = script.faults.pop(0) if script.faults else None
             script.there += 1
@@ -130,7 +157,7 @@ class Handler(BaseHTTPRequestHandler):
             if fault is not None and fault.cut is None and not fault.seconds:
                 self.reply(fault.status, fault.body, fault.headers)
                 return
-            status, said = answer(script, asked)
+            status, said = (chat_answer if chat else answer)(script, asked)
             body = json.dumps(script.change(said) if status == 200 else said).encode()
             if fault is not None and fault.cut is not None:
                 self.reply(200, body[: fault.cut], {"Content-Length": str(len(body))})

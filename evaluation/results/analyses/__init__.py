@@ -13,7 +13,7 @@ from importlib import import_module
 from evaluation.results.analyses.base import Analysis
 
 MODULES = (
-    *("labels", "answers", "viability", "distances", "ordered_values", "facts"),
+    *("labels", "generated", "answers", "viability", "distances", "ordered_values", "facts"),
     *("seen", "vocabulary"),
 )
 """The modules with an analysis, in the order of their sections in the report."""

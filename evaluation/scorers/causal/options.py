@@ -13,9 +13,10 @@ from pydantic import (
 )
 
 from evaluation.items.orders import Order
+from evaluation.options import ChatOption
 from kbprobe.options import MAX_SEED, RARE, Metavar, Options, option_name
 
-_LATER = frozenset({"order", "shots_seed", "shots_order"})
+_LATER = frozenset({"order", "orders", "shots_seed", "shots_order"})
 """Options that were added later: cached scores were stored without them."""
 
 
@@ -34,13 +35,20 @@ class PromptOptions(Options):
     )
     letters: bool = Field(
         False,
-        description="Show lettered choices, score the letters, and average over orders.",
+        description="Show and score lettered choices, averaged over orders.",
     )
     order: Annotated[str | None, Metavar("ORDER"), RARE] = Field(
         None,
         description="With --letters: show the choices in this order only, instead of averaging. "
         "Either letters, such as CAB for the third choice of the probe, the first and the second; "
         "or a number, the seed of a random order for each question.",
+    )
+    orders: Annotated[int | None, RARE] = Field(
+        None,
+        ge=1,
+        le=5040,
+        description="With --letters: number of orders of its choices that each question is asked "
+        "in; by default as many as it has choices, each of which takes each letter once.",
     )
     shots_seed: Annotated[int | None, RARE] = Field(
         None,
@@ -73,6 +81,8 @@ class PromptOptions(Options):
     def _has_what_it_varies(self) -> Self:
         if self.order is not None and not self.letters:
             raise ValueError("--order is the order of lettered choices: give --letters as well")
+        if self.orders is not None and self.order is not None:
+            raise ValueError("--orders is how many orders there are, and --order names one of them")
         for name in ("shots_seed", "shots_order"):
             if getattr(self, name) is not None and not self.shots:
                 raise ValueError(f"{option_name(name)} varies examples: give --shots N as well")
@@ -85,10 +95,9 @@ class PromptOptions(Options):
         return {k: value for k, value in held.items() if value is not None or k not in _LATER}
 
 
-class CausalOptions(PromptOptions):
+class CausalOptions(PromptOptions, ChatOption):
     """Options of prompts, and further ones for checkpoints that are loaded here."""
 
-    chat: bool = Field(False, description="Apply the tokenizer's chat template.")
     pack: Annotated[bool, RARE] = Field(
         True, description="Encode a question once for all of its choices."
     )

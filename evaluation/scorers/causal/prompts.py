@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from evaluation.items.orders import LETTERS, Order, drawn_permutation, rotations
+from evaluation.items.orders import LETTERS, Order, drawn_permutation, several_orders
 from evaluation.items.types import MASK, Item
 from evaluation.scorers.causal.options import PromptOptions
 from kbprobe.errors import UsageError
@@ -64,6 +64,7 @@ class Prompt:
             score is the mean over them: each choice takes each letter once.
         order: the order of the choices in a lettered prompt, instead of all rotations. The
             choices of examples keep their order.
+        orders: the number of orders, likewise; None: all rotations.
         chat: put the question into the tokenizer's chat template, as the user's turn; the choice
             is the answer and follows without a space.
         shots: the number of answered examples before the question.
@@ -77,6 +78,7 @@ class Prompt:
     template: str | None = None
     letters: bool = False
     order: Order | None = None
+    orders: int | None = None
     chat: bool = False
     shots: int = 0
     examples: Sequence[Item] = ()
@@ -86,6 +88,8 @@ class Prompt:
     def __post_init__(self) -> None:
         """Check the template's fields and the number of examples; raises ``UsageError``."""
         check_template(self._template, letters=self.letters)
+        if self.orders is not None and not self.letters:
+            raise UsageError("--orders shows lettered choices in orders: give --letters as well")
         if self.shots < 0:
             raise UsageError(f"--shots must be at least 0, not {self.shots}")
         if self.shots and len(self._pool) <= self.shots:
@@ -107,6 +111,7 @@ class Prompt:
             template=None if options.prompt is None else parse_template(options.prompt),
             letters=options.letters,
             order=None if options.order is None else Order.parse(options.order),
+            orders=options.orders,
             chat=chat,
             shots=options.shots,
             examples=examples,
@@ -123,7 +128,7 @@ class Prompt:
             UsageError: the item does not fit this prompt.
         """
         shots = [(self._question_text(shot), shot.answer) for shot in self._draw(item.question)]
-        texts = [self._question_text(item, shown) for shown in self._orders(item)]
+        texts = [self._question_text(item, shown) for shown in self.shown_orders(item)]
         if self.chat and to_chat is not None:
             return [_as_chat(shots, question, to_chat) for question in texts]
         return [_as_text(shots, question) for question in texts]
@@ -138,12 +143,14 @@ class Prompt:
             return self.template
         return LETTERS_TEMPLATE if self.letters else QUESTION_TEMPLATE
 
-    def _orders(self, item: Item) -> Sequence[Sequence[int]]:
+    def shown_orders(self, item: Item) -> Sequence[Sequence[int]]:
         """Return every order in which an item is asked, as the choice in each place."""
         size = len(item.choices)
         if not self.letters:
             return [range(size)]
-        return rotations(size) if self.order is None else [self.order.places(item.id, size)]
+        if self.order is not None:
+            return [self.order.places(item.id, size)]
+        return several_orders(item.id, size, self.orders)
 
     def _question_text(self, item: Item, shown: Sequence[int] | None = None) -> _QuestionText:
         """Return an item's own text, with choices in the order ``shown`` (None: as they are)."""

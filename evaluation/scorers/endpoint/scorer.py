@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
@@ -18,8 +17,6 @@ from kbprobe.arrays import Floats, Ints, run_starts
 
 if TYPE_CHECKING:
     from evaluation.endpoints.endpoint import Endpoint
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +104,12 @@ class EndpointScorer(Scorer):
                     slots.setdefault(pair, []).append((choice, weight))
         flat = [slot for own in slots.values() for slot in own]
         lengths = [self._endpoint.estimated_tokens(pair.text) for pair in slots]
-        self._tell(list(slots), lengths)
+        todo = [
+            length
+            for pair, length in zip(slots, lengths, strict=True)
+            if self._endpoint.known(pair) is None
+        ]
+        self._endpoint.announce(todo, len(slots) - len(todo))
         return EndpointEncoded(
             lengths=np.array(lengths, dtype=np.int64),
             item=np.array([item_of[own[0][0]] for own in slots.values()], dtype=np.int64),
@@ -133,19 +135,13 @@ class EndpointScorer(Scorer):
         pairs = [encoded.pairs[number] for number in sequences]
         found = [self._endpoint.known(pair) for pair in pairs]
         todo = [number for number, scored in enumerate(found) if scored is None]
-        answered = 0
         try:
             for number, scored in self._endpoint.scores([pairs[number] for number in todo]):
                 found[todo[number]] = scored
-                answered += 1
         except BudgetSpent as error:
             left = [pair for pair in encoded.pairs if self._endpoint.known(pair) is None]
-            tokens = sum(map(self._endpoint.estimated_tokens, (pair.text for pair in left)))
-            raise BudgetSpent(
-                f"{error}: {len(encoded.pairs) - len(left):,} of {len(encoded.pairs):,} prompts "
-                f"are answered, and kept. {len(left):,} prompts are left, about {tokens:,} "
-                "tokens: run the same command again to go on."
-            ) from error
+            tokens = [self._endpoint.estimated_tokens(pair.text) for pair in left]
+            raise self._endpoint.spent(error, tokens, len(encoded.pairs)) from error
         answers = [scored for scored in found if scored is not None]
         counts, slots = encoded.slots(sequences)
         self._fill_in(encoded, sequences, answers)
@@ -167,22 +163,6 @@ class EndpointScorer(Scorer):
             (alone,) = self._prompt.without_shots().render(neutral)
             weighted.append((alone, -1.0))
         return weighted
-
-    def _tell(self, pairs: Sequence[Pair], lengths: Sequence[int]) -> None:
-        """Report how much is to be sent."""
-        todo = [
-            length
-            for pair, length in zip(pairs, lengths, strict=True)
-            if self._endpoint.known(pair) is None
-        ]
-        if todo:
-            logger.warning(
-                "%s: %s prompts to send, about %s tokens; %s were answered before.",
-                self._endpoint.url,
-                f"{len(todo):,}",
-                f"{sum(todo):,}",
-                f"{len(pairs) - len(todo):,}",
-            )
 
     def _fill_in(
         self, encoded: EndpointEncoded, sequences: Ints, answers: Sequence[Scored]

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from evaluation.items.types import ids_of
 from evaluation.results import intervals
+from evaluation.results.analyses.generated import generated_of
 from evaluation.results.breakdown import cluster_codes, named_rows
 from evaluation.results.pairs import holm, mcnemar
 from evaluation.results.types import METRIC_OF, Estimate, Model
@@ -53,6 +54,7 @@ class ComparedRun(Model):
     )
     dtype: str
     scorer: str
+    written: bool = Field(False, description="Whether the model wrote answers to choose.")
     metric: str = Field(description="What predictions were made with: acc, acc_norm, ...")
     group: int = Field(description="Runs of one group are on the same rows: they are compared.")
     chance: float = Field(description="Mean of one over the number of choices.")
@@ -186,7 +188,7 @@ class Comparison(Model):
             update={
                 "runs": runs,
                 "pairs": [self.pairs[number] for number in own],
-                "warnings": normalization_warnings(runs),
+                "warnings": scoring_warnings(runs),
                 "holm_p": [self.holm_p[number] for number in own],
                 "restarts": [one for one in self.restarts if one.group == group],
                 "prediction_overlap": [[self.prediction_overlap[i][j] for j in at] for i in at],
@@ -273,7 +275,7 @@ def summarise(request: StudyRequest, finished: Sequence[Finished]) -> Comparison
     return Comparison(
         runs=runs,
         pairs=pairs,
-        warnings=normalization_warnings(runs),
+        warnings=scoring_warnings(runs),
         holm_p=holm([pair.p_value for pair in pairs]),
         prediction_overlap=_within_groups(overlap, runs),
         difference=_within_groups(gains - gains.T, runs),
@@ -369,6 +371,7 @@ def _describe(one: Labelled, group: int) -> ComparedRun:
         random_weights=model.random_weights,
         dtype=model.dtype,
         scorer=results.scoring.scorer,
+        written=generated_of(results) is not None,
         metric=METRIC_OF[metrics.normalization],
         group=group,
         chance=metrics.chance,
@@ -376,18 +379,27 @@ def _describe(one: Labelled, group: int) -> ComparedRun:
     )
 
 
-def normalization_warnings(runs: Sequence[ComparedRun]) -> list[str]:
-    """Return a warning if the runs normalize their scores in different ways."""
+def scoring_warnings(runs: Sequence[ComparedRun]) -> list[str]:
+    """Return warnings if the runs score choices, or normalize scores, in different ways."""
+    warnings = []
+    written = [run.label for run in runs if run.written]
+    if 0 < len(written) < len(runs):
+        warnings.append(
+            f"choices are compared by written answers, or by letters, in {', '.join(written)}, and "
+            "by scores such as log-likelihoods elsewhere: a difference may be due to how the model "
+            "was asked alone"
+        )
     if len({run.metric for run in runs}) == 1:
-        return []
+        return warnings
     by_metric = {metric: name for name, metric in METRIC_OF.items()}
     told = "; ".join(
         f"{run.label}: {run.metric} (--normalization {by_metric[run.metric]})" for run in runs
     )
     return [
+        *warnings,
         f"the runs compare choices by scores of different normalization ({told}), and part of a "
         "difference may be due to that alone. Evaluate them with the same one, such as "
-        "--normalization sum, which every scorer takes"
+        "--normalization sum, which every scorer takes",
     ]
 
 

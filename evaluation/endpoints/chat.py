@@ -1,0 +1,237 @@
+"""Chat endpoints: what is sent, which parameters a server takes, and what it answers.
+
+A question is posted to ``/chat/completions`` with temperature 0 and a fixed seed, and with
+``logprobs`` and ``top_logprobs`` where these are wanted. Servers differ in what they take: a
+short question is sent first, and what the server refuses by name is left out of all others.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from evaluation.endpoints.answers import log_prob_of
+from evaluation.endpoints.client import EndpointError, Limits, RequestRefused
+from evaluation.endpoints.served import ServedModel, digest_of, in_threads, is_too_long
+from kbprobe.errors import UsageError
+from kbprobe.parsing import MAX_INTEGER
+
+logger = logging.getLogger(__name__)
+
+Message = dict[str, str]
+Wanted = Literal["auto", "letters", "text"]
+
+_FIRST: list[Message] = [
+    {"role": "user", "content": "Which can fly?\nA. a robin\nB. a table\nAnswer A or B."}
+]
+_TOP, _FEWER = 20, 5
+"""How many of the likeliest tokens are asked for, and where a server gives no more."""
+_SHORT = 16
+"""Maximum number of tokens of the answer to the short question."""
+
+
+class Reply(NamedTuple):
+    """What a model wrote.
+
+    Attributes:
+        text: all of it.
+        tokens: of the prompt and of the text.
+        cut: whether it ended because it was too long.
+        first: log-probabilities (nats) of the most likely first tokens; None: not known.
+    """
+
+    text: str
+    tokens: int
+    cut: bool
+    first: dict[str, float] | None = None
+
+
+class ChatEndpoint(ServedModel):
+    """One model behind a chat endpoint.
+
+    It shows neither weights nor log-probabilities of a text, and answers may vary: the model is
+    known by the endpoint's address and its name alone.
+    """
+
+    def __init__(
+        self, url: str, model: str, root: Path, limits: Limits | None = None, concurrency: int = 8
+    ) -> None:
+        """Ask for the list of models; see :class:`ServedModel`."""
+        super().__init__(url, model, root, limits, concurrency)
+        self.digest = self.tokenizer_digest = digest_of(["chat", self.url, model])
+        self._agreed: dict[str, dict[str, Any]] = {}
+
+    def gives_letters(self, wanted: Wanted, max_tokens: int) -> bool:
+        """Return whether answers are read by the probabilities of letters; see :meth:`replies`."""
+        return "logprobs" in self._parameters(wanted, max_tokens)
+
+    def known(self, chat: str, wanted: Wanted, max_tokens: int) -> Reply | None:
+        """Return what was answered before to a chat (JSON); None: it has not been sent."""
+        parameters = self._known_parameters(wanted, max_tokens)
+        kept = parameters and self.store.find_reply(*self._request(chat, parameters))
+        return None if kept is None else Reply(*kept)
+
+    def replies(
+        self, chats: Sequence[str], wanted: Wanted, max_tokens: int
+    ) -> Iterator[tuple[int, Reply]]:
+        """Send chats, and yield number and answer as they are answered, and kept.
+
+        Args:
+            chats: lists of messages, as JSON.
+            wanted: the probabilities of letters, or the text; or whichever the endpoint gives.
+            max_tokens: of an answer.
+
+        Raises:
+            BudgetSpent: the budget ends before the chats do; what was answered is kept.
+            EndpointError: the endpoint gives no answer, or one that cannot be used.
+            CacheError: the answers cannot be kept.
+        """
+        self.client.start()
+        parameters = self._parameters(wanted, max_tokens)
+
+        def ask(chat: str) -> Reply:
+            try:
+                answer = self._send(json.loads(chat), parameters)
+            except RequestRefused as error:
+                if is_too_long(error):
+                    return Reply("", 0, True)
+                raise
+            return read_reply(answer, self.url)
+
+        for number, reply in in_threads(ask, chats, self.concurrency, self.client.stop):
+            self.store.add_reply(reply, *self._request(chats[number], parameters))
+            yield number, reply
+
+    def _request(self, chat: str, parameters: Mapping[str, Any]) -> tuple[str, str, str]:
+        return self.digest, json.dumps(parameters, sort_keys=True), chat
+
+    def _send(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Any:
+        estimate = self.estimated_tokens("".join(one["content"] for one in messages))
+        content = {"model": self.model, "messages": messages, **parameters}
+        answer = self.client.send("chat/completions", content, estimate)
+        usage = answer.get("usage") if isinstance(answer, dict) else None
+        self.client.budget.correct((_count(usage, "prompt_tokens") or estimate) - estimate)
+        return answer
+
+    def _known_parameters(self, wanted: Wanted, max_tokens: int) -> dict[str, Any] | None:
+        about = f"{wanted} {max_tokens}"
+        if about not in self._agreed:
+            kept = self.store.find_reply(self.digest, "parameters", about)
+            if kept is None:
+                return None
+            self._agreed[about] = kept
+        return self._agreed[about]
+
+    def _parameters(self, wanted: Wanted, max_tokens: int) -> dict[str, Any]:
+        """Return the parameters that the endpoint takes, after it was asked a short question.
+
+        Raises:
+            UsageError: probabilities of letters are wanted, and it gives none.
+            EndpointError: it refuses a request without saying which parameter is wrong.
+        """
+        known = self._known_parameters(wanted, max_tokens)
+        if known is not None:
+            return known
+        parameters: dict[str, Any] = {"temperature": 0, "seed": 0, "max_tokens": _SHORT}
+        if wanted != "text":
+            parameters |= {"logprobs": True, "top_logprobs": _TOP}
+        while True:
+            try:
+                answer = self._send(_FIRST, parameters)
+                break
+            except EndpointError as error:
+                _leave_out(parameters, error)
+        if "logprobs" in parameters and not read_reply(answer, self.url).first:
+            del parameters["logprobs"], parameters["top_logprobs"]
+        if wanted == "letters" and "logprobs" not in parameters:
+            raise UsageError(
+                f"{self.url} gives no log-probabilities of the tokens of an answer "
+                "(top_logprobs): leave --answers letters out, and its text is read"
+            )
+        limit = next(name for name in parameters if name.startswith("max_"))
+        parameters[limit] = 1 if "logprobs" in parameters else max_tokens
+        about = f"{wanted} {max_tokens}"
+        self.store.add_reply(parameters, self.digest, "parameters", about)
+        self._agreed[about] = parameters
+        return parameters
+
+
+def _leave_out(parameters: dict[str, Any], error: EndpointError) -> None:
+    """Leave out, or change, the parameter that a server refuses by its name.
+
+    Raises:
+        EndpointError: the error, where it names none.
+    """
+    said = str(error)
+    if "max_completion_tokens" in said and "max_tokens" in parameters:
+        parameters["max_completion_tokens"] = parameters.pop("max_tokens")
+    elif "top_logprobs" in said and parameters.get("top_logprobs") == _TOP:
+        parameters["top_logprobs"] = _FEWER
+    elif "logprobs" in said and "logprobs" in parameters:
+        del parameters["logprobs"], parameters["top_logprobs"]
+    elif refused := [name for name in ("temperature", "seed") if name in said]:
+        if refused[0] not in parameters:
+            raise error
+        del parameters[refused[0]]
+        logger.warning("The endpoint does not take %s, which is left out.", refused[0])
+    else:
+        raise error
+
+
+def read_reply(answer: Any, url: str) -> Reply:
+    """Read the answer to a chat.
+
+    Raises:
+        EndpointError: it is of another form.
+    """
+
+    def malformed(why: str) -> EndpointError:
+        return EndpointError(f"{url} answers in a form that is not known: {why}")
+
+    if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list):
+        raise malformed("an object with a list of choices was expected")
+    if len(answer["choices"]) != 1:
+        raise malformed(f"{len(answer['choices'])} choices, where one was asked for")
+    choice = answer["choices"][0]
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(message, dict):
+        raise malformed("its choice has no message")
+    text = message.get("content")
+    if text is None:  # a refusal, or reasoning that was cut
+        text = ""
+    if not isinstance(text, str):
+        raise malformed("the message's content is no text")
+    tokens = [_count(answer.get("usage"), name) for name in ("prompt_tokens", "completion_tokens")]
+    first = _first_tokens(choice.get("logprobs"), malformed)
+    return Reply(text, sum(tokens), choice.get("finish_reason") == "length", first)
+
+
+def _count(usage: Any, name: str) -> int:
+    """Return a count of tokens; 0 where a server states none."""
+    count = usage.get(name) if isinstance(usage, dict) else None
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_INTEGER:
+        return 0
+    return count
+
+
+def _first_tokens(found: Any, malformed: Callable[[str], EndpointError]) -> dict[str, float] | None:
+    """Return the log-probabilities of the likeliest first tokens; None where none are given."""
+    if found is None:
+        return None
+    content = found.get("content") if isinstance(found, dict) else None
+    if content is None or content == []:
+        return None
+    top = content[0].get("top_logprobs") if isinstance(content[0], dict) else None
+    if not isinstance(content, list) or not isinstance(top, list):
+        raise malformed("logprobs.content is no list of tokens with top_logprobs")
+    first: dict[str, float] = {}
+    for one in top:
+        token = one.get("token") if isinstance(one, dict) else None
+        value = log_prob_of(one.get("logprob")) if isinstance(token, str) else None
+        if value is None or value != value:
+            raise malformed("top_logprobs holds a token without a log-probability of at most 0")
+        first[str(token)] = value
+    return first

@@ -1,0 +1,103 @@
+"""Models behind an endpoint as runs take them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from evaluation.endpoints.chat import ChatEndpoint
+from evaluation.endpoints.endpoint import Endpoint
+from evaluation.models.capabilities import CHAT, ENDPOINT, Head
+from evaluation.models.checkpoint import Checkpoint
+from evaluation.models.handle import ModelHandle
+from evaluation.models.loading import choose_device, choose_dtype
+from kbprobe.errors import UsageError, require
+
+if TYPE_CHECKING:
+    from evaluation.models.handle import Loaded
+    from evaluation.options import ModelOptions
+
+_BATCH_TOKENS = 16384
+"""Estimated tokens of the prompts between two reports of progress."""
+_USUAL_DTYPE = "bfloat16"
+"""What servers run models in unless they are told otherwise: it decides what counts as a tie."""
+
+
+class EndpointHandle(ModelHandle):
+    """A model behind an endpoint, for any number of runs."""
+
+    def __init__(self, model: str, options: ModelOptions, root: Path) -> None:
+        """Ask the endpoint what it is; ``root`` is the folder of caches, where answers are kept.
+
+        Raises:
+            UsageError: the address is none, or the endpoint has no such model.
+            KbprobeError: it cannot be reached or used, or torch is not installed.
+        """
+        # A test may replace the limits.
+        from evaluation.endpoints.client import Limits
+
+        for package in ("torch", "transformers", "matplotlib"):
+            require(package, "eval", "evaluating models")
+        head, kind = (CHAT, ChatEndpoint) if options.chat else (ENDPOINT, Endpoint)
+        self._endpoint = kind(
+            str(options.endpoint),
+            model,
+            root,
+            Limits(
+                timeout=options.request_timeout,
+                requests=options.max_requests,
+                prompt_tokens=options.max_prompt_tokens,
+            ),
+            options.concurrency,
+        )
+        owner = self._endpoint.owner
+        self.checkpoint = Checkpoint(
+            id=model,
+            folder=Path(),
+            revision=None,
+            head=head,
+            capabilities=head.gives,
+            architecture=f"endpoint ({owner})" if owner else "endpoint",
+            config=None,
+            weights_sha256=self._endpoint.digest,
+            tokenizer_sha256=self._endpoint.tokenizer_digest,
+            loading={},
+        )
+        self.device = choose_device("cpu")
+        stated = _USUAL_DTYPE if options.dtype == "auto" else options.dtype
+        self.dtype = choose_dtype(stated, self.device)
+        self.batch_tokens = options.batch_tokens or _BATCH_TOKENS
+        self.seconds = self.training_seconds = 0.0
+
+    @property
+    def device_name(self) -> str:
+        """Return ``endpoint``: what it runs on is not known."""
+        return ENDPOINT.name
+
+    def load(self, head: Head) -> Loaded:
+        """Return the model behind the endpoint, and no tokenizer.
+
+        Raises:
+            UsageError: weights are asked for.
+        """
+        if head is not self.checkpoint.head:
+            raise UsageError(
+                f"{self.checkpoint.id} is behind an endpoint, and cannot be loaded as a "
+                f"{head.label}: leave --scorer and --train out, or name a checkpoint."
+            )
+        loaded: Any = (self._endpoint, None)
+        return cast("Loaded", loaded)
+
+
+def open_handle(model: str, options: ModelOptions, root: Path) -> ModelHandle:
+    """Open a model, here or behind an endpoint: see :class:`ModelHandle`, :class:`EndpointHandle`.
+
+    ``root`` is the folder of caches.
+
+    Raises:
+        UsageError: there is no such model.
+        KbprobeError: it cannot be fetched, read or reached.
+    """
+    if options.endpoint is None:
+        return ModelHandle(model, options)
+    return EndpointHandle(model, options, root)

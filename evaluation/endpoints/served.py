@@ -1,0 +1,201 @@
+"""What all models behind endpoints have: a client, kept answers, and an estimate of the tokens."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import queue
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from evaluation.endpoints.client import BudgetSpent, Client, Limits, RequestRefused
+from evaluation.endpoints.store import AnswerStore
+from kb_cache.servers import printable
+from kbprobe.errors import UsageError, did_you_mean
+
+logger = logging.getLogger(__name__)
+
+_Argument = TypeVar("_Argument")
+_Result = TypeVar("_Result")
+
+
+def in_threads(
+    function: Callable[[_Argument], _Result],
+    arguments: Sequence[_Argument],
+    count: int,
+    stop: Callable[[], None],
+) -> Iterator[tuple[int, _Result]]:
+    """Call a function with each argument, and yield number and result as they come.
+
+    After an error no further call is begun; the results of those that had begun are yielded
+    before it is raised. The threads are daemons: an interruption waits for none of them.
+
+    Args:
+        function: what is called, in any of the threads.
+        arguments: what it is called with.
+        count: of threads.
+        stop: called at the first error, so that calls that only wait may end.
+    """
+    todo = iter(range(len(arguments)))
+    lock, stopped = threading.Lock(), threading.Event()
+    done: queue.SimpleQueue[tuple[int, _Result | None, BaseException | None] | None]
+    done = queue.SimpleQueue()
+
+    def work() -> None:
+        while not stopped.is_set():
+            with lock:
+                number = next(todo, None)
+            if number is None:
+                break
+            try:
+                done.put((number, function(arguments[number]), None))
+            except BaseException as error:
+                stopped.set()
+                done.put((number, None, error))  # before what others raise because of stop()
+                stop()
+        done.put(None)
+
+    running = min(count, len(arguments))
+    for _ in range(running):
+        threading.Thread(target=work, daemon=True).start()
+    first: BaseException | None = None
+    try:
+        while running:
+            ended = done.get()
+            if ended is None:
+                running -= 1
+                continue
+            number, result, error = ended
+            if error is not None:
+                first = first or error
+            else:
+                yield number, result  # type: ignore[misc]
+    finally:
+        stopped.set()
+        stop()
+    if first is not None:
+        raise first
+
+
+USUAL_TOKENS_PER_BYTE = 0.25
+_LENGTH = re.compile(r"context|too (long|large|many)|exceed|maximum|max_model_len", re.IGNORECASE)
+"""How servers say that a prompt is too long."""
+
+
+def is_too_long(error: RequestRefused) -> bool:
+    """Return whether a server refuses a prompt for its length."""
+    return error.status in (400, 413, 422) and _LENGTH.search(error.said) is not None
+
+
+def digest_of(content: object) -> str:
+    """Hash what a model is known by."""
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+class ServedModel:
+    """One model behind an endpoint.
+
+    Attributes:
+        client: sends requests.
+        url: the endpoint's address.
+        model: as the endpoint calls it.
+        owner: what the list of models calls the server or the model's owner; "" where it does not.
+        store: the answers so far.
+        concurrency: requests at a time.
+        tokens_per_byte: of texts, by estimate.
+        digest: a hash of what the model is known by.
+        tokenizer_digest: a hash of the tokenizer, as far as it is known.
+    """
+
+    digest: str
+    tokenizer_digest: str
+
+    def __init__(
+        self, url: str, model: str, root: Path, limits: Limits | None = None, concurrency: int = 8
+    ) -> None:
+        """Ask for the list of models.
+
+        Args:
+            url: usually ends in ``/v1``.
+            model: as the endpoint calls it.
+            root: the folder of caches, where answers are kept.
+            limits: of requests.
+            concurrency: requests at a time.
+
+        Raises:
+            UsageError: the address is none, or the endpoint has no such model.
+            EndpointError: it cannot be reached, or answers in a form that is not known.
+            CacheError: the answers cannot be kept.
+        """
+        self.client = Client(url, limits)
+        self.url, self.model, self.concurrency = self.client.url, model, concurrency
+        self.tokens_per_byte = USUAL_TOKENS_PER_BYTE
+        self.owner = self._listed()
+        self.store = AnswerStore(self.url, model, root)
+
+    def num_parameters(self) -> int:
+        """Return 0: how many there are is not known."""
+        return 0
+
+    def estimated_tokens(self, text: str) -> int:
+        """Return about how many tokens a prompt has: what is counted before it is sent."""
+        return max(1, round(len(text.encode("utf-8", "surrogatepass")) * self.tokens_per_byte))
+
+    def announce(self, tokens: Sequence[int], answered: int, most: int = 0) -> None:
+        """Report how much is to be sent, before the first prompt is.
+
+        Args:
+            tokens: of each prompt, by estimate.
+            answered: prompts that were answered before.
+            most: the largest number of tokens of an answer; 0: none are written.
+        """
+        if tokens:
+            written = f" and at most {len(tokens) * most:,} tokens of answers" if most else ""
+            logger.warning(
+                "%s: %s prompts to send, about %s tokens%s; %s were answered before.",
+                *(self.url, f"{len(tokens):,}", f"{sum(tokens):,}", written, f"{answered:,}"),
+            )
+
+    def spent(self, error: BudgetSpent, tokens: Sequence[int], total: int) -> BudgetSpent:
+        """Return what to raise where the budget ends.
+
+        Args:
+            error: says which budget.
+            tokens: of each prompt that is left, by estimate.
+            total: of all prompts.
+        """
+        return BudgetSpent(
+            f"{error}: {total - len(tokens):,} of {total:,} prompts are answered, and kept. "
+            f"{len(tokens):,} prompts are left, about {sum(tokens):,} tokens: run the same command "
+            "again to go on."
+        )
+
+    def _listed(self) -> str:
+        """Check the model's name against the list of models, and return its owner.
+
+        Servers of a single model take any name, and some have no list.
+        """
+        try:
+            listed = self.client.send("models")
+        except RequestRefused as error:
+            if error.status in (401, 403):
+                raise
+            return ""
+        models = listed.get("data") if isinstance(listed, dict) else None
+        named = {
+            one["id"]: one
+            for one in (models if isinstance(models, list) else [])
+            if isinstance(one, dict) and isinstance(one.get("id"), str)
+        }
+        if named and self.model not in named:
+            shown = ", ".join(printable(name, 60) for name in list(named)[:5])
+            raise UsageError(
+                f"{self.url} has no model {self.model!r}.{did_you_mean(self.model, named)} It "
+                f"has: {shown}. Name one of them with --model."
+            )
+        owner = named.get(self.model, {}).get("owned_by")
+        return printable(owner, 40) if isinstance(owner, str) else ""

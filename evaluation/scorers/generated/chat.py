@@ -1,0 +1,85 @@
+"""Scores choices by the answers of a chat model behind an endpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from evaluation.endpoints.chat import Reply
+from evaluation.endpoints.client import BudgetSpent
+from evaluation.items.types import Item
+from evaluation.scorers.base import ScorerInputs
+from evaluation.scorers.generated.options import ChatOptions
+from evaluation.scorers.generated.scorer import GeneratedEncoded, GeneratedScorer, prompt_of
+
+if TYPE_CHECKING:
+    from evaluation.endpoints.chat import ChatEndpoint, Message
+
+
+class ChatScorer(GeneratedScorer):
+    """Scores choices by answers in a chat; an answer is sent for once, and kept."""
+
+    divisible = False  # Answers are kept one by one, and all prompts are counted beforehand.
+
+    def __init__(
+        self, endpoint: ChatEndpoint, options: ChatOptions, examples: Sequence[Item], seed: int
+    ) -> None:
+        """Set the endpoint, and how items are asked."""
+        super().__init__(prompt_of(options, examples, seed, chat=True), options.max_tokens)
+        self._endpoint, self._system, self._wanted = endpoint, options.system, options.answers
+
+    @classmethod
+    def from_inputs(cls, inputs: ScorerInputs) -> Self:
+        """Make the scorer of an evaluation, whose options are :class:`ChatOptions`."""
+        return cls(inputs.model, inputs.options, inputs.examples, inputs.seed)
+
+    @property
+    def by_probability(self) -> bool:
+        """Whether choices get the probabilities of their letters."""
+        return self._endpoint.gives_letters(self._wanted, self.max_tokens)
+
+    def encode(self, items: Sequence[Item]) -> GeneratedEncoded:
+        """Render all prompts, and report how many are to be sent."""
+        encoded = super().encode(items)
+        prompts = {one.prompt for own in encoded.asked for one in own}
+        left = self._left(prompts)
+        self._endpoint.announce(
+            self.estimated_tokens(left), len(prompts) - len(left), self.max_tokens
+        )
+        return encoded
+
+    def rendered(self, item: Item) -> Sequence[str]:
+        """Return an item's chats as JSON, one for each order in which its choices are shown."""
+        return [one.context for one in self.prompt.render(item, self._chat)]
+
+    def _chat(self, messages: list[Message]) -> str:
+        system = [] if self._system is None else [{"role": "system", "content": self._system}]
+        return json.dumps([*system, *messages])
+
+    def estimated_tokens(self, prompts: Sequence[str]) -> list[int]:
+        """Return about how many tokens each prompt has."""
+        return [self._endpoint.estimated_tokens(prompt) for prompt in prompts]
+
+    def _left(self, prompts: set[str]) -> list[str]:
+        known = self._endpoint.known
+        return [one for one in prompts if known(one, self._wanted, self.max_tokens) is None]
+
+    def replies(self, prompts: Sequence[str]) -> list[Reply]:
+        """Have some prompts answered; only new ones are sent.
+
+        Raises:
+            KbprobeError: the endpoint returns no usable answers, or the budget is spent.
+        """
+        known = (
+            (one, self._endpoint.known(one, self._wanted, self.max_tokens)) for one in {*prompts}
+        )
+        found = {one: reply for one, reply in known if reply is not None}
+        todo = sorted({*prompts} - found.keys())
+        try:
+            for number, reply in self._endpoint.replies(todo, self._wanted, self.max_tokens):
+                found[todo[number]] = reply
+        except BudgetSpent as error:
+            left = self._left({*todo})
+            raise self._endpoint.spent(error, self.estimated_tokens(left), len(todo)) from error
+        return [found[prompt] for prompt in prompts]

@@ -1,0 +1,144 @@
+"""Scores choices by the answers that a causal language model writes here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+
+from evaluation.endpoints.chat import Reply
+from evaluation.items.types import Item
+from evaluation.scorers.base import ScorerInputs
+from evaluation.scorers.causal.prompted import ChatTemplate, longest_text
+from evaluation.scorers.generated.options import GenerationOptions
+from evaluation.scorers.generated.scorer import GeneratedEncoded, GeneratedScorer, prompt_of
+from evaluation.scorers.readable import SpecialTexts, unreadable_items
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_AT_ONCE = 16
+"""Prompts that are answered together."""
+
+
+class LocalScorer(GeneratedScorer):
+    """Scores choices by answers that are decoded greedily.
+
+    A chat ends where the model ends its turn; without a chat template an answer is the first line.
+    A prompt that leaves no room for an answer has none.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        options: GenerationOptions,
+        examples: Sequence[Item] = (),
+        seed: int = 0,
+    ) -> None:
+        """Set the loaded model, on its device, its tokenizer, and how items are asked.
+
+        Raises:
+            UsageError: a chat was asked for and the tokenizer has no chat template.
+        """
+        special = SpecialTexts(tokenizer)
+        examples = [item for item in examples if special.obstacle(item) is None]
+        prompt = prompt_of(options, examples, seed, chat=options.chat)
+        super().__init__(prompt, options.max_tokens)
+        self._model, self._tokenizer, self._special = model.eval(), tokenizer, special
+        self._system = options.system
+        self._template = ChatTemplate(tokenizer) if options.chat else None
+        text_config = getattr(model.config, "text_config", None) or model.config
+        self._longest = longest_text(text_config, tokenizer)
+
+    @classmethod
+    def from_inputs(cls, inputs: ScorerInputs) -> Self:
+        """Make the scorer of an evaluation, whose options are :class:`GenerationOptions`."""
+        return cls(*inputs)
+
+    def encode(self, items: Sequence[Item]) -> GeneratedEncoded:
+        """Render all prompts; see :mod:`evaluation.scorers.readable` for what is set aside."""
+        encoded = super().encode(items)
+        unread = {**unreadable_items(items, self._tokenizer), **self._special.obstacles(items)}
+        return replace(encoded, set_aside=unread)
+
+    def rendered(self, item: Item) -> Sequence[str]:
+        """Return an item's prompts, one for each order in which its choices are shown."""
+        return [one.context for one in self.prompt.render(item, self._chat)]
+
+    def _chat(self, messages: list[dict[str, str]]) -> str:
+        assert self._template is not None
+        system = [] if self._system is None else [{"role": "system", "content": self._system}]
+        return self._template.render([*system, *messages])
+
+    def estimated_tokens(self, prompts: Sequence[str]) -> list[int]:
+        """Return how many tokens each prompt has."""
+        return [len(ids) for ids in self._ids(prompts)]
+
+    def replies(self, prompts: Sequence[str]) -> list[Reply]:
+        """Have some prompts answered, those of similar length together."""
+        ids = self._ids(prompts)
+        room = self._longest - self.max_tokens
+        found = {at: Reply("", len(own), True) for at, own in enumerate(ids) if len(own) > room}
+        todo = sorted(range(len(ids)), key=lambda at: len(ids[at]))
+        todo = [at for at in todo if at not in found]
+        for start in range(0, len(todo), _AT_ONCE):
+            some = todo[start : start + _AT_ONCE]
+            for at, reply in zip(some, self._written([ids[at] for at in some]), strict=True):
+                found[at] = reply
+        return [found[at] for at in range(len(ids))]
+
+    def _ids(self, prompts: Sequence[str]) -> list[list[int]]:
+        """Tokenize prompts, with special tokens unless a chat template has written them."""
+        if not prompts:
+            return []
+        written = str(self._tokenizer.bos_token or "\0")
+        ids: list[list[int]] = self._tokenizer(
+            list(prompts),
+            add_special_tokens=not prompts[0].startswith(written),
+            verbose=False,
+        )["input_ids"]
+        return ids
+
+    @torch.inference_mode()
+    def _written(self, ids: Sequence[Sequence[int]]) -> list[Reply]:
+        """Decode the answers to some prompts."""
+        longest, device = max(map(len, ids)), self._model.device
+        padding = [[0] * (longest - len(own)) for own in ids]
+        inputs = [[*pad, *own] for pad, own in zip(padding, ids, strict=True)]
+        shown = [[*pad, *[1] * len(own)] for pad, own in zip(padding, ids, strict=True)]
+        ends = self._ends()
+        further: dict[str, Any] = {}
+        if self._template is None:
+            further = {"stop_strings": ["\n"], "tokenizer": self._tokenizer}
+        written = self._model.generate(
+            torch.tensor(inputs, device=device),
+            attention_mask=torch.tensor(shown, device=device),
+            do_sample=False,
+            num_beams=1,
+            temperature=None,
+            top_p=None,
+            top_k=None,
+            repetition_penalty=1.0,
+            max_new_tokens=self.max_tokens,
+            eos_token_id=ends or None,
+            pad_token_id=ends[0] if ends else 0,
+            **further,
+        )[:, longest:].tolist()
+        replies = []
+        for own, new in zip(ids, written, strict=True):
+            stop = next((at for at, token in enumerate(new) if token in ends), len(new))
+            text = str(self._tokenizer.decode(new[:stop], skip_special_tokens=True))
+            first, line_end, _ = text.partition("\n")
+            ended = stop < len(new) or (self._template is None and bool(line_end))
+            text = first if self._template is None else text
+            replies.append(Reply(text, len(own) + stop, not ended and stop >= self.max_tokens))
+        return replies
+
+    def _ends(self) -> list[int]:
+        """Return the tokens that end an answer."""
+        known = getattr(self._model.generation_config, "eos_token_id", None)
+        ends = known if isinstance(known, list) else [known]
+        return sorted({one for one in (*ends, self._tokenizer.eos_token_id) if one is not None})

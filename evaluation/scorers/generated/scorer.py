@@ -1,0 +1,158 @@
+"""Scores choices by the answers that a model writes when it is shown them with letters."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluation.endpoints.chat import Reply
+from evaluation.items.orders import LETTERS
+from evaluation.items.types import Item, choice_starts
+from evaluation.results.analyses.generated import UNREAD, Answer
+from evaluation.scorers.base import Encoded, Scorer, aside, row_sequences
+from evaluation.scorers.causal.prompts import Prompt
+from evaluation.scorers.generated.options import INSTRUCTED, GenerationOptions
+from evaluation.scorers.generated.reading import letter_shares, read_choice
+from kbprobe.arrays import Floats, Ints
+
+
+class Asked(NamedTuple):
+    """A question as it is put to a model: the prompt, and the choice that each letter names."""
+
+    prompt: str
+    shown: Sequence[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratedEncoded(Encoded):
+    """A sequence for each item: its prompts, one in each order.
+
+    ``lengths``, ``set_aside`` and ``answers`` are filled in when answers arrive.
+    """
+
+    asked: Sequence[Sequence[Asked]]
+    choices: Sequence[Sequence[str]]
+    set_aside: dict[int, str]
+    answers: list[Sequence[Answer]]
+
+
+class GeneratedScorer(Scorer):
+    """Scores choices by written answers.
+
+    Each item is asked in several orders of its choices. An order gives a choice the share 1 if the
+    answer names it, or the probability of its letter among the letters, where these are known. A
+    choice's score is the log of its mean share over the orders whose answer could be read; an item
+    without any is set aside.
+    """
+
+    def __init__(self, prompt: Prompt, max_tokens: int) -> None:
+        """Set how items are asked, and the maximum length of an answer."""
+        self.prompt, self.max_tokens = prompt, max_tokens
+
+    @property
+    def by_probability(self) -> bool:
+        """Whether choices get the probabilities of their letters."""
+        return False
+
+    @abstractmethod
+    def rendered(self, item: Item) -> Sequence[str]:
+        """Return an item's prompts, one for each order in which its choices are shown."""
+
+    @abstractmethod
+    def estimated_tokens(self, prompts: Sequence[str]) -> Sequence[int]:
+        """Return about how many tokens each prompt has."""
+
+    @abstractmethod
+    def replies(self, prompts: Sequence[str]) -> Sequence[Reply]:
+        """Have some prompts answered."""
+
+    def encode(self, items: Sequence[Item]) -> GeneratedEncoded:
+        """Render all prompts.
+
+        Raises:
+            UsageError: an item does not fit the prompt.
+        """
+        asked = [
+            [
+                Asked(prompt, shown)
+                for prompt, shown in zip(
+                    self.rendered(item), self.prompt.shown_orders(item), strict=True
+                )
+            ]
+            for item in items
+        ]
+        estimates = self.estimated_tokens([one.prompt for own in asked for one in own])
+        counts = np.array([len(own) for own in asked], dtype=np.int64)
+        rows = np.repeat(np.arange(len(items)), counts)
+        lengths = np.bincount(rows, weights=estimates, minlength=len(items)).astype(np.int64)
+        ones = np.ones(int(choice_starts(items)[-1]), dtype=np.int64)
+        return GeneratedEncoded(
+            **row_sequences(items, lengths + counts * self.max_tokens, ones),
+            asked=asked,
+            choices=[item.choices for item in items],
+            set_aside={},
+            answers=[()] * len(items),
+        )
+
+    def score(self, encoded: GeneratedEncoded, sequences: Ints) -> Floats:
+        """Have some items answered in all their orders; see :meth:`Scorer.score`."""
+        prompts = [one.prompt for at in sequences.tolist() for one in encoded.asked[at]]
+        coming = iter(self.replies(prompts))
+        scores = []
+        for item in sequences.tolist():
+            replies = [next(coming) for _ in encoded.asked[item]]
+            found, shares = zip(
+                *(
+                    self._read(reply, one.shown, encoded.choices[item])
+                    for one, reply in zip(encoded.asked[item], replies, strict=True)
+                ),
+                strict=True,
+            )
+            encoded.answers[item] = found
+            encoded.lengths[item] = sum(reply.tokens for reply in replies)
+            total = np.sum(shares, axis=0)
+            if all(answer.choice == UNREAD for answer in found):
+                shown = next((one.text for one in found if one.text.strip()), "")
+                encoded.set_aside[item] = aside("no answer names one choice", repr(shown.strip()))
+                total += 1  # it is not compared
+            with np.errstate(divide="ignore"):
+                scores.append(np.log(total / total.sum()))
+        return np.concatenate(scores)
+
+    def score_name(self, items: Sequence[Item]) -> str:
+        """Return what a choice's score is."""
+        if self.by_probability:
+            return "log of the mean probability of a letter"
+        return "log of the share of written answers"
+
+    def _read(
+        self, reply: Reply, shown: Sequence[int], choices: Sequence[str]
+    ) -> tuple[Answer, Floats]:
+        """Read an answer to a question; return it with the share of each choice."""
+        shares, mass = np.zeros(len(choices)), None
+        if self.by_probability:
+            own = np.array(letter_shares(reply.first or {}, len(choices)))
+            mass = float(own.sum())
+            best = np.flatnonzero(own == own.max())
+            place = int(best[0]) if len(best) == 1 else None
+            if place is not None:
+                shares[list(shown)] = own / mass
+        else:
+            place = read_choice(reply.text, [choices[choice] for choice in shown])
+            if place is not None:
+                shares[shown[place]] = 1.0
+        choice = UNREAD if place is None else int(shown[place])
+        order = "".join(LETTERS[one] for one in shown)
+        return Answer(order, reply.text, choice, reply.cut, mass), shares
+
+
+def prompt_of(
+    options: GenerationOptions, examples: Sequence[Item], seed: int, *, chat: bool
+) -> Prompt:
+    """Return the prompt of options; that of a chat says how to answer, unless one is given."""
+    prompt = Prompt.from_options(options, examples, seed, chat=chat)
+    return replace(prompt, template=INSTRUCTED) if chat and options.prompt is None else prompt

@@ -1,0 +1,324 @@
+"""Written answers: read strictly, of endpoints that behave or not, and of models loaded here."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import evaluation
+from evaluation.cli import main
+from evaluation.endpoints import client
+from evaluation.endpoints.chat import ChatEndpoint, Reply
+from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits
+from evaluation.items.types import MASK, Item
+from evaluation.results.analyses.generated import Generated, generated_of
+from evaluation.runs.evaluation import Evaluation
+from evaluation.scorers.base import ScorerInputs
+from evaluation.scorers.generated import GENERATE
+from evaluation.scorers.generated.reading import letter_shares, read_choice
+from kbprobe.errors import UsageError
+from tests.evaluation import jsonl_probe, tiny_causal
+from tests.evaluation.endpoint_server import Fault, Script, serving
+
+CHOICES = ("a dog", "a river", "a city")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("B", 1),
+        ("b", 1),
+        (" (B) ", 1),
+        ("**B**", 1),
+        ("B. a river", 1),
+        ("B) A River.", 1),
+        ("(B) a river\n\nIt flows.", 1),
+        ("B.\nBecause it flows.", 1),
+        ("A river", 1),
+        ("“a river”", 1),
+        ("Answer: B", 1),
+        ("The answer is B.", 1),
+        ("The answer is: **B**", 1),
+        ("the correct answer is a river", 1),
+        ("Answer: option B", 1),
+        ("The answer is A because dogs bark", 0),
+        ("First A. seems right. The answer is A. No: the answer is B.", 1),
+        ("$\\boxed{B}$", 1),
+        ("\\boxed{A}, or rather \\boxed{\\text{B}}", 1),
+        ("<think>A. a dog? The answer is A.</think>\n\nB", 1),
+        ("<think>The answer is B.", None),
+        ("", None),
+        ("D", None),
+        ("The answer is D.", None),
+        ("The answer is a dog or a river", None),
+        ("A dog", 0),
+        ("A dog barks", None),
+        ("A. a dog\nB. a river\nC. a city", None),
+        ("A. a river", None),
+        ("I cannot tell.", None),
+        ("It is a river.", None),
+        ("A or B", None),
+        ("Best", None),
+        ("\\boxed{42}", None),
+    ],
+)
+def test_an_answer_is_read_strictly(text: str, place: int | None) -> None:
+    assert read_choice(text, CHOICES) == place
+
+
+def test_choices_of_one_text_are_not_told_apart_by_it() -> None:
+    assert read_choice("a dog", ("a dog", "a dog")) is None
+    assert letter_shares({"A": math.log(0.5), " A": math.log(0.25), "Because": -1.0}, 2) == [
+        pytest.approx(0.75),
+        0.0,
+    ]
+
+
+def questions(count: int = 6) -> list[Item]:
+    """Questions whose gold is always a river, at each place in turn; the last is a cloze."""
+    own = [
+        Item(
+            f"row-{n}",
+            "mc_qa",
+            f"Where does water number {n} flow?",
+            (*CHOICES[n % 3 :], *CHOICES[: n % 3]),
+            (1 - n) % 3,
+        )
+        for n in range(count - 1)
+    ]
+    return [*own, Item("cloze", "mc_mlm", f"Water flows in {MASK}.", CHOICES, 1)]
+
+
+def letter_of(asked: dict[str, Any], text: str) -> str:
+    """Return the letter of a choice in the last message of a chat."""
+    lines = asked["messages"][-1]["content"].splitlines()
+    return next((line[0] for line in lines if line[1:] == f". {text}"), "A")
+
+
+def knows(asked: dict[str, Any]) -> str:
+    return f"The answer is {letter_of(asked, 'a river')}."
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(client, "Limits", partial(Limits, backoff=0.001))
+
+
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("chat") / "probe"
+    jsonl_probe.write(folder, {"train": questions(3), "test": questions()})
+    return folder
+
+
+@pytest.fixture
+def server() -> Iterator[Script]:
+    with serving(None, None, kind="vllm", write=knows) as script:
+        yield script
+
+
+def evaluated(probe: Path, server: Script, **options: Any) -> tuple[Evaluation, Generated]:
+    done = evaluation.evaluate(probe, "tiny", endpoint=server.url, chat=True, **options)
+    block = generated_of(done.results)
+    assert block is not None
+    return done, block
+
+
+def test_answers_that_are_right_in_every_order(probe: Path, server: Script) -> None:
+    done, block = evaluated(probe, server, system="Be brief.")
+    assert done.results.metrics.accuracy.value == block.accuracy.value == 1
+    assert (block.answers, block.unread, block.read_by) == (18, 0, "text")
+    assert block.flipped is not None
+    assert block.flipped.value == 0
+    assert [row.chosen.value for row in block.letters] == [pytest.approx(1 / 3)] * 3
+    assert done.results.scoring.score == "log of the share of written answers"
+    sent = server.asked[-1]
+    assert sent["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert (sent["temperature"], sent["max_tokens"], "logprobs" in sent) == (0, 256, False)
+    cloze = [text for text in server.prompts if "Water flows in ____." in text]
+    assert len(cloze) == 3
+    assert len(server.prompts) == len(set(server.prompts)) == 19
+    row = done.predictions.to_pylist()[1]
+    assert row["answer_order"] == ["ABC", "BCA", "CAB"]
+    assert row["answer_choice"] == [0, 0, 0]
+    assert row["answer_text"][0] == "The answer is A."
+    before = len(server.prompts)
+    again, _ = evaluated(probe, server, system="Be brief.", cache=True)
+    assert again.predictions.equals(done.predictions)
+    assert len(server.prompts) == before, "scores are cached, with the answers"
+
+
+def test_a_model_that_only_writes_one_letter(probe: Path, server: Script) -> None:
+    server.write = lambda asked: "A"
+    done, block = evaluated(probe, server)
+    assert block.accuracy.value == pytest.approx(1 / 3)
+    assert block.flipped is not None
+    assert block.flipped.value == 1
+    assert [row.chosen.value for row in block.letters] == [1, 0, 0]
+    assert done.results.metrics.ties == 6
+    assert done.results.metrics.ties_wrong == 0
+    _, one = evaluated(probe, server, orders=1)
+    assert (one.answers, one.flipped) == (6, None)
+
+
+def test_what_cannot_be_read_is_counted_and_never_guessed(probe: Path, server: Script) -> None:
+    def write(asked: dict[str, Any]) -> str:
+        return "I am not sure." if "number 1 " in asked["messages"][-1]["content"] else knows(asked)
+
+    server.write = write
+    done, block = evaluated(probe, server)
+    assert (block.answers, block.unread, block.cut) == (18, 3, 0)
+    assert block.accuracy.value == pytest.approx(15 / 18)
+    assert done.results.metrics.set_aside == {"no answer names one choice": 1}
+    assert done.predictions["prediction"].to_pylist()[1] is None
+    server.write = lambda asked: "Perhaps."
+    with pytest.raises(UsageError, match="no answer names one choice"):
+        evaluated(probe, server, max_tokens=9)
+
+
+def test_probabilities_of_letters_are_used_where_they_are_given(
+    probe: Path, server: Script
+) -> None:
+    def top(asked: dict[str, Any]) -> dict[str, float]:
+        right = letter_of(asked, "a river")
+        others = {name: math.log(0.1) for name in "ABC" if name != right}
+        return {right: math.log(0.4), f" {right}": math.log(0.2), **others, "The": math.log(0.2)}
+
+    server.top = top
+    done, block = evaluated(probe, server)
+    assert (block.read_by, block.mass) == ("probability", pytest.approx(0.8))
+    assert done.results.metrics.accuracy.value == 1
+    assert done.predictions["probability"].to_pylist() == [pytest.approx(0.75)] * 6
+    sent = server.asked[-1]
+    assert (sent["max_tokens"], sent["top_logprobs"]) == (1, 20)
+    _, read = evaluated(probe, server, answers="text")
+    assert read.read_by == "text"
+
+
+@pytest.mark.parametrize(
+    ("refused", "left"),
+    [
+        (("top_logprobs",), {"temperature", "seed", "max_tokens"}),
+        (("seed", "temperature"), {"max_tokens"}),
+        (("max_tokens",), None),
+    ],
+)
+def test_what_a_server_does_not_take_is_left_out(
+    refused: tuple[str, ...], left: set[str] | None, probe: Path, server: Script
+) -> None:
+    server.refused = refused
+    if left is None:
+        with pytest.raises(EndpointError, match="max_tokens"):
+            evaluated(probe, server)
+        return
+    evaluated(probe, server)
+    assert server.asked[-1].keys() - {"model", "messages"} == left
+    if refused == ("top_logprobs",):
+        with pytest.raises(UsageError, match="--answers letters"):
+            evaluated(probe, server, answers="letters")
+
+
+def with_message(**changes: Any) -> Any:
+    def changed(answer: dict[str, Any]) -> dict[str, Any]:
+        choice = answer["choices"][0]
+        return {**answer, "choices": [{**choice, **changes}]}
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"change": lambda answer: []}, "a list of choices"),
+        ({"change": lambda answer: {"choices": answer["choices"] * 2}}, "2 choices"),
+        ({"change": with_message(message="B")}, "its choice has no message"),
+        ({"change": with_message(message={"content": ["B"]})}, "content is no text"),
+        ({"change": with_message(logprobs={"content": [7]})}, "no list of tokens"),
+        (
+            {"change": with_message(logprobs={"content": [{"top_logprobs": [{"token": "B"}]}]})},
+            "without a log-probability",
+        ),
+        ({"faults": [Fault(302, {"Location": "http://elsewhere.example/v1"})]}, "not followed"),
+        ({"faults": [Fault(401, body=b"key sk-secret is wrong")]}, API_KEY),
+        ({"faults": [Fault(200, body=b"<html>Sign in</html>")] * 3}, "no valid JSON"),
+        ({"faults": [Fault(200, body=b"[" + b" " * 5000)]}, "more than 4,000 bytes"),
+        ({"faults": [Fault(cut=40)] * 3}, "attempt 3 of as many"),
+        ({"faults": [Fault(429, {"Retry-After": "4000"})]}, "asks to wait 4000 s"),
+    ],
+)
+def test_answers_of_another_form_are_refused_with_the_reason(
+    broken: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(API_KEY, "sk-secret")
+    limits = Limits(backoff=0.001, attempts=3, max_bytes=4000)
+    with serving(None, None, write=lambda asked: "B", **broken) as server:
+        endpoint = ChatEndpoint(server.url, "tiny", tmp_path, limits)
+        chat = json.dumps([{"role": "user", "content": "A or B?"}])
+        with pytest.raises(EndpointError) as error:
+            list(endpoint.replies([chat], "auto", 8))
+    assert said in str(error.value)
+    assert "sk-secret" not in str(error.value)
+
+
+def test_no_content_and_odd_counts_are_no_answers(probe: Path, server: Script) -> None:
+    def change(answer: dict[str, Any]) -> dict[str, Any]:
+        answer["usage"] = {"prompt_tokens": "many", "completion_tokens": -(10**400)}
+        answer["choices"][0] |= {"message": {"content": None}, "finish_reason": "length"}
+        return answer
+
+    server.write = knows
+    server.change = lambda answer: change(answer) if len(server.prompts) % 5 == 0 else answer
+    _, block = evaluated(probe, server)
+    assert 0 < block.unread == block.cut < block.answers
+
+
+def test_a_run_stops_at_its_budget_goes_on_and_can_be_forecast(
+    probe: Path, server: Script, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [str(probe), "-m", "tiny", "--endpoint", server.url, "--chat", "--dry-run"]
+    with pytest.raises(SystemExit) as done:
+        main([*words, "-o", str(tmp_path / "out")])
+    assert done.value.code == 0
+    assert "nothing was evaluated" in capsys.readouterr().err
+    assert server.prompts == []
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(BudgetSpent, match="run the same command again to go on"):
+        evaluated(probe, server, max_requests=7, concurrency=2)
+    assert len(server.prompts) == 7
+    server.faults = [Fault(429, {"Retry-After": "0"}), Fault(500), Fault(200, body=b"<html>")]
+    _, block = evaluated(probe, server)
+    assert (block.answers, block.unread) == (18, 0)
+    assert len(server.prompts) == 1 + 18 + 3
+    for wrong, said in (({"scorer": "endpoint"}, "without --chat"), ({"train": 2}, "--train")):
+        with pytest.raises(UsageError, match=said):
+            evaluated(probe, server, **wrong)
+
+
+def test_answers_written_here_are_those_of_greedy_decoding_alone_or_together(
+    tmp_path: Path,
+) -> None:
+    model, tokenizer = tiny_causal.load("gpt2", tiny_causal.write("gpt2", tmp_path / "gpt2"))
+    scorer: Any = GENERATE.make(ScorerInputs(model, tokenizer, GENERATE.options(max_tokens=4)))
+    prompts = ["Where does water flow?\nAnswer:", "Water:", "A\nB. a river\nC. a city\nAnswer:"]
+    for prompt, reply in zip(prompts, scorer.replies(prompts), strict=True):
+        assert scorer.replies([prompt]) == [reply]
+        ids, text = tokenizer(prompt, return_tensors="pt")["input_ids"], ""
+        for _ in range(4):
+            with torch.no_grad():
+                new = int(model(ids).logits[0, -1].argmax())
+            if new == tokenizer.eos_token_id:
+                break
+            ids = torch.cat([ids, torch.tensor([[new]])], dim=1)
+            text += tokenizer.decode([new])
+        assert reply.text == text.partition("\n")[0]
+    long = "water " * 4000
+    assert scorer.replies([long]) == [Reply("", len(tokenizer(long)["input_ids"]), True)]

@@ -29,6 +29,7 @@ from evaluation.scorers.registry import SCORERS
 from evaluation.studies.base import Study, StudyRequest, summarise_folders
 from evaluation.studies.registry import COLLECT, EVALUATE, OWN, STUDIES
 from evaluation.tracking import TrackingOptions, take_tracking
+from evaluation.workers import UNITS, find_workers
 from kbprobe.cli import FAILED, run
 from kbprobe.commands import Command, Option, Program, Subcommand, command
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
@@ -44,14 +45,6 @@ if TYPE_CHECKING:
 PROGRAM = "evaluate-probe"
 DEFAULT_STUDY = "zero_shot"
 DEFAULT_PARENT = Path("results")
-UNITS = {
-    "tokenizing": "rows",
-    "scoring": "rows",
-    "reading vectors": "texts",
-    "fine-tuning": "steps",
-    "training heads": "heads",
-}
-"""What progress counts, by what is done."""
 _OUTPUT = (
     "Folder of the results; of several probes or models, its parent. [default: "
     "results/PROBE/MODEL, with the options given: results/PROBE/MODEL+limit-200]"
@@ -284,7 +277,6 @@ def _run_study(
     **values: Any,
 ) -> int:
     from evaluation.studies.run import forecast_study, run_study
-    from evaluation.workers import find_workers
 
     if study.takes_folders(models):
         if overwrite or tag is not None:

@@ -10,6 +10,15 @@ from datetime import timedelta
 
 from kbprobe.errors import KbprobeError, MissingDependencyError
 
+UNITS = {
+    "tokenizing": "rows",
+    "scoring": "rows",
+    "reading vectors": "texts",
+    "fine-tuning": "steps",
+    "training heads": "heads",
+}
+"""What progress counts, by what is done."""
+
 
 @dataclass(frozen=True)
 class Workers:

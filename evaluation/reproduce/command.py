@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evaluation.cli import UNITS
 from evaluation.options import ModelOptions, Models, RunOptions, options_that
+from evaluation.workers import UNITS
 from kbprobe.commands import command, option
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import command_option

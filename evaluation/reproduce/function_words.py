@@ -9,7 +9,7 @@ from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.reproduce.frame import Asked, Ended, OwnNumbers, Paper, Step, own_name
 from evaluation.results.types import AllResults
-from evaluation.studies.crossval import CrossvalSummary
+from evaluation.studies.crossval.record import CrossvalSummary
 
 PROBES = {
     "fw_wh_words": "whwords",

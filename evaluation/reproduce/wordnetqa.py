@@ -14,7 +14,7 @@ from evaluation.reproduce.frame import Asked, Ended, OwnNumbers, Paper, Step, ow
 from evaluation.results.types import AllResults
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.baselines import BaselinesSummary
+from evaluation.studies.baselines.record import BaselinesSummary
 from evaluation.studies.inoculate.record import InoculateSummary
 from kbprobe.progress import Progress
 

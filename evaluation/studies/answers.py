@@ -40,7 +40,7 @@ def gather(finished: Sequence[Finished], *, partial: bool = False) -> Gathered:
     import pyarrow.compute as pc
 
     tables = [run.predictions for run in finished]
-    if len({run.evaluation.results.probe.fingerprint for run in finished}) == 1:
+    if len({run.results.probe.fingerprint for run in finished}) == 1:
         shown = _shown(tables[0])
         said = [_predictions(table) for table in tables]
     else:
@@ -95,7 +95,7 @@ def _by_ids(
     known = ids.unique()
     if not partial and any(table.num_rows < len(known) for table in tables):
         raise UsageError(
-            f"{names} are not on the same rows of {finished[0].evaluation.results.probe.name}. "
+            f"{names} are not on the same rows of {finished[0].results.probe.name}. "
             "Evaluate all on the same rows, or take the items that each has with --partial"
         )
     first = single_chunk(pc.index_in(known, value_set=ids))

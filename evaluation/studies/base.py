@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evaluation.items.sources import ProbeSource
+    from evaluation.results.types import Results
     from evaluation.runs.evaluation import Evaluation
     from evaluation.tracking import Tracked
     from kbprobe.document import Document
@@ -44,6 +45,22 @@ class Finished:
     evaluation: Evaluation
     spec: RunSpec | None = None
     folder: Path | None = None
+
+    @property
+    def results(self) -> Results:
+        """Its results, without the predictions."""
+        return self.evaluation.results
+
+    @property
+    def asked(self) -> RunSpec:
+        """The run as the study asked for it.
+
+        Raises:
+            UsageError: the study was given folders of results.
+        """
+        if self.spec is None:
+            raise UsageError(f"{self.folder} holds results, and no run of the study")
+        return self.spec
 
     @cached_property
     def predictions(self) -> pa.Table:

@@ -1,8 +1,8 @@
-"""Counts of right answers by cluster for runs on the same rows, and averages with intervals."""
+"""Tables of runs by their axes; counts of right answers by cluster, and averages with intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple, TypeVar
 
@@ -16,6 +16,24 @@ from kbprobe.columns import to_numpy
 from kbprobe.errors import KbprobeError
 
 _Key = TypeVar("_Key", bound=Hashable)
+_Thing = TypeVar("_Thing")
+
+
+def group_by(things: Iterable[_Thing], key: Callable[[_Thing], _Key]) -> dict[_Key, list[_Thing]]:
+    """Group things by a key, such as runs by what they vary in, in the order in which they come.
+
+    >>> group_by(["a", "bc", "d"], len)
+    {1: ['a', 'd'], 2: ['bc']}
+    """
+    groups: dict[_Key, list[_Thing]] = {}
+    for thing in things:
+        groups.setdefault(key(thing), []).append(thing)
+    return groups
+
+
+def train_overlap(runs: Iterable[Finished]) -> int:
+    """Return how many rows evaluated are of clusters that are in train: the most of any run."""
+    return max(run.results.scoring.notes.get("train_overlap", 0) for run in runs)
 
 
 def bootstrap_runs(runs: Sequence[Finished], seed: int) -> TwoWayBootstrap:

@@ -148,7 +148,7 @@ def _probe(runs: Sequence[Labelled], partial: bool) -> ProbeItems:
     ]
     # Most evidence first; ties go to items that the better models get wrong.
     order = np.lexsort((np.nan_to_num(correlation), -rival.evidence))
-    first = runs[0].run.evaluation.results
+    first = runs[0].run.results
     known = correlation[~np.isnan(correlation)]
     sorted_items = shown.take(order).to_pylist()
     return ProbeItems(

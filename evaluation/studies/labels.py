@@ -33,7 +33,7 @@ class Labelled(NamedTuple):
 
     def record(self) -> LabelledRun:
         """Return the run as recorded in a summary."""
-        accuracy = self.run.evaluation.results.metrics.accuracy
+        accuracy = self.run.results.metrics.accuracy
         return LabelledRun(label=self.label, folder=str(self.run.folder), accuracy=accuracy)
 
 
@@ -48,7 +48,7 @@ def accuracy_table(runs: Sequence[LabelledRun], chance: float) -> Table:
 
 def are_of_one_probe(one: Finished, two: Finished) -> bool:
     """Return whether two runs are on a probe of the same name and split, or on the same rows."""
-    first, second = (run.evaluation.results.probe for run in (one, two))
+    first, second = (run.results.probe for run in (one, two))
     named = (first.name, first.split) == (second.name, second.split)
     return named or first.fingerprint == second.fingerprint
 
@@ -78,7 +78,7 @@ def labelled_by_probe(
         group.append(Labelled(run, label))
     for runs in groups:
         if len(runs) < least:
-            probe = runs[0].run.evaluation.results.probe
+            probe = runs[0].run.results.probe
             source, split = probe.name, probe.split
             folders = " and ".join(str(run.folder) for run, _ in runs)
             held = "holds" if len(runs) == 1 else "hold"
@@ -114,7 +114,7 @@ def _ambiguous(finished: Sequence[Finished], labels: Sequence[str]) -> list[list
     places: dict[tuple[str, Hashable], int] = defaultdict(int)
     runs: dict[str, list[int]] = defaultdict(list)
     for number, (run, label) in enumerate(zip(finished, labels, strict=True)):
-        probe = run.evaluation.results.probe
+        probe = run.results.probe
         places[label, (probe.name, probe.split)] += 1
         runs[label].append(number)
     several = dict.fromkeys(label for (label, _), count in places.items() if count > 1)
@@ -122,7 +122,7 @@ def _ambiguous(finished: Sequence[Finished], labels: Sequence[str]) -> list[list
 
 
 def _name(run: Finished) -> str:
-    model = run.evaluation.results.model
+    model = run.results.model
     learner = _learnt(run).get("learner")
     parts = []
     if model.id != NO_MODEL:
@@ -131,11 +131,11 @@ def _name(run: Finished) -> str:
         parts.append(f"random weights {model.random_weights}")
     if learner is not None:
         parts.append(str(learner))
-    return ", ".join(parts) or run.evaluation.results.scoring.scorer
+    return ", ".join(parts) or run.results.scoring.scorer
 
 
 def _learnt(run: Finished) -> dict[str, object]:
-    return run.evaluation.results.model.finetuning or {}
+    return run.results.model.finetuning or {}
 
 
 def _of_learning(name: str, form: str) -> Callable[[Finished], str]:
@@ -150,17 +150,17 @@ def _of_learning(name: str, form: str) -> Callable[[Finished], str]:
 
 def _language(run: Finished) -> str:
     """Return the language that the questions were built in, if the build named one."""
-    options = (run.evaluation.results.probe.request or {}).get("options", {})
+    options = (run.results.probe.request or {}).get("options", {})
     return str(options.get("language", "")).partition(",")[0]
 
 
 _DETAILS: tuple[Callable[[Finished], str], ...] = (
     _language,
-    lambda run: run.evaluation.results.model.revision or "",
+    lambda run: run.results.model.revision or "",
     _of_learning("train", "{} rows"),
     _of_learning("train_on", "trained on {}"),
     _of_learning("seed", "seed {}"),
-    lambda run: run.evaluation.results.scoring.scorer,
-    lambda run: run.evaluation.results.model.id,
+    lambda run: run.results.scoring.scorer,
+    lambda run: run.results.model.id,
     lambda run: str(run.folder),
 )

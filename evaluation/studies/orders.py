@@ -26,6 +26,7 @@ from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.counting import group_by
 from evaluation.studies.entries import require_scorer_options
 from evaluation.studies.variation import (
     Variant,
@@ -166,8 +167,8 @@ def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> OrdersSu
 
 
 def _model(runs: Sequence[Finished]) -> ModelOrders:
-    results = runs[0].evaluation.results
-    orders = [str(run.evaluation.results.scoring.options["order"]) for run in runs]
+    results = runs[0].results
+    orders = [str(run.results.scoring.options["order"]) for run in runs]
     variation = measure_variation(runs, results.seed)
     shown = _shown(runs, orders)
     exhaustive = not orders[0].isdecimal()
@@ -232,10 +233,7 @@ def _averaged(runs: Sequence[Finished], shown: _Shown, seed: int) -> Estimate:
 
 
 def _document(summary: OrdersSummary) -> Document:
-    groups: dict[tuple[str, str], list[ModelOrders]] = {}
-    for one in summary.models:
-        groups.setdefault((one.probe, one.split), []).append(one)
-    ordered = sorted(groups.items())
+    ordered = sorted(group_by(summary.models, lambda one: (one.probe, one.split)).items())
     return Document(
         "Orders of choices",
         name_or_count([probe for (probe, _), _ in ordered], "probes"),

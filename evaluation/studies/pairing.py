@@ -82,7 +82,7 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
         UsageError: the runs are on different rows with ``partial`` off; or they share no scored
             item, or have different golds for the same ids.
     """
-    probe, other = one.evaluation.results.probe, two.evaluation.results.probe
+    probe, other = one.results.probe, two.results.probe
     names = f"{one.folder} and {two.folder}"
     if probe.fingerprint == other.fingerprint:
         return _scored(one, two, one.predictions, two.predictions, names)
@@ -108,7 +108,7 @@ def are_configs(one: Finished, two: Finished) -> bool:
     """Return whether two runs are on two configs of one build, such as a probe and its control."""
     if one.spec is not None and two.spec is not None:
         return one.spec.run.config != two.spec.run.config and one.asks(two.spec.probe)
-    first, second = (run.evaluation.results.probe for run in (one, two))
+    first, second = (run.results.probe for run in (one, two))
     built = first.request is not None and first.request == second.request
     return built and first.name != second.name and first.split == second.split
 
@@ -126,7 +126,7 @@ def are_languages(one: Finished, two: Finished) -> bool:
 
 def _without_language(run: Finished) -> tuple[dict[str, Any] | None, str]:
     """Return a run's build request without what depends on its language, and that language."""
-    request = run.evaluation.results.probe.request
+    request = run.results.probe.request
     options = dict(request.get("options", {})) if request else {}
     if request is None or not options.get("parallel"):
         return None, ""

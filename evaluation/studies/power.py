@@ -186,7 +186,7 @@ def _observed(runs: Sequence[Labelled], options: PowerOptions) -> ProbePower:
                 **numbers,
             )
         )
-    probe = runs[0][0].evaluation.results.probe
+    probe = runs[0][0].results.probe
     rows, clusters = max(sizes)
     return ProbePower(
         probe=probe.name, split=probe.split, rows=rows, clusters=clusters, pairs=pairs

@@ -24,6 +24,7 @@ from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.prompts import Prompt, check_template, parse_template
 from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.counting import group_by
 from evaluation.studies.entries import require_scorer_options
 from evaluation.studies.pairing import pair_rows
 from evaluation.studies.variation import (
@@ -314,7 +315,7 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> PromptsSu
 
 
 def _model(runs: Sequence[Finished], varied: Sequence[PromptSetting]) -> ModelPrompts:
-    results = runs[0].evaluation.results
+    results = runs[0].results
     variation = measure_variation(runs, results.seed)
     described = [_describe(run, own) for run, own in zip(runs, varied, strict=True)]
     by_accuracy = sorted(range(len(runs)), key=lambda at: described[at].accuracy.value)
@@ -345,7 +346,7 @@ def _describe(run: Finished, own: PromptSetting) -> PromptRun:
         **dict(describe(run, own.label)),
         prompt=own.prompt,
         options=own.options,
-        normalization=run.evaluation.results.metrics.normalization,
+        normalization=run.results.metrics.normalization,
     )
 
 
@@ -368,9 +369,10 @@ def _pairs(
 
 
 def _groups(described: Sequence[PromptRun]) -> list[PromptGroup]:
-    by_prompt: dict[str | None, list[float]] = {}
-    for one in described:
-        by_prompt.setdefault(one.prompt, []).append(one.accuracy.value)
+    by_prompt = {
+        prompt: [one.accuracy.value for one in runs]
+        for prompt, runs in group_by(described, lambda one: one.prompt).items()
+    }
     if len(by_prompt) < 2 or len(by_prompt) == len(described):
         return []
     return [

@@ -23,7 +23,7 @@ from evaluation.results.words import difference, last_name, name_or_count, perce
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
 from evaluation.studies.base import Finished, Study, StudyRequest
-from evaluation.studies.counting import average_groups
+from evaluation.studies.counting import average_groups, group_by, train_overlap
 from evaluation.studies.entries import (
     open_model,
     refuse_idle_options,
@@ -242,12 +242,10 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> TransferS
     probes = _open_probes(request)
     models = []
     for model in request.models:
-        runs: Runs = {}
-        for run in finished:
-            if run.spec is not None and run.spec.model == model:
-                own = run.spec.run
-                key = (own.train_on, str(run.spec.probe))
-                runs.setdefault(key, []).append(run)
+        runs = group_by(
+            (run for run in finished if run.asked.model == model),
+            lambda run: (run.asked.run.train_on, str(run.asked.probe)),
+        )
         models.append(_of_runs(request, model, probes, runs))
     return TransferSummary(models=models)
 
@@ -256,7 +254,7 @@ def _of_runs(
     request: StudyRequest, model: str, probes: Sequence[Splits], runs: Runs
 ) -> ModelTransfer:
     by_tested = {one.source: _cells(request, probes, one, runs) for one in probes}
-    first = runs[probes[0].source, probes[0].source][0].evaluation.results
+    first = runs[probes[0].source, probes[0].source][0].results
     tested = [_tested(one, runs) for one in probes]
     less: Literal["untrained", "chance"] = "untrained" if tested[0].reference else "chance"
     found = [by_tested[one.source][at] for at in range(len(probes)) for one in probes]
@@ -274,7 +272,7 @@ def _of_runs(
 
 def _tested(one: Splits, runs: Runs) -> TestedProbe:
     untrained = runs.get((None, one.source))
-    results = runs[one.source, one.source][0].evaluation.results
+    results = runs[one.source, one.source][0].results
     return TestedProbe(
         probe=results.probe.name,
         source=one.source,
@@ -283,7 +281,7 @@ def _tested(one: Splits, runs: Runs) -> TestedProbe:
         clusters=results.metrics.clusters,
         chance=results.metrics.chance,
         train_rows=len(one.train.items),
-        reference=untrained[0].evaluation.results.metrics.accuracy if untrained else None,
+        reference=untrained[0].results.metrics.accuracy if untrained else None,
     )
 
 
@@ -297,11 +295,10 @@ def _cells(
     found = []
     for one in probes:
         average, own = averages[one.source], groups[one.source]
-        results = [run.evaluation.results for run in own]
         difference = (
             average.less(averages[None])
             if None in averages
-            else average.less_known(results[0].metrics.chance)
+            else average.less_known(own[0].results.metrics.chance)
         )
         found.append(
             Transferred(
@@ -310,7 +307,7 @@ def _cells(
                 own=one is tested,
                 accuracy=average.estimate(),
                 difference=difference.estimate(100),
-                train_overlap=max(r.scoring.notes.get("train_overlap", 0) for r in results),
+                train_overlap=train_overlap(own),
                 seen=fmean(_share_seen(one.train, run) for run in own),
             )
         )
@@ -322,8 +319,7 @@ def _share_seen(train: ProbeSplit, run: Finished) -> float:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    assert run.spec is not None
-    own = run.spec.run
+    own = run.asked.run
     rows = pa.array(draw_rows(train.items, own.train or 0, own.train_seed or 0))
     learnt = single_chunk(train.about["concept"]).take(rows).drop_null()
     asked = single_chunk(run.predictions["concept"])

@@ -63,7 +63,7 @@ class Variation(Model):
 
 def describe(run: Finished, label: str) -> Variant:
     """Describe one of the runs."""
-    metrics = run.evaluation.results.metrics
+    metrics = run.results.metrics
     return Variant(
         label=label,
         folder=None if run.folder is None else str(run.folder),
@@ -96,9 +96,9 @@ def measure_variation(runs: Sequence[Finished], seed: int) -> Variation:
     answers = gathered.answers
     whole = answers.scored.all(axis=1)
     if not whole.any():
-        model = last_name(runs[0].evaluation.results.model.id)
+        model = last_name(runs[0].results.model.id)
         raise UsageError(
-            f"{model}: no row of {runs[0].evaluation.results.probe.name} was scored in all "
+            f"{model}: no row of {runs[0].results.probe.name} was scored in all "
             f"{len(runs)} runs, so that there is nothing to compare. Why rows were set aside is "
             "in the column set_aside of predictions.parquet"
         )
@@ -211,7 +211,7 @@ def left_out(one: Variation, each: str) -> list[str]:
 
 def notes_of(runs: Sequence[Finished], each: str) -> list[str]:
     """Return the notes of all runs in words, with the largest count if counts differ."""
-    notes = [run.evaluation.results.scoring.notes for run in runs]
+    notes = [run.results.scoring.notes for run in runs]
     found = []
     for name in sorted({name for held in notes for name in held}):
         counts = {held.get(name, 0) for held in notes}

@@ -30,7 +30,7 @@ def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> AllResul
     # Imported only when there are results, so that --help stays fast.
     from evaluation.results.types import AllResults
 
-    return AllResults(results=[run.evaluation.results for run in finished])
+    return AllResults(results=[run.results for run in finished])
 
 
 def _track(summary: AllResults) -> list[Tracked]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evaluation.cli import UNITS
+from evaluation.workers import UNITS
 from kbprobe.cli import FAILED
 from kbprobe.commands import command
 from kbprobe.progress import shown_progress

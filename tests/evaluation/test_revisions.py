@@ -21,8 +21,8 @@ from evaluation.models import handle
 from evaluation.models.revisions import find_revisions
 from evaluation.results import intervals
 from evaluation.results.histories import follow
-from evaluation.studies.revisions import (
-    REVISIONS,
+from evaluation.studies.revisions import REVISIONS
+from evaluation.studies.revisions.record import (
     ModelRevisions,
     RevisionsSummary,
     read_revisions,

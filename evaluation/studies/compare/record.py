@@ -21,6 +21,7 @@ from evaluation.runs.spec import RunSpec
 from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.compare.agreement import Agreement, MeanAgreement, agreement_of, mean_of
+from evaluation.studies.counting import group_by
 from evaluation.studies.labels import Labelled, labelled_by_probe
 from evaluation.studies.pairing import PairedRows, are_configs, are_renderings, pair_rows
 from kbprobe.errors import UsageError, require
@@ -296,10 +297,8 @@ def _within_groups(
 
 def _restarts(runs: Sequence[ComparedRun], pairs: Sequence[Pair]) -> list[Restarts]:
     """Summarise random restarts, for each architecture that has several."""
-    by_model: dict[tuple[int, str], list[ComparedRun]] = {}
-    for run in runs:
-        if run.random_weights is not None:
-            by_model.setdefault((run.group, run.model), []).append(run)
+    random = (run for run in runs if run.random_weights is not None)
+    by_model = group_by(random, lambda run: (run.group, run.model))
     found = []
     for (group, model), held in by_model.items():
         if len(held) < 2:
@@ -344,7 +343,7 @@ def _means(pairs: Sequence[Pair]) -> list[MeanAgreement]:
 
 def _wordings(finished: Sequence[Finished], seed: int) -> list[Wording]:
     """Average the accuracy of the runs by wording, on the rows that all runs scored."""
-    if len({one.evaluation.results.probe.fingerprint for one in finished}) > 1:
+    if len({one.results.probe.fingerprint for one in finished}) > 1:
         return []
     items, answers = gather(finished)
     whole, cluster = np.flatnonzero(answers.scored.all(axis=1)), cluster_codes(items)
@@ -361,7 +360,7 @@ def _wordings(finished: Sequence[Finished], seed: int) -> list[Wording]:
 
 
 def _describe(one: Labelled, group: int) -> ComparedRun:
-    results = one.run.evaluation.results
+    results = one.run.results
     model, metrics = results.model, results.metrics
     return ComparedRun(
         label=one.label,
@@ -411,7 +410,7 @@ def _compare(
     (right, also_right), cluster = paired.right, paired.clusters
     same, wrong = paired.same, ~right & ~also_right
     alone, also_alone = int((right & ~also_right).sum()), int((also_right & ~right).sum())
-    probe, other = (run.evaluation.results.probe for run in (first, second))
+    probe, other = (run.results.probe for run in (first, second))
     config = _config_of_control(one, two)
     return Pair(
         probe=probe.name,
@@ -462,7 +461,7 @@ def _config_of_control(
         return None
     if first.spec is not None and second.spec is not None:
         return second.spec.run.config if first.spec.run.config is None else None
-    name, of_control = (run.evaluation.results.probe.name for run in (first, second))
+    name, of_control = (run.results.probe.name for run in (first, second))
     config = of_control.removeprefix(f"{name}-")
     return None if config == of_control else config
 

@@ -24,7 +24,7 @@ from evaluation.results.intervals import TwoWayBootstrap
 from evaluation.results.types import Results
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
-from evaluation.studies.counting import bootstrap_runs
+from evaluation.studies.counting import bootstrap_runs, group_by
 from evaluation.studies.curve.record import PROBE, RANDOM_LABELS
 from evaluation.studies.entries import (
     open_model,
@@ -306,11 +306,11 @@ class ModelRuns:
     @property
     def options(self) -> RunOptions:
         """The options of the first run; those that identify the model are the same for all."""
-        return run_options(self.finished[0])
+        return self.finished[0].asked.run
 
     def results(self, number: int) -> Results:
         """Return the results of a run."""
-        return self.finished[number].evaluation.results
+        return self.finished[number].results
 
     @cached_property
     def own(self) -> Results:
@@ -334,30 +334,22 @@ class ModelRuns:
         return bootstrap_runs(self.finished, self.own.seed)
 
 
-def run_options(run: Finished) -> RunOptions:
-    """Return the options of a run of the study."""
-    if run.spec is None:
-        raise UsageError("learning curves are made of runs, not of folders of results")
-    return run.spec.run
-
-
 def group_runs(finished: Sequence[Finished]) -> list[ModelRuns]:
     """Group the runs of a study by probe, model, revision and random weights."""
-    groups: dict[tuple[Hashable, ...], list[Finished]] = {}
-    for run in finished:
-        options, spec = run_options(run), run.spec
-        assert spec is not None
+
+    def key(run: Finished) -> tuple[Hashable, ...]:
+        spec, options = run.asked, run.asked.run
         probe = spec.probe if isinstance(spec.probe, str) else id(spec.probe)
-        key = (probe, spec.model, options.revision, options.random_weights)
-        groups.setdefault(key, []).append(run)
-    return [_grouped(runs) for runs in groups.values()]
+        return probe, spec.model, options.revision, options.random_weights
+
+    return [_grouped(runs) for runs in group_by(finished, key).values()]
 
 
 def _grouped(runs: list[Finished]) -> ModelRuns:
     zero_shot: dict[str, int] = {}
     fitted: dict[tuple[str, str], Fitted] = {}
     for number, run in enumerate(runs):
-        options = run_options(run)
+        options = run.asked.run
         rendering = RANDOM_LABELS if options.labels == "random" else options.config or PROBE
         if options.train is None:
             zero_shot[rendering] = number

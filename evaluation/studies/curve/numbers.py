@@ -14,6 +14,7 @@ from evaluation.models.revisions import stem_of, step_of
 from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.intervals import Resampled
 from evaluation.studies.base import Finished, StudyRequest
+from evaluation.studies.counting import group_by, train_overlap
 from evaluation.studies.curve.axes import Fitted, ModelRuns, group_runs
 from evaluation.studies.curve.medals import award_medals
 from evaluation.studies.curve.record import (
@@ -227,17 +228,14 @@ def _notes(runs: ModelRuns) -> list[str]:
             f"Some sizes were trained on {min(draws)} draws of rows only: their intervals are "
             "rough."
         )
-    metrics = [run.evaluation.results.metrics for run in runs.finished]
+    metrics = [run.results.metrics for run in runs.finished]
     scored = {one.scored for one in metrics}
     if scored != {metrics[0].items}:
         notes.append(
             f"Rows were set aside: {min(scored):,} to {max(scored):,} of {metrics[0].items:,} were "
             "scored in each run, and accuracies are of these."
         )
-    overlap = max(
-        run.evaluation.results.scoring.notes.get("train_overlap", 0) for run in runs.finished
-    )
-    if overlap:
+    if overlap := train_overlap(runs.finished):
         notes.append(f"{overlap:,} test rows are of clusters that are in train as well.")
     return notes
 
@@ -281,12 +279,12 @@ def _by_learner(
     models: Iterable[ModelCurves],
 ) -> dict[tuple[str, str, str], list[tuple[ModelCurves, LearnerCurves]]]:
     """Group curves by probe, model (without its training step) and learner."""
-    groups: dict[tuple[str, str, str], list[tuple[ModelCurves, LearnerCurves]]] = {}
-    for one in models:
-        name = one.model if one.revision else stem_of(one.model)
-        for learner in one.learners:
-            groups.setdefault((one.probe, name, learner.learner), []).append((one, learner))
-    return groups
+
+    def key(held: tuple[ModelCurves, LearnerCurves]) -> tuple[str, str, str]:
+        one, learner = held
+        return one.probe, one.model if one.revision else stem_of(one.model), learner.learner
+
+    return group_by(((one, learner) for one in models for learner in one.learners), key)
 
 
 def _restarts(models: Sequence[ModelCurves]) -> list[Restarts]:

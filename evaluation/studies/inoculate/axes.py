@@ -18,7 +18,7 @@ from evaluation.results.intervals import Resampled, TwoWayBootstrap
 from evaluation.results.types import Metrics
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
-from evaluation.studies.counting import average_groups, bootstrap_runs
+from evaluation.studies.counting import average_groups, bootstrap_runs, group_by
 from evaluation.studies.entries import open_model, with_options_of
 from kbprobe.errors import UsageError
 from kbprobe.options import Metavar, Options, option_name
@@ -277,11 +277,10 @@ class ModelRuns:
         self.request, self.model = request, model
         self.probes = list(dict.fromkeys(str(probe) for probe in request.probes))
         self.original = request.options.original or ""
-        self._runs: dict[tuple[Setting | None, str, str], list[Finished]] = {}
-        for run in finished:
-            if run.spec is not None and run.spec.model == model:
-                key = (Setting.of(run.spec), str(run.spec.probe), run.spec.run.split)
-                self._runs.setdefault(key, []).append(run)
+        self._runs = group_by(
+            (run for run in finished if run.asked.model == model),
+            lambda run: (Setting.of(run.asked), str(run.asked.probe), run.asked.run.split),
+        )
 
     def seeds(self, setting: Setting | None, task: str, split: str) -> list[Finished]:
         """Return the runs of a setting on one task, in the order of their seeds."""
@@ -289,12 +288,12 @@ class ModelRuns:
 
     def metrics(self, task: str, split: str) -> Metrics:
         """Return the metrics of the model without training."""
-        return self.seeds(None, task, split)[0].evaluation.results.metrics
+        return self.seeds(None, task, split)[0].results.metrics
 
     def accuracy(self, setting: Setting, task: str) -> float:
         """Return a setting's mean accuracy over the seeds, on the split used for selection."""
         runs = self.seeds(setting, task, SELECTION)
-        return fmean(run.evaluation.results.metrics.accuracy.value for run in runs)
+        return fmean(run.results.metrics.accuracy.value for run in runs)
 
     def mean(self, setting: Setting) -> float:
         """Return the mean of a setting's accuracies on its probe and on the original task."""
@@ -303,10 +302,7 @@ class ModelRuns:
     def settings(self, probe: str) -> dict[int, list[Setting]]:
         """Return all settings trained on a probe, by the number of rows."""
         tried = {setting for setting, _, _ in self._runs if setting and setting.probe == probe}
-        by_size: dict[int, list[Setting]] = {}
-        for setting in sorted(tried):
-            by_size.setdefault(setting.size, []).append(setting)
-        return by_size
+        return group_by(sorted(tried), lambda setting: setting.size)
 
     def best(self, probe: str) -> dict[int, Setting]:
         """Return the best setting of each size: the one with the highest mean.

@@ -11,7 +11,7 @@ from evaluation.results import breakdown
 from evaluation.results.intervals import Resampled
 from evaluation.results.types import Cell, Estimate, Model
 from evaluation.studies.base import Finished, StudyRequest
-from evaluation.studies.counting import bootstrap_whole_clusters
+from evaluation.studies.counting import bootstrap_whole_clusters, train_overlap
 from evaluation.studies.inoculate.axes import (
     HELD_OUT,
     SELECTION,
@@ -144,7 +144,7 @@ def _model(runs: ModelRuns) -> ModelInoculation:
 def _inoculated(runs: ModelRuns, probe: str) -> Inoculated:
     chosen, best = runs.best(probe), runs.best_size(probe)
     settings = chosen.values()
-    untrained = runs.seeds(None, probe, HELD_OUT)[0].evaluation.results
+    untrained = runs.seeds(None, probe, HELD_OUT)[0].results
     metrics = untrained.metrics
     test = runs.averages(settings, probe, HELD_OUT)
     validation = runs.averages(settings, probe, SELECTION)
@@ -206,8 +206,7 @@ def _inoculated(runs: ModelRuns, probe: str) -> Inoculated:
 
 def _transfer(runs: ModelRuns) -> list[TransferCell]:
     names = {
-        probe: runs.seeds(None, probe, HELD_OUT)[0].evaluation.results.probe.name
-        for probe in runs.probes
+        probe: runs.seeds(None, probe, HELD_OUT)[0].results.probe.name for probe in runs.probes
     }
     cells = []
     for trained, tested in product(runs.probes, runs.probes):
@@ -261,14 +260,13 @@ def _notes(runs: ModelRuns) -> list[str]:
         )
     for probe in runs.probes:
         tested = [
-            run.evaluation.results
+            run
             for setting in runs.best(probe).values()
             for run in runs.seeds(setting, probe, HELD_OUT)
         ]
-        overlap = max(results.scoring.notes.get("train_overlap", 0) for results in tested)
-        if overlap:
+        if overlap := train_overlap(tested):
+            name = tested[0].results.probe.name
             notes.append(
-                f"{overlap:,} test rows of {tested[0].probe.name} belong to clusters that are "
-                "also in train."
+                f"{overlap:,} test rows of {name} belong to clusters that are also in train."
             )
     return notes

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
@@ -15,14 +14,13 @@ from pydantic import Field
 from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.report.page import strongest_baseline
 from evaluation.results import intervals
-from evaluation.results.breakdown import bools, cluster_codes
+from evaluation.results.breakdown import bools, cluster_codes, groups
 from evaluation.results.sealed import Sealed
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import answers_remark, headline_remark
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.labels import run_labels
 from evaluation.studies.scorecard.axes import siblings
-from kbprobe.columns import to_numpy
 from kbprobe.format.setups import SPLITS
 from kbprobe.format.suite import Suite, suite_of, verify
 
@@ -148,7 +146,7 @@ def summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard:
         runs, fresh = finished[first : first + count], finished[first + count : first + each]
         cards.append(_card(request, probes, runs, fresh))
     suite = _suite(probes)
-    sampled = any(run.evaluation.results.probe.split_rows for run in finished)
+    sampled = any(run.results.probe.split_rows for run in finished)
     digests = [one.rows_sha256 for one in cards[0].probes]
     return Scorecard(
         suite=None if suite is None else f"{suite.title}{', a sample' * sampled}",
@@ -208,7 +206,7 @@ def _mean(estimates: Iterable[Estimate]) -> Estimate | None:
 
 
 def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
-    results = run.evaluation.results
+    results = run.results
     metrics = results.metrics
     several = any(size.size > 1 for size in metrics.cluster_sizes)
     remarks = [headline_remark(metrics), answers_remark(results)]
@@ -240,15 +238,10 @@ def _relative(folder: Path | None, parent: Path | None) -> str:
 def _by_hops(predictions: pa.Table) -> dict[str, Estimate]:
     """Return the accuracy by hops; empty where it is the same for all rows."""
     scored = predictions.filter(predictions["prediction"].is_valid())
-    hops = to_numpy(scored["hops"].fill_null(0))
+    hops = pc.fill_null(scored["hops"], 0).cast("string")
     right, cluster = bools(scored["correct"]), cluster_codes(scored)
-    found = np.unique(hops).tolist()
-    if len(found) < 2:
-        return {}
-    return {
-        str(number): intervals.quick_accuracy(right[hops == number], cluster[hops == number])
-        for number in found
-    }
+    parts = groups(scored.append_column("number of hops", hops), "number of hops", right, cluster)
+    return {one.name: one.accuracy for one in parts} if len(parts) > 1 else {}
 
 
 def contamination(
@@ -263,7 +256,7 @@ def contamination(
     """
     found, left_out = [], []
     for probe, run, other in zip(probes, runs, fresh, strict=True):
-        metrics, rows = run.evaluation.results.metrics, other.predictions
+        metrics, rows = run.results.metrics, other.predictions
         known = pa.chunked_array(_clusters(probe), pa.string())
         new = rows.filter(pc.invert(pc.is_in(rows["cluster"], value_set=known.combine_chunks())))
         new = new.filter(new["prediction"].is_valid())
@@ -277,7 +270,7 @@ def contamination(
             Difference(
                 probe=Path(probe).name,
                 score=above(metrics.accuracy, metrics.chance),
-                fresh=above(estimate, other.evaluation.results.metrics.chance),
+                fresh=above(estimate, other.results.metrics.chance),
                 fresh_rows=len(new),
                 fresh_clusters=clusters,
             )

@@ -1,4 +1,4 @@
-"""Baselines: accuracy without a language model, or without the question."""
+"""The contents of ``baselines.json``: its runs, what each number means, and how it is computed."""
 
 from __future__ import annotations
 
@@ -16,21 +16,19 @@ from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import TRAINING
-from evaluation.report import cells
-from evaluation.results.intervals import TwoWayBootstrap
+from evaluation.results.intervals import Resampled
 from evaluation.results.types import Estimate, Model, Results
-from evaluation.results.words import last_name, name_or_count, percent
+from evaluation.results.words import last_name
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import SCORERS
-from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
-from evaluation.studies.counting import bootstrap_runs
+from evaluation.studies.base import Finished, StudyRequest, finished_in
+from evaluation.studies.counting import average_groups, group_by, train_overlap
 from evaluation.studies.entries import open_model, refuse_idle_options, with_options_of
 from evaluation.vectors.options import VectorsOptions, word_vectors
 from kbprobe.cli import kbprobe_version
-from kbprobe.document import Caveats, Cell, Document, Dot, Dots, Level, Section, Table, Tiles
-from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.format.baselines import (
     BaselineFigure,
     BaselineFigures,
@@ -172,7 +170,7 @@ def _read_rows(request: StudyRequest, probe: ProbeSource) -> _Rows:
     return _Rows(test, 0 if train.split == test.split else len(train.items))
 
 
-def _expand(request: StudyRequest) -> list[RunSpec]:
+def expand(request: StudyRequest) -> list[RunSpec]:
     """Return all runs, those of one model after each other.
 
     Raises:
@@ -277,7 +275,7 @@ def _check_beside(request: StudyRequest, read: Sequence[_Rows]) -> None:
     """Refuse results given with ``--beside`` that are on other rows than the baselines."""
     known = {rows.test.fingerprint for rows in read}
     for folder in request.options.beside:
-        probe = finished_in(Path(folder)).evaluation.results.probe
+        probe = finished_in(Path(folder)).results.probe
         if probe.fingerprint not in known:
             raise UsageError(
                 f"--beside {folder}: it holds results on {probe.rows:,} rows of {probe.name} "
@@ -318,7 +316,7 @@ _FEW = 5
 """If there are fewer draws than this, a note says so."""
 
 
-def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> BaselinesSummary:
+def summarise(request: StudyRequest, finished: Sequence[Finished]) -> BaselinesSummary:
     """Summarise the runs of the study, probe by probe."""
     beside = [finished_in(Path(folder)) for folder in request.options.beside]
     return BaselinesSummary(
@@ -329,23 +327,20 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Baselines
     )
 
 
-def _results(run: Finished) -> Results:
-    return run.evaluation.results
-
-
 def _measurement(
     request: StudyRequest, probe: ProbeSource, runs: list[Finished], beside: list[Finished]
 ) -> Measurement:
     """Return the numbers of one probe."""
-    rows, first = _read_rows(request, probe), _results(runs[0])
+    rows, first = _read_rows(request, probe), runs[0].results
     left_out = [*_applying(request, rows)[1], *_models_left_out(request, rows)]
     fingerprint = first.probe.fingerprint
-    shown = [run for run in beside if _results(run).probe.fingerprint == fingerprint]
-    every = [*runs, *shown]
-    bootstrap, chance = bootstrap_runs(every, first.seed), first.metrics.chance
-    groups: dict[tuple[str, str], list[int]] = {}
-    for number, run in enumerate(runs):
-        groups.setdefault(_name(run), []).append(number)
+    shown = [run for run in beside if run.results.probe.fingerprint == fingerprint]
+    named = [*group_by(runs, _name).items()]
+    named += [((_label(run), run.results.model.id), [run]) for run in shown]
+    averages = average_groups(dict(enumerate(own for _, own in named)), first.seed)
+    chance = first.metrics.chance
+    measured = [_measured(*one, averages[at], chance) for at, one in enumerate(named)]
+    others = len(named) - len(shown)
     return Measurement(
         probe=first.probe.name,
         source=first.probe.source,
@@ -357,13 +352,8 @@ def _measurement(
         fingerprint=fingerprint,
         chance=chance,
         train_rows=rows.train,
-        baselines=[
-            _measured(name, every, numbers, bootstrap, chance) for name, numbers in groups.items()
-        ],
-        beside=[
-            _measured((_label(run), _results(run).model.id), every, [number], bootstrap, chance)
-            for number, run in enumerate(shown, len(runs))
-        ],
+        baselines=measured[:others],
+        beside=measured[others:],
         left_out=left_out,
         notes=_notes(request, rows, runs, left_out),
     )
@@ -379,16 +369,14 @@ def _models_left_out(request: StudyRequest, rows: _Rows) -> list[LeftOut]:
 
 def _name(run: Finished) -> tuple[str, str]:
     """Return the name of a baseline, and of the model that it uses."""
-    if run.spec is None:
-        raise KbprobeError("baselines are runs, not folders of results")
-    options, model = run.spec.run, run.spec.model
+    options, model = run.asked.run, run.asked.model
     name = options.learner or options.scorer or ""
     return (name if model == NO_MODEL else f"{last_name(model)}, choices alone"), model
 
 
 def _label(run: Finished) -> str:
     """Return the name of results that are shown beside the baselines."""
-    results = _results(run)
+    results = run.results
     learnt = results.model.finetuning
     name = last_name(results.model.id)
     if results.model.id == NO_MODEL:
@@ -397,21 +385,16 @@ def _label(run: Finished) -> str:
 
 
 def _measured(
-    name: tuple[str, str],
-    runs: Sequence[Finished],
-    numbers: Sequence[int],
-    bootstrap: TwoWayBootstrap,
-    chance: float,
+    name: tuple[str, str], runs: Sequence[Finished], average: Resampled, chance: float
 ) -> Measured:
-    found = [_results(runs[number]) for number in numbers]
-    average = bootstrap.average(dict(enumerate(numbers)))
+    found = [run.results for run in runs]
     learnt, unknown = found[0].model.finetuning, found[0].scoring.notes.get("unknown_words")
     return Measured(
         name=name[0],
         reads=_reads(name, found[0]),
         model=name[1],
         train_rows=None if learnt is None else learnt["train"],
-        draws=[float(bootstrap.accuracies[number]) for number in numbers],
+        draws=[results.metrics.accuracy.value for results in found],
         accuracy=average.estimate(),
         over_chance=average.less_known(chance).estimate(100),
         seconds=round(sum(results.timings.total for results in found), 1),
@@ -435,89 +418,19 @@ def _notes(
             f"The train split has {rows.train:,} rows, fewer than the {options.rows:,} requested: "
             "all of them were used."
         )
-    trained = any(_results(run).model.finetuning is not None for run in runs)
+    trained = any(run.results.model.finetuning is not None for run in runs)
     if trained and options.seeds < _FEW:
         few = "one draw" if options.seeds == 1 else f"{options.seeds} draws"
         notes.append(f"Trained on {few} of rows: intervals are rough with so few.")
-    aside = sorted({_results(run).metrics.items - _results(run).metrics.scored for run in runs})
+    aside = sorted({run.results.metrics.items - run.results.metrics.scored for run in runs})
     if aside != [0]:
         notes.append(f"Up to {aside[-1]:,} rows could not be scored by a baseline.")
-    overlap = max(_results(run).scoring.notes.get("train_overlap", 0) for run in runs)
-    if overlap:
+    if overlap := train_overlap(runs):
         notes.append(f"{overlap:,} rows belong to clusters that are also in train.")
     for why in dict.fromkeys(one.why for one in left_out):
         names = ", ".join(one.name for one in left_out if one.why == why)
         notes.append(f"Not run: {names} ({why}).")
     return notes
-
-
-def _document(summary: BaselinesSummary) -> Document:
-    names = dict.fromkeys(one.probe for one in summary.probes)
-    return Document(
-        "Baselines",
-        name_or_count(names, "probes"),
-        [_section(one) for one in summary.probes],
-        reading=[
-            "**Partial-input baselines** see the choices and not the question. If they score above "
-            "chance, the choices themselves give the answer away: a model may do as well without "
-            "any knowledge of what is asked.",
-            "**Models of question and choice** over word vectors have no pre-training beyond the "
-            "vectors. Their accuracy was learnt from the training rows. Compare them with a "
-            "language model trained on as many rows.",
-            "**Intervals** resample clusters of test rows and draws of training rows jointly.",
-        ],
-    )
-
-
-def _section(one: Measurement) -> Section:
-    config = "" if one.config is None else f", config {one.config}"
-    return Section(
-        f"{one.probe}{config} ({one.split})",
-        [_tiles(one), _dots(one), _table(one), Caveats(one.notes)],
-        link=one.probe,
-    )
-
-
-def _tiles(one: Measurement) -> Tiles:
-    best = max(one.baselines, key=lambda measured: measured.accuracy.value)
-    return Tiles(
-        {
-            "Strongest baseline": Cell(percent(best.accuracy.value), best.name),
-            "Chance": Cell(percent(one.chance), "1 / number of choices"),
-            "Questions": Cell(f"{one.rows:,}", f"{one.clusters:,} clusters"),
-            "Training rows available": cells.count(one.train_rows),
-        }
-    )
-
-
-def _dots(one: Measurement) -> Dots:
-    return Dots(
-        f"Accuracy of each baseline on {one.probe}, with 95% intervals and chance.",
-        [
-            *(Dot(measured.name, measured.accuracy) for measured in one.baselines),
-            *(Dot(measured.name, measured.accuracy, reference=True) for measured in one.beside),
-        ],
-        [Level("chance", one.chance)],
-    )
-
-
-def _table(one: Measurement) -> Table:
-    return Table.of(
-        [*one.baselines, *one.beside],
-        {
-            "baseline": lambda measured: measured.name,
-            "reads": lambda measured: measured.reads,
-            "accuracy": lambda measured: cells.share(measured.accuracy),
-            "less chance": lambda measured: cells.points(measured.over_chance),
-            "trained on": lambda measured: cells.count(measured.train_rows),
-            "draws": lambda measured: cells.count(len(measured.draws)),
-            "seconds": lambda measured: f"{measured.seconds:,.1f}",
-        },
-        f"Accuracy of each baseline on {one.rows:,} rows in {one.clusters:,} clusters, with 95% "
-        "intervals: mean over draws of training rows, and of guesses. Chance is "
-        f"{percent(one.chance)}; differences from it are in percentage points",
-        names=2,
-    )
 
 
 def _check_recordable(request: StudyRequest) -> None:
@@ -542,7 +455,7 @@ def _check_recordable(request: StudyRequest) -> None:
         read_manifest(Path(probe))
 
 
-def _record(request: StudyRequest, summary: BaselinesSummary) -> None:
+def record_figures(request: StudyRequest, summary: BaselinesSummary) -> None:
     """Record the accuracies in the folders of the probes, if the request asks for it.
 
     Raises:
@@ -579,18 +492,3 @@ def _figures(folder: Path, one: Measurement) -> BaselineFigures:
             for held in one.baselines
         ],
     )
-
-
-BASELINES = Study(
-    name="baselines",
-    help="Baselines without a language model: guessing, majority, word vectors, and models that "
-    "see only the choices.",
-    expand=_expand,
-    summarise=_summarise,
-    document=_document,
-    options=BaselinesOptions,
-    fixed=FIXED,
-    finish=_record,
-    modelless=True,
-)
-"""The study."""

@@ -1,7 +1,4 @@
-"""Cross-validation of labels: each fold of a probe is scored by learners fitted on the others.
-
-The probes, and the table of accuracies, are those of Kim et al. (2019), Table 2.
-"""
+"""The contents of ``crossval.json``: its runs, what each number means, and how it is computed."""
 
 from __future__ import annotations
 
@@ -21,29 +18,24 @@ from evaluation.learners.base import HeadLearner, LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint
 from evaluation.options import TRAINING
-from evaluation.report import cells
 from evaluation.results.analyses.vocabulary import (
-    CAPTION,
-    HEAD,
     Slope,
     measure_vocabulary,
-    table_of,
     table_words,
 )
 from evaluation.results.intervals import TwoWayBootstrap
 from evaluation.results.types import Estimate, Model
-from evaluation.results.words import last_name, name_or_count, percent, short
+from evaluation.results.words import last_name
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
-from evaluation.studies.base import Finished, Study, StudyRequest
-from evaluation.studies.counting import count_clusters
+from evaluation.studies.base import Finished, StudyRequest
+from evaluation.studies.counting import count_clusters, group_by, train_overlap
 from evaluation.studies.entries import (
     open_model,
     refuse_idle_options,
     with_options_of,
     zero_shot_scorer,
 )
-from kbprobe.document import Caveats, Document, Dot, Dots, Level, Row, Section, Table, Text
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import SPLITS
 from kbprobe.options import Options
@@ -183,7 +175,7 @@ def _open_folds(request: StudyRequest, probe: ProbeSource) -> _Folds:
     return _Folds(rows, sizes, run.train or most)
 
 
-def _expand(request: StudyRequest) -> list[RunSpec]:
+def expand(request: StudyRequest) -> list[RunSpec]:
     """Return all runs, those of one model after each other.
 
     Raises:
@@ -321,7 +313,7 @@ _Kept: TypeAlias = tuple[Kind, str, str | None]
 """What identifies a row of the table: its kind, model and learner."""
 
 
-def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> CrossvalSummary:
+def summarise(request: StudyRequest, finished: Sequence[Finished]) -> CrossvalSummary:
     """Summarise the runs of all folds."""
     return CrossvalSummary(probes=[_probe(request, probe, finished) for probe in request.probes])
 
@@ -330,12 +322,9 @@ def _probe(
     request: StudyRequest, probe: ProbeSource, finished: Sequence[Finished]
 ) -> ProbeCrossval:
     own = _open_folds(request, probe)
-    groups: dict[_Kept, list[Finished]] = {}
-    for run in finished:
-        if run.asks(probe):
-            groups.setdefault(_row_of(run), []).append(run)
+    groups = group_by((run for run in finished if run.asks(probe)), _row_of)
     seed = request.defaults.run.seed
-    first = next(iter(groups.values()))[0].evaluation.results
+    first = next(iter(groups.values()))[0].results
     rows = [_summary(row, runs, seed) for row, runs in sorted(groups.items(), key=_place)]
     return ProbeCrossval(
         probe=first.probe.name,
@@ -354,7 +343,7 @@ def _probe(
 
 
 def _row_of(run: Finished) -> _Kept:
-    results = run.evaluation.results
+    results = run.results
     learner = (results.model.finetuning or {}).get("learner")
     model = results.model.id
     if model == NO_MODEL:
@@ -375,7 +364,7 @@ def _place(entry: tuple[_Kept, list[Finished]]) -> int:
 
 def _summary(row: _Kept, runs: Sequence[Finished], seed: int) -> CrossvalRow:
     """Average over folds and repetitions; clusters and repetitions are resampled."""
-    folds = [run.evaluation.results.scoring.options["fold"] for run in runs]
+    folds = [run.results.scoring.options["fold"] for run in runs]
     names = [_repetition(run) for run in runs]
     repetitions = list(dict.fromkeys(names))
     counts = count_clusters(runs)
@@ -419,7 +408,7 @@ def _vocabulary(runs: Sequence[Finished], folds: Sequence[int], fitted: bool) ->
 
 
 def _repetition(run: Finished) -> tuple[object, ...]:
-    results = run.evaluation.results
+    results = run.results
     return results.model.random_weights, (results.model.finetuning or {}).get("seed")
 
 
@@ -452,143 +441,9 @@ def _notes(request: StudyRequest, own: _Folds, groups: dict[_Kept, list[Finished
                 f"{last_name(model)} cannot be evaluated without training: it does not score "
                 "these labels."
             )
-    overlap = {
-        run.evaluation.results.scoring.notes.get("train_overlap", 0)
-        for runs in groups.values()
-        for run in runs
-    }
-    if any(overlap):
+    if train_overlap(run for runs in groups.values() for run in runs):
         notes.append(
             "Clusters are in several folds: rows evaluated are related to rows fitted on, so "
             "accuracies are too high."
         )
     return notes
-
-
-def _document(summary: CrossvalSummary) -> Document:
-    return Document(
-        "Cross-validation",
-        name_or_count([one.probe for one in summary.probes], "probes"),
-        [_section(one) for one in summary.probes],
-        reading=[
-            "**Accuracy** is the share of all rows answered correctly when their fold is held out; "
-            "its interval resamples whole clusters, and repetitions (seeds, random encoders) where "
-            "there are several.",
-            "**Majority label** is the most frequent label of the rows fitted on. **Random "
-            "encoders** have the model's architecture but random weights: what a classifier learns "
-            "on them, it learns from the words of the training rows. Only accuracy above both is "
-            "evidence of knowledge.",
-            "**The standard deviation over folds** shows how much test accuracy varies between "
-            "folds. Folds share training rows, so it says nothing about the error of the mean.",
-        ],
-    )
-
-
-def _section(one: ProbeCrossval) -> Section:
-    return Section(
-        f"{one.probe} ({one.split})",
-        [
-            Text(
-                f"{one.rows:,} rows of the setup {one.setup}, in {one.clusters:,} clusters and "
-                f"{len(one.folds)} folds. Each fold is evaluated once, by a classifier fitted on "
-                f"{one.train:,} rows of the other folds. Chance is {percent(one.chance)}."
-            ),
-            Caveats(one.notes),
-            _dots(one),
-            _accuracies(one),
-            Table(
-                ("model", *(f"fold {fold}" for fold in one.folds)),
-                [(_name(row), *map(cells.share, row.folds)) for row in one.results],
-                "Test accuracy in each fold, mean over repetitions",
-                fold="Each fold",
-            ),
-            _vocabulary_table(one),
-        ],
-        link=one.probe,
-    )
-
-
-def _dots(one: ProbeCrossval) -> Dots:
-    """Return the figure of accuracies, with a small dot for each fold."""
-    levels = [Level("chance", one.chance)]
-    if one.human is not None:
-        levels.append(Level("people", one.human.value, dash="solid"))
-    return Dots(
-        f"Cross-validated test accuracy on {one.probe} of each model and baseline.",
-        [
-            Dot(_label(row), row.accuracy, row.kind in ("majority", "random"), row.folds)
-            for row in one.results
-        ],
-        levels,
-        parts="a fold",
-    )
-
-
-def _accuracies(one: ProbeCrossval) -> Table:
-    rows: list[Row] = [
-        (
-            _name(row),
-            cells.share(row.accuracy),
-            cells.share(row.fold_mean),
-            cells.share(row.fold_sd),
-            cells.share(row.repetition_sd),
-        )
-        for row in one.results
-    ]
-    if one.human is not None:
-        rows.append(("people", cells.share(one.human), cells.NONE, cells.NONE, cells.NONE))
-    return Table(
-        ("model", "accuracy", "mean of folds", "sd of folds", "sd of repetitions"),
-        rows,
-        "Test accuracy over all folds, with its 95% interval",
-    )
-
-
-def _vocabulary_table(one: ProbeCrossval) -> Table:
-    """Return the table of accuracy and shared words, by model."""
-    rows = [
-        (f"{_name(row)}: {words}", *numbers)
-        for row in one.results
-        for words, *numbers in table_of(row.vocabulary)
-    ]
-    return Table(("model: words", *HEAD[1:]), rows, CAPTION)
-
-
-_LABEL = 20
-"""Maximum length of a model's name in a figure."""
-
-
-def _name(row: CrossvalRow) -> str:
-    """Return a row's name: ``sentence-transformers/all-MiniLM-L6-v2, pooled``."""
-    return _named(row, last_name(row.model))
-
-
-def _label(row: CrossvalRow) -> str:
-    """Return a row's name in figures, which have less room: ``all-MiniLM-L6-v2, pooled``."""
-    return _named(row, short(last_name(row.model).rpartition("/")[2], _LABEL))
-
-
-def _named(row: CrossvalRow, model: str) -> str:
-    if row.kind == "majority":
-        return "majority label"
-    if row.kind == "zero_shot":
-        return f"{model}, without training"
-    if row.kind == "learner":
-        return f"{model}, {row.learner}"
-    number = len(row.repetitions)
-    encoders = "random encoder" if number == 1 else f"{number} random encoders"
-    return f"{model}, {encoders}, {row.learner}"
-
-
-CROSSVAL = Study(
-    name="crossval",
-    help="Cross-validation: fit label classifiers on all folds of a probe but one, evaluate them "
-    "on that fold, and compare with the majority label and randomly initialised encoders.",
-    expand=_expand,
-    summarise=_summarise,
-    document=_document,
-    options=CrossvalOptions,
-    fixed=FIXED,
-    modelless=True,
-)
-"""The study."""

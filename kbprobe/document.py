@@ -169,13 +169,14 @@ class HeatMap:
         labels: Sequence[str],
         numbers: Mapping[tuple[str, str], Number | None],
         scale: Scale = "share",
+        marked: frozenset[tuple[int, int]] = frozenset(),
     ) -> HeatMap:
-        """Arrange the numbers of pairs of labels, each given in one order or the other."""
+        """Arrange the numbers of pairs of labels: row and column; in one order, or in both."""
         cells = [
             [numbers.get((row, column), numbers.get((column, row))) for column in labels]
             for row in labels
         ]
-        return cls(caption, corner, labels, labels, cells, scale)
+        return cls(caption, corner, labels, labels, cells, scale, marked)
 
 
 Ink: TypeAlias = Literal["model", "reference", "soft"] | int

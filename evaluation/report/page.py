@@ -120,7 +120,7 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
         m=metrics,
         model=last_name(results.model.id),
         example=(right or wrong)[0] if right or wrong else None,
-        floor=strongest_baseline(metrics),
+        floor=metrics.strongest_baseline,
         verdict=verdict(metrics),
         summary=summary(results),
         cautions=cautions(results),
@@ -129,7 +129,7 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
         sizes=sizes,
         size_chart=figures.size_chart(sizes),
         calibration_chart=figures.calibration_chart(metrics.calibration),
-        baselines=_baselines(metrics),
+        baselines=metrics.ranked_baselines,
         normalizations=breakdowns.normalizations(metrics),
         templates=breakdowns.largest_first(metrics.by_template),
         pos=breakdowns.largest_first(metrics.by_pos),
@@ -161,15 +161,6 @@ def _parts(
             content = [(question, lines[question.row]) for question in shown]
         made.append((type(part).__name__, part, content))
     return made
-
-
-def strongest_baseline(metrics: Metrics) -> tuple[str, float] | None:
-    """Return the audit baseline with the highest accuracy; ties go to the first by name."""
-    return next(iter(_baselines(metrics)), None)
-
-
-def _baselines(metrics: Metrics) -> list[tuple[str, float]]:
-    return sorted(metrics.baselines.items(), key=lambda entry: (-entry[1], entry[0]))
 
 
 def summary(results: Results) -> list[str]:
@@ -217,7 +208,7 @@ def verdict(metrics: Metrics) -> tuple[Place, str]:
     Returns:
         Where the interval lies, and the words.
     """
-    shortcut = strongest_baseline(metrics)
+    shortcut = metrics.strongest_baseline
     level = max(metrics.chance, shortcut[1] if shortcut else 0.0)
     found, what = (
         place(metrics.accuracy, level),
@@ -240,7 +231,7 @@ def _against_floor(metrics: Metrics) -> str:
         "few": "is too wide, on so few rows, to separate the model from",
     }
     lies = said[verdict(metrics)[0]]
-    floor = strongest_baseline(metrics)
+    floor = metrics.strongest_baseline
     if floor is None:
         return (
             f"The interval {lies} chance. The probe has no audit, so it is not known how far "

@@ -208,6 +208,16 @@ class Metrics(Model):
         "has none.",
     )
 
+    @property
+    def ranked_baselines(self) -> list[tuple[str, float]]:
+        """The audit's baselines, the strongest first; ties are in the order of their names."""
+        return sorted(self.baselines.items(), key=lambda entry: (-entry[1], entry[0]))
+
+    @property
+    def strongest_baseline(self) -> tuple[str, float] | None:
+        """The audit's strongest baseline; None where the probe has no audit."""
+        return next(iter(self.ranked_baselines), None)
+
 
 class ProbeInfo(Model):
     """What was evaluated on."""

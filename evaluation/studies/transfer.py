@@ -419,11 +419,11 @@ def _section(one: ModelTransfer) -> Section:
 
 def _maps(one: ModelTransfer, names: Sequence[str]) -> list[HeatMap]:
     """Return the heat maps of accuracies, of differences, and of shared concepts if any."""
-    places = range(len(names))
-    table = [[one.cell(row, column) for column in names] for row in names]
+    found = {(cell.trained_on, cell.tested_on): cell for cell in one.cells}
     untrained = [
         tested.chance if tested.reference is None else tested.reference for tested in one.probes
     ]
+    places = range(len(names))
     corner, own = "trained on / tested on", frozenset((at, at) for at in places)
     maps = [
         HeatMap(
@@ -432,23 +432,22 @@ def _maps(one: ModelTransfer, names: Sequence[str]) -> list[HeatMap]:
             corner,
             ["chance" if one.less == "chance" else "none", *names],
             names,
-            [untrained, *([cell.accuracy for cell in row] for row in table)],
+            [untrained, *([found[row, column].accuracy for column in names] for row in names)],
             marked=frozenset((at + 1, at) for at in places),
         ),
-        HeatMap(
+        HeatMap.of_pairs(
             f"Difference from {_LESS[one.less]}, in percentage points",
             corner,
             names,
-            names,
-            [[cell.difference for cell in row] for row in table],
+            {pair: cell.difference for pair, cell in found.items()},
             "points",
             own,
         ),
     ]
     if any(cell.seen for cell in one.cells):
         caption = "Share of the questions evaluated whose concept a row trained on is about"
-        seen = [[cell.seen for cell in row] for row in table]
-        maps.append(HeatMap(caption, corner, names, names, seen, marked=own))
+        seen = {pair: cell.seen for pair, cell in found.items()}
+        maps.append(HeatMap.of_pairs(caption, corner, names, seen, marked=own))
     return maps
 
 

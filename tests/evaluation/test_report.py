@@ -25,7 +25,6 @@ from evaluation.report.page import (
     cautions,
     make_report,
     render,
-    strongest_baseline,
     summary,
     verdict,
 )
@@ -497,7 +496,7 @@ def test_summary_places_the_interval_against_the_strongest_shortcut(
     low: float, high: float, said: str
 ) -> None:
     results, _ = run(probe(), baselines={"a": 0.3, "b": 0.4, "c": 0.4})
-    assert strongest_baseline(results.metrics) == ("b", 0.4)
+    assert results.metrics.strongest_baseline == ("b", 0.4)
     accuracy = results.metrics.accuracy.model_copy(update={"low": low, "high": high})
     metrics = results.metrics.model_copy(update={"accuracy": accuracy})
     text = " ".join(summary(results.model_copy(update={"metrics": metrics})))

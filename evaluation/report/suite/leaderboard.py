@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report.breakdowns import heat_map
-from evaluation.report.page import strongest_baseline
 from evaluation.report.suite.collect import Collection, ProbeKey, Run
 from evaluation.results.types import Cell, Estimate, Metrics, Results, remarks
 from evaluation.results.words import (
@@ -265,7 +264,7 @@ def _ends(estimate: Estimate | None) -> Sequence[float | None]:
 def _probe(key: ProbeKey, name: str, run: Run) -> Probe:
     info, metrics = run.results.probe, run.results.metrics
     clusters = metrics.clusters if info.clusters is None else info.clusters
-    return Probe(key, name, info.rows, clusters, metrics.chance, strongest_baseline(metrics))
+    return Probe(key, name, info.rows, clusters, metrics.chance, metrics.strongest_baseline)
 
 
 def _entry(run: Run, probe: Probe) -> Entry:

@@ -22,7 +22,6 @@ import numpy as np
 from markupsafe import Markup
 
 from evaluation.report.breakdowns import SMALL
-from evaluation.report.page import strongest_baseline
 from evaluation.report.suite import leaderboard
 from evaluation.report.suite.collect import Answers, Collection, collect
 from evaluation.report.suite.leaderboard import Leaderboard
@@ -235,7 +234,6 @@ def render(found: Collection, board: Leaderboard, library: str) -> str:
         hashes=[_hash(script) for script in scripts],
         # Our scripts and the library's: `inline` keeps them from ending their element.
         scripts=[Markup(script) for script in scripts],  # nosec B704
-        strongest=strongest_baseline,
         blocks=blocks,
         maps=pack(leaderboard.heat_maps(board)),
         about={

@@ -67,10 +67,7 @@ def model_curves(runs: ModelRuns, sizes: tuple[int, ...]) -> ModelCurves:
         clusters=metrics.clusters,
         chance=metrics.chance,
         baselines=[
-            Baseline(name=name, accuracy=accuracy)
-            for name, accuracy in sorted(
-                metrics.baselines.items(), key=lambda entry: (-entry[1], entry[0])
-            )
+            Baseline(name=name, accuracy=accuracy) for name, accuracy in metrics.ranked_baselines
         ],
         sizes=trained,
         left_out=[size for size in sizes if size not in trained],

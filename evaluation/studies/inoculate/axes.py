@@ -242,10 +242,6 @@ def _trained(
     return request.within_model(spec, *parts, f"{request.probe_folder(task)}-{split}")
 
 
-SELECTION, HELD_OUT = "validation", "test"
-"""The split that settings are chosen on, and the one that the chosen ones are tested on."""
-
-
 class Setting(NamedTuple):
     """A training setting: everything but the seed.
 

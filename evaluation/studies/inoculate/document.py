@@ -207,14 +207,12 @@ def _heat_maps(probe: Inoculated) -> list[HeatMap]:
 
 def _transfer_map(one: ModelInoculation) -> HeatMap:
     names = list(dict.fromkeys(cell.trained_on for cell in one.transfer))
-    gains = {(cell.trained_on, cell.tested_on): cell.gain for cell in one.transfer}
-    return HeatMap(
+    return HeatMap.of_pairs(
         f"{last_name(one.model)}: test accuracy minus that of the model before training, in "
         "points, after training with the best size and setting",
         "trained on / tested on",
         names,
-        names,
-        [[gains[trained, tested] for tested in names] for trained in names],
+        {(cell.trained_on, cell.tested_on): cell.gain for cell in one.transfer},
         "points",
         frozenset((at, at) for at in range(len(names))),
     )

@@ -18,6 +18,7 @@ from evaluation.results.sealed import Sealed
 from evaluation.results.types import Estimate, Model
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Failed, Finished, StudyRequest, read_summary
+from evaluation.studies.counting import group_by
 from evaluation.studies.pairing import pair_rows
 from kbprobe.arrays import Ints
 from kbprobe.columns import to_numpy
@@ -234,36 +235,26 @@ def summarise_rest(
     request: StudyRequest, finished: Sequence[Finished], failed: Sequence[Failed]
 ) -> RevisionsSummary:
     """Summarise the runs that are finished, and name the revisions that failed."""
-    runs: dict[tuple[str, int], list[tuple[Revision, Finished]]] = {}
-    for run in finished:
-        if run.spec is not None:
-            model, revision = _revision_of(request, run.spec)
-            runs.setdefault((model, _probe(request, run.spec)), []).append((revision, run))
-    missing: dict[tuple[str, int], list[FailedRevision]] = {}
-    for one in failed:
-        model, revision = _revision_of(request, one.spec)
-        said = FailedRevision(name=revision.name, step=revision.step, error=str(one.error))
-        missing.setdefault((model, _probe(request, one.spec)), []).append(said)
-    seed = request.defaults.run.seed
+
+    def place(spec: RunSpec) -> tuple[str, int]:
+        """Return the model, as it was given, and the index of the probe."""
+        probes = enumerate(request.probes)
+        return _revision_of(request, spec)[0], next(at for at, one in probes if one is spec.probe)
+
+    runs = group_by(finished, lambda run: place(run.asked))
+    missing = group_by(failed, lambda one: place(one.spec))
     return RevisionsSummary(
-        models=[
-            _of_model(place[0], held, missing.get(place, []), seed) for place, held in runs.items()
-        ]
+        models=[_of_model(request, held, missing.get(key, [])) for key, held in runs.items()]
     )
 
 
-def _probe(request: StudyRequest, spec: RunSpec) -> int:
-    """Return the index of a run's probe among the request's probes."""
-    return next(at for at, probe in enumerate(request.probes) if probe is spec.probe)
-
-
 def _of_model(
-    model: str,
-    held: Sequence[tuple[Revision, Finished]],
-    failed: list[FailedRevision],
-    seed: int,
+    request: StudyRequest, runs: Sequence[Finished], failed: Sequence[Failed]
 ) -> ModelRevisions:
-    revisions, runs = [revision for revision, _ in held], [run for _, run in held]
+    model = _revision_of(request, runs[0].asked)[0]
+    revisions = [_revision_of(request, run.asked)[1] for run in runs]
+    lacking = [(_revision_of(request, one.spec)[1], one.error) for one in failed]
+    seed = request.defaults.run.seed
     histories = _trace(runs)
     results = runs[0].results
     answers = histories.answers
@@ -279,7 +270,10 @@ def _of_model(
         baselines=results.metrics.baselines,
         by_step=all(one.step is not None for one in revisions),
         points=[_point(place, revisions, runs, histories, seed) for place in range(len(revisions))],
-        failed=failed,
+        failed=[
+            FailedRevision(name=revision.name, step=revision.step, error=str(error))
+            for revision, error in lacking
+        ],
         always_right=int((scored & (answers != 0).all(axis=0)).sum()),
         never_right=int((scored & (answers != 1).all(axis=0)).sum()),
         wavering=int((histories.changes > 1).sum()),

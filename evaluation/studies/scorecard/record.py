@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from evaluation.items.sources import UnknownSplit, open_probe
-from evaluation.report.page import strongest_baseline
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, groups
 from evaluation.results.sealed import Sealed
@@ -226,7 +225,7 @@ def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
         strict_chance=metrics.strict_chance if several else None,
         hops=_by_hops(run.predictions),
         oracles=metrics.oracles,
-        best_baseline=strongest_baseline(metrics),
+        best_baseline=metrics.strongest_baseline,
         remarks=[remark for remark in remarks if remark],
     )
 

@@ -279,10 +279,10 @@ def _run_study(
     from evaluation.studies.run import forecast_study, run_study
 
     if study.takes_folders(models):
-        if overwrite or tag is not None:
+        if overwrite or dry_run or tag is not None:
             raise UsageError(
-                f"--overwrite and --tag are for runs: name a model with --model, or leave them out "
-                f"where {study.name} is given folders of results"
+                "--overwrite, --dry-run and --tag are for runs: name a model with --model, or "
+                f"leave them out where {study.name} is given folders of results"
             )
         _summarise(study, fields, tuple(map(Path, probes)), output, as_json, **values)
         return 0

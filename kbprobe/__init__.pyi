@@ -763,6 +763,7 @@ def evaluate(
     answers: Literal["auto", "letters", "text"] = "auto",
     content_free: _Several[str] = ...,
     class_labels: _Several[str] = ...,
+    pooling: Literal["mean", "first", "last"] = "mean",
     guess_seed: int = 0,
     vectors: str | None = None,
     learning_rate: float | None = None,
@@ -841,6 +842,7 @@ class ProbeCallback(_ProbeCallback):
         answers: Literal["auto", "letters", "text"] = "auto",
         content_free: _Several[str] = ...,
         class_labels: _Several[str] = ...,
+        pooling: Literal["mean", "first", "last"] = "mean",
         guess_seed: int = 0,
         vectors: str | None = None,
     ) -> None: ...

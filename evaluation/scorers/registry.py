@@ -27,6 +27,7 @@ SCORERS = Registry[ScorerEntry](
         "causal_rank": "evaluation.scorers.rank:CAUSAL_RANK",
         "multiple_choice": "evaluation.scorers.multiple_choice:MULTIPLE_CHOICE",
         "classifier": "evaluation.scorers.classifier:CLASSIFIER",
+        "embedding": "evaluation.scorers.embedding:EMBEDDING",
         "random": "evaluation.scorers.guessing:RANDOM",
         "vec_similarity": "evaluation.scorers.vec_similarity:VEC_SIMILARITY",
         "vec_similarity_published": "evaluation.scorers.vec_similarity:VEC_SIMILARITY_PUBLISHED",
@@ -59,7 +60,8 @@ def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntr
             )
         return entry
     for entry in SCORERS:
-        if entry.needs and entry.needs in checkpoint.capabilities:
+        # Every network has vectors, and few are trained so that similar texts have similar ones.
+        if entry.needs & ~Capability.HIDDEN_STATES and entry.needs in checkpoint.capabilities:
             return entry
     raise UsageError(_without_scorer(checkpoint))
 
@@ -94,5 +96,6 @@ def _without_scorer(checkpoint: Checkpoint) -> str:
         )
     return (
         f"{model} has no trained head that scores choices. Fine-tune it with --train N, or name "
-        "its head with --scorer if it has one."
+        "its head with --scorer if it has one. Of a sentence encoder, --scorer embedding compares "
+        "the vectors."
     )

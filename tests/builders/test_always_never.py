@@ -148,6 +148,7 @@ def test_words_are_of_their_slots_kind(conceptnet: str, rows: Rows) -> None:
         assert way[-1]["object"] in goals
 
 
+@pytest.mark.slow
 def test_candidates_of_every_level_are_drawn(conceptnet: str, extent: str) -> None:
     """Each family has candidates that should hold always, never, and something in between."""
     slots = Slots(load_conceptnet(conceptnet), load_wordnet("3.0"), 2.8)
@@ -277,6 +278,7 @@ def test_agreement_is_kept_beside_the_data(voted: Built, rows: Rows, tmp_path: P
     assert "Votes of annotators" in (folder / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_labels_file_makes_the_same_probe_as_the_votes(
     conceptnet: str, voted: Built, votes: Path, rows: Rows, tmp_path: Path
 ) -> None:
@@ -303,6 +305,7 @@ def test_a_labels_file_makes_the_same_probe_as_the_votes(
     assert again == rows_of(voted)
 
 
+@pytest.mark.slow
 def test_few_labels_and_high_demands_leave_rows_out(
     conceptnet: str, votes: Path, voted: Built
 ) -> None:

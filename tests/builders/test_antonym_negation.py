@@ -332,6 +332,7 @@ def test_pruned_pairs_have_more_alike_letters(wordnet: WordNet) -> None:
     assert all(cells[part, shown, True] == cells[part, shown, False] for part, shown, _ in cells)
 
 
+@pytest.mark.slow
 def test_the_published_wording_is_a_named_one(miniature: str) -> None:
     for intensifier in ("really", "very"):
         built = builders.build(

@@ -177,6 +177,7 @@ def test_the_end_of_a_build_tells_what_was_built(build_probe_process: Run, tmp_p
     assert manifest_in(folder) == manifest
 
 
+@pytest.mark.slow
 def test_two_probes_in_one_call_share_options_and_get_a_folder_each(
     build_probe: Run, tmp_path: Path
 ) -> None:
@@ -360,6 +361,7 @@ question:
 """
 
 
+@pytest.mark.slow
 def test_a_template_adds_wordings(build_probe: Run, tmp_path: Path, built: Built) -> None:
     (tmp_path / "mine.yaml").write_text(TEMPLATE, encoding="utf-8")
     done = build_probe(NAME, *SMALL, "--template", "mine.yaml", "-o", "probe")

@@ -65,6 +65,7 @@ def pair(row: dict[str, Any]) -> tuple[int, int]:
 # Two ages
 
 
+@pytest.mark.slow
 def test_the_published_size_is_reached() -> None:
     splits = Counter(row["split"] for row in rows_of(AGE))
     assert splits == {"train": 4032, "validation": 138, "test": 414}
@@ -129,6 +130,7 @@ def test_sentences_are_plain_english() -> None:
     }
 
 
+@pytest.mark.slow
 def test_sentences_are_the_papers_by_option() -> None:
     rows = rows_of(AGE, wording="tacl")
     assert {row["template"] for row in rows} == {"tacl", "tacl-if-first"}

@@ -105,6 +105,7 @@ def test_buckets_are_orders_of_magnitude(estimate: float, order: int) -> None:
 # The rows
 
 
+@pytest.mark.slow
 def test_the_published_size_is_reached() -> None:
     splits = Counter(row["split"] for row in rows_of())
     assert splits["train"] >= 4950
@@ -153,6 +154,7 @@ def test_one_thing_tells_as_much_as_its_rank_in_the_split() -> None:
     assert near < far
 
 
+@pytest.mark.slow
 def test_a_thing_is_not_larger_for_being_merely_long() -> None:
     for row in rows_of():
         x, y = things()[row["x"]], things()[row["y"]]

@@ -313,6 +313,7 @@ def test_an_unknown_config_is_answered_with_those_that_there_are(
         builders.build(NAME, pairs=8, controls=False, config="perturbed")
 
 
+@pytest.mark.slow
 def test_building_from_python_gives_the_config_asked_for(
     tmp_path: Path, toy: Path, registered: str
 ) -> None:

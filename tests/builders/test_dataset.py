@@ -113,6 +113,7 @@ def test_loading_from_python_checks_and_types(folder: Path) -> None:
     assert all(split.features == features() for split in loaded.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["wordnet_definitions", "wordnet_hypernymy", "wordnet_hyponymy", "wordnet_synonymy"]
 )
@@ -233,6 +234,7 @@ def test_json_lines_load_with_the_declared_types(
     assert all(split.features == features() for split in loaded.values())
 
 
+@pytest.mark.slow
 def test_building_from_python_gives_the_written_rows(built: Built, tmp_path: Path) -> None:
     expected = rows_of(built(NAME, "small"))
     for output in (None, tmp_path / "probe", tmp_path / "probe"):  # the third finds the second

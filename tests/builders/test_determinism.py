@@ -91,6 +91,7 @@ def small(folder: Path, name: str = "wordnet_hyponymy", **changes: Any) -> Rows:
     ]
 
 
+@pytest.mark.slow
 def test_another_seed_gives_other_rows_but_the_same_ids_to_the_same_rows(tmp_path: Path) -> None:
     """What identifies a row is what it asks, with which gold and which distractors."""
 

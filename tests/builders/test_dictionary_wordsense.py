@@ -277,6 +277,7 @@ def test_senses_of_a_word_stand_together(splits: dict[str, Rows]) -> None:
     assert 0.1 < same.count(0) / len(rows) < 0.4
 
 
+@pytest.mark.slow
 def test_words_with_one_definition_stay_together(gcide: Gcide) -> None:
     shared = [
         at

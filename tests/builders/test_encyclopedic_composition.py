@@ -381,6 +381,7 @@ def test_caps_hold_within_a_path(knowledge: Collected) -> None:
         assert max(cells[name].values()) == most
 
 
+@pytest.mark.slow
 def test_server_store_and_cache_give_the_same_bytes(
     oxigraph_server: str, wikidata: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -533,6 +534,7 @@ def test_spouses_stand_beside_people_of_their_country_profession_gender_and_era(
         assert max(numbers) - min(numbers) <= 25
 
 
+@pytest.mark.slow
 def test_the_answers_of_a_namesake_are_no_distractors(dump: Cut) -> None:
     for seed in range(6):
         options = {"dump": dump(couples()), "only_paths": ("film-actor-spouse",)}

@@ -311,6 +311,7 @@ ANSWERED = (
 """Probes whose answers are readings."""
 
 
+@pytest.mark.slow
 @BUILT_TWICE
 def test_another_seed_gives_another_draw(
     folder: Path, rows: Rows, limited: Limited, name: str, extent: str

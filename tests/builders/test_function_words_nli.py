@@ -495,6 +495,7 @@ def test_caps_and_numbers_of_rows_are_kept(toy: Corpus) -> None:
     assert clusters.max() == 3
 
 
+@pytest.mark.slow
 def test_a_corpus_with_nothing_to_change_says_so(toy: Corpus) -> None:
     texts = CorpusAndWordNet(toy, load_wordnet("3.0"))
     with pytest.raises(UsageError, match=r"fw_negation: no pair can be made.*--corpus"):

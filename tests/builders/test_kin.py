@@ -49,6 +49,7 @@ def test_kin_are_told_by_their_lemmas(one: str, other: str, related: bool) -> No
     assert akin(other, one) is related
 
 
+@pytest.mark.slow
 def test_what_is_asked_about_always_counts() -> None:
     for word in FUNCTION_WORDS.split():
         assert akin(word, word)

@@ -151,6 +151,7 @@ def test_what_every_group_guarantees(problem: Problem, seed: int) -> None:
         assert max(Counter(at for at, _ in asked).values(), default=0) <= 1
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(problems(), st.integers(0, 3))
 def test_random_rows_are_at_most_their_share_of_each_cell(problem: Problem, seed: int) -> None:

@@ -262,6 +262,7 @@ def test_lists_of_kinds_name_synsets_of_wordnet() -> None:
     assert {relation for relation, _ in reviewed_kinds()} <= set(WORDED)
 
 
+@pytest.mark.slow
 def test_kinds_that_wordnet_states_are_kinds_in_wordnet() -> None:
     wordnet = load_wordnet()
     number = {name: at for at, name in enumerate(wordnet.synsets["name"].to_pylist())}
@@ -468,6 +469,7 @@ def test_questions_of_more_choices(conceptnet: str, name: str, extent: str) -> N
         assert {len(set(row["choice_nodes"])) for row in rows} == {choices}
 
 
+@pytest.mark.slow
 def test_a_cap_and_uniform_sampling(conceptnet: str) -> None:
     done = rows_of(built(conceptnet, BOTH, cap_per_gold=3, sampling="uniform"))
     golds = Counter(row["concept"] for rows in done.values() for row in rows)
@@ -592,6 +594,7 @@ def test_places(conceptnet: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_another_seed_draws_other_rows(conceptnet: str, default: dict[str, Read]) -> None:
     def ids(done: Built | Read) -> set[str]:
         return {row["id"] for rows in rows_of(done).values() for row in rows}

@@ -126,6 +126,7 @@ def nine_edges(session_cache: None, tmp_path_factory: pytest.TempPathFactory) ->
     return "nine-edges"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relations", [("IsA", "HasProperty", "UsedFor"), ("IsA",), ("MadeOf",)])
 @pytest.mark.parametrize("name", ["property_conjunction", "property_conjunction_but_not"])
 def test_nine_edges_leave_no_question_about_properties(
@@ -135,6 +136,7 @@ def test_nine_edges_leave_no_question_about_properties(
         builders.build(name, conceptnet=nine_edges, relations=relations)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["body_part", "dish", "diet", "placed", "deed", "quality"])
 @pytest.mark.parametrize("silver", [False, True])
 def test_nine_edges_leave_no_candidate(nine_edges: str, family: str, silver: bool) -> None:

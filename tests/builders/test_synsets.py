@@ -42,6 +42,7 @@ def ids(wordnet: WordNet, *names: str) -> Ints:
 # Likeness
 
 
+@pytest.mark.slow
 def test_alike_are_synsets_that_share_a_lemma_or_a_gloss(wordnet: WordNet) -> None:
     """Against a dictionary of all lemmas, in lower case and without hyphens and spaces."""
     holders: dict[str, set[int]] = defaultdict(set)

@@ -372,6 +372,7 @@ def test_every_listed_word_stands_in_one_tree() -> None:
 # Words
 
 
+@pytest.mark.slow
 def test_names_vulgar_words_and_plurals_are_no_plain_nouns(taxonomy: Taxonomy) -> None:
     texts = taxonomy.words.to_pylist()
     plain = {text for text, kept in zip(texts, taxonomy.plain, strict=True) if kept}

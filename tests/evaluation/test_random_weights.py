@@ -137,6 +137,7 @@ def test_model_args_that_an_architecture_does_not_take_are_named(bert):
         load_model(found, CPU, torch.float32)
 
 
+@pytest.mark.slow
 def test_runs_that_differ_in_them_alone_have_scores_of_their_own(bert, probe, tmp_path):
     study = Study("some", "", lambda _: [], lambda *_: None, lambda _: None)
     request = StudyRequest.parse(study, [probe], [bert], {"dtype": "float32"}, tmp_path / "out")

@@ -325,6 +325,7 @@ def test_small_probes(rows: int, width: int) -> None:
     well_formed(page_of(probe(rows, width)))
 
 
+@pytest.mark.slow
 def test_a_large_run_stays_small(tmp_path: Path) -> None:
     folder = saved(tmp_path, probe(20_000, template=[f"w{row % 997}" for row in range(20_000)]))
     path = make_report(folder)

@@ -145,6 +145,7 @@ def test_each_training_is_done_once_and_evaluated_on_all(probes, model, tmp_path
     assert len(trainings) == 6, "nothing is trained again"
 
 
+@pytest.mark.slow
 def test_the_mean_of_the_seeds_is_that_of_single_runs(probes, model):
     cell = transfer(probes[:2], model).models[0].cell("cars", "vehicles")
     alone = [

@@ -337,6 +337,7 @@ def test_a_line_of_ten_megabytes_is_left_out_and_counted(cache: Path, tmp_path: 
     assert corpus.sentence_paragraph.tolist() == [0, 1]
 
 
+@pytest.mark.slow
 def test_ten_megabytes_of_plain_text_in_one_line_are_divided(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("It rains here. " * 20_000 + "x" * 9_700_000)
     corpus = fetched(tmp_path / "a.txt")

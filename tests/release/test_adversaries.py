@@ -159,6 +159,7 @@ LEAKS: list[tuple[Leak, str]] = [
     (numbered_ids, "order:id"),
     (moving_positions, "order:previous"),
 ]
+QUICK = {longer_golds, golds_of_a_topic, shared_distractors, first_positions}
 WORDNET = load_wordnet("3.0")
 _NOUNS = np.flatnonzero(WORDNET.pos_codes == 0)
 _NAMES = WORDNET.synsets["name"].to_pylist()
@@ -175,7 +176,14 @@ def exceeding(done: DeepAudit) -> set[str]:
     return {one.adversary for one in done.outcomes if one.verdict == "exceeds"}
 
 
-@pytest.mark.parametrize(("leak", "adversary"), LEAKS, ids=[leak.__name__ for leak, _ in LEAKS])
+# Those of the kinds that a build may well have for everyone, and all in the slow part.
+@pytest.mark.parametrize(
+    ("leak", "adversary"),
+    [
+        pytest.param(*case, id=case[0].__name__, marks=() if case[0] in QUICK else pytest.mark.slow)
+        for case in LEAKS
+    ],
+)
 def test_a_planted_leak_is_found(leak: Leak, adversary: str, tmp_path: Path) -> None:
     done = audit(plant(tmp_path, leak))
     found = exceeding(done)
@@ -201,6 +209,7 @@ def test_without_a_leak_none_is_found(leak: Leak | None, tmp_path: Path) -> None
     assert [one.verdict for one in done.findings()] == ["ok"]
 
 
+@pytest.mark.slow
 def test_labels_that_are_unbalanced_by_nature_are_held_against_the_commonest(
     tmp_path: Path,
 ) -> None:
@@ -211,6 +220,7 @@ def test_labels_that_are_unbalanced_by_nature_are_held_against_the_commonest(
     assert 0.6 < found["surface"].chance <= found["surface"].accuracy + 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("leak", "adversary"),
     [
@@ -355,6 +365,7 @@ def test_an_adversary_is_judged_in_each_family(tmp_path: Path) -> None:
     assert (sibling.accuracy, sibling.verdict, sibling.remedy) == (1, "exceeds", "Mend it.")
 
 
+@pytest.mark.slow
 def test_the_same_probe_has_the_same_figures(tmp_path: Path) -> None:
     folder = plant(tmp_path, golds_of_a_topic)
     assert audit(folder) == release.audit(folder)
@@ -456,6 +467,7 @@ def test_damaged_files_are_not_audited(tmp_path: Path, capsys: pytest.CaptureFix
     assert "undamaged files" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_figures_are_written_into_card_and_manifest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], open_wordnet: Callable[[], str]
 ) -> None:

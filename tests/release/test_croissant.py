@@ -72,6 +72,7 @@ def test_the_check_compares_it(probe_copy: Probe) -> None:
         assert [one.name for one in check(folder).failed] == ["croissant"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [HYPERNYMY, ANTONYM])
 def test_mlcroissant_finds_it_valid_and_reads_the_rows(probe_copy: Probe, name: str) -> None:
     import mlcroissant

@@ -1,0 +1,170 @@
+"""Embedding: the cosine of the vectors of question and choice, by a model of whole texts.
+
+It gives sentence encoders a zero-shot score. They know what texts are about rather than what is
+true, so the score is also the strongest baseline without knowledge that needs no training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from evaluation.items.types import Item
+from evaluation.models.capabilities import Capability
+from evaluation.scorers.base import RowScorer, Scorer, ScorerEntry, ScorerInputs
+from kbprobe.arrays import Floats
+from kbprobe.errors import UsageError
+from kbprobe.options import Options
+from kbprobe.parsing import read_json, validated
+
+if TYPE_CHECKING:
+    import torch
+
+_BATCH = 128
+"""Texts encoded at once; they are sorted by length, so that little is padded."""
+
+
+class EmbeddingOptions(Options):
+    """How the vectors of tokens become that of a text."""
+
+    pooling: Literal["mean", "first", "last"] = Field(
+        "mean",
+        description="Vector of a text: the mean over its tokens, or that of its first or last "
+        "token, as the model was trained.",
+    )
+
+
+_POOLING = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "first",
+    "pooling_mode_lasttoken": "last",
+}
+"""Keys of sentence-transformers, and the pooling that each stands for."""
+
+
+class _Module(BaseModel):
+    """A layer as ``modules.json`` of sentence-transformers lists it."""
+
+    type: str
+    path: str
+
+
+def check_layers(folder: Path, pooling: str) -> None:
+    """Compare the pooling with what sentence-transformers saved beside a checkpoint, if it did.
+
+    Raises:
+        UsageError: the checkpoint was trained with another pooling, or with layers of its own.
+    """
+    listed = folder / "modules.json"
+    if not listed.is_file():
+        return
+    for module in validated(read_json(listed), list[_Module], str(listed)):
+        kind = module.type.rpartition(".")[2]
+        if kind not in ("Transformer", "Pooling", "Normalize"):
+            raise UsageError(
+                f"--scorer embedding: {folder} ends in a layer ({kind}) that is not read here, and "
+                "its vectors would be others than the model's. Choose a checkpoint that ends in a "
+                "pooling."
+            )
+        if kind == "Pooling":
+            config = folder / module.path / "config.json"
+            stated = validated(read_json(config), dict[str, Any], str(config))
+            kinds = [key for key, on in stated.items() if key.startswith("pooling_mode") and on]
+            names = [_POOLING.get(key, key) for key in kinds]
+            if names != [pooling]:
+                known = len(names) == 1 and names[0] in _POOLING.values()
+                remedy = f"give --pooling {names[0]}" if known else "choose another checkpoint"
+                raise UsageError(
+                    f"--scorer embedding: {folder} was trained with the pooling "
+                    f"{' and '.join(names)}, not {pooling}: {remedy}"
+                )
+
+
+def pooled(states: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tensor:
+    """Reduce the states of tokens to a vector for each text, shape [texts, dimensions].
+
+    Args:
+        states: the last hidden states, padded on the right, shape [texts, tokens, dimensions].
+        mask: 1 for tokens and 0 for padding, shape [texts, tokens].
+        pooling: which, see :class:`EmbeddingOptions`.
+    """
+    import torch
+
+    if pooling == "first":
+        return states[:, 0]
+    if pooling == "last":
+        return states[torch.arange(len(mask), device=mask.device), mask.sum(1) - 1]
+    shown = mask.unsqueeze(-1).to(states.dtype)
+    return (states * shown).sum(1) / shown.sum(1)
+
+
+def _make(inputs: ScorerInputs) -> Scorer:
+    import torch
+
+    from evaluation.scorers.classifier.tokens import tokenize
+    from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
+    from kbprobe.arrays import run_starts
+
+    class EmbeddingScorer(RowScorer):
+        """Encodes each text once; the notes count those that were too long for the model."""
+
+        def __init__(self) -> None:
+            check_layers(Path(inputs.model.config.name_or_path), inputs.options.pooling)
+            self._runner = EncoderRunner(inputs.model, inputs.tokenizer)
+
+        def choice_scores(self, items: Sequence[Item]) -> tuple[Floats, Mapping[str, int]]:
+            questions = [item.question for item in items for _ in item.choices]
+            choices = [text for item in items for text in item.choices]
+            numbers = {text: n for n, text in enumerate(dict.fromkeys([*questions, *choices]))}
+            vectors, cut = self._vectors(list(numbers))
+            asked = vectors[[numbers[text] for text in questions]]
+            scores = np.einsum("ij,ij->i", asked, vectors[[numbers[text] for text in choices]])
+            return scores.astype(np.float64), {"cut_texts": cut} if cut else {}
+
+        def score_name(self, items: Sequence[Item]) -> str:
+            return "cosine"
+
+        @torch.inference_mode()
+        def _vectors(self, texts: list[str]) -> tuple[Floats, int]:
+            """Return the vectors of texts, of length 1, and how many were too long."""
+            read = tokenize([("", text) for text in texts], inputs.tokenizer, self._runner)
+            numbers = np.arange(len(texts))
+            encoded = EncodedTexts(
+                lengths=read.lengths,
+                item=numbers,
+                slot_starts=np.arange(len(texts) + 1),
+                slot_choice=numbers,
+                choice_tokens=np.ones_like(numbers),
+                tokens=read.tokens,
+                token_types=read.types,
+                token_starts=run_starts(read.lengths),
+            )
+            order = np.argsort(read.lengths, kind="stable")
+            batches = np.split(order, np.arange(_BATCH, len(order), _BATCH))
+            found = torch.cat(
+                [self._runner.run(encoded, batch, self._forward).cpu() for batch in batches]
+            )
+            vectors = np.empty(found.shape, dtype=np.float64)
+            vectors[order] = torch.nn.functional.normalize(found.float(), dim=1).numpy()
+            return vectors, len(read.cut)
+
+        def _forward(self, batch: Inputs) -> torch.Tensor:
+            states = inputs.model.base_model(**batch)[0]
+            mask = batch.get("attention_mask", torch.ones_like(batch["input_ids"]))
+            return pooled(states, mask, inputs.options.pooling)
+
+    return EmbeddingScorer()
+
+
+EMBEDDING = ScorerEntry(
+    name="embedding",
+    label="embedding",
+    version=1,
+    needs=Capability.HIDDEN_STATES,
+    make=_make,
+    options=EmbeddingOptions,
+)

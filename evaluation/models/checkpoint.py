@@ -8,10 +8,12 @@ An adapter is a folder with ``adapter_config.json``, which names the base model.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -342,7 +344,12 @@ def _config(model: str, folder: Path, loading: Mapping[str, Any]) -> PretrainedC
     what = f"the configuration of {model} cannot be read"
     with reading(what, folder, CONFIG):
         try:
-            config: PretrainedConfig = AutoConfig.from_pretrained(folder, **not_of_weights(loading))
+            if "gguf_file" in loading:
+                status = (folder / loading["gguf_file"]).stat()
+                state = status.st_size, status.st_mtime_ns, status.st_ino
+                config = copy.deepcopy(_gguf_config(folder, loading["gguf_file"], state))
+            else:
+                config = AutoConfig.from_pretrained(folder, **not_of_weights(loading))
         except ValueError as error:
             if "trust_remote_code" not in str(error):
                 raise
@@ -353,6 +360,15 @@ def _config(model: str, folder: Path, loading: Mapping[str, Any]) -> PretrainedC
         named = config.architectures or []
         if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
             raise ValueError(f"architectures is {named!r:.60}, not a list of names")
+    return config
+
+
+@lru_cache(maxsize=8)
+def _gguf_config(folder: Path, name: str, _state: tuple[int, ...]) -> PretrainedConfig:
+    """Read the configuration in a GGUF file: parsing one takes seconds, and studies reopen it."""
+    from transformers import AutoConfig
+
+    config: PretrainedConfig = AutoConfig.from_pretrained(folder, gguf_file=name)
     return config
 
 

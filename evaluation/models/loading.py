@@ -137,9 +137,7 @@ def _load(
     import transformers
 
     auto_class = getattr(transformers, head.auto_class)
-    arguments = {"dtype": dtype, **checkpoint.loading}
-    if "gguf_file" not in checkpoint.loading:
-        arguments["config"] = checkpoint.config
+    arguments = {"dtype": dtype, **checkpoint.loading, "config": checkpoint.config}
     names = {path.name for path in checkpoint.folder.glob("*model.*")}  # with the index of shards
     files = " and ".join([CONFIG, *sorted(names)])
     with reading(f"{checkpoint.id} cannot be loaded as a {head.label}", checkpoint.folder, files):

@@ -24,10 +24,10 @@ def render_markdown(document: Document) -> str:
     """Return the document as Markdown, with an empty line between its parts."""
     blocks = [f"# {in_markdown(document.kind)}: {in_markdown(document.title)}"]
     for section in document.sections:
-        if section.title:
+        parts = [block for part in section.shown for block in _blocks(part)]
+        if section.title and parts:
             blocks.append(f"## {in_markdown(section.title)}")
-        for part in section.shown:
-            blocks += _blocks(part)
+        blocks += parts
     if document.reading:
         blocks += ["## How to read it", *document.reading]
     return "\n\n".join(blocks) + "\n"

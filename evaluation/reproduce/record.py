@@ -1,15 +1,23 @@
-"""The contents of ``reproduction.json``, and the document made of it."""
+"""Published numbers, the contents of ``reproduction.json``, and the document made of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeAlias
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from evaluation.report import cells
-from evaluation.reproduce.published import PublishedTable
 from evaluation.results.types import Estimate, Model
+from evaluation.results.words import last_name
 from kbprobe.document import Caveats, Cell, Document, Findings, Row, Section, Table, Text
+from kbprobe.parsing import read_yaml, validated
+
+PUBLISHED = Path(__file__).parent / "data" / "published.yaml"
+
+Value: TypeAlias = float | None
 
 
 class Figure(Model):
@@ -30,6 +38,79 @@ class Figure(Model):
     def interval(self) -> str:
         """The interval, in words; "" if there is none."""
         return "" if self.low is None or self.high is None else f"{self.low:.1f} to {self.high:.1f}"
+
+
+Numbers: TypeAlias = Mapping[str, Figure]
+"""The numbers of a cell, by measure."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PublishedTable(_Part):
+    """A table of a paper.
+
+    Attributes:
+        source: where it is in the paper.
+        about: what its numbers are, in sentences.
+        columns: names of its columns.
+        rows: cells by the name of the row, in the order of the columns: a number, or one for each
+            measure.
+        measures: what the numbers of a cell are.
+        form: how they are written.
+        people: accuracy of people, where the paper gives it outside the rows.
+        evaluated: rows that the numbers of a probe are of, by probe.
+    """
+
+    source: str = Field(min_length=1)
+    about: str = Field(min_length=1)
+    columns: tuple[str, ...] = Field(min_length=1)
+    rows: Mapping[str, tuple[Value | tuple[Value, ...], ...]] = Field(min_length=1)
+    measures: tuple[str, ...] = ("accuracy",)
+    form: str = "{accuracy}"
+    people: float | None = None
+    evaluated: Mapping[str, int] = Field(default_factory=dict)
+
+    def cells(self, name: str) -> dict[str, dict[str, Figure]]:
+        """Return the published numbers of a row, by column and measure."""
+        row = zip(self.columns, self.rows[name], strict=True)
+        return {column: self._named(cell) for column, cell in row}
+
+    def _named(self, cell: Value | Sequence[Value]) -> dict[str, Figure]:
+        numbers = cell if isinstance(cell, Sequence) else (cell,)
+        named = zip(self.measures, numbers, strict=True)
+        return {name: Figure(value=number) for name, number in named if number is not None}
+
+
+class PublishedPaper(_Part):
+    """A paper.
+
+    Attributes:
+        paper: how it is cited.
+        probes: its probes, each with what the names of its published files contain: a regular
+            expression for names in lower case without digits, "_" for "-".
+        differences: what differs from it in any case, in sentences.
+        of_builds: what differs where the probes were built and are not its own files.
+        tables: its tables, by name.
+    """
+
+    paper: str = Field(min_length=1)
+    probes: Mapping[str, str] = Field(min_length=1)
+    differences: tuple[str, ...] = Field(min_length=1)
+    of_builds: tuple[str, ...] = Field(min_length=1)
+    tables: Mapping[str, PublishedTable] = Field(min_length=1)
+
+
+class _File(BaseModel):
+    papers: Mapping[str, PublishedPaper]
+
+
+@lru_cache(maxsize=1)
+def published_papers() -> Mapping[str, PublishedPaper]:
+    """Read the published numbers of all papers, by the name of the paper."""
+    read = {"papers": read_yaml(PUBLISHED)}
+    return validated(read, _File, str(PUBLISHED)).papers
 
 
 class OwnRow(Model):
@@ -78,66 +159,73 @@ class Reproduction(Model):
         """Make the document: the paper's tables, what differs, and further sections."""
         title = f"{self.paper}{' (quick: a small version)' if self.quick else ''}"
         warning = [f"QUICK: {self.reduced} Do not quote these numbers."] if self.reduced else []
+        about = f"{self.citation}, with {', '.join(map(last_name, self.models))}."
+        names = [probe.name for probe in self.probes]
         return Document(
             "Reproduction",
             title,
             [
-                Section("", [Text(f"{self.citation}."), Caveats(warning)]),
-                *map(filled_section, self.tables),
-                Section("Rows", [_rows(self.probes)]),
+                Section("", [Text(about), Caveats(warning)]),
+                *(filled_section(table, names) for table in self.tables),
                 Section("What differs from the paper", [Findings(self.differences)]),
-                Section("Left out", [Caveats(self.left_out)]),
+                Section("Rows", [_rows(self.probes)]),
+                Section("Left out", [Findings(self.left_out)]),
                 *further,
             ],
             reading=[
                 "**Published rows** are the paper's numbers, as it prints them; **yours** were "
-                "made here, with 95% intervals that resample clusters of rows. A row of yours can "
-                "be held against a published one only as far as rows, model and protocol are the "
-                "same: see what differs."
+                "made here, with 95% intervals that resample clusters of rows. A row of yours is "
+                "shown below the published one that is most like it. The two can be compared only "
+                "as far as rows, model and protocol are the same: see what differs."
             ],
         )
 
 
-def filled_section(table: FilledTable) -> Section:
-    """Show a table: published rows, each followed by the user's that are like it."""
+def filled_section(table: FilledTable, probes: Collection[str] = ()) -> Section:
+    """Show a table: published rows, each followed by the user's that are like it.
+
+    If its columns are probes, those that were not evaluated are left out.
+    """
     paper = table.published
+    columns = [column for column in paper.columns if column in probes] or paper.columns
     people = "" if paper.people is None else f" People: {paper.people:g}."
-    form = paper.form.replace("{", "").replace("}", "")
-    caption = f"{paper.source}. Cells: {form}, in %; differences and costs in points.{people}"
     rows: list[Row] = []
-    for name in paper.rows:
-        said = [[_spelt(one) for one in cell] for cell in paper.cells(name)]
-        rows.append((name, "published", *(_cell(paper, numbers) for numbers in said)))
-        rows += [_own(paper, row) for row in table.own if row.after == name]
-    rows += [_own(paper, row) for row in table.own if row.after not in paper.rows]
-    title = table.name.replace("_", " ")
-    return Section(title, [Table(("row", "numbers", *paper.columns), rows, caption, names=2)])
+    published = [cell for name in paper.rows for cell in paper.cells(name).values()]
+    whole = all(number.value % 1 == 0 for cell in published for number in cell.values())
+
+    def printed(value: float) -> str:
+        return f"{value:.1f}" if round(value, 1) == value and not whole else f"{value:g}"
+
+    def add(
+        name: str, whose: str, numbers: Mapping[str, Numbers], spell: Callable[[float], str]
+    ) -> None:
+        own = (_cell(paper, numbers.get(column, {}), spell) for column in columns)
+        rows.append((name, whose, *own))
+
+    for name in [*paper.rows, ""]:
+        if name:
+            add(name, "published", paper.cells(name), printed)
+        for own in table.own:
+            if own.after == name or (not name and own.after not in paper.rows):
+                add(own.name, "yours", own.cells, "{:.1f}".format)
+    of_probes = columns[0] in probes
+    title = paper.source if of_probes else table.name.replace("_", " ")
+    source = "" if of_probes else f" Source: {paper.source}."
+    caption = f"{paper.about}{source}{people}"
+    return Section(title, [Table(("row", "numbers", *columns), rows, caption, names=2)])
 
 
-def _own(paper: PublishedTable, row: OwnRow) -> Row:
-    cells_of = [row.cells.get(column, {}) for column in paper.columns]
-    return (row.name, "yours", *(_own_cell(paper, numbers) for numbers in cells_of))
-
-
-def _own_cell(paper: PublishedTable, numbers: Mapping[str, Figure]) -> Cell:
-    held = [numbers.get(measure) for measure in paper.measures]
-    said = ["–" if one is None else f"{one.value:.1f}" for one in held]
-    # Of several measures, the interval is that of the last accuracy; a difference has none.
-    intervals = (one.interval for one in reversed(held[:2]) if one is not None)
-    interval = next(filter(None, intervals), "")
-    return _cell(paper, said)._replace(note=interval)
-
-
-def _cell(paper: PublishedTable, said: Sequence[str]) -> Cell:
-    if set(said) == {"–"}:
+def _cell(paper: PublishedTable, numbers: Numbers, spell: Callable[[float], str]) -> Cell:
+    if not numbers:
         return cells.NONE
-    return Cell(
-        paper.form.format(**dict(zip(paper.measures, said, strict=True))).removesuffix(" (–)")
-    )
-
-
-def _spelt(number: float | None) -> str:
-    return "–" if number is None else f"{number:g}"
+    said = {
+        measure: spell(numbers[measure].value) if measure in numbers else "–"
+        for measure in paper.measures
+    }
+    # Of several measures, the interval is that of the last accuracy; a difference has none.
+    intervals = (numbers[name].interval for name in paper.measures[1::-1] if name in numbers)
+    text = paper.form.format(**said).removesuffix(" (–)")
+    return Cell(text.replace("-", "−"), next(filter(None, intervals), ""))
 
 
 def _rows(probes: Sequence[UsedProbe]) -> Table:

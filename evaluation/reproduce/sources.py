@@ -7,25 +7,41 @@ import shlex
 import shutil
 import subprocess  # nosec B404 # of this interpreter, with a command of ours
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import MANIFEST
 from kbprobe.progress import Progress
+from kbprobe.terminal import echo
 
 _METADATA = "_metadata"
 
 
-def built_probes(names: Mapping[str, str], folder: Path) -> tuple[dict[str, str], list[str]]:
-    """Return the probes that were built in a folder, each in one of its name; and those missing."""
-    found = {name: str(folder / name) for name in names if (folder / name / MANIFEST).is_file()}
-    return found, [name for name in names if name not in found]
+def built_probes(
+    names: Iterable[str], folder: Path, dry_run: bool, left_out: list[str], progress: Progress
+) -> dict[str, str]:
+    """Return the probes in a folder, each in one of its name; build those that are missing.
 
-
-def build_command(name: str, folder: Path) -> str:
-    """Return the command that builds a probe, for people."""
-    return f"build-probe {name} -o {shlex.quote(str(folder / name))}"
+    Args:
+        names: their names.
+        folder: where they are, or are built.
+        dry_run: whether to say what would be built, instead of building it.
+        left_out: where it is noted which could not be built, and why.
+        progress: told what is being done.
+    """
+    found = {}
+    for name in names:
+        place = folder / name
+        if not (place / MANIFEST).is_file():
+            command = f"build-probe {name} -o {shlex.quote(str(place))}"
+            echo(f"{'To be built' if dry_run else 'Building'}: {command}", err=True)
+            why = None if dry_run else build(name, place, progress)
+            if why is not None:
+                left_out.append(f"{name} could not be built ({command}): {why}")
+        if (place / MANIFEST).is_file():
+            found[name] = str(place)
+    return found
 
 
 def build(name: str, folder: Path, progress: Progress) -> str | None:
@@ -35,13 +51,12 @@ def build(name: str, folder: Path, progress: Progress) -> str | None:
         Why it was not built; None if it was.
     """
     progress(f"building {name}", 0, 0)
-    words = [sys.executable, "-m", "kbprobe", "build-probe", name, "-o", str(folder / name)]
+    words = [sys.executable, "-m", "kbprobe", "build-probe", name, "-o", str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)  # nosec B603
     if done.returncode == 0:
         return None
     lines = [line for line in done.stderr.splitlines() if line.strip()]
-    said = lines[-1] if lines else f"exit code {done.returncode}"
-    return f"{name} could not be built ({build_command(name, folder)}): {said}"
+    return lines[-1] if lines else f"exit code {done.returncode}"
 
 
 def published_probes(names: Mapping[str, str], folder: Path, copies: Path) -> dict[str, str]:

@@ -18,7 +18,8 @@ from kbprobe.terminal import echo
 
 if TYPE_CHECKING:
     from evaluation.executors.base import Executor
-    from evaluation.suites.plan import Forecast, Plan, PlannedRun
+    from evaluation.runs.costs import Cost
+    from evaluation.suites.plan import Plan, PlannedRun
     from evaluation.suites.run import Done
     from kbprobe.progress import Progress
 
@@ -41,7 +42,7 @@ PROGRAM = "evaluate-probe"
 )  # fmt: skip
 @click.option(
     "--sample", type=click.IntRange(min=0), metavar="N",
-    help="With --dry-run: rows of each probe and model to time; 0: none. [default: 16]",
+    help="With --dry-run: rows to time with each model; 0: none. [default: 16]",
 )  # fmt: skip
 @click.option(
     "--trust-remote-code", is_flag=True,
@@ -131,54 +132,48 @@ def _report(run: PlannedRun, done: int, total: int) -> None:
 def _dry_run(plan: Plan, sample: int | None, as_json: bool, progress: Progress) -> int:
     import json
 
-    from evaluation.results.words import duration
-    from evaluation.suites.plan import SAMPLE, forecast, totals
+    from evaluation.runs.costs import SAMPLE, forecast
 
-    found = forecast(plan.sorted_runs, SAMPLE if sample is None else sample, progress)
-    total = totals(found)
+    planned = plan.sorted_runs
+    found = forecast([run.spec for run in planned], SAMPLE if sample is None else sample, progress)
     if as_json:
         runs = [
             {
-                "key": one.run.key,
-                "probe": one.run.spec.probe_name,
-                "model": one.run.spec.model,
-                "options": one.run.spec.named_options(),
-                "finished": one.run.finished,
-                "rows": one.rows,
-                "tokens": one.tokens,
-                "seconds": one.seconds,
-                "problem": one.problem,
+                "key": run.key,
+                "probe": run.spec.probe_name,
+                "model": run.spec.model,
+                "options": run.spec.named_options(),
+                "finished": cost.finished,
+                "rows": cost.rows,
+                "tokens": cost.tokens,
+                "seconds": cost.seconds,
+                "problem": cost.problem,
             }
-            for one in found
+            for run, cost in zip(planned, found.costs, strict=True)
         ]
-        echo(json.dumps({"runs": runs, "total": total}, ensure_ascii=False))
+        echo(json.dumps({"runs": runs, "total": found.totals}, ensure_ascii=False))
         return 0
-    _print_forecast(found)
-    echo(
-        f"\n{total['runs']:,} runs, {total['finished']:,} of them finished; to score: "
-        f"{total['rows']:,} rows, {total['tokens']:,} tokens, about {duration(total['seconds'])} "
-        "on this machine, without loading, training and writing."
-    )
-    if total["unknown"]:
-        echo(f"Of {total['unknown']:,} runs the time is not known, and not counted.")
-    for problem in dict.fromkeys(one.problem for one in found if one.problem):
-        echo(f"A sample could not be scored: {problem}", err=True)
+    _print_forecast(planned, found.costs)
+    echo(f"\n{found}")
+    for problem in found.problems:
+        echo(f"A run could not be forecast: {problem}", err=True)
     return 0
 
 
-def _print_forecast(found: Sequence[Forecast]) -> None:
+def _print_forecast(planned: Sequence[PlannedRun], costs: Sequence[Cost]) -> None:
     from evaluation.results.console import print_rows
     from evaluation.results.words import last_name
 
     rows = []
-    for one in sorted(found, key=lambda one: (one.run.spec.probe_name, one.run.spec.model)):
-        spec = one.run.spec
+    for run, cost in zip(planned, costs, strict=True):
+        spec = run.spec
         options = " ".join(f"{name}={value}" for name, value in spec.named_options().items())
-        state = "finished" if one.run.finished else "failed before" if one.run.error else "new"
-        numbers = (one.rows, one.tokens, None if one.seconds is None else round(one.seconds))
-        shown = ("-" if number is None or one.run.finished else f"{number:,}" for number in numbers)
+        state = "finished" if cost.finished else "failed before" if run.error else "new"
+        numbers = (cost.rows, cost.tokens, None if cost.seconds is None else round(cost.seconds))
+        shown = ("-" if number is None or cost.finished else f"{number:,}" for number in numbers)
         rows.append((spec.probe_name, last_name(spec.model), options, state, *shown))
-    print_rows(("probe", "model", "options", "state", "rows", "tokens", "seconds"), rows, names=4)
+    head = ("probe", "model", "options", "state", "rows", "tokens", "seconds")
+    print_rows(head, sorted(rows), names=4)
 
 
 def _show(plan: Plan, done: Done, as_json: bool) -> None:

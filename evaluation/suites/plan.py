@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,16 +18,14 @@ from evaluation.content import content_hash
 from evaluation.models.checkpoint import NO_MODEL, open_checkpoint
 from evaluation.models.handle import IDENTITY
 from evaluation.names import folder_name, options_name
-from evaluation.options import TRAINING
 from evaluation.results.types import RESULTS, read_results
-from evaluation.runs.checks import check_runs, check_split
+from evaluation.runs.checks import check_runs
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest
 from evaluation.studies.run import check_request
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import MANIFEST, read_manifest
-from kbprobe.progress import Progress, silent
 
 RUNS = "runs"
 """The folder of all runs, within the suite's folder."""
@@ -247,101 +244,3 @@ def _folders_by_key(folder: Path) -> dict[str, Path]:
         return {}
     matches = ((folder / name, _ENDING.search(name)) for name in names if name[:1] != ".")
     return {match[1]: path for path, match in matches if match}
-
-
-SAMPLE = 16
-"""Number of rows scored to measure tokens per row and tokens per second."""
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """The expected cost of a run.
-
-    Attributes:
-        run: the run.
-        rows: the number of rows to score; None if unknown without reading the probe.
-        tokens: the number of tokens of all sequences, without padding; None if unknown.
-        seconds: the time of scoring; None if unknown.
-        problem: why the sample could not be scored; "" if it could.
-    """
-
-    run: PlannedRun
-    rows: int | None
-    tokens: int | None = None
-    seconds: float | None = None
-    problem: str = ""
-
-
-def forecast(
-    runs: Sequence[PlannedRun], sample: int = SAMPLE, progress: Progress = silent
-) -> list[Forecast]:
-    """Estimate the cost of runs; finished ones cost nothing.
-
-    Some rows of each probe are scored with each model as the run would score them, without the
-    cache and without training; tokens and seconds are scaled by the number of rows. Loading a
-    model, training and writing results are not included.
-
-    Args:
-        runs: the runs of a suite.
-        sample: the number of rows to score; with 0, tokens and seconds are not estimated.
-        progress: called with what is being done.
-    """
-    known: dict[str, tuple[float, float] | str] = {}
-    found = []
-    for done, run in enumerate(runs):
-        rows = 0 if run.finished else _rows(run.spec)
-        if run.finished or not sample or rows is None:
-            found.append(Forecast(run, rows, 0 if run.finished else None))
-            continue
-        plain = _sampled(run.spec, sample)
-        name = plain.run.model_dump_json() + f"{plain.probe} {plain.model} {dict(plain.options)}"
-        if name not in known:
-            progress("timing samples", done, len(runs))
-            known[name] = _measured(plain)
-        measured = known[name]
-        if isinstance(measured, str):
-            found.append(Forecast(run, rows, problem=measured))
-        else:
-            tokens, seconds = measured
-            found.append(Forecast(run, rows, round(rows * tokens), rows * seconds))
-    return found
-
-
-def _rows(spec: RunSpec) -> int | None:
-    """Return how many rows a run scores, if a manifest says so."""
-    found = check_split(spec.probe, spec.run.split, spec.run.config)
-    if found is None or not found.entries:
-        return None
-    rows = sum(entry.rows for entry in found.entries)
-    return rows if spec.run.limit is None else min(rows, spec.run.limit)
-
-
-def _sampled(spec: RunSpec, sample: int) -> RunSpec:
-    """Return a run over a few rows of the same probe, without training."""
-    values = spec.run.model_dump(exclude_unset=True, exclude={*TRAINING, "fold"})
-    changes = {"limit": sample, "limit_by": "rows", "cache": False, "facts": False, "seed": 0}
-    return RunSpec.parse(spec.probe, spec.model, {**values, **changes})
-
-
-def _measured(spec: RunSpec) -> tuple[float, float] | str:
-    """Return the tokens and seconds of scoring a row, or what went wrong."""
-    from evaluation.runs.executor import execute
-
-    (outcome,) = execute([spec])
-    if isinstance(outcome.result, KbprobeError):
-        return str(outcome.result)
-    results = outcome.result.results
-    rows = max(1, results.metrics.items)
-    return results.timings.tokens / rows, (results.timings.encode + results.timings.score) / rows
-
-
-def totals(found: Sequence[Forecast]) -> Counter[str]:
-    """Sum up: ``runs``, ``finished``, ``unknown`` (of these), ``rows``, ``tokens``, ``seconds``."""
-    total: Counter[str] = Counter(runs=len(found))
-    for one in found:
-        total["finished"] += one.run.finished
-        total["rows"] += one.rows or 0
-        total["tokens"] += one.tokens or 0
-        total["seconds"] += round(one.seconds or 0)
-        total["unknown"] += not one.run.finished and one.seconds is None
-    return total

@@ -9,21 +9,20 @@ from pathlib import Path
 
 import pytest
 import torch
-from pydantic import ValidationError
 
 from evaluation.cli import main
 from evaluation.report.markdown import render_markdown
 from evaluation.reproduce import sources
-from evaluation.reproduce.frame import Asked, OwnNumbers, Paper, Step
-from evaluation.reproduce.published import PublishedTable, published_papers
+from evaluation.reproduce.command import PAPERS, paper_of
+from evaluation.reproduce.frame import Asked, OwnNumbers, Step
 from evaluation.reproduce.record import (
     Figure,
     FilledTable,
     OwnRow,
     Reproduction,
     filled_section,
+    published_papers,
 )
-from evaluation.reproduce.registry import PAPERS
 from evaluation.results.types import Estimate
 from kbprobe.document import Document
 from kbprobe.errors import UsageError
@@ -80,37 +79,23 @@ def rows_of(record: Reproduction, table: str) -> dict[str, dict[str, dict[str, F
     return {row.name: row.cells for row in found.own}
 
 
-@pytest.mark.parametrize("paper", PAPERS.values(), ids=lambda paper: paper.name)
-def test_published_numbers_are_complete(paper: Paper) -> None:
+@pytest.mark.parametrize("name", PAPERS)
+def test_published_numbers_are_complete(name: str) -> None:
+    paper = paper_of(name)
+    assert paper.name == name
     published = paper.published
     stated = set()
     for table in published.tables.values():
-        assert set(table.evaluated) <= set(paper.probes)
+        assert set(table.evaluated) <= set(published.probes)
         for name in table.rows:
-            cells = table.cells(name)
-            assert any(number is not None for cell in cells for number in cell), name
-            shares = [
-                number
-                for cell in cells
-                for measure, number in zip(table.measures, cell, strict=True)
-                if number is not None and measure != "difference"
-            ]
-            assert all(0 <= number <= 100 for number in shares), name
+            numbers = [one for cell in table.cells(name).values() for one in cell.items()]
+            assert numbers, name
+            assert all(0 <= one.value <= 100 for what, one in numbers if what != "difference"), name
         assert table.form.format(**dict.fromkeys(table.measures, "-"))
-        stated |= {*table.columns} & {*paper.probes}
-    stated |= {*published.tables} & {*paper.probes}
-    assert stated == set(paper.probes)
-    assert paper.differences
-    assert paper.of_builds
+        stated |= {*table.columns} & {*published.probes}
+    stated |= {*published.tables} & {*published.probes}
+    assert stated == set(published.probes)
     assert set(published_papers()) == set(PAPERS)
-
-
-def test_a_published_table_is_a_matrix() -> None:
-    whole = {"source": "Table 1", "columns": ["a", "b"], "rows": {"model": [1, None]}}
-    assert PublishedTable.model_validate(whole).cells("model") == [(1.0,), (None,)]
-    for change in ({"rows": {"model": [1]}}, {"measures": ["a", "b"]}, {"rows": {}}, {"row": {}}):
-        with pytest.raises(ValidationError):
-            PublishedTable.model_validate({**whole, **change})
 
 
 def test_own_numbers_are_in_percent_with_their_intervals() -> None:
@@ -129,7 +114,8 @@ def test_a_cell_of_several_numbers_shows_the_interval_of_the_last_accuracy() -> 
     page = render_markdown(
         Document("", "", [filled_section(FilledTable(name="", published=table, own=[row]))])
     )
-    assert "50.0 (-9.0) (40.0 to 60.0)" in page
+    assert "50.0 (−9.0) (40.0 to 60.0)" in page
+    assert "| choice-only | published | 14.7 (−12.0) | 18.5 (−22.3)" in page
 
 
 @pytest.mark.slow
@@ -156,7 +142,7 @@ def test_olmpics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {one.name: one.rows for one in record.probes} == {
         "age_comparison": 12, "object_comparison": 12,
     }  # fmt: skip
-    assert any(why.startswith("always_never: no file") for why in record.left_out)
+    assert any("has no files of always_never, " in why for why in record.left_out)
     page = (tmp_path / "out" / "reproduction.md").read_text()
     assert "RoBERTa-large" in page
     assert "Medals" in page
@@ -168,6 +154,8 @@ def test_wordnetqa(tmp_path: Path) -> None:
         patch.setattr("evaluation.reproduce.wordnetqa._SMALL", {
             "sizes": (8,), "learning_rates": (1e-3,), "epoch_counts": (1,), "seeds": 1,
         })  # fmt: skip
+        alone = {"learner": "frozen", "inputs": "choices", "facts": False, "split": "test"}
+        patch.setattr("evaluation.reproduce.wordnetqa._ALONE", {**alone, "train": 8})
         options = ("--task", "questions", "--limit", 12)
         record = quick("wordnetqa", tmp_path, "gpt2", "encoder", options=options)
     rows = rows_of(record, "accuracy")
@@ -221,19 +209,20 @@ def test_an_option_that_a_paper_does_not_use_is_refused(
 ) -> None:
     reproduce(paper, "-m", "bert", f"--{option}", "mnli", code=2)
     assert f"{paper} does not use --{option}" in capsys.readouterr().err
+    reproduce(paper, "-m", "bert", "--data", paper, "--probes", "probes", code=2)
+    assert "--probes built ones: give one of them" in capsys.readouterr().err
 
 
-def test_a_folder_depends_on_the_options_and_not_on_how_many_probes_share_it(
-    tmp_path: Path,
-) -> None:
-    def place(limit: int, *names: str) -> Path | None:
+def test_a_folder_is_of_one_model_on_one_probe_with_its_options(tmp_path: Path) -> None:
+    def place(limit: int, probe: str) -> Path | None:
         sources = {"age": "olmpics/age_comparison", "size": "olmpics/object_comparison"}
-        asked = Asked(sources, ["bert"], tmp_path, values={"limit": limit})
-        return asked.request(Step("curve", names, ["bert"], tag="clozes")).output
+        step = Step("zero_shot", probe, "bert")
+        Asked(sources, ["bert"], tmp_path, values={"limit": limit}).expand(step)
+        return step.request.output
 
-    assert place(12, "age") == place(12, "age", "size")
-    assert place(12, "age") == tmp_path / "studies" / "curve+bert+limit-12+clozes"
-    assert place(12, "age") != place(13, "age")
+    assert place(12, "age") == tmp_path / "studies" / "zero_shot+age+bert+limit-12"
+    assert place(13, "age") == tmp_path / "studies" / "zero_shot+age+bert+limit-13"
+    assert place(12, "size") == tmp_path / "studies" / "zero_shot+size+bert+limit-12"
 
 
 def test_the_guide_shows_the_published_rows() -> None:
@@ -255,20 +244,20 @@ def test_only_probes_of_the_paper_can_be_chosen(capsys: pytest.CaptureFixture[st
 def test_missing_probes_are_built_by_a_process_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    called = []
+    called, left_out = [], list[str]()
 
     def built(words: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         called.append(words)
         return subprocess.CompletedProcess(words, 1, "", "wordy\nbuild-probe: no WordNet\n")
 
     monkeypatch.setattr(subprocess, "run", built)
-    why = sources.build("wordnet_hypernymy", tmp_path, lambda *_: None)
+    names = ["wordnet_hypernymy"]
+    assert not sources.built_probes(names, tmp_path, False, left_out, lambda *_: None)
     assert called[0][1:] == [
         *("-m", "kbprobe", "build-probe", "wordnet_hypernymy"),
         *("-o", str(tmp_path / "wordnet_hypernymy")),
     ]
-    assert why is not None
-    assert why.endswith("build-probe: no WordNet")
+    assert left_out[0].endswith("build-probe: no WordNet")
 
 
 @pytest.mark.parametrize(
@@ -289,7 +278,7 @@ def test_files_are_found_by_the_names_that_the_authors_of_olmpics_gave_them(
 ) -> None:
     file = tmp_path / f"{name}_dev.jsonl.gz"
     file.touch()
-    probes = PAPERS["olmpics"].probes
+    probes = published_papers()["olmpics"].probes
     assert sources.published_probes(probes, tmp_path, tmp_path / "out") == {probe: str(file)}
 
 

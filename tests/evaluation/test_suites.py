@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import yaml
 
 from evaluation.cli import main
 from evaluation.executors.base import Ended
+from evaluation.runs.costs import forecast
 from evaluation.runs.spec import RunSpec
 from evaluation.suites.file import read_suite
 from evaluation.suites.plan import Plan
@@ -162,7 +164,19 @@ def test_a_dry_run_says_what_is_to_do(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (told["runs"][0]["finished"], len(told["runs"])) == (False, 2)
     run(path, "-o", tmp_path / "out")
     run(path, "-o", tmp_path / "out", "--dry-run")
-    assert "2 runs, 2 of them finished; to score: 0 rows" in capsys.readouterr().out
+    assert "2 runs, 2 of them finished; to evaluate: 0 rows" in capsys.readouterr().out
+
+
+def test_a_forecast_counts_training_once_for_all_runs_that_share_it() -> None:
+    plain = RunSpec.parse("probes/questions", "bert", {"limit": 8, "limit_by": "rows"})
+    tuned = plain.vary(learner="full", train=4, epochs=2)
+    heads = [plain.vary(learner="frozen", train=size) for size in (4, 6)]
+    again = replace(tuned, probe="probes/clozes").vary(train_on="probes/questions")
+    found = forecast([plain, tuned, *heads, again], sample=0)
+    assert [cost.passes for cost in found.costs] == [8, 8 + 3 * 2 * 4, 8 + 4, 2, 8]
+    assert found.totals["unknown"] == 5
+    lost = forecast([replace(plain, probe="nowhere")])
+    assert "nowhere" in lost.problems[0]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,11 @@ class InoculateOptions(Options):
         "or twice as many (x2).",
     )
 
+    @property
+    def settings(self) -> int:
+        """How many settings are tried for each size."""
+        return len(self.learning_rates) * len(self.epoch_counts)
+
     @model_validator(mode="after")
     def _numbers_are_possible(self) -> InoculateOptions:
         for name in ("sizes", "learning_rates", "epoch_counts"):
@@ -116,13 +121,16 @@ def expand(request: StudyRequest) -> list[RunSpec]:
                     setting = Setting(probe, size, rate, epochs)
                     for task in (probe, tasks.original):
                         specs.append(_trained(request, model, setting, seed, task, SELECTION))
+                    if options.settings == 1:
+                        specs.append(_trained(request, model, setting, seed, probe, HELD_OUT))
     return specs
 
 
 def follow(request: StudyRequest, finished: Sequence[Finished]) -> list[RunSpec]:
     """Return the runs on the test split: each size's best setting on the probe trained on.
 
-    The best size of all is tested on the other probes as well.
+    The best size of all is tested on the other probes as well. A size's only setting is tested
+    where it is trained.
     """
     specs = []
     for model in request.models:
@@ -134,7 +142,7 @@ def follow(request: StudyRequest, finished: Sequence[Finished]) -> list[RunSpec]
                 specs += [
                     _trained(request, model, setting, seed, task, HELD_OUT)
                     for seed in range(request.options.seeds)
-                    for task in (probe, *others)
+                    for task in ([] if request.options.settings == 1 else [probe]) + others
                 ]
     return specs
 

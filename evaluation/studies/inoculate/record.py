@@ -236,12 +236,11 @@ def _by_hops(runs: Sequence[Finished]) -> list[Cell]:
 def _notes(runs: ModelRuns) -> list[str]:
     options: InoculateOptions = runs.request.options
     schedule = runs.request.values.get("schedule", "constant")
-    settings = len(options.learning_rates) * len(options.epoch_counts)
     notes = []
-    if settings > 1:
+    if options.settings > 1:
         notes.append(
-            f"For each number of rows, the best of {settings} settings is shown, chosen on the "
-            "validation splits of the probe and of the original task: validation accuracies "
+            f"For each number of rows, the best of {options.settings} settings is shown, chosen on "
+            "the validation splits of the probe and of the original task: validation accuracies "
             "are biased upwards, and costs downwards. Test accuracy is not affected."
         )
     if len(options.epoch_counts) > 1:

@@ -15,7 +15,6 @@ from evaluation.report import cells
 from evaluation.results.items import Answers, point_biserial, rivals
 from evaluation.results.types import Model
 from evaluation.results.words import coefficient, name_or_count, points
-from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.labels import (
     Labelled,
@@ -23,6 +22,7 @@ from evaluation.studies.labels import (
     accuracy_table,
     labelled_by_probe,
 )
+from evaluation.studies.pairing import gather
 from kbprobe.document import (
     Across,
     Caveats,

@@ -24,10 +24,10 @@ from evaluation.results.types import Estimate, Model
 from evaluation.results.words import interval, last_name, name_or_count, percent
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
 from evaluation.studies.entries import require_scorer_options
+from evaluation.studies.pairing import gather
 from evaluation.studies.variation import (
     Variant,
     Variation,

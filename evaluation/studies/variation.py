@@ -15,8 +15,8 @@ from evaluation.results.breakdown import cluster_codes
 from evaluation.results.items import Answers
 from evaluation.results.types import NOTES, Estimate, Model
 from evaluation.results.words import interval, last_name, percent
-from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished
+from evaluation.studies.pairing import gather
 from kbprobe.arrays import Bools, Ints
 from kbprobe.document import Row, Table
 from kbprobe.errors import UsageError

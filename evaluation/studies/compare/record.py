@@ -18,12 +18,11 @@ from evaluation.results.types import METRIC_OF, Estimate, Model
 from evaluation.results.words import natural_key
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.compare.agreement import Agreement, MeanAgreement, agreement_of, mean_of
 from evaluation.studies.counting import group_by
 from evaluation.studies.labels import Labelled, labelled_by_probe
-from evaluation.studies.pairing import PairedRows, are_configs, are_renderings, pair_rows
+from evaluation.studies.pairing import PairedRows, are_configs, are_renderings, gather, pair_rows
 from kbprobe.errors import UsageError, require
 from kbprobe.options import Options
 

@@ -1,9 +1,8 @@
 """Score card: models on a suite of probes, each with one number for all of it."""
 
 from evaluation.studies.base import Study
-from evaluation.studies.scorecard.axes import FIXED, ScorecardOptions, expand
 from evaluation.studies.scorecard.document import badge, document
-from evaluation.studies.scorecard.record import NAME, summarise
+from evaluation.studies.scorecard.record import FIXED, NAME, ScorecardOptions, expand, summarise
 
 SCORECARD = Study(
     name=NAME,

@@ -157,6 +157,16 @@ def test_answers_that_are_right_in_every_order(probe: Path, server: Script) -> N
     assert len(server.prompts) == before, "scores are cached, with the answers"
 
 
+def test_comparisons_with_scores_that_were_not_written_are_marked(
+    probe: Path, server: Script
+) -> None:
+    written, _ = evaluated(probe, server, orders=1)
+    guessed = evaluation.evaluate(probe, "none", scorer="random")
+    marked = [evaluation.compare(*pair).warnings for pair in ((written, guessed), (guessed,) * 2)]
+    assert "written answers, or by letters, in tiny" in marked[0][0]
+    assert marked[1] == []
+
+
 def test_a_model_that_only_writes_one_letter(probe: Path, server: Script) -> None:
     server.write = lambda asked: "A"
     done, block = evaluated(probe, server)

@@ -395,6 +395,7 @@ def test_balancing_keeps_as_many_rows_as_it_can() -> None:
     ).any()
 
 
+@pytest.mark.slow
 def test_silver_says_so_and_follows_the_edges(conceptnet: str, tmp_path: Path, extent: str) -> None:
     done = built(conceptnet, audit=False, silver=True, families=FAMILIES, max_majority=1)
     graded = rows_of(done)

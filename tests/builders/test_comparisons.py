@@ -177,6 +177,7 @@ def test_what_is_learned_of_one_age_does_not_carry_over_to_other_ages() -> None:
 # Variants of two ages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variant", "flipped"),
     [("birth_year", False), ("ages_in_year_frame", True), ("years_in_age_frame", True),

@@ -341,6 +341,7 @@ def test_prepositions_are_those_of_the_paper_and_of_one_frame(known: Lexicon) ->
 CLAUSE = "the/DT house/NN was/VBD beautiful/JJ"
 
 
+@pytest.mark.slow
 def test_a_clause_of_a_sentence_has_all_sixteen_patterns(known: Lexicon) -> None:
     made = sentence(f"In/IN 1990/CD ,/, {CLAUSE} ./.")
     found = {pair.kind: pair for pair in patterns(Source(made, made), known)}

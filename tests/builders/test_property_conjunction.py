@@ -525,6 +525,7 @@ GOLDEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", WORDED)
 def test_the_phrase_of_each_relation(conceptnet: str, relation: str) -> None:
     term, phrase = GOLDEN[relation]

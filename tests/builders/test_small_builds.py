@@ -45,6 +45,7 @@ def small(name: str, limit: int) -> Built:
     return build(Request(probe, probe.options.parse({"limit": limit, **more}, name)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["limit", "train_rows"])
 def test_too_few_rows_for_any_group_are_refused_with_the_smallest_number(option: str) -> None:
     name = "wordnet_hypernymy"
@@ -65,6 +66,7 @@ def shown(manifest: dict[str, Any], built: Built, folder: Path) -> str:
     return output.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "limit"),
     [
@@ -153,6 +155,7 @@ def test_words_without_neighbours_are_asked_with_random_distractors() -> None:
     assert sum(map(len, counts.values())) > 400
 
 
+@pytest.mark.slow
 def test_of_a_few_rows_no_verdict_is_given(tmp_path: Path) -> None:
     built = small("wordnet_definitions", 60)
     write(built, tmp_path / "few")

@@ -74,6 +74,7 @@ def test_flags_are_kept_counted_and_spelled_out(masks: list[list[bool]]) -> None
     assert flags.take(kept).counts() == dict.fromkeys(names, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBES)
 def test_once_asks_a_question_and_its_gold_once(built: Built, name: str) -> None:
     rows, _ = built(name, once=True)

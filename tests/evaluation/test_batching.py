@@ -70,6 +70,7 @@ def backing_off(scorer, encoded):
     return state, lambda batch: state.run(partial(scorer.score, encoded), encoded.lengths, batch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_nothing_is_skipped_when_memory_runs_out(error):
     encoded = sequences_of([10] * 37)

@@ -119,6 +119,7 @@ def logged_by(trainer: transformers.Trainer, key: str) -> dict[int, float]:
 KEY = "eval_things_accuracy"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["masked", "causal"])
 def test_training_is_the_same_bit_for_bit(world: Path, tmp_path: Path, name: str) -> None:
     weights, losses, drawn = [], [], []
@@ -161,6 +162,7 @@ def test_the_accuracy_is_that_of_the_saved_checkpoint(
     assert all(logs["eval_probes_runtime"] > 0 for _, logs in reporter.logged if KEY in logs)
 
 
+@pytest.mark.slow
 def test_accuracies_are_among_the_metrics_of_an_evaluation(world: Path, tmp_path: Path) -> None:
     trainer = trainer_of(
         world / "masked",
@@ -183,6 +185,7 @@ def test_accuracies_are_among_the_metrics_of_an_evaluation(world: Path, tmp_path
     assert trainer.state.best_metric == max(history.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("every", "steps"), [(5, [5, 10, 12]), ("epoch", [8, 12]), ("save", [6, 12])]
 )
@@ -202,6 +205,7 @@ def test_when_probes_are_evaluated(
     assert list(logged_by(trainer, KEY)) == steps
 
 
+@pytest.mark.slow
 def test_resumed_training_is_not_evaluated_at_its_start(world: Path, tmp_path: Path) -> None:
     for more in ({"max_steps": 6}, {}):
         trainer = trainer_of(
@@ -212,6 +216,7 @@ def test_resumed_training_is_not_evaluated_at_its_start(world: Path, tmp_path: P
     assert list(logged_by(trainer, KEY)) == [0, 6, 12]
 
 
+@pytest.mark.slow
 def test_autocast_is_kept_and_does_not_disable_shortcuts(world: Path, tmp_path: Path) -> None:
     for name in ("masked", "causal"):
         trainer = trainer_of(world / name, tmp_path / name, bf16=True)
@@ -244,6 +249,7 @@ def test_every_part_gets_its_own_mode_back(world: Path) -> None:
     assert model.training
 
 
+@pytest.mark.slow
 def test_a_diverged_model_is_warned_about_and_goes_on(world: Path, tmp_path: Path) -> None:
     trainer = trainer_of(world / "causal", tmp_path)
 

@@ -129,6 +129,7 @@ def test_the_page_and_the_table_show_all_rows(done, capsys):
     assert "cannot be evaluated without training" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setup", [ACCEPTABILITY, NLI])
 def test_a_classifier_is_asked_as_it_is_where_its_classes_are_known(setup, tmp_path):
     probe = folded_probe.write(tmp_path / "probe", setup)

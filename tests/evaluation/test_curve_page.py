@@ -89,6 +89,7 @@ def test_the_page_is_whole_and_asks_for_nothing(summary: CurveSummary) -> None:
     assert "Random initialisation" in page
 
 
+@pytest.mark.slow
 def test_the_same_summary_gives_the_same_bytes(summary: CurveSummary) -> None:
     again = CurveSummary.model_validate_json(summary.model_dump_json())
     assert render(again) == render(summary)

@@ -317,6 +317,7 @@ def test_the_report_shows_failures_with_their_facts_and_is_made_again_the_same(t
     assert "no examples can be shown" in (out / REPORT).read_text()
 
 
+@pytest.mark.slow
 def test_facts_of_another_run_are_not_shown(tmp_path, capsys):
     for name, limit in (("one", 20), ("two", 30)):
         evaluation.evaluate("sums", "tiny-gpt2", limit=limit, output=tmp_path / name)
@@ -326,6 +327,7 @@ def test_facts_of_another_run_are_not_shown(tmp_path, capsys):
     assert "holds other facts" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_compare_takes_results_with_facts_and_without(tmp_path, capsys):
     evaluation.evaluate("sums", "tiny-gpt2", output=tmp_path / "with")
     options = {"normalization": "sum", "facts": False}

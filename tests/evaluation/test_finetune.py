@@ -81,6 +81,7 @@ def weights(model):
     return b"".join(value.numpy().tobytes() for value in model.state_dict().values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["Bert", "Roberta"])
 def test_it_learns_what_can_be_learnt(family):
     options = FinetuneOptions(train_batch=8, epochs=10, learning_rate=2e-3)
@@ -156,6 +157,7 @@ class SmallMemory:
         monkeypatch.setattr(MultipleChoiceScorer, "logits", logits)
 
 
+@pytest.mark.slow
 def test_less_memory_means_more_passes_and_the_same_model(monkeypatch):
     calm = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "fresh": ()}
     model, tokenizer, whole = trained(**calm)

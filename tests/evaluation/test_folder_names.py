@@ -131,6 +131,7 @@ def test_results_and_table_say_of_how_many_rows_and_clusters(capsys):
     assert "6 of 24 rows" in (folder / "report.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("further", "differences"),
     [

@@ -332,6 +332,7 @@ the processor's kernels decides where the MLP ends.
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", ["linear", "mlp", "frozen"])
 def test_a_planted_signal_is_learnt(learner, bert, probe):
     done = evaluation.evaluate(probe, bert, learner=learner, **STRONG)
@@ -348,6 +349,7 @@ def test_a_causal_model_learns_it_too(learner, probe, tmp_path):
     assert done.results.metrics.accuracy.value == 1.0
 
 
+@pytest.mark.slow
 def test_random_labels_are_memorised_where_they_recur_and_nowhere_else(bert, probe, tmp_path):
     seen = evaluation.evaluate(probe, bert, learner="mlp", labels="random", **STRONG)
     assert seen.results.analyses["fitting"]["seen"] == 1.0
@@ -392,6 +394,7 @@ def test_the_baseline_reads_the_first_twenty_words_laid_end_to_end(glove, tmp_pa
     assert read.table.candidates.tolist() == [[0, 1, -1], [0, 1, 2]]
 
 
+@pytest.mark.slow
 def test_the_baseline_learns_a_planted_signal_without_a_model(glove, probe):
     done = evaluation.evaluate(
         probe, "none", learner="mlm_baseline", train=96, epochs=60, learning_rate=1e-2

@@ -57,6 +57,7 @@ def test_a_fresh_head_learns_and_the_kept_checkpoint_names_its_classes(setup, tm
     assert again.predictions["prediction"] == done.predictions["prediction"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turned", [False, True], ids=["as the rows", "the other way round"])
 def test_a_trained_head_keeps_the_order_of_its_classes(turned, tmp_path):
     labels = SETUPS[NLI].labels

@@ -166,6 +166,7 @@ def test_a_candidate_that_is_unknown_sets_the_row_aside(bert):
 # Training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert-uncased", "roberta"])
 @pytest.mark.parametrize("answers", [("older", "larger"), SEVERAL], ids=["single", "several"])
 def test_it_learns_what_can_be_learnt(family, answers, families):
@@ -245,6 +246,7 @@ def test_only_candidates_go_through_the_vocabulary(bert, monkeypatch):
     assert tokenizer.vocab_size not in {shape[-1] for shape in shapes}
 
 
+@pytest.mark.slow
 def test_less_memory_means_more_passes_and_the_same_model(bert, monkeypatch):
     model, tokenizer, whole = trained(bert, **CALM)
     expected = scores(CandidateScorer(model, tokenizer), TEST)

@@ -163,6 +163,7 @@ def test_heat_maps_before_and_after(tasks, model, tmp_path):
     assert page.count("sister, k′ 3") == 3
 
 
+@pytest.mark.slow
 def test_a_second_call_trains_nothing_and_says_the_same(tasks, model, tmp_path, trainings):
     first = inoculate(tasks, model, output=tmp_path / "out", epoch_counts=(1,))
     count = len(trainings)
@@ -171,6 +172,7 @@ def test_a_second_call_trains_nothing_and_says_the_same(tasks, model, tmp_path, 
     assert again == first
 
 
+@pytest.mark.slow
 def test_several_probes_are_a_transfer_matrix(tasks, model):
     summary = inoculate(
         tasks,

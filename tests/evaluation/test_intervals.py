@@ -112,6 +112,7 @@ def test_the_seed_decides_and_the_order_of_rows_does_not() -> None:
     assert other != one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clusters", "mean", "method", "times"),
     [
@@ -141,6 +142,7 @@ def test_intervals_cover_the_truth_where_rows_are_alike(
     assert np.mean(naive) < 0.80
 
 
+@pytest.mark.slow
 def test_paired_and_strict_differences_cover_the_truth() -> None:
     chance = np.random.default_rng(12)
 

@@ -202,6 +202,7 @@ def test_a_row_in_words_keeps_its_id_order_of_choices_and_answer():
     assert worded([other], "mc_mlm") == (other,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("probe", "model", "score"),
     [

@@ -107,6 +107,7 @@ def test_results_show_themselves(results: tuple[Result, Result]) -> None:
     assert list(one.table().head)[:3] == ["probe", "split", "model"]
 
 
+@pytest.mark.slow
 def test_results_are_saved_once_and_read_back(
     results: tuple[Result, Result], tmp_path: Path
 ) -> None:
@@ -135,6 +136,7 @@ def test_results_in_memory_and_in_folders_are_compared(
     assert again.runs[1].folder == str(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_command_writes_tables(
     results: tuple[Result, Result], form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

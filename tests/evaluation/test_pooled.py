@@ -94,6 +94,7 @@ def test_labels_in_another_order_are_read_as_the_same_labels(bert, tmp_path):
     torch.testing.assert_close(scores[0], scores[1].flip(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setup", [ACCEPTABILITY, NLI])
 def test_a_planted_signal_is_learnt_in_every_fold_with_one_pass(setup, bert, tmp_path, monkeypatch):
     probe = folded_probe.write(tmp_path / "probe", setup)

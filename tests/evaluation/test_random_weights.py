@@ -156,6 +156,7 @@ def test_runs_that_differ_in_them_alone_have_scores_of_their_own(bert, probe, tm
     assert all(outcome.found for outcome in outcomes)
 
 
+@pytest.mark.slow
 def test_one_model_after_the_other_is_in_memory(bert, probe, monkeypatch):
     alive, together = [], []
 

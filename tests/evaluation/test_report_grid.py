@@ -136,6 +136,7 @@ def test_nonsense_answers_of_a_control_are_ordered_as_well() -> None:
     assert set(view.answers) == {"ya", "blah"}
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 5), min_size=5, max_size=12), st.randoms(use_true_random=False))
 def test_an_order_of_words_never_contradicts_a_right_answer(levels, random) -> None:  # type: ignore[no-untyped-def]
     place = {f"w{at}": level for at, level in enumerate(levels)}
@@ -287,6 +288,7 @@ def test_words_of_one_place_are_joined_where_there_are_many() -> None:
     assert [name for name, _ in view.distances] == ["1", "2", "3", "4", "5"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, LISTED, LISTED + 1, DRAWN, DRAWN + 1, 90, 230])
 def test_there_are_never_too_many_lines(count: int) -> None:
     pairs = [*combinations(map(str, range(count)), 2)]

@@ -115,6 +115,7 @@ def transfer(probes, model, output=None, **options):
     return evaluation.study("transfer", probes, model, output=output, **{**SETTINGS, **options})
 
 
+@pytest.mark.slow
 def test_each_training_is_done_once_and_evaluated_on_all(probes, model, tmp_path, trainings):
     summary = transfer(probes, model, output=tmp_path / "out")
     assert len(trainings) == 3 * 2, "probes x seeds"

@@ -224,6 +224,7 @@ def test_a_comparison_says_the_same_of_each_pair_whatever_the_batch():
         torch.testing.assert_close(compare(one, other)[0], whole[row])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_scores_do_not_depend_on_the_batch(kind, trained):
     scorer = trained(kind)

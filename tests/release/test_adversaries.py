@@ -237,6 +237,7 @@ def test_what_balanced_rows_tell_of_each_other_is_reported(
     assert (found.verdict, found.remedy) == ("reported", "")
 
 
+@pytest.mark.slow
 def test_what_is_right_elsewhere_tells_nothing_of_choice_groups(tmp_path: Path) -> None:
     done = audit(plant(tmp_path, choice_groups))
     assert done.passed, exceeding(done)
@@ -502,6 +503,7 @@ def test_figures_are_written_into_card_and_manifest(
     assert "it is of other rows" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_an_adversary_that_exceeds_is_a_warning_on_record(tmp_path: Path) -> None:
     folder = plant(tmp_path / "leaky", longer_golds)
     done = audit(folder)

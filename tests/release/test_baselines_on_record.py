@@ -99,6 +99,7 @@ def test_a_card_without_them_is_found(measured: Path, built_probe: Probe) -> Non
     assert (found.verdict, found.where) == ("failed", "README.md")
 
 
+@pytest.mark.slow
 def test_nothing_is_recorded_of_damaged_rows(probe_copy: Probe) -> None:
     folder = probe_copy("antonym_negation")
     (folder / "no_language" / "data" / "test-00000-of-00001.parquet").write_bytes(b"damaged")

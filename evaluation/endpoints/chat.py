@@ -224,8 +224,9 @@ def _first_tokens(found: Any, malformed: Callable[[str], EndpointError]) -> dict
     content = found.get("content") if isinstance(found, dict) else None
     if content is None or content == []:
         return None
-    top = content[0].get("top_logprobs") if isinstance(content[0], dict) else None
-    if not isinstance(content, list) or not isinstance(top, list):
+    head = content[0] if isinstance(content, list) else None
+    top = head.get("top_logprobs") if isinstance(head, dict) else None
+    if not isinstance(top, list):
         raise malformed("logprobs.content is no list of tokens with top_logprobs")
     first: dict[str, float] = {}
     for one in top:

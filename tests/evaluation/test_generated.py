@@ -253,6 +253,7 @@ def with_message(**changes: Any) -> Any:
         ({"change": with_message(message="B")}, "its choice has no message"),
         ({"change": with_message(message={"content": ["B"]})}, "content is no text"),
         ({"change": with_message(logprobs={"content": [7]})}, "no list of tokens"),
+        ({"change": with_message(logprobs={"content": {"token": 7}})}, "no list of tokens"),
         (
             {"change": with_message(logprobs={"content": [{"top_logprobs": [{"token": "B"}]}]})},
             "without a log-probability",

@@ -14,7 +14,14 @@ from evaluation.items.types import choice_starts
 from evaluation.items.wordings import wordings
 from evaluation.models.checkpoint import Checkpoint
 from evaluation.options import TRAINING, RunOptions, options_that
-from evaluation.results.analyses import fitting, generated, labels, seen, vocabulary
+from evaluation.results.analyses import (
+    consistency,
+    fitting,
+    generated,
+    labels,
+    seen,
+    vocabulary,
+)
 from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.breakdown import headline_rows
 from evaluation.results.metrics import (
@@ -144,6 +151,8 @@ def evaluate_run(
     if scores.fitting:
         fitted = fitting.Fitting(**scores.fitting, seen=run.seen)
         results = results.with_analysis(fitting.NAME, fitted)
+    if (pairs := consistency.measure_consistency(predictions, options.seed)) is not None:
+        results = results.with_analysis(consistency.NAME, pairs)
     if (trained := _seen(run, headline_rows(predictions))) is not None:
         results = results.with_analysis(seen.NAME, trained)
     return Evaluation(results, predictions)

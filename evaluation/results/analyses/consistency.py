@@ -1,0 +1,226 @@
+"""Do questions that stand or fall together get the same verdict?
+
+A model that knows a fact answers every question about it. Pairs of such questions are found in the
+rows alone: the same question with other distractors, in other words, with its arguments in another
+order, or about the next edge of the hierarchy. If both are right no more often than two unrelated
+questions of the same difficulty would be, right answers are not a sign of knowledge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from evaluation.results import intervals
+from evaluation.results.analyses.base import Analysis, Grid, ResultFiles, Section, Text
+from evaluation.results.breakdown import cluster_codes, headline_rows
+from evaluation.results.types import Estimate, Model, Results
+from evaluation.results.words import interval, percent
+from kbprobe.arrays import Bools, Ints, run_starts
+from kbprobe.columns import codes, mask, single_chunk, to_numpy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAME = "consistency"
+FEWEST = 30
+"""Minimum number of clusters with a pair: with fewer, resamples vary too little."""
+
+KINDS = {
+    "distractors": "the same question with other distractors",
+    "wordings": "the same question in other words",
+    "arguments": "the same things in another order",
+    "hops": "an answer one edge further away",
+}
+"""What the two questions of a pair have in common, by kind."""
+
+
+class PairKind(Model):
+    """Pairs of one kind. A row is in at most two: with the row before and with the row after it."""
+
+    kind: str = Field(description=f"{', '.join(KINDS)}.")
+    pairs: int = Field(description="Number of pairs.")
+    both: Estimate = Field(description="Share of pairs with both questions right.")
+    independent: float = Field(
+        description="The product of the two questions' accuracies: the share with both right if "
+        "one said nothing about the other."
+    )
+    gain: Estimate = Field(description="`both` minus `independent`, in percentage points.")
+    most: float = Field(
+        description="The smaller of the two accuracies: the largest that `both` can be."
+    )
+
+
+class Consistency(Model):
+    """Pairs of questions that stand or fall together."""
+
+    kinds: list[PairKind] = Field(description="Each kind with pairs in enough clusters.")
+
+
+def measure_consistency(predictions: pa.Table, seed: int) -> Consistency | None:
+    """Measure how often both questions of a pair are right.
+
+    Args:
+        predictions: from :func:`evaluation.results.metrics.predictions_table`.
+        seed: of the bootstrap.
+
+    Returns:
+        None if no kind of pair occurs in :data:`FEWEST` clusters.
+    """
+    rows = headline_rows(predictions)
+    rows = rows.filter(rows["prediction"].is_valid())
+    if not len(rows):
+        return None
+    right, cluster = mask(rows["correct"]), cluster_codes(rows)
+    kinds = []
+    for kind, (first, second) in pairs_of(rows):
+        held = cluster[first]
+        if np.unique(held).size >= FEWEST:
+            kinds.append(_measured(kind, right[first], right[second], held, seed))
+    return Consistency(kinds=kinds) if kinds else None
+
+
+def _measured(kind: str, first: Bools, second: Bools, cluster: Ints, seed: int) -> PairKind:
+    both = first & second
+    _, local = np.unique(cluster, return_inverse=True)
+    parts = (np.ones(len(both)), both, first, second)
+    columns = np.stack([np.bincount(local, weights=part) for part in parts], axis=1)
+    resamples = intervals.resampled_totals(columns.astype(np.int64), seed)
+    pairs, *shares = resamples.T
+    joint, one, other = (share / pairs for share in shares)
+    low, high = np.quantile(joint - one * other, (0.025, 0.975))
+    independent = float(first.mean() * second.mean())
+    gain = Estimate(
+        value=100 * (float(both.mean()) - independent),
+        low=100 * float(low),
+        high=100 * float(high),
+        n=len(both),
+        method="cluster bootstrap",
+    )
+    return PairKind(
+        kind=kind,
+        pairs=len(both),
+        both=intervals.accuracy(both, cluster, seed),
+        independent=independent,
+        gain=gain,
+        most=float(min(first.mean(), second.mean())),
+    )
+
+
+def pairs_of(rows: pa.Table) -> Iterator[tuple[str, tuple[Ints, Ints]]]:
+    """Yield each kind of pair that occurs, with the rows of all its pairs.
+
+    Rows that have all but one thing in common are ordered by that thing, and each is paired with
+    the next.
+    """
+    number = np.arange(len(rows))
+    question, concept, template, family = (
+        _numbers(rows[name]) for name in ("question", "concept", "template", "distractor_family")
+    )
+    hops = to_numpy(rows["hops"].fill_null(-1)).astype(np.int64)
+    gold = _golds(rows)
+    said, alike = _arguments(rows)
+    kinds = {
+        "distractors": ([question, gold], number, number),
+        "wordings": ([concept, said, gold, hops, family], template, number),
+        "arguments": ([alike, family, hops], said, np.flatnonzero(alike >= 0)),
+        "hops": ([question, concept, family], hops, np.flatnonzero(hops > 0)),
+    }
+    for kind, (common, differs, usable) in kinds.items():
+        found = _paired(common, differs, usable)
+        if len(found[0]):
+            yield kind, found
+
+
+def _paired(common: list[Ints], differs: Ints, usable: Ints) -> tuple[Ints, Ints]:
+    """Pair each usable row with the next that differs in one thing alone."""
+    order = usable[np.lexsort([differs[usable], *(key[usable] for key in common)])]
+    first, second = order[:-1], order[1:]
+    same = differs[first] != differs[second]
+    for key in common:
+        same &= key[first] == key[second]
+    return first[same], second[same]
+
+
+def _golds(rows: pa.Table) -> Ints:
+    """Return a number for the text of each row's gold."""
+    import pyarrow.compute as pc
+
+    choices = single_chunk(rows["choices"])
+    starts = run_starts(to_numpy(pc.list_value_length(choices)).astype(np.int64))[:-1]
+    return _numbers(choices.flatten().take(starts + to_numpy(rows["answer"]).astype(np.int64)))
+
+
+def _numbers(column: pa.ChunkedArray | pa.Array) -> Ints:
+    """Return a number for each text; rows without one have the same."""
+    return _coded(column)[0]
+
+
+def _coded(column: pa.ChunkedArray | pa.Array) -> tuple[Ints, list[str]]:
+    array = single_chunk(column).cast("string").fill_null("").dictionary_encode()
+    numbers, texts = codes(array)
+    return numbers.astype(np.int64), texts
+
+
+def _arguments(rows: pa.Table) -> tuple[Ints, Ints]:
+    """Return a number for each row's arguments, and one that does not depend on their order.
+
+    The second is -1 for rows with fewer than two arguments.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = single_chunk(rows["arguments"])
+    values = pc.struct_field(column.flatten(), "value")
+    lengths = to_numpy(pc.fill_null(pc.list_value_length(column), 0)).astype(np.int64)
+    lists = pa.ListArray.from_arrays(pa.array(run_starts(lengths), pa.int32()), values)
+    said, texts = _coded(pc.binary_join(lists, "\0"))
+    ordered = ["\0".join(sorted(text.split("\0"))) if "\0" in text else "" for text in texts]
+    number = {text: at for at, text in enumerate(dict.fromkeys(["", *ordered]))}
+    alike = np.array([number[text] - 1 for text in ordered], dtype=np.int64)
+    return said, alike[said]
+
+
+def consistency_of(results: Results) -> Consistency | None:
+    """Return the block in the results; None if there are no such pairs."""
+    held = results.analyses.get(NAME)
+    return None if held is None else Consistency.model_validate(held)
+
+
+def _sentence(one: PairKind) -> str:
+    """Say whether the answers to both questions of a pair hang together."""
+    if one.gain.low > 0:
+        said = "more often than for unrelated questions"
+    elif one.gain.high < 0:
+        said = "less often than for unrelated questions: the form of a question decides the answer"
+    else:
+        said = "about as often as for unrelated questions"
+    return f"With {KINDS[one.kind]}, both questions are right {said}."
+
+
+def section(files: ResultFiles) -> Section | None:
+    """Return the section of the report; None if no questions stand or fall together."""
+    block = consistency_of(files.results)
+    if block is None:
+        return None
+    said = [_sentence(one) for one in block.kinds]
+    head = ("the second question", "pairs", "both right", "if unrelated", "gain in points", "most")
+    rows = tuple(
+        (
+            KINDS[one.kind],
+            f"{one.pairs:,}",
+            f"{percent(one.both.value)} ({interval(one.both)})",
+            percent(one.independent),
+            f"{one.gain.value:+.1f} ({one.gain.low:+.1f} to {one.gain.high:+.1f})",
+            percent(one.most),
+        )
+        for one in block.kinds
+    )
+    parts = (Text(" ".join(said)), Grid("Pairs of rows that differ in one thing alone", head, rows))
+    return Section(NAME, "Consistency", "Right together, or by chance", parts)
+
+
+ANALYSIS = Analysis(NAME, section, Consistency)

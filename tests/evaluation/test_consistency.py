@@ -1,0 +1,153 @@
+"""Pairs of questions that stand or fall together: found as a plain loop finds them, and counted."""
+
+from types import SimpleNamespace
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.results.analyses.base import ResultFiles
+from evaluation.results.analyses.consistency import (
+    FEWEST,
+    KINDS,
+    NAME,
+    measure_consistency,
+    pairs_of,
+    section,
+)
+
+
+def row(question="q", concept="c", hops=1, family="f", template="t", gold="g", args=(), right=True):
+    return {
+        "question": question,
+        "concept": concept,
+        "hops": hops,
+        "distractor_family": family,
+        "template": template,
+        "choices": ["other", gold],
+        "answer": 1,
+        "prediction": 1 if right else 0,
+        "correct": right,
+        "arguments": [{"name": f"x{n}", "value": value} for n, value in enumerate(args)],
+        "cluster": concept,
+    }
+
+
+def table(rows):
+    found = pa.Table.from_pylist(rows)
+    kinds = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
+    at = found.column_names.index("arguments")
+    found = found.set_column(at, "arguments", pa.array([one["arguments"] for one in rows], kinds))
+    found = found.set_column(2, "hops", found["hops"].cast(pa.int64()))
+    coded = {"question", "concept", "distractor_family", "template", "cluster"}
+    for name in coded:
+        at = found.column_names.index(name)
+        found = found.set_column(at, name, found[name].dictionary_encode())
+    return found
+
+
+def naive(rows):
+    """Group the rows by all that a pair has in common, and link neighbours that differ."""
+    said = [tuple(one["value"] for one in row["arguments"]) for row in rows]
+    ways = {
+        "distractors": (
+            lambda n, r: (r["question"], r["choices"][1]),
+            lambda n, r: n,
+            lambda n: True,
+        ),
+        "wordings": (
+            lambda n, r: (
+                (r["concept"], said[n], r["choices"][1], r["hops"], r["distractor_family"])
+            ),
+            lambda n, r: r["template"],
+            lambda n: True,
+        ),
+        "arguments": (
+            lambda n, r: (tuple(sorted(said[n])), r["distractor_family"], r["hops"]),
+            lambda n, r: said[n],
+            lambda n: len(said[n]) > 1,
+        ),
+        "hops": (
+            lambda n, r: (r["question"], r["concept"], r["distractor_family"]),
+            lambda n, r: r["hops"],
+            lambda n: rows[n]["hops"] is not None,
+        ),
+    }
+    for kind, (common, differs, usable) in ways.items():
+        groups = {}
+        for n, one in enumerate(rows):
+            if usable(n):
+                groups.setdefault(common(n, one), {}).setdefault(differs(n, one), []).append(n)
+        # Each value of what differs is linked with one other value: as many pairs as steps.
+        if steps := sum(len(values) - 1 for values in groups.values()):
+            yield kind, steps, common, differs
+
+
+words = st.sampled_from(["a", "b"])
+rows_of = st.lists(
+    st.builds(
+        row,
+        question=words,
+        concept=words,
+        hops=st.sampled_from([None, 1, 2, 3]),
+        family=words,
+        template=words,
+        gold=words,
+        args=st.lists(words, max_size=2),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(rows_of)
+def test_pairs_are_those_of_a_plain_loop(rows):
+    found = dict(pairs_of(table(rows)))
+    expected = {kind: rest for kind, *rest in naive(rows)}
+    assert found.keys() == expected.keys() <= KINDS.keys()
+    for kind, (steps, common, differs) in expected.items():
+        pairs = list(zip(*(side.tolist() for side in found[kind]), strict=True))
+        assert len(pairs) == steps
+        for one, other in pairs:
+            assert common(one, rows[one]) == common(other, rows[other])
+            assert differs(one, rows[one]) != differs(other, rows[other])
+
+
+def asked(verdicts):
+    """Two questions with the same gold about each of many concepts, right or wrong as told."""
+    return table(
+        [
+            row(f"q{n}", f"c{n}", family=family, gold=f"g{n}", right=right)
+            for n, both in enumerate(verdicts)
+            for family, right in zip(("near", "random"), both, strict=True)
+        ]
+    )
+
+
+def test_answers_that_hang_together_gain_and_mirrored_ones_lose():
+    together = [(n % 2 == 0,) * 2 for n in range(40)]
+    (one,) = measure_consistency(asked(together), 0).kinds
+    assert (one.kind, one.pairs, one.both.value) == ("distractors", 40, 0.5)
+    assert (one.independent, one.most, one.gain.value) == (0.25, 0.5, 25.0)
+    assert 15 < one.gain.low < 25 < one.gain.high + 1
+    (mirrored,) = measure_consistency(asked([(a, not b) for a, b in together]), 0).kinds
+    assert (mirrored.both.value, mirrored.gain.value) == (0.0, -25.0)
+    assert mirrored.gain.high < 0
+    assert measure_consistency(asked(together), 0) == measure_consistency(asked(together), 0)
+
+
+def test_nothing_is_said_of_few_clusters_or_of_rows_set_aside():
+    assert measure_consistency(asked([(True, False)] * (FEWEST - 1)), 0) is None
+    unscored = asked([(True, True)] * 40).set_column(7, "prediction", pa.nulls(80, pa.int64()))
+    assert unscored.column_names[7] == "prediction"
+    assert measure_consistency(unscored, 0) is None
+
+
+def test_the_section_says_which_pairs_hang_together():
+    block = measure_consistency(asked([(n % 2 == 0,) * 2 for n in range(40)]), 0)
+    results = SimpleNamespace(analyses={NAME: block.model_dump()})
+    made = section(ResultFiles(results, None))
+    assert "With the same question with other distractors, both questions are right more" in (
+        made.parts[0].text
+    )
+    assert made.parts[1].rows[0][1:4:2] == ("40", "25.0%")

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from tests import real_data
 from tests.real_data import MINIATURE, extents
@@ -22,8 +22,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # Before any test imports ``datasets``, which reads them once.
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
 
-settings.register_profile("kbprobe", deadline=None, derandomize=True)
-settings.load_profile("kbprobe")
+settings.register_profile("kbprobe", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("slow", settings.get_profile("kbprobe"), max_examples=200)
 
 # Its workers are forked, and limited as POSIX systems can.
 collect_ignore = [] if os.name == "posix" else ["reliability"]
@@ -43,8 +43,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-slow", action="store_true", help="also run the tests marked slow")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Try properties on more examples in the slow part, before tests take their settings."""
+    settings.load_profile("slow" if config.getoption("--run-slow") else "kbprobe")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip slow tests unless requested, and tests that this system cannot run."""
+    for item in items:
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("properties")
     if os.name != "posix":
         for item in items:
             if item.get_closest_marker("posix"):

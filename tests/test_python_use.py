@@ -45,6 +45,7 @@ def results(probe: datasets.DatasetDict) -> list[Result]:
     return [first, kbprobe.evaluate(probe, "none", scorer="random", guess_seed=3)]
 
 
+@pytest.mark.slow
 def test_results_are_compared_in_a_list_as_one_by_one(
     results: list[Result], tmp_path: Path
 ) -> None:

@@ -348,6 +348,7 @@ def test_the_published_wording_is_a_named_one(miniature: str) -> None:
 # Options
 
 
+@pytest.mark.slow
 def test_very_is_for_adjectives_and_verbs(miniature: str) -> None:
     built = builders.build(NAME, wordnet=miniature, intensifier="very", limit=800)
     rows = [row for split in built.values() for row in split]

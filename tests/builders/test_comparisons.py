@@ -197,6 +197,7 @@ def test_variants_ask_the_same_rows_and_say_whose_answer_is_another(
     assert counts == {"rows": len(rows), "other_answers": len(rows) * flipped}
 
 
+@pytest.mark.slow
 def test_what_variants_show() -> None:
     default = {row["id"]: row for row in rows_of(AGE)}
     numbers: dict[str, Callable[[int], str]] = {
@@ -227,6 +228,7 @@ def test_the_year_of_reference_and_the_range_beyond_are_options() -> None:
     assert {age for row in beyond for age in pair(row)} == set(range(300, 311))
 
 
+@pytest.mark.slow
 def test_variants_follow_the_rows_that_a_limit_leaves_and_can_be_left_out() -> None:
     ids = {row["id"] for row in rows_of(AGE, limit=100)}
     assert {row["id"] for row in rows_of(AGE, "birth_year", limit=100)} == ids

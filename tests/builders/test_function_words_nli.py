@@ -355,6 +355,7 @@ def test_a_clause_of_a_sentence_has_all_sixteen_patterns(known: Lexicon) -> None
         assert pair.hypothesis == f"The house {stated[two]}."
 
 
+@pytest.mark.slow
 def test_a_clause_that_is_the_sentence_has_those_that_differ(known: Lexicon) -> None:
     made = sentence(f"{CLAUSE.replace('the/', 'The/')} ./.")
     found = list(patterns(Source(made, made), known))

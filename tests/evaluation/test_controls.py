@@ -140,6 +140,7 @@ def test_what_is_wrong_is_found_before_a_model_is_opened(monkeypatch, config, me
         evaluation.study("compare", "ages", "tiny-bert", controls=("no_language", config))
 
 
+@pytest.mark.slow
 def test_a_comparison_is_written_where_asked(tmp_path, capsys):
     evaluation.evaluate("ages", "tiny-bert", output=tmp_path / "ages")
     one = tmp_path / "ages"

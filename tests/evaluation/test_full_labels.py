@@ -39,6 +39,7 @@ def classifier(folder, names):
     return str(tiny.write(folder, "Bert", "ForSequenceClassification", **named(names)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setup", [ACCEPTABILITY, NLI])
 def test_a_fresh_head_learns_and_the_kept_checkpoint_names_its_classes(setup, tmp_path):
     probe = folded_probe.write(tmp_path / "probe", setup)

@@ -187,6 +187,7 @@ def test_a_seed_decides_everything_and_nothing_else_does(bert):
     assert weights(trained(bert, seed=1)[0]) != first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", list(tiny_masked.FAMILIES))
 @pytest.mark.parametrize("answers", [("older", "larger"), SEVERAL], ids=["single", "several"])
 def test_gradients_are_those_of_the_plain_model(family, answers, families):

@@ -216,6 +216,7 @@ def test_the_same_answers_differ_by_nothing() -> None:
     assert (gap.low, gap.high) == pytest.approx((-reach, reach))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clusters", [5, 58])
 @pytest.mark.parametrize(("up", "down"), [(0.02, 0.02), (0.2, 0.1)])
 def test_a_paired_difference_of_few_clusters_covers_the_truth(

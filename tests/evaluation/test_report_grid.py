@@ -158,6 +158,7 @@ def circle(first: str, second: str) -> bool:
     return (int(first[1]) - int(second[1])) % 5 in (1, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pairs", "right"),
     [

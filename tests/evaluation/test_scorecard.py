@@ -136,6 +136,7 @@ def test_the_page_and_the_badge_show_the_score(world: Path, card: Scorecard) -> 
     assert "Scores on the suite, and on rows of few, seed 7" in page
 
 
+@pytest.mark.slow
 def test_every_eval_ever_gets_the_means_and_the_runs(world: Path, card: Scorecard) -> None:
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     words = ["card", "--to", "every-eval-ever", "--organization", "us", "-o", "out"]

@@ -235,6 +235,7 @@ def test_scores_do_not_depend_on_the_batch(kind, trained):
     assert np.ptp(whole) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_single_slots_have_the_logits_of_their_rows(kind, trained):
     encoded = trained(kind).encode(TEST[:6])

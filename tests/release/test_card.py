@@ -39,6 +39,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [HYPERNYMY, ANTONYM])
 def test_the_hub_reads_the_front_matter_and_datasets_its_infos(
     built_probe: Probe, name: str

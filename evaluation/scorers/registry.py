@@ -59,11 +59,19 @@ def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntr
                 "--scorer, or leave it out."
             )
         return entry
-    for entry in SCORERS:
-        # Every network has vectors, and few are trained so that similar texts have similar ones.
-        if entry.needs & ~Capability.HIDDEN_STATES and entry.needs in checkpoint.capabilities:
-            return entry
-    raise UsageError(_without_scorer(checkpoint))
+    found = suitable_scorer(checkpoint.capabilities)
+    if found is None:
+        raise UsageError(_without_scorer(checkpoint))
+    return found
+
+
+def suitable_scorer(able: Capability) -> ScorerEntry | None:
+    """Return the first scorer whose needs a model meets without being told so; None: there is none.
+
+    Every network has vectors, and few are trained so that similar texts have similar ones.
+    """
+    suitable = (e for e in SCORERS if e.needs & ~Capability.HIDDEN_STATES and e.needs in able)
+    return next(suitable, None)
 
 
 def _refuse_other_place(entry: ScorerEntry, checkpoint: Checkpoint) -> None:

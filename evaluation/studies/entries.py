@@ -13,7 +13,7 @@ from evaluation.models.handle import IDENTITY
 from evaluation.options import ModelOptions
 from evaluation.runs.spec import RunSpec, plugins
 from evaluation.scorers.base import ScorerEntry
-from evaluation.scorers.registry import SCORERS, choose_scorer
+from evaluation.scorers.registry import SCORERS, choose_scorer, suitable_scorer
 from evaluation.studies.base import StudyRequest
 from kbprobe.errors import UsageError
 from kbprobe.options import option_name
@@ -92,7 +92,5 @@ def refuse_idle_options(request: StudyRequest, specs: Sequence[RunSpec]) -> None
 
 def zero_shot_scorer(able: Capability, setups: frozenset[str]) -> ScorerEntry | None:
     """Return the scorer for a model without training; None if it needs training first."""
-    for entry in SCORERS:
-        if entry.needs and entry.needs in able:
-            return entry if all(map(entry.takes, setups)) else None
-    return None
+    entry = suitable_scorer(able)
+    return entry if entry is not None and all(map(entry.takes, setups)) else None

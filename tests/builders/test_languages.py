@@ -130,6 +130,7 @@ def test_the_card_says_what_the_language_lacks(italian: Built) -> None:
     assert "MultiWordNet (http://multiwordnet.fbk.eu/" in text
 
 
+@pytest.mark.slow
 def test_parallel_probes_ask_the_same_in_each_language(parallel: dict[str, Rows]) -> None:
     english, italian = parallel["en"], parallel["it"]
     assert len(english) > 300
@@ -174,6 +175,7 @@ def test_a_language_that_was_not_fetched_names_the_place_of_its_file() -> None:
     assert f"Download {address}, then: {fetch}" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.parametrize("code", ["ita", "por"])
 def test_no_question_with_its_answer_is_in_two_splits(

@@ -23,6 +23,8 @@ from release.checks.checking import check
 from release.croissant import croissant, croissant_text
 from release.exports.exporting import export
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def probes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
@@ -86,7 +88,6 @@ def test_adversaries_see_the_same_rows(probes: tuple[Path, Path]) -> None:
         assert repr(left) == repr(right), field.name
 
 
-@pytest.mark.slow
 def test_croissant_reads_all_files(probes: tuple[Path, Path]) -> None:
     import mlcroissant
 

@@ -15,11 +15,8 @@ INSTRUCTED = "Question: {question}\n{choices}\nAnswer with the letter of the rig
 
 
 class GenerationOptions(PromptOptions, ChatOption):
-    """How a model is asked for the letter of a choice."""
+    """How a model is asked for the letter of a choice; choices are lettered in any case."""
 
-    letters: bool = Field(
-        True, description="Show lettered choices; always so where answers are written."
-    )
     system: Annotated[str | None, Metavar("TEXT"), RARE] = Field(
         None, description="System prompt of a chat, before the question."
     )

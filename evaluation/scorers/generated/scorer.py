@@ -154,5 +154,6 @@ def prompt_of(
     options: GenerationOptions, examples: Sequence[Item], seed: int, *, chat: bool
 ) -> Prompt:
     """Return the prompt of options; that of a chat says how to answer, unless one is given."""
-    prompt = Prompt.from_options(options, examples, seed, chat=chat)
+    lettered = options.model_copy(update={"letters": True})
+    prompt = Prompt.from_options(lettered, examples, seed, chat=chat)
     return replace(prompt, template=INSTRUCTED) if chat and options.prompt is None else prompt

@@ -92,19 +92,20 @@ def document(found: Comparison) -> Document:
 
 def _parts(found: Comparison) -> list[Part | None]:
     """Return the parts on one probe."""
-    # A model and its controls are few pairs, which the tables show.
-    several = len(found.runs) > 2 and len({run.label for run in found.runs}) > 1
+    # How alike a model's answers to a probe and to its controls are tells nothing.
+    controlled = any(pair.control is not None for pair in found.pairs)
+    similar = not controlled or len({run.label for run in found.runs}) > 1
+    several = similar and len(found.runs) > 2
     names = _names(found)
     agreements = {(one.first, one.second): one.pair.agreement for one in _pairs(found)}
     return [
-        Findings([*_sentences(found), *_agreement_sentences(found)]),
-        Caveats([*_caveats(found), *_agreement_caveats(found)]),
+        Findings([*_sentences(found), *(_agreement_sentences(found) if similar else ())]),
+        Caveats([*_caveats(found), *(_agreement_caveats(found) if similar else ())]),
         _accuracies(found),
         _controls(found),
         *([_differences_map(found), *_agreement_maps(names, agreements)] if several else ()),
         _differences(found),
-        _answers(found),
-        _agreement(found),
+        _agreement(found) if similar else None,
         _families(found.pairs[0]) if len(found.pairs) == 1 else None,
         _wordings_table(found) if found.wordings else None,
     ]
@@ -367,31 +368,21 @@ def _controls(found: Comparison) -> Table:
     return Table(("model", "control", *head), rows, caption, names=2)
 
 
-def _answers(found: Comparison) -> Table:
+def _agreement(found: Comparison) -> Table:
     return Table.of(
         _pairs(found),
         {
             "models": lambda one: one.name,
             "only first right": lambda one: cells.count(one.pair.only_first_right),
             "only second right": lambda one: cells.count(one.pair.only_second_right),
-            "both wrong": lambda one: cells.count(one.pair.both_wrong),
-            "of these, same answer": lambda one: cells.share(one.pair.error_overlap),
-        },
-        "Answers of each pair to these rows",
-    )
-
-
-def _agreement(found: Comparison) -> Table:
-    return Table.of(
-        [(one.name, one.pair.agreement) for one in _pairs(found)],
-        {
-            "models": lambda named: named[0],
-            "same answer": lambda named: cells.share(named[1].overlap),
-            "expected": lambda named: cells.share(named[1].expected_overlap),
-            "both wrong": lambda named: cells.count(named[1].both_wrong),
-            "same wrong choice": lambda named: cells.share(named[1].error_overlap),
-            "expected of errors": lambda named: cells.share(named[1].expected_error_overlap),
-            "kappa": lambda named: cells.coefficient(_kappa_of(named[1])),
+            "same answer": lambda one: cells.share(one.pair.agreement.overlap),
+            "expected": lambda one: cells.share(one.pair.agreement.expected_overlap),
+            "kappa": lambda one: cells.coefficient(_kappa_of(one.pair.agreement)),
+            "both wrong": lambda one: cells.count(one.pair.agreement.both_wrong),
+            "same wrong choice": lambda one: cells.share(one.pair.agreement.error_overlap),
+            "expected of errors": lambda one: cells.share(
+                one.pair.agreement.expected_error_overlap
+            ),
         },
         "How similar the answers of each pair are. Expected: for independent models with the same "
         "accuracies, if each wrong choice is equally likely. Errors: of rows with three choices "

@@ -358,6 +358,7 @@ def test_very_is_for_adjectives_and_verbs(miniature: str) -> None:
         builders.build(NAME, intensifier="very", pos=("noun",))
 
 
+@pytest.mark.slow
 def test_look_alikes_and_indirect_antonyms_are_options(wordnet: WordNet) -> None:
     plain = words_of([pair for pair in found(wordnet, indirect=False) if pair.antonym])
     alike = words_of([pair for pair in found(wordnet, look_alikes=True) if pair.antonym])
@@ -492,6 +493,7 @@ def test_conceptnets_edges_are_added(wordnet: WordNet, conceptnet: ConceptNet) -
     assert not any(word in ("kalt", "ice cold") for words in pairs for word in words)
 
 
+@pytest.mark.slow
 def test_a_build_names_both_sources(
     conceptnet: ConceptNet,
     tmp_path: Path,

@@ -72,6 +72,7 @@ def test_the_published_size_is_reached() -> None:
     assert splits.total() >= 4532
 
 
+@pytest.mark.slow
 def test_the_younger_is_younger() -> None:
     for row in rows_of(AGE):
         one, other = pair(row)
@@ -100,6 +101,7 @@ def test_train_and_evaluation_share_no_age() -> None:
     assert ages[False] == set(range(15, 39))
 
 
+@pytest.mark.slow
 def test_all_ordered_pairs_by_option() -> None:
     train = {pair(row) for row in rows_of(AGE, train_rows=0) if row["split"] == "train"}
     assert train == set(permutations(range(43, 121), 2))
@@ -298,6 +300,7 @@ def test_impossible_options_are_refused(name: str, given: dict[str, Any], messag
 # Several ages
 
 
+@pytest.mark.slow
 def test_the_published_size_of_several_ages_is_reached() -> None:
     splits = Counter(row["split"] for row in rows_of(HOPS))
     assert splits["train"] == 4998

@@ -113,6 +113,7 @@ def test_the_published_size_is_reached() -> None:
     assert splits.total() >= 5500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", ["size", "weight", "speed"])
 def test_the_greater_is_greater_by_a_bucket(dimension: Any) -> None:
     column = COLUMNS[dimension]
@@ -131,6 +132,7 @@ def test_the_greater_is_greater_by_a_bucket(dimension: Any) -> None:
         assert float(row["triples"][0]["object"].split()[0]) == x
 
 
+@pytest.mark.slow
 def test_buckets_may_have_bounds_and_pairs_may_share_one() -> None:
     bounds = (0.1, 0.6, 3.0, 60.0, 100_000.0)
     rows = rows_of(bucket_bounds=bounds, same_bucket=True)

@@ -365,6 +365,7 @@ def test_json_lines_and_rebuilding_cover_controls(
     assert f"{entry['path']}: other rows" in failed.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wordnet_definitions", "wordnet_hypernymy"])
 def test_open_choices_stay_and_wordnetqa_has_controls_on_demand(
     name: str, miniature: str, tmp_path: Path

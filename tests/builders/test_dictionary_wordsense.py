@@ -373,6 +373,7 @@ def test_what_is_left_out_is_counted(gcide: Gcide) -> None:
     assert dropped["the definition holds the word asked about"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "holds"),
     [

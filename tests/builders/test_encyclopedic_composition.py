@@ -269,6 +269,7 @@ def test_only_the_full_tier_holds_what_is_in_doubt(
             assert ({couple, couple[::-1]} <= stated) == ("one_sided" not in row["flags"])
 
 
+@pytest.mark.slow
 def test_published_wordings_are_there_by_option(sample: Wikidata, real: Built) -> None:
     options = {"only_paths": PAPERS, "published_wordings": True}
     probe = find_probe(NAME)
@@ -323,6 +324,7 @@ def test_what_is_right_elsewhere_hardly_excludes_a_choice(real: Built, extent: s
     assert sum(credit) / len(credit) < {MINIATURE: 0.6, SAMPLE: 0.5}[extent]
 
 
+@pytest.mark.slow
 def test_a_part_of_the_facts_does_not_answer(knowledge: Collected, extent: str) -> None:
     from builders.compositions.probes import encyclopedic_composition
     from kbprobe.rng import RandomGenerator

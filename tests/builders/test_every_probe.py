@@ -43,10 +43,19 @@ def knowledge_option(name: str) -> str:
 
 
 BY_NAME = pytest.mark.parametrize("name", builders.names())
+LIKE_OTHERS = ("fw_definiteness", "fw_negation", "fw_prepositions", "fw_quantification")
+"""Probes whose plan and miniature are those of others, which are tested by default."""
 EVERY = pytest.mark.parametrize(
     ("name", "extent"),
     [
-        *(pytest.param(name, MINIATURE, id=name) for name in builders.names()),
+        *(
+            pytest.param(
+                *(name, MINIATURE),
+                id=name,
+                marks=pytest.mark.slow if name in LIKE_OTHERS else (),
+            )
+            for name in builders.names()
+        ),
         *(
             pytest.param(name, SAMPLE, id=f"{name}-{SAMPLE}", marks=pytest.mark.real_data)
             for name in builders.names()

@@ -451,6 +451,7 @@ def test_the_full_tier_holds_flagged_rows(
     assert left_out["flagged no_frame, see --tier full"] > 1_000
 
 
+@pytest.mark.slow
 def test_labels_keep_what_people_confirm(
     builds: dict[str, Built], make: Callable[..., Built], tmp_path: Path
 ) -> None:

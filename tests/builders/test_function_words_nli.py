@@ -363,6 +363,7 @@ def test_a_clause_that_is_the_sentence_has_those_that_differ(known: Lexicon) -> 
     assert all(pair.premise != pair.hypothesis for pair in found)
 
 
+@pytest.mark.slow
 def test_pairs_with_an_antonym_have_all_sixteen_patterns(known: Lexicon) -> None:
     premise = sentence("The/DT house/NN was/VBD beautiful/JJ ./.")
     other = sentence("The/DT old/JJ place/NN is/VBZ ugly/JJ ./.")

@@ -57,6 +57,7 @@ def rows(knowledge: Collected) -> Rows:
     return flat(rows_of(built(knowledge=knowledge, language="de", tier="full")))
 
 
+@pytest.mark.slow
 def test_questions_and_choices_are_german(rows: Rows, german: dict[str, str]) -> None:
     assert len(rows) > 100
     assert set(PATHS) <= Counter(row["distractor_family"] for row in rows).keys()

@@ -99,6 +99,7 @@ def test_the_seed_alone_decides(wordnet: WordNet) -> None:
     assert (one.part == again.part).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBES)
 def test_all_probes_of_a_seed_ask_a_synset_in_the_same_split(
     built: Built, miniature: str, name: str

@@ -476,6 +476,7 @@ def test_a_cap_and_uniform_sampling(conceptnet: str) -> None:
     assert max(golds.values()) == 3
 
 
+@pytest.mark.slow
 def test_relations_can_be_chosen(conceptnet: str) -> None:
     done = rows_of(built(conceptnet, BOTH, relations=("AtLocation", "UsedFor")))
     used = {one for rows in done.values() for row in rows for one in row["relation"].split("+")}

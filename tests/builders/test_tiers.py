@@ -82,6 +82,7 @@ def test_once_asks_a_question_and_its_gold_once(built: Built, name: str) -> None
     assert len(set(asked)) == len(asked) > 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [HYPERNYMY, "wordnet_definitions"])
 def test_by_default_every_family_asks_a_question_so_many_times_at_most(
     built: Built, name: str

@@ -59,6 +59,7 @@ def test_names_are_nouns_and_instances(wordnet: WordNet) -> None:
         assert any(word.isalpha() and word.islower() for word in own), own
 
 
+@pytest.mark.slow
 def test_rows_have_the_content_of_their_concept(wordnet: WordNet, tmp_path: Path) -> None:
     probe, folder = find_probe("wordnet_synonymy"), tmp_path / "synonymy"
     options = probe.options.parse({"pos": ("noun",), "limit": 400}, probe.name)

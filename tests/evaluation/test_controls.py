@@ -96,6 +96,7 @@ def test_the_command_writes_runs_and_summary_and_prints_a_table(tmp_path, capsys
     assert before.scoring.key == evaluation.evaluate("ages", "tiny-bert").results.scoring.key
 
 
+@pytest.mark.slow
 def test_a_limit_takes_the_same_rows_of_probe_and_control():
     found = evaluation.study("compare", "ages", "tiny-bert", controls=CONTROLS, limit=20)
     assert all(1 < pair.compared <= 20 for pair in found.pairs)

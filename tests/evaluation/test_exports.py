@@ -203,6 +203,7 @@ def test_one_pull_request_is_opened(hub: HubServer, run: Path, tmp_path: Path) -
     assert TOKEN not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_every_eval_ever_has_its_schema(run: Path, tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     paths = export(run, "--to", "every-eval-ever", "--organization", "A lab", "-o", tmp_path / "o")

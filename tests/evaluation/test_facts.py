@@ -175,6 +175,7 @@ def test_the_rows_own_numbers_are_the_same_with_facts_and_without():
     assert one.predictions.select(two.predictions.column_names).equals(two.predictions)
 
 
+@pytest.mark.slow
 def test_asked_again_it_is_found_and_missing_facts_are_added(tmp_path, capsys):
     out = tmp_path / "out"
     words = ("sums", "--model", "tiny-gpt2", "-o", out)
@@ -197,6 +198,7 @@ def test_asked_again_it_is_found_and_missing_facts_are_added(tmp_path, capsys):
     assert evaluation.load(out).facts is not None
 
 
+@pytest.mark.slow
 def test_what_is_not_ours_is_spared(tmp_path):
     out = tmp_path / "out"
     words = ("sums", "--model", "tiny-gpt2", "-o", out)

@@ -173,6 +173,7 @@ def test_less_memory_means_more_passes_and_the_same_model(monkeypatch):
     np.testing.assert_allclose(scores(model, tokenizer, TEST), expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_row_that_does_not_fit_ends_with_an_error(monkeypatch):
     SmallMemory(monkeypatch, pairs=1)
     with pytest.raises(KbprobeError, match="one row at a time"):

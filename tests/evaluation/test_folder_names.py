@@ -103,6 +103,7 @@ def test_long_and_odd_values_are_short_stable_and_distinct():
     assert long != options_name({f"option_{n}": n for n in range(41)})
 
 
+@pytest.mark.slow
 def test_other_options_go_to_other_folders_and_none_is_refused(capsys):
     for further in ((), ("--limit", 6), ("--split", "dev"), ("--seed", 3), ("--tag", "again")):
         run("sizes", "--model", "tuned/model", *further)

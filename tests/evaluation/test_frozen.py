@@ -131,6 +131,7 @@ def fitting(train, scored, count=None, seed=0, **options) -> HeadFitting:
 # Vectors and heads as they are before any training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", list(tiny_masked.FAMILIES))
 @pytest.mark.parametrize("trained", [False, True], ids=["linear", "mlp"])
 def test_an_untrained_head_gives_the_masked_scorer_s_logits(family, trained, tmp_path):
@@ -342,6 +343,7 @@ def test_a_planted_signal_is_learnt(learner, bert, probe):
     assert usual.results.model.finetuning["learning_rate"] == {"mlp": 1e-4}.get(learner, 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", ["linear", "frozen"])
 def test_a_causal_model_learns_it_too(learner, probe, tmp_path):
     tiny_causal.write("gpt2", tmp_path / "gpt2")
@@ -486,6 +488,7 @@ def test_the_code_length_is_that_of_the_rows_drawn_next(bert, probe):
     assert found["next_bits"] == pytest.approx(bits, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["vectors.npy", "texts.npy", "part.json", "flipped bit"])
 def test_a_damaged_part_is_read_again(bert, probe, cache, forwards, what):
     first = tables(curve(probe, bert))

@@ -81,6 +81,7 @@ def test_a_trained_head_keeps_the_order_of_its_classes(turned, tmp_path):
     assert learnt.results.metrics.accuracy.value > 0.9
 
 
+@pytest.mark.slow
 def test_classes_without_names_are_stated_or_refused(tmp_path):
     probe = folded_probe.write(tmp_path / "probe")
     nameless = str(tiny.write(tmp_path / "nameless", "Bert", "ForSequenceClassification"))

@@ -294,6 +294,7 @@ def probe(tmp_path, monkeypatch):
     return jsonl_probe.write(tmp_path / "probe", {"train": TRAIN, "test": TEST})
 
 
+@pytest.mark.slow
 def test_runs_of_both_kinds_of_fine_tuning_keep_apart(calm, probe, tmp_path):
     options = {"train": 48, "learning_rate": 2e-3, "train_batch": 8, "epochs": 8}
     masked = evaluation.evaluate(

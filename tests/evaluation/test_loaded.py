@@ -167,6 +167,7 @@ def replace_a_layer(model: Any) -> None:
     model.lm_head.__class__ = Scaled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [steer, replace_forward, replace_a_layer])
 def test_a_model_with_code_of_the_users_own_is_scored_each_time(
     change: Callable[[Any], None], causal: Path, probe: DatasetDict, tmp_path: Path

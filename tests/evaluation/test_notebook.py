@@ -125,6 +125,7 @@ def test_results_are_saved_once_and_read_back(
     assert page.read_text(encoding="utf-8") == one.report().text
 
 
+@pytest.mark.slow
 def test_results_in_memory_and_in_folders_are_compared(
     results: tuple[Result, Result], tmp_path: Path
 ) -> None:

@@ -245,6 +245,7 @@ def test_nothing_is_said_of_few_clusters_or_equal_overlaps() -> None:
     assert measure_vocabulary([(whole, ())]) is None
 
 
+@pytest.mark.slow
 def test_a_run_and_a_cross_validation_have_a_section_on_words(tmp_path: Path) -> None:
     probe = write_labelled(tmp_path / "pairs", NLI)
     names = dict(enumerate(("entailment", "neutral", "contradiction")))

@@ -294,6 +294,7 @@ def test_long_texts_and_many_choices_are_cut_and_say_so() -> None:
     assert clip("abc", 3) == "abc"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "options", "expected"),
     [

@@ -745,6 +745,7 @@ def ask_hub(environment: Mapping[str, str], *questions: tuple[str, dict[str, str
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_a_probe_on_the_hub(hub: str, tmp_path: Path) -> None:
     online = {"HF_ENDPOINT": hub, "HF_HOME": str(tmp_path)}
     good, split, config, missing = ask_hub(

@@ -105,6 +105,7 @@ def test_a_training_is_scored_on_several_probes_and_done_once(probes, model, tra
     np.testing.assert_allclose(scores(alone[0]), scores(together[1]), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_rows_are_mixed_in(probes, model, trainings):
     spec = RunSpec.parse(probes["one"], model, OPTIONS)
     plain, mixed, more = run(

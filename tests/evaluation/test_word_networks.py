@@ -303,6 +303,7 @@ def test_unknown_words_have_a_vector_of_their_own(vectors):
 # Learning
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_each_learns_what_it_can_see(kind, trained):
     assert accuracy(trained(kind), planted(kind, 60, seed=1)) > 0.9

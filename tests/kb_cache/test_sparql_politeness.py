@@ -175,6 +175,7 @@ def _ask_slowly(url: str) -> None:
     Endpoint(url, limits=Limits(pause=0.0)).ask(QUERY)
 
 
+@pytest.mark.slow
 def test_processes_take_turns(server: ServerScript) -> None:
     server.reply_with(Reply(seconds=0.1))
     spawn = multiprocessing.get_context("spawn")

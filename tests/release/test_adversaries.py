@@ -159,7 +159,7 @@ LEAKS: list[tuple[Leak, str]] = [
     (numbered_ids, "order:id"),
     (moving_positions, "order:previous"),
 ]
-QUICK = {longer_golds, golds_of_a_topic, shared_distractors, first_positions}
+QUICK = {longer_golds, first_positions}
 WORDNET = load_wordnet("3.0")
 _NOUNS = np.flatnonzero(WORDNET.pos_codes == 0)
 _NAMES = WORDNET.synsets["name"].to_pylist()

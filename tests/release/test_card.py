@@ -64,6 +64,7 @@ def test_features_are_spelled_as_datasets_spells_them() -> None:
     assert hub_features(arrow_schema()) == features()._to_yaml_list()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [HYPERNYMY, ANTONYM])
 def test_sizes_are_those_of_the_rows(built_probe: Probe, name: str) -> None:
     folder = built_probe(name)
@@ -84,6 +85,7 @@ def assert_bytes(counted: int, table: pa.Table) -> None:
     assert counted <= table.nbytes <= counted + entries / 8 + 2 * table.num_columns
 
 
+@pytest.mark.slow
 def test_sizes_of_rows_are_counted_without_laying_them_out(
     open_wordnet: Callable[[], str],
 ) -> None:

@@ -90,6 +90,7 @@ def test_mlcroissant_finds_it_valid_and_reads_the_rows(probe_copy: Probe, name: 
         assert read == rows
 
 
+@pytest.mark.slow
 def test_mlcroissant_finds_the_published_form_valid(built_probe: Probe) -> None:
     import mlcroissant
 

@@ -154,6 +154,7 @@ def test_a_file_that_is_none_is_refused(content: bytes) -> None:
         merge_registration(said(task("a")), content, {})
 
 
+@pytest.mark.slow
 def test_two_builds_of_a_probe_in_one_repository_have_tasks_of_their_own(
     hub: HubServer, probe_copy: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

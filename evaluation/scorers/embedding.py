@@ -162,7 +162,7 @@ def _make(inputs: ScorerInputs) -> Scorer:
 
 EMBEDDING = ScorerEntry(
     name="embedding",
-    label="embedding",
+    label="sentence encoder",
     version=1,
     needs=Capability.HIDDEN_STATES,
     make=_make,

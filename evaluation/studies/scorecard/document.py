@@ -125,7 +125,7 @@ def _table(model: ModelCard) -> Table:
             "random": lambda one: cells.share(one.random_accuracy),
             "strict": lambda one: cells.share(one.strict_accuracy),
             "by hops": lambda one: _hops(one.hops),
-            "partial knowledge": lambda one: cells.share(_best_oracle(one)),
+            "partial knowledge": _best_oracle,
             "baseline": lambda one: cells.share(one.best_baseline and one.best_baseline[1]),
         },
         "Accuracy by probe",
@@ -137,8 +137,11 @@ def _hops(hops: Mapping[str, Estimate]) -> str:
     return ", ".join(shown) or "–"
 
 
-def _best_oracle(one: ProbeScore) -> float | None:
-    return max((families["all"] for families in one.oracles.values()), default=None)
+def _best_oracle(one: ProbeScore) -> Cell:
+    """Return what the best reader of partial knowledge gets right, and what it knows."""
+    known = {what: families["all"] for what, families in one.oracles.items()}
+    best = max(known, key=known.__getitem__, default=None)
+    return cells.share(None) if best is None else Cell(percent(known[best]), best)
 
 
 def _contaminated(model: ModelCard) -> Table | None:

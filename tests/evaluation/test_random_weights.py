@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from evaluation.endpoints import endpoint
+from evaluation.endpoints import handle
 from evaluation.items.types import Item
 from evaluation.models.capabilities import ENCODER, MASKED_LM, MULTIPLE_CHOICE
 from evaluation.models.checkpoint import open_checkpoint
@@ -168,7 +168,7 @@ def test_one_model_after_the_other_is_in_memory(bert, probe, monkeypatch):
             alive.append(weakref.ref(loaded[0]))
             return loaded
 
-    monkeypatch.setattr(endpoint, "ModelHandle", Watched)
+    monkeypatch.setattr(handle, "ModelHandle", Watched)
     specs = [RunSpec.parse(probe, str(bert), {"random_weights": seed}) for seed in range(3)]
     for outcome in execute(specs):
         outcome.or_raise()

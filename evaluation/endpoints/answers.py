@@ -80,12 +80,11 @@ def request_content(model: str, prompt: str) -> dict[str, Any]:
     }
 
 
-def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
-    """Read the answer to :func:`request_content`.
+def only_choice(answer: Any, url: str) -> tuple[dict[str, Any], Callable[[str], EndpointError]]:
+    """Return the one choice that an answer holds, and what makes an error of what is wrong with it.
 
     Raises:
-        NoPromptScores: it says nothing of the prompt's tokens.
-        EndpointError: it is of another form, or of another prompt.
+        EndpointError: the answer is of another form.
     """
 
     def malformed(why: str) -> EndpointError:
@@ -96,7 +95,18 @@ def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
     if len(answer["choices"]) != 1:
         raise malformed(f"{len(answer['choices'])} choices, where one was asked for")
     choice = answer["choices"][0]
-    text = choice.get("text") if isinstance(choice, dict) else None
+    return choice if isinstance(choice, dict) else {}, malformed
+
+
+def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
+    """Read the answer to :func:`request_content`.
+
+    Raises:
+        NoPromptScores: it says nothing of the prompt's tokens.
+        EndpointError: it is of another form, or of another prompt.
+    """
+    choice, malformed = only_choice(answer, url)
+    text = choice.get("text")
     if not isinstance(text, str):
         raise malformed("its choice has no text")
     found = choice.get("logprobs")

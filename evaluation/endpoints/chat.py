@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from evaluation.endpoints.answers import log_prob_of
+from evaluation.endpoints.answers import log_prob_of, only_choice
 from evaluation.endpoints.client import EndpointError, Limits, RequestRefused
 from evaluation.endpoints.served import ServedModel, digest_of, in_threads, is_too_long
 from kbprobe.errors import UsageError
@@ -187,16 +187,8 @@ def read_reply(answer: Any, url: str) -> Reply:
     Raises:
         EndpointError: it is of another form.
     """
-
-    def malformed(why: str) -> EndpointError:
-        return EndpointError(f"{url} answers in a form that is not known: {why}")
-
-    if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list):
-        raise malformed("an object with a list of choices was expected")
-    if len(answer["choices"]) != 1:
-        raise malformed(f"{len(answer['choices'])} choices, where one was asked for")
-    choice = answer["choices"][0]
-    message = choice.get("message") if isinstance(choice, dict) else None
+    choice, malformed = only_choice(answer, url)
+    message = choice.get("message")
     if not isinstance(message, dict):
         raise malformed("its choice has no message")
     text = message.get("content")

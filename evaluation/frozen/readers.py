@@ -26,14 +26,13 @@ import torch
 from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
 from evaluation.models.loading import longest_input
-from evaluation.scorers.base import Tokens
 from evaluation.scorers.causal.layout import PairTokenizer
 from evaluation.scorers.causal.prompts import BLANK, Rendered
 from evaluation.scorers.classifier.tokens import tokenize
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
-from kbprobe.arrays import Ints, run_starts
+from kbprobe.arrays import Ints
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -142,21 +141,7 @@ class _Reader(VectorReader):
         for row in rows:
             flat.extend(row)
         lengths = np.fromiter(map(len, rows), dtype=np.int64)
-        return self._laid_out(np.array(flat, dtype=np.int32), lengths, None)
-
-    def _laid_out(self, tokens: Tokens, lengths: Ints, types: Tokens | None) -> EncodedTexts:
-        """Lay out texts whose tokens come one after another."""
-        numbers = np.arange(len(lengths))
-        return EncodedTexts(
-            lengths=lengths,
-            item=numbers,
-            slot_starts=np.arange(len(lengths) + 1),
-            slot_choice=numbers,
-            choice_tokens=np.ones_like(numbers),
-            tokens=tokens,
-            token_types=types,
-            token_starts=run_starts(lengths),
-        )
+        return EncodedTexts.one_each(np.array(flat, dtype=np.int32), lengths, None)
 
 
 class MaskReader(_Reader):
@@ -233,7 +218,7 @@ class MaxReader(_Reader):
         """Tokenize texts as classifiers read them: a premise and its hypothesis as a pair."""
         pairs = [(premise, text) for premise, text in texts]
         read = tokenize(pairs, self._tokenizer, self._runner)
-        return self._laid_out(read.tokens, read.lengths, read.types)
+        return EncodedTexts.one_each(read.tokens, read.lengths, read.types)
 
     def _forward(self, inputs: Inputs) -> torch.Tensor:
         hidden: torch.Tensor = self._model.base_model(**inputs)[0]

@@ -107,7 +107,6 @@ def _make(inputs: ScorerInputs) -> Scorer:
 
     from evaluation.scorers.classifier.tokens import tokenize
     from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
-    from kbprobe.arrays import run_starts
 
     class EmbeddingScorer(RowScorer):
         """Encodes each text once; the notes count those that were too long for the model."""
@@ -132,17 +131,7 @@ def _make(inputs: ScorerInputs) -> Scorer:
         def _vectors(self, texts: list[str]) -> tuple[Floats, int]:
             """Return the vectors of texts, of length 1, and how many were too long."""
             read = tokenize([("", text) for text in texts], inputs.tokenizer, self._runner)
-            numbers = np.arange(len(texts))
-            encoded = EncodedTexts(
-                lengths=read.lengths,
-                item=numbers,
-                slot_starts=np.arange(len(texts) + 1),
-                slot_choice=numbers,
-                choice_tokens=np.ones_like(numbers),
-                tokens=read.tokens,
-                token_types=read.types,
-                token_starts=run_starts(read.lengths),
-            )
+            encoded = EncodedTexts.one_each(read.tokens, read.lengths, read.types)
             order = np.argsort(read.lengths, kind="stable")
             batches = np.split(order, np.arange(_BATCH, len(order), _BATCH))
             found = torch.cat(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
 
 from evaluation.models.loading import longest_input
 from evaluation.scorers.base import EncodedTokens, Tokens
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Ints, run_starts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -40,6 +40,27 @@ class EncodedTexts(EncodedTokens):
     """
 
     token_types: Tokens | None
+
+    @classmethod
+    def one_each(cls, tokens: Tokens, lengths: Ints, types: Tokens | None) -> Self:
+        """Lay out texts that give one number, or one vector, each.
+
+        Args:
+            tokens: those of all texts, one text after another.
+            lengths: the number of tokens of each text, shape [texts].
+            types: the segment of each token, or None where the model takes none.
+        """
+        numbers = np.arange(len(lengths))
+        return cls(
+            lengths=lengths,
+            item=numbers,
+            slot_starts=np.arange(len(lengths) + 1),
+            slot_choice=numbers,
+            choice_tokens=np.ones_like(numbers),
+            tokens=tokens,
+            token_types=types,
+            token_starts=run_starts(lengths),
+        )
 
 
 class EncoderRunner:

@@ -18,6 +18,7 @@ from evaluation.results import intervals
 from evaluation.results.analyses.base import Analysis, Grid, ResultFiles, Section, Text
 from evaluation.results.breakdown import cluster_codes, headline_rows
 from evaluation.results.types import Estimate, Model, Results
+from evaluation.results.wilson import TAILS
 from evaluation.results.words import interval, percent
 from kbprobe.arrays import Bools, Ints, run_starts
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
@@ -91,7 +92,7 @@ def _measured(kind: str, first: Bools, second: Bools, cluster: Ints, seed: int) 
     resamples = intervals.resampled_totals(columns.astype(np.int64), seed)
     pairs, *shares = resamples.T
     joint, one, other = (share / pairs for share in shares)
-    low, high = np.quantile(joint - one * other, (0.025, 0.975))
+    low, high = np.quantile(joint - one * other, TAILS)
     independent = float(first.mean() * second.mean())
     gain = Estimate(
         value=100 * (float(both.mean()) - independent),

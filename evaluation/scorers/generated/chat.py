@@ -26,8 +26,8 @@ class ChatScorer(GeneratedScorer):
         self, endpoint: ChatEndpoint, options: ChatOptions, examples: Sequence[Item], seed: int
     ) -> None:
         """Set the endpoint, and how items are asked."""
-        super().__init__(prompt_of(options, examples, seed, chat=True), options.max_tokens)
-        self._endpoint, self._system, self._wanted = endpoint, options.system, options.answers
+        super().__init__(prompt_of(options, examples, seed, chat=True), options)
+        self._endpoint, self._wanted = endpoint, options.answers
 
     @classmethod
     def from_inputs(cls, inputs: ScorerInputs) -> Self:
@@ -49,13 +49,9 @@ class ChatScorer(GeneratedScorer):
         )
         return encoded
 
-    def rendered(self, item: Item) -> Sequence[str]:
-        """Return an item's chats as JSON, one for each order in which its choices are shown."""
-        return [one.context for one in self.prompt.render(item, self._chat)]
-
-    def _chat(self, messages: list[Message]) -> str:
-        system = [] if self._system is None else [{"role": "system", "content": self._system}]
-        return json.dumps([*system, *messages])
+    def chat_text(self, messages: list[Message]) -> str:
+        """Return a chat as JSON."""
+        return json.dumps(messages)
 
     def estimated_tokens(self, prompts: Sequence[str]) -> list[int]:
         """Return about how many tokens each prompt has."""

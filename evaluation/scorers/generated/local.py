@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
-from evaluation.endpoints.chat import Reply
+from evaluation.endpoints.chat import Message, Reply
 from evaluation.items.types import Item
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.causal.prompted import ChatTemplate, longest_text
@@ -46,9 +46,8 @@ class LocalScorer(GeneratedScorer):
         special = SpecialTexts(tokenizer)
         examples = [item for item in examples if special.obstacle(item) is None]
         prompt = prompt_of(options, examples, seed, chat=options.chat)
-        super().__init__(prompt, options.max_tokens)
+        super().__init__(prompt, options)
         self._model, self._tokenizer, self._special = model.eval(), tokenizer, special
-        self._system = options.system
         self._template = ChatTemplate(tokenizer) if options.chat else None
         text_config = getattr(model.config, "text_config", None) or model.config
         self._longest = longest_text(text_config, tokenizer)
@@ -64,14 +63,10 @@ class LocalScorer(GeneratedScorer):
         unread = {**unreadable_items(items, self._tokenizer), **self._special.obstacles(items)}
         return replace(encoded, set_aside=unread)
 
-    def rendered(self, item: Item) -> Sequence[str]:
-        """Return an item's prompts, one for each order in which its choices are shown."""
-        return [one.context for one in self.prompt.render(item, self._chat)]
-
-    def _chat(self, messages: list[dict[str, str]]) -> str:
+    def chat_text(self, messages: list[Message]) -> str:
+        """Return a chat as its template writes it."""
         assert self._template is not None
-        system = [] if self._system is None else [{"role": "system", "content": self._system}]
-        return self._template.render([*system, *messages])
+        return self._template.render(messages)
 
     def estimated_tokens(self, prompts: Sequence[str]) -> list[int]:
         """Return how many tokens each prompt has."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.endpoints.chat import Reply
+from evaluation.endpoints.chat import Message, Reply
 from evaluation.items.orders import LETTERS
 from evaluation.items.types import Item, choice_starts
 from evaluation.results.analyses.generated import UNREAD, Answer
@@ -49,9 +49,10 @@ class GeneratedScorer(Scorer):
     without any is set aside.
     """
 
-    def __init__(self, prompt: Prompt, max_tokens: int) -> None:
-        """Set how items are asked, and the maximum length of an answer."""
-        self.prompt, self.max_tokens = prompt, max_tokens
+    def __init__(self, prompt: Prompt, options: GenerationOptions) -> None:
+        """Set how items are asked, the system prompt, and the maximum length of an answer."""
+        self.prompt, self.max_tokens = prompt, options.max_tokens
+        self._system = options.system
 
     @property
     def by_probability(self) -> bool:
@@ -59,8 +60,17 @@ class GeneratedScorer(Scorer):
         return False
 
     @abstractmethod
+    def chat_text(self, messages: list[Message]) -> str:
+        """Return a chat as the text that identifies it, and that is sent or read."""
+
     def rendered(self, item: Item) -> Sequence[str]:
         """Return an item's prompts, one for each order in which its choices are shown."""
+        system = [] if self._system is None else [{"role": "system", "content": self._system}]
+
+        def to_chat(messages: list[Message]) -> str:
+            return self.chat_text([*system, *messages])
+
+        return [one.context for one in self.prompt.render(item, to_chat)]
 
     @abstractmethod
     def estimated_tokens(self, prompts: Sequence[str]) -> Sequence[int]:

@@ -14,6 +14,7 @@ from rich.table import Table
 from builders.engine.audit.report import missing_baselines, unflagged
 from builders.engine.card import first_row
 from builders.engine.drops import told_drops
+from builders.engine.options import RANDOM
 from kbprobe.audit import FEW_ROWS
 from kbprobe.console import Console
 from kbprobe.format.items import plain
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 SAMPLES = 3
 NEAR = 50
 """Rows looked through for a sample of another family."""
+SHOWN = 0.0005
+"""How far from chance an accuracy is shown by family: what does not round to chance."""
 LONG = 500
 """Characters of a template from which on ``show`` leaves its branches out."""
 COLOURS = {"high": "red", "low": "red", FEW_ROWS: "dim"}
@@ -55,10 +58,10 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
     cells = counts["cells"]
     families = list(dict.fromkeys(name for row in cells.values() for name in row))
     if len(cells) > 1 or len(families) > 1:
-        table = _table("rows: hops x distractor family", "hops", families, "right")
-        for hops, row in cells.items():
-            table.add_row(hops, *(f"{row.get(family, 0):,}" for family in families))
-        console.print(table)
+        table = _table("Rows by distractor family and hops", "family", map(_hops, cells))
+        for family in families:
+            table.add_row(family, *(f"{row.get(family, 0):,}" for row in cells.values()))
+        console.print(table, "")
     if lines := told_drops(counts["dropped"], type(built.request.options).model_fields):
         console.print("\n".join(["Left out:", *map(escape, lines), ""]))
     if manifest["audit"]:
@@ -75,13 +78,17 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
     console.print(f'  datasets.load_dataset("{folder}")\n')
 
 
-def _table(title: str, first: str, families: Iterable[str], justify: Any = "left") -> Table:
-    """Return an empty table of a name and of numbers by family."""
-    table = Table(title=title, title_justify="left", box=None)
-    table.add_column(first, justify=justify)
-    for family in families:
-        table.add_column(family, justify="right")
+def _table(title: str, first: str, numbers: Iterable[str]) -> Table:
+    """Return an empty table of a name and of numbers."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=None)
+    table.add_column(first)
+    for number in numbers:
+        table.add_column(number, justify="right")
     return table
+
+
+def _hops(hops: str) -> str:
+    return f"{hops} hop{'s' * (hops != '1')}"
 
 
 def _shortened(text: str) -> str:
@@ -92,31 +99,44 @@ def _print_audit(console: Console, report: dict[str, Any]) -> None:
     if missing := missing_baselines(report):
         console.print(f"[red]{missing}[/]\n")
         return
-    title = f"audit: accuracy in % without knowing anything (chance {report['chance']:.1%})"
-    table = _table(title, "baseline", next(iter(report["baselines"].values())))
+    title = f"Audit: accuracy in % without knowing anything (chance {report['chance']:.1%})"
+    table = _table(title, "baseline", ["all"])
+    table.add_column("furthest off chance in a family")
     for name, cells in report["baselines"].items():
-        shown = []
-        for cell in cells.values():
-            # Of a few rows that are all alike, an interval by cluster would be a point.
-            few = cell["verdict"] == FEW_ROWS
-            of = f"(n={cell['rows']})" if few else f"±{50 * (cell['high'] - cell['low']):.1f}"
-            text = f"{100 * cell['accuracy']:.1f} {of}"
-            colour = COLOURS.get(cell["verdict"])
-            shown.append(f"[{colour}]{text}[/]" if colour else text)
-        table.add_row(name, *shown)
+        # Of a few rows that are all alike, an interval by cluster would be a point.
+        off = {
+            family: abs(cell["accuracy"] - report["chance"])
+            for family, cell in cells.items()
+            if family != "all" and cell["verdict"] != FEW_ROWS
+        }
+        family = max(off, key=off.__getitem__, default="")
+        seen = off.get(family, 0.0) >= SHOWN
+        shown = f"{_accuracy(cells[family])} {family}" if seen else ""
+        table.add_row(name, _accuracy(cells["all"]), shown)
     console.print(table)
+    if report["flags"]:
+        console.print(f"[red]Off chance by more than {report['bar']}:[/]")
+        console.print("".join(f"  {flag}\n" for flag in report["flags"]))
+    else:
+        console.print(f"{unflagged(report)}\n")
     if report["oracles"]:
         first = next(iter(report["oracles"].values()))["families"]
-        table = _table("oracles: accuracy in % of a reader who knows only ...", "oracle", first)
+        families = [family for family in first if family in ("all", "near", RANDOM)]
+        title = "Oracles: accuracy in % of a reader who knows only ..."
+        table = _table(title, "oracle", families)
         for oracle in report["oracles"].values():
-            cells = oracle["families"].values()
-            table.add_row(oracle["knows"], *(f"{100 * share:.1f}" for share in cells))
-        console.print(table)
-    if not report["flags"]:
-        console.print(f"{unflagged(report)}\n")
-        return
-    console.print(f"[red]Off chance by more than {report['bar']}:[/]")
-    console.print("".join(f"  {flag}\n" for flag in report["flags"]))
+            shares = (oracle["families"][family] for family in families)
+            table.add_row(oracle["knows"], *(f"{100 * share:.1f}" for share in shares))
+        console.print(table, "")
+
+
+def _accuracy(cell: dict[str, Any]) -> str:
+    """Return the accuracy of a baseline with its interval, or with the rows that are too few."""
+    few = cell["verdict"] == FEW_ROWS
+    of = f"(n={cell['rows']})" if few else f"±{50 * (cell['high'] - cell['low']):.1f}"
+    text = f"{100 * cell['accuracy']:.1f} {of}"
+    colour = COLOURS.get(cell["verdict"])
+    return f"[{colour}]{text}[/]" if colour else text
 
 
 def _samples(built: Built) -> list[dict[str, Any]]:

@@ -154,7 +154,7 @@ def test_the_end_of_a_build_tells_what_was_built(build_probe_process: Run, tmp_p
     assert f"{counts['rows']:,} rows" in done.stdout
     assert f"{counts['question_answer_pairs']:,} distinct" in done.stdout
     assert f"{counts['concepts']:,} concepts" in done.stdout
-    assert "hops x distractor family" in done.stdout
+    assert "Rows by distractor family and hops" in done.stdout
     assert "choice-only model" in done.stdout
     assert done.stdout.count("  * ") == 3  # three samples, the gold of each marked
     assert f'load_dataset("{Path("probes") / NAME}")' in done.stdout

@@ -17,7 +17,7 @@ from evaluation.exports.reading import Exported
 from evaluation.models.capabilities import ENDPOINT
 from evaluation.results.types import METRIC_OF, Estimate, Results, read_predictions
 from evaluation.results.words import headline_remark
-from evaluation.studies.scorecard.record import OVERALL, OVERALL_MEANS, ModelCard, Scorecard
+from evaluation.studies.scorecard import OVERALL, OVERALL_MEANS, ModelCard, Scorecard
 from kbprobe.files import file_sha256, write_file
 
 SCHEMA = "0.3.0"

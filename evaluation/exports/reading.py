@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaluation.results.types import FACTS, RESULTS, Results, read_results
 from evaluation.studies.base import read_summary
-from evaluation.studies.scorecard.record import NAME, SCHEMA_VERSION, Scorecard
+from evaluation.studies.scorecard import NAME, SCHEMA_VERSION, Scorecard
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import DEFAULT_CONFIG, task_name
 

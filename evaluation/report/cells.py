@@ -37,6 +37,14 @@ def coefficient(value: Estimate | float | None) -> Cell:
     return _spelt(value, words.coefficient)
 
 
+def asked(chance: float, rows: int, clusters: int) -> dict[str, Cell]:
+    """Return the tiles on the questions of a probe: chance, and how many there are."""
+    return {
+        "Chance": Cell(words.percent(chance), "1 / number of choices"),
+        "Questions": Cell(f"{rows:,}", f"{clusters:,} clusters"),
+    }
+
+
 def count(value: int | None) -> Cell:
     """Format a count: ``1,250``."""
     return NONE if value is None else Cell(f"{value:,}")

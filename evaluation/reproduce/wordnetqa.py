@@ -15,7 +15,7 @@ from evaluation.reproduce.frame import Asked, OwnNumbers, Paper, Step
 from evaluation.results.types import AllResults, Estimate
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.baselines.record import BaselinesSummary
+from evaluation.studies.baselines import BaselinesSummary
 from kbprobe.document import Section
 
 BASELINES = {

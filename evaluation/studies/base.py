@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +19,7 @@ from evaluation.runs.spec import RunSpec, import_named, plugins
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.options import Options
-from kbprobe.parsing import validated
+from kbprobe.parsing import read_yaml, validated
 from kbprobe.targets import taking
 
 if TYPE_CHECKING:
@@ -69,6 +69,28 @@ class Finished:
 
         return headline_rows(self.evaluation.predictions)
 
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is said of the run, by the names that studies have for it in their records."""
+        results = self.results
+        model, probe, metrics = results.model, results.probe, results.metrics
+        return {
+            **dict(metrics),
+            "probe": probe.name,
+            "split": probe.split,
+            "source": probe.source,
+            "fingerprint": probe.fingerprint,
+            "model": model.id,
+            "random_weights": model.random_weights,
+            "revision": model.revision,
+            "weights_sha256": model.weights_sha256,
+            "dtype": model.dtype,
+            "scorer": results.scoring.scorer,
+            "folder": None if self.folder is None else str(self.folder),
+            "rows": metrics.items,
+            "set_aside": metrics.items - metrics.scored,
+        }
+
     def asks(self, probe: ProbeSource) -> bool:
         """Return whether the study asked for the run on a probe, given by name or in memory."""
         own = None if self.spec is None else self.spec.probe
@@ -107,7 +129,8 @@ class Study:
         summarise: makes the summary of the finished runs, in the order of ``expand``, then those
             of ``follow``; where the study is given folders, of what ``read`` takes from each.
         document: says what there is to read of the summary: it is printed, and written beside the
-            summary as a page and as Markdown.
+            summary as a page and as Markdown. How its numbers are to be read is stated there, or
+            for our own studies in ``data/reading.yaml``.
         reports: whether runs get reports of their own although there is a document of all.
         sheets: makes further files of the summary: texts by file name.
         show: prints the summary, where there is no document.
@@ -175,7 +198,9 @@ class Study:
         """Return the files of a summary for people: texts by file name."""
         files = dict(self.sheets(summary)) if self.sheets is not None else {}
         if self.document is not None:
-            files |= pages(self.name, self.document(summary))
+            document = self.document(summary)
+            reading = document.reading or _readings().get(self.name, ())
+            files |= pages(self.name, replace(document, reading=reading))
         return files
 
 
@@ -355,6 +380,13 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
         with taking(request.output, f"summarising {study.name}", asked):
             write_summary(study, summary, request.output)
     return summary
+
+
+@cache
+def _readings() -> dict[str, list[str]]:
+    """Return the paragraphs on how the numbers of our studies are to be read, by study."""
+    readings: dict[str, list[str]] = read_yaml(Path(__file__).parent / "data" / "reading.yaml")
+    return readings
 
 
 _Summary = TypeVar("_Summary", bound=BaseModel)

@@ -23,20 +23,7 @@ from evaluation.studies.labels import (
     labelled_by_probe,
 )
 from evaluation.studies.pairing import gather
-from kbprobe.document import (
-    Across,
-    Caveats,
-    Cell,
-    Chart,
-    Document,
-    Findings,
-    Ink,
-    Level,
-    Line,
-    Panel,
-    Section,
-    Table,
-)
+from kbprobe import document as doc
 from kbprobe.options import Options
 from kbprobe.tables import csv_text
 
@@ -196,38 +183,23 @@ def _alike(answers: Answers, labels: Sequence[str]) -> list[list[str]]:
     ]
 
 
-def _document(summary: ItemsSummary) -> Document:
+def _document(summary: ItemsSummary) -> doc.Document:
     names = [one.probe for one in summary.probes]
-    return Document(
+    return doc.Document(
         "Item analysis",
         name_or_count(names, "probes"),
         [_section(one, summary.rows) for one in summary.probes],
-        reading=[
-            "**Evidence** is a weighted vote of the models between the key and the other choice "
-            "that speaks most against it. A model's weight is the log odds of its being right on "
-            "the other items, so good models count more, and models that guess do not count. +4.6 "
-            "or more means that the answers are at least a hundred times likelier if the other "
-            "choice is right; with two models or more for it, the key is **suspected**. A "
-            "suspected key may also be right: models share errors, and a distractor that attracts "
-            "all of them looks the same. Read the item.",
-            "**Correlation** (point-biserial) relates being right on the item to accuracy on all "
-            "other items, over the models. Negative: the better models tend to be wrong. There is "
-            "none where all models are right or all wrong. Over a few models it varies much by "
-            "chance.",
-            "**Items that every model or no model gets right** do not tell models apart. items.csv "
-            "lists all items.",
-        ],
     )
 
 
-def _section(one: ProbeItems, rows: int) -> Section:
+def _section(one: ProbeItems, rows: int) -> doc.Section:
     shown = one.items[:rows]
-    return Section(
+    return doc.Section(
         f"{one.probe} ({one.split})",
         [
-            Findings(_sentences(one)),
-            Caveats(_caveats(one)),
-            Table(
+            doc.Findings(_sentences(one)),
+            doc.Caveats(_caveats(one)),
+            doc.Table(
                 ("rank", "item", "right", "correlation", "evidence"),
                 [(str(rank), *_cells(one, item)) for rank, item in enumerate(shown, 1)],
                 f"The {len(shown)} items to read first, of {len(one.items):,}. An asterisk: the "
@@ -240,7 +212,7 @@ def _section(one: ProbeItems, rows: int) -> Section:
     )
 
 
-def _cells(one: ProbeItems, item: ItemRow) -> list[Cell]:
+def _cells(one: ProbeItems, item: ItemRow) -> list[doc.Cell]:
     """Return the cells of an item: its choices with the models that gave them, and its numbers."""
     choices = []
     for number, text in enumerate(item.choices):
@@ -251,16 +223,16 @@ def _cells(one: ProbeItems, item: ItemRow) -> list[Cell]:
         choices.append(f"{text}{mark}{': ' if said else ''}{said}")
     star = "*" if "suspected key" in item.remarks else ""
     return [
-        Cell(item.question, item.id, tuple(choices)),
-        Cell(f"{item.right} of {item.models}"),
+        doc.Cell(item.question, item.id, tuple(choices)),
+        doc.Cell(f"{item.right} of {item.models}"),
         cells.coefficient(item.point_biserial),
-        Cell(f"{points(item.evidence)}{star}"),
+        doc.Cell(f"{points(item.evidence)}{star}"),
     ]
 
 
-def _scatter(one: ProbeItems) -> Chart | None:
+def _scatter(one: ProbeItems) -> doc.Chart | None:
     """Draw correlation over the share of models that are right; None if there is none."""
-    inks: tuple[tuple[str, str, Ink, bool], ...] = (
+    inks: tuple[tuple[str, str, doc.Ink, bool], ...] = (
         ("other items", "o", "model", False),
         ("suspected wrong key", "D", "reference", True),
     )
@@ -274,13 +246,13 @@ def _scatter(one: ProbeItems) -> Chart | None:
         if places:
             x, y = zip(*places, strict=True)
             areas = [10 + 6 * min(count, 20) for count in places.values()]
-            lines.append(Line(name, x, y, ink, marker=marker, weights=areas))
+            lines.append(doc.Line(name, x, y, ink, marker=marker, weights=areas))
     if not lines:
         return None
-    zero = Level("", 0.0, "reference", "dashed")
-    panel = Panel(lines, [zero], "Point-biserial correlation", upwards="coefficient")
+    zero = doc.Level("", 0.0, "reference", "dashed")
+    panel = doc.Panel(lines, [zero], "Point-biserial correlation", upwards="coefficient")
     label = "Point-biserial correlation of items by the share of models that are right."
-    return Chart(label, [panel], Across("models that are right", "share"))
+    return doc.Chart(label, [panel], doc.Across("models that are right", "share"))
 
 
 def _sentences(one: ProbeItems) -> list[str]:

@@ -40,25 +40,9 @@ from evaluation.studies.variation import (
     spread_table,
     variants_table,
 )
+from kbprobe import document as doc
 from kbprobe.arrays import Floats, Ints
 from kbprobe.columns import mask, single_chunk, to_numpy
-from kbprobe.document import (
-    Across,
-    Caveats,
-    Chart,
-    Document,
-    Dot,
-    Dots,
-    Findings,
-    Heading,
-    Level,
-    Line,
-    Panel,
-    Part,
-    Section,
-    Table,
-    Text,
-)
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
 
@@ -232,37 +216,21 @@ def _averaged(runs: Sequence[Finished], shown: _Shown, seed: int) -> Estimate:
     return intervals.accuracy(right, shown.cluster, seed)
 
 
-def _document(summary: OrdersSummary) -> Document:
+def _document(summary: OrdersSummary) -> doc.Document:
     ordered = sorted(group_by(summary.models, lambda one: (one.probe, one.split)).items())
-    return Document(
+    return doc.Document(
         "Orders of choices",
         name_or_count([probe for (probe, _), _ in ordered], "probes"),
-        [Section(f"{probe} ({split})", _parts(held)) for (probe, split), held in ordered],
-        reading=[
-            "**An order** named by letters shows the same permutation of every question's choices: "
-            "CAB shows first what the probe has as its third choice. An order named by a number is "
-            "drawn anew for each question.",
-            "**Flipped** is the share of questions whose answer, the choice and not its letter, is "
-            "not the same in all orders; the more orders, the larger it is. **Consistency** is the "
-            "share of pairs of orders with the same answer, which does not depend on how many "
-            "there are. Accuracy may hardly vary over orders although many answers flip.",
-            "**Right in all** orders is the accuracy if each question were asked in its worst "
-            "order, **right in any** that in its best.",
-            "**By letter**: a model without a preference for letters is as accurate whatever the "
-            "letter of the gold is. Over all orders, each choice has each letter equally often "
-            "(over drawn orders, nearly so), and a letter chosen more often than the others shows "
-            "a preference.",
-            "**Intervals**, at 95%, resample whole clusters of questions, with these orders.",
-        ],
+        [doc.Section(f"{probe} ({split})", _parts(held)) for (probe, split), held in ordered],
     )
 
 
-def _parts(models: Sequence[ModelOrders]) -> list[Part]:
+def _parts(models: Sequence[ModelOrders]) -> list[doc.Part]:
     """Return the document parts on a probe: first on all models together, then on each."""
     first = models[0]
     asked = f"{first.variation.rows:,} questions with lettered choices"
     dots = [
-        Dot(
+        doc.Dot(
             last_name(one.model),
             one.variation.accuracy,
             parts=[order.accuracy.value for order in one.orders],
@@ -271,18 +239,20 @@ def _parts(models: Sequence[ModelOrders]) -> list[Part]:
     ]
     label = f"Mean accuracy of each model on {first.probe} over orders of the choices."
     spread = {last_name(one.model): one.variation for one in models}
-    parts: list[Part] = [
-        Text(f"{asked}, each asked in {_orders_text(first)}. Chance is {percent(first.chance)}."),
-        Dots(label, dots, [Level("chance", first.chance)], parts="an order"),
+    parts: list[doc.Part] = [
+        doc.Text(
+            f"{asked}, each asked in {_orders_text(first)}. Chance is {percent(first.chance)}."
+        ),
+        doc.Dots(label, dots, [doc.Level("chance", first.chance)], parts="an order"),
         spread_table(spread, "Accuracy and answers over the orders, with 95% intervals"),
     ]
     for one in models:
         parts += [
-            Heading(last_name(one.model)),
-            Findings(_sentences(one)),
-            Caveats(one.notes),
+            doc.Heading(last_name(one.model)),
+            doc.Findings(_sentences(one)),
+            doc.Caveats(one.notes),
             _chart(one),
-            Table.of(
+            doc.Table.of(
                 one.letters,
                 {
                     "letter": lambda row: row.letter,
@@ -302,26 +272,26 @@ def _parts(models: Sequence[ModelOrders]) -> list[Part]:
     return parts
 
 
-def _chart(one: ModelOrders) -> Chart:
+def _chart(one: ModelOrders) -> doc.Chart:
     """Draw accuracy by the letter of the gold, and how often each letter is the answer."""
     # Letters that are never the gold have no accuracy, only a share of the answers.
     known = [(at, row.accuracy) for at, row in enumerate(one.letters) if row.accuracy is not None]
     places = list(range(len(one.letters)))
-    accuracy = Line("", [at for at, _ in known], [held for _, held in known], dash="none")
-    chosen = Line("", places, [row.chosen for row in one.letters], dash="none")
+    accuracy = doc.Line("", [at for at, _ in known], [held for _, held in known], dash="none")
+    chosen = doc.Line("", places, [row.chosen for row in one.letters], dash="none")
     expected = [row.expected for row in one.letters]
-    mean = Level("mean accuracy", one.variation.accuracy.value, "reference", "solid")
-    return Chart(
+    mean = doc.Level("mean accuracy", one.variation.accuracy.value, "reference", "solid")
+    return doc.Chart(
         f"{last_name(one.model)}: accuracy by the letter of the gold, and answers by letter.",
         [
-            Panel([accuracy], [mean], "Accuracy by letter of the gold", from_zero=True),
-            Panel(
-                [chosen, Line("equally often", places, expected, "soft", "dashed", marker="")],
+            doc.Panel([accuracy], [mean], "Accuracy by letter of the gold", from_zero=True),
+            doc.Panel(
+                [chosen, doc.Line("equally often", places, expected, "soft", "dashed", marker="")],
                 title="Answers by letter",
                 from_zero=True,
             ),
         ],
-        Across("", "names", [row.letter for row in one.letters]),
+        doc.Across("", "names", [row.letter for row in one.letters]),
         beside=True,
     )
 

@@ -31,20 +31,8 @@ from evaluation.results.words import name_or_count, percent
 from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
 from evaluation.studies.labels import Labelled, labelled_by_probe
 from evaluation.studies.pairing import pair_rows
+from kbprobe import document as doc
 from kbprobe.columns import single_chunk, to_numpy
-from kbprobe.document import (
-    Across,
-    Caveats,
-    Chart,
-    Dash,
-    Document,
-    Findings,
-    Level,
-    Line,
-    Panel,
-    Section,
-    Table,
-)
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
 
@@ -251,35 +239,22 @@ _FEW = 30
 _POINTS = 60
 
 
-def _document(summary: PowerSummary) -> Document:
+def _document(summary: PowerSummary) -> doc.Document:
     names = [one.probe for one in summary.probes]
-    return Document(
+    return doc.Document(
         f"Power to find a difference of {summary.difference:g} points",
         name_or_count(names, "probes"),
         [
-            Section(
+            doc.Section(
                 f"{one.probe} ({one.split})",
                 [
-                    Findings(_sentences(one, summary)),
-                    Caveats(_caveats(one)),
+                    doc.Findings(_sentences(one, summary)),
+                    doc.Caveats(_caveats(one)),
                     _curves(one, summary),
                     _table(one, summary),
                 ],
             )
             for one in summary.probes
-        ],
-        reading=[
-            "**Power** is the chance that the paired test of `evaluate-probe compare` finds a "
-            "difference of this size, if there is one. Two models are compared on the same rows; "
-            "whole clusters are what is drawn.",
-            "**Agreement** is the share of rows that both models get right or both wrong. Only the "
-            "other rows tell models apart: the more two models agree, the fewer clusters they need "
-            "for the same difference.",
-            "**Correlation** is that of the differences of two rows of one cluster. The more alike "
-            "the rows of a cluster are, the more clusters it takes; more rows in the same clusters "
-            "help little.",
-            "The formula is of a single comparison. Of several, adjusted by Holm's method, divide "
-            "the level by their number (`--level`) to be on the safe side.",
         ],
     )
 
@@ -314,8 +289,8 @@ def _caveats(one: ProbePower) -> list[str]:
     return found
 
 
-def _table(one: ProbePower, summary: PowerSummary) -> Table:
-    return Table.of(
+def _table(one: ProbePower, summary: PowerSummary) -> doc.Table:
+    return doc.Table.of(
         one.pairs,
         {
             "models": lambda pair: pair.name,
@@ -333,7 +308,7 @@ def _table(one: ProbePower, summary: PowerSummary) -> Table:
     )
 
 
-def _curves(one: ProbePower, summary: PowerSummary) -> Chart:
+def _curves(one: ProbePower, summary: PowerSummary) -> doc.Chart:
     """Draw power over the number of clusters, for the pairs that need the most and the fewest."""
     ranked = sorted(one.pairs, key=lambda pair: -pair.clusters_needed)
     drawn = dict.fromkeys([0, len(ranked) - 1])
@@ -344,20 +319,20 @@ def _curves(one: ProbePower, summary: PowerSummary) -> Chart:
         pair = ranked[place]
         spread = Spread(pair.variance, pair.unevenness)
         power = power_of(clusters, summary.difference / 100, spread, summary.level)
-        dash: Dash = "dashed" if place else "solid"
-        lines.append(Line(pair.name, clusters.tolist(), power.tolist(), dash=dash, marker=""))
-    there = Level("clusters that there are", one.clusters, "reference", "solid")
-    return Chart(
+        dash: doc.Dash = "dashed" if place else "solid"
+        lines.append(doc.Line(pair.name, clusters.tolist(), power.tolist(), dash=dash, marker=""))
+    there = doc.Level("clusters that there are", one.clusters, "reference", "solid")
+    return doc.Chart(
         "Power by number of clusters.",
         [
-            Panel(
+            doc.Panel(
                 lines,
-                [Level("power wanted", summary.power, "reference")],
+                [doc.Level("power wanted", summary.power, "reference")],
                 f"Chance of finding a difference of {summary.difference:g} points",
                 from_zero=True,
             )
         ],
-        Across("clusters", mark=there),
+        doc.Across("clusters", mark=there),
     )
 
 

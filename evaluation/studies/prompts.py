@@ -39,13 +39,12 @@ from evaluation.studies.variation import (
     spread_table,
     variants_table,
 )
-from kbprobe.document import Caveats, Document, Dot, Dots, Findings, HeatMap, Level, Section, Table
+from kbprobe import document as doc
 from kbprobe.errors import UsageError
 from kbprobe.options import MAX_SEED, Metavar, Options
 from kbprobe.parsing import read_yaml
 
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
-
 VARIED = ("prompt", "letters", "chat", "shots")
 """Options that a prompt of the file may set."""
 
@@ -381,40 +380,28 @@ def _groups(described: Sequence[PromptRun]) -> list[PromptGroup]:
     ]
 
 
-def _document(summary: PromptsSummary) -> Document:
+def _document(summary: PromptsSummary) -> doc.Document:
     names = [f"{one.probe}, {last_name(one.model)}" for one in summary.models]
-    return Document(
+    return doc.Document(
         "Prompts",
         name_or_count(names, "models and probes"),
         [_section(one) for one in summary.models],
-        reading=[
-            "**Mean accuracy** is over the prompts that were given, and so is its **standard "
-            "deviation**: both depend on which prompts these are. The interval of the mean "
-            "resamples questions, not prompts.",
-            "**Best and worst** are chosen by the accuracies shown. The best prompt's accuracy is "
-            "too high on average as a measure of what the model can do with it: choose the prompt "
-            "on other rows (`--split validation`) than those reported.",
-            "**Flipped** is the share of questions whose answer is not the same with all prompts; "
-            "the more prompts, the larger it is. **Consistency** is the share of pairs of prompts "
-            "with the same answer, which does not depend on how many there are.",
-            "**Intervals**, at 95%, resample whole clusters of questions.",
-        ],
     )
 
 
-def _section(one: ModelPrompts) -> Section:
+def _section(one: ModelPrompts) -> doc.Section:
     model, labels = last_name(one.model), [run.label for run in one.runs]
     heads = list(dict.fromkeys(name for run in one.runs for name in run.options))
     options = [(run.label, *(_spelt(run.options.get(name)) for name in heads)) for run in one.runs]
-    return Section(
+    return doc.Section(
         f"{one.probe} ({one.split}), {model}",
         [
-            Findings(_sentences(one)),
-            Caveats(one.notes),
-            Dots(
+            doc.Findings(_sentences(one)),
+            doc.Caveats(one.notes),
+            doc.Dots(
                 f"Accuracy of {model} on {one.probe} with each prompt.",
-                [Dot(run.label, run.accuracy) for run in one.runs],
-                [Level("chance", one.chance)],
+                [doc.Dot(run.label, run.accuracy) for run in one.runs],
+                [doc.Level("chance", one.chance)],
             ),
             variants_table(
                 "prompt",
@@ -423,13 +410,13 @@ def _section(one: ModelPrompts) -> Section:
                 f"{percent(one.chance)}",
             ),
             spread_table({model: one.variation}, "Accuracy and answers over the prompts"),
-            HeatMap.of_pairs(
+            doc.HeatMap.of_pairs(
                 "Share of questions with the same answer",
                 "prompt / prompt",
                 labels,
                 {(pair.first, pair.second): pair.alike for pair in one.pairs},
             ),
-            Table(
+            doc.Table(
                 ("prompt", *(name.replace("_", " ") for name in heads)),
                 options,
                 "The options of each run; \\n stands for a line break",

@@ -30,8 +30,8 @@ from evaluation.studies.entries import (
     with_options_of,
     zero_shot_scorer,
 )
+from kbprobe import document as doc
 from kbprobe.columns import single_chunk
-from kbprobe.document import Caveats, Document, Findings, HeatMap, Section, Table
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
 
@@ -368,38 +368,26 @@ def _pairs(cells: Sequence[Transferred], spell: Callable[[Transferred], str]) ->
     return ", ".join([*named, *more])
 
 
-def _document(summary: TransferSummary) -> Document:
+def _document(summary: TransferSummary) -> doc.Document:
     names = [_name(one) for one in summary.models]
     probes = len(summary.models[0].probes)
-    return Document(
+    return doc.Document(
         "Transfer between probes",
         f"{name_or_count(names, 'models')} on {probes} probes",
         [_section(one) for one in summary.models],
-        reading=[
-            "**Down a column**: what helps on this probe. If training on another probe helps as "
-            "much as training on the probe itself, then what is learnt is not specific to this "
-            "probe: it may be the form of the rows, or something else that the two have in common.",
-            "**Along a row**: which probes training on this one helps on. A gain on this probe "
-            "alone may come from its wording or its distractors.",
-            "**Shared concepts**: a gain on questions about concepts that were trained on may come"
-            " from knowledge of these concepts, not of the relation that is asked about. The "
-            "caveats say how many such questions there are.",
-            "**Intervals**, at 95%, resample clusters of test rows and draws of training rows "
-            "jointly.",
-        ],
     )
 
 
-def _section(one: ModelTransfer) -> Section:
+def _section(one: ModelTransfer) -> doc.Section:
     names = [tested.probe for tested in one.probes]
     seeds = f"{one.seeds} seed{'' if one.seeds == 1 else 's'}"
-    return Section(
+    return doc.Section(
         f"{_name(one)}: {one.train:,} rows, {seeds}",
         [
-            Findings([_sentence(one, name) for name in names]),
-            Caveats(one.notes),
+            doc.Findings([_sentence(one, name) for name in names]),
+            doc.Caveats(one.notes),
             *_maps(one, names),
-            Table.of(
+            doc.Table.of(
                 one.probes,
                 {
                     "probe": lambda tested: tested.probe,
@@ -417,7 +405,7 @@ def _section(one: ModelTransfer) -> Section:
     )
 
 
-def _maps(one: ModelTransfer, names: Sequence[str]) -> list[HeatMap]:
+def _maps(one: ModelTransfer, names: Sequence[str]) -> list[doc.HeatMap]:
     """Return the heat maps of accuracies, of differences, and of shared concepts if any."""
     found = {(cell.trained_on, cell.tested_on): cell for cell in one.cells}
     untrained = [
@@ -426,7 +414,7 @@ def _maps(one: ModelTransfer, names: Sequence[str]) -> list[HeatMap]:
     places = range(len(names))
     corner, own = "trained on / tested on", frozenset((at, at) for at in places)
     maps = [
-        HeatMap(
+        doc.HeatMap(
             "Accuracy: rows are the probe trained on, columns the probe evaluated. Outlined: "
             "trained and evaluated on the same probe.",
             corner,
@@ -435,7 +423,7 @@ def _maps(one: ModelTransfer, names: Sequence[str]) -> list[HeatMap]:
             [untrained, *([found[row, column].accuracy for column in names] for row in names)],
             marked=frozenset((at + 1, at) for at in places),
         ),
-        HeatMap.of_pairs(
+        doc.HeatMap.of_pairs(
             f"Difference from {_LESS[one.less]}, in percentage points",
             corner,
             names,
@@ -447,7 +435,7 @@ def _maps(one: ModelTransfer, names: Sequence[str]) -> list[HeatMap]:
     if any(cell.seen for cell in one.cells):
         caption = "Share of the questions evaluated whose concept a row trained on is about"
         seen = {pair: cell.seen for pair, cell in found.items()}
-        maps.append(HeatMap.of_pairs(caption, corner, names, seen, marked=own))
+        maps.append(doc.HeatMap.of_pairs(caption, corner, names, seen, marked=own))
     return maps
 
 

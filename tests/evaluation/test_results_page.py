@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 import evaluation.results.types as results
 from evaluation.results.analyses import all_analyses, facts, fitting
-from evaluation.studies.scorecard.record import Scorecard
+from evaluation.studies.scorecard import Scorecard
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
 BLOCKS = {analysis.name: analysis.block for analysis in all_analyses() if analysis.block}

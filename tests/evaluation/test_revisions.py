@@ -22,7 +22,7 @@ from evaluation.models.revisions import find_revisions
 from evaluation.results import intervals
 from evaluation.results.histories import follow
 from evaluation.studies.revisions import REVISIONS
-from evaluation.studies.revisions.record import (
+from evaluation.studies.revisions import (
     ModelRevisions,
     RevisionsSummary,
     read_revisions,

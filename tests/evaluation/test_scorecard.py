@@ -21,7 +21,7 @@ from evaluation.cli import main
 from evaluation.exports.command import export_command
 from evaluation.results.intervals import linear, mean_of_independent, sum_of_independent
 from evaluation.results.types import Estimate
-from evaluation.studies.scorecard.record import Scorecard, above
+from evaluation.studies.scorecard import Scorecard, above
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_causal
 from tests.evaluation.test_exports import SCHEMAS

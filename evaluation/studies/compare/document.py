@@ -18,19 +18,7 @@ from evaluation.results.words import (
 )
 from evaluation.studies.compare.agreement import Agreement, MeanAgreement
 from evaluation.studies.compare.record import Comparison, Pair
-from kbprobe.document import (
-    Caveats,
-    Document,
-    Findings,
-    HeatMap,
-    Number,
-    Part,
-    Row,
-    Scale,
-    Section,
-    Table,
-    Text,
-)
+from kbprobe import document as doc
 from kbprobe.tables import csv_text
 
 LEVEL = 0.05
@@ -40,11 +28,11 @@ _SENTENCES = 5
 """Maximum number of pairs described in sentences."""
 
 
-def document(found: Comparison) -> Document:
+def document(found: Comparison) -> doc.Document:
     """Return the document: a section for each probe, and means over the probes."""
     groups = [found.of_group(group) for group in dict.fromkeys(run.group for run in found.runs)]
     asked = [f"{one.pairs[0].probe} ({one.pairs[0].split})" for one in groups]
-    sections = [Section(name, _parts(one)) for name, one in zip(asked, groups, strict=True)]
+    sections = [doc.Section(name, _parts(one)) for name, one in zip(asked, groups, strict=True)]
     if found.mean:
         note = (
             "Each probe has equal weight. Intervals assume that the probes are independent of each "
@@ -53,44 +41,16 @@ def document(found: Comparison) -> Document:
         numbers = {(one.first, one.second): one for one in found.mean}
         maps = _agreement_maps([run.label for run in groups[0].runs], numbers)
         title = f"Mean over {len(groups)} probes"
-        sections.append(Section(title, [Text(note, note=True), *maps]))
+        sections.append(doc.Section(title, [doc.Text(note, note=True), *maps]))
     models = len(dict.fromkeys(run.label for run in found.runs)) if len(groups) > 1 else 0
-    return Document(
+    return doc.Document(
         "Paired comparison",
         f"{models or len(found.runs)} models on {name_or_count(asked, 'probes')}",
         sections,
-        reading=[
-            "**p** is that of an exact randomisation test: if two models were the same, swapping "
-            "their answers in any cluster would be as likely as not. **McNemar’s** test takes rows "
-            "to be independent, and is too sure where several rows are about the same thing.",
-            "**p (Holm)** is adjusted for the number of pairs (Holm, 1979): if no two models "
-            f"differ, a p of {LEVEL:g} or less turns up anywhere in the table with a chance of "
-            f"{percent(LEVEL)} at most. Intervals are not adjusted.",
-            "**Wordings** are on different rows each, so that the rows are a part of their "
-            "difference; choose one on other rows than those that it is reported on.",
-            "**No difference found** does not mean that there is none: `evaluate-probe power` "
-            "tells which differences these rows can show.",
-            "**A control** asks the rows of the probe in another wording: without the words of the "
-            "language, or with some of them replaced. A model that does as well on it does not "
-            "answer by the language of the question.",
-            "**Prediction overlap** rises with accuracy: two models that are right on 90% of the "
-            "questions agree on at least 80% of them. So it does not measure what models have in "
-            "common unless their accuracies are the same.",
-            "**Error consistency** (Geirhos et al. 2020) corrects for that: it measures whether "
-            "models are right on the same questions more often than independent models of the same "
-            "accuracies would be. Independent models have a kappa of 0. Questions that are easy or "
-            "hard for all models raise it, so it does not prove that two models work in the same "
-            "way.",
-            "**Error overlap** is the share of the questions that both get wrong on which they "
-            "make the same wrong choice. If each wrong choice were equally likely, this share "
-            "would be one over the number of wrong choices; distractors that are more attractive "
-            "than others raise it for all models.",
-            "**Intervals**, at 95%, resample whole clusters of questions.",
-        ],
     )
 
 
-def _parts(found: Comparison) -> list[Part | None]:
+def _parts(found: Comparison) -> list[doc.Part | None]:
     """Return the parts on one probe."""
     # How alike a model's answers to a probe and to its controls are tells nothing.
     controlled = any(pair.control is not None for pair in found.pairs)
@@ -99,8 +59,8 @@ def _parts(found: Comparison) -> list[Part | None]:
     names = _names(found)
     agreements = {(one.first, one.second): one.pair.agreement for one in _pairs(found)}
     return [
-        Findings([*_sentences(found), *(_agreement_sentences(found) if similar else ())]),
-        Caveats([*_caveats(found), *(_agreement_caveats(found) if similar else ())]),
+        doc.Findings([*_sentences(found), *(_agreement_sentences(found) if similar else ())]),
+        doc.Caveats([*_caveats(found), *(_agreement_caveats(found) if similar else ())]),
         _accuracies(found),
         _controls(found),
         *([_differences_map(found), *_agreement_maps(names, agreements)] if several else ()),
@@ -255,10 +215,10 @@ def _agreement_caveats(found: Comparison) -> list[str]:
     return []
 
 
-def _accuracies(found: Comparison) -> Table:
+def _accuracies(found: Comparison) -> doc.Table:
     chances = {percent(run.chance) for run in found.runs}
     chance = f"; chance is {chances.pop()}" if len(chances) == 1 else ""
-    return Table.of(
+    return doc.Table.of(
         zip(_names(found), found.runs, strict=True),
         {
             "model": lambda named: named[0],
@@ -270,7 +230,7 @@ def _accuracies(found: Comparison) -> Table:
     )
 
 
-def _differences_map(found: Comparison) -> HeatMap:
+def _differences_map(found: Comparison) -> doc.HeatMap:
     """Return the heat map of differences, without its diagonal."""
     names = _names(found)
     differing = [
@@ -278,7 +238,7 @@ def _differences_map(found: Comparison) -> HeatMap:
         for pair, p in zip(combinations(range(len(names)), 2), found.holm_p, strict=True)
         if p <= LEVEL
     ]
-    return HeatMap(
+    return doc.HeatMap(
         "Accuracy of the row’s model less that of the column’s, in points. Outlined: p ≤ "
         f"{LEVEL:g} after Holm’s adjustment.",
         "model / model",
@@ -295,9 +255,9 @@ def _differences_map(found: Comparison) -> HeatMap:
 
 def _agreement_maps(
     labels: Sequence[str], pairs: Mapping[tuple[str, str], Agreement | MeanAgreement]
-) -> list[HeatMap]:
+) -> list[doc.HeatMap]:
     """Return the heat maps of kappa, of overlap, and of agreement on errors if there is any."""
-    maps: list[tuple[str, Scale, list[Number | None]]] = [
+    maps: list[tuple[str, doc.Scale, list[doc.Number | None]]] = [
         (
             "Error consistency: Cohen’s kappa of being right on the same questions. 0: as "
             "independent models; 1: on exactly the same.",
@@ -317,7 +277,7 @@ def _agreement_maps(
         ),
     ]
     return [
-        HeatMap.of_pairs(
+        doc.HeatMap.of_pairs(
             caption, "model / model", labels, dict(zip(pairs, numbers, strict=True)), scale
         )
         for caption, scale, numbers in maps
@@ -329,8 +289,8 @@ def _kappa_of(one: Agreement | MeanAgreement) -> Estimate | float | None:
     return None if one.kappa is None else one.kappa.number()
 
 
-def _differences(found: Comparison) -> Table:
-    return Table.of(
+def _differences(found: Comparison) -> doc.Table:
+    return doc.Table.of(
         _pairs(found),
         {
             "models": lambda one: one.name,
@@ -347,9 +307,9 @@ def _differences(found: Comparison) -> Table:
     )
 
 
-def _controls(found: Comparison) -> Table:
+def _controls(found: Comparison) -> doc.Table:
     """Return the table of each model on the probe and on its controls."""
-    rows: list[Row] = [
+    rows: list[doc.Row] = [
         (
             pair.first.label,
             control.config,
@@ -365,11 +325,11 @@ def _controls(found: Comparison) -> Table:
     ]
     head = ("rows", "accuracy", "in the control", "chance", "probe less control, points", "p")
     caption = "Accuracy on the probe and on its controls, on the rows that both scored"
-    return Table(("model", "control", *head), rows, caption, names=2)
+    return doc.Table(("model", "control", *head), rows, caption, names=2)
 
 
-def _agreement(found: Comparison) -> Table:
-    return Table.of(
+def _agreement(found: Comparison) -> doc.Table:
+    return doc.Table.of(
         _pairs(found),
         {
             "models": lambda one: one.name,
@@ -390,8 +350,8 @@ def _agreement(found: Comparison) -> Table:
     )
 
 
-def _families(pair: Pair) -> Table:
-    return Table.of(
+def _families(pair: Pair) -> doc.Table:
+    return doc.Table.of(
         pair.by_family,
         {
             "distractor family": lambda part: part.family,
@@ -404,12 +364,12 @@ def _families(pair: Pair) -> Table:
     )
 
 
-def _wordings_table(found: Comparison) -> Table:
-    rows: list[Row] = [
+def _wordings_table(found: Comparison) -> doc.Table:
+    rows: list[doc.Row] = [
         (one.template, cells.share(one.accuracy), *map(cells.share, one.runs))
         for one in found.wordings
     ]
-    return Table(
+    return doc.Table(
         ("wording", "mean", *_names(found)),
         rows,
         "By wording: mean accuracy over the models, the highest first, and that of each model",

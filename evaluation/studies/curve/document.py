@@ -28,26 +28,7 @@ from evaluation.studies.curve.record import (
     model_name,
     rendering_name,
 )
-from kbprobe.document import (
-    Across,
-    Caveats,
-    Cell,
-    Chart,
-    Dash,
-    Document,
-    Findings,
-    Heading,
-    Ink,
-    Level,
-    Line,
-    Panel,
-    Part,
-    Row,
-    Section,
-    Table,
-    Text,
-    Tiles,
-)
+from kbprobe import document as doc
 
 LEARNERS = {
     "linear": "the candidates' output embeddings, with the model frozen",
@@ -64,42 +45,29 @@ LEARNERS = {
 """What each learner trains."""
 
 
-def document(summary: CurveSummary) -> Document:
+def document(summary: CurveSummary) -> doc.Document:
     """Return the document of all curves; random models are shown only if there are no others."""
     trained = [one for one in summary.models if one.random_init is None]
     shown = trained or summary.models
     models = dict.fromkeys(model_name(one) for one in shown)
     probes = dict.fromkeys(one.probe for one in shown)
-    sections = [Section("Overview", [_overview(shown)])] if len(shown) > 1 else []
+    sections = [doc.Section("Overview", [_overview(shown)])] if len(shown) > 1 else []
     sections += [_section(one, _without_model(one, shown)) for one in shown]
     if summary.series:
         parts = [part for one in summary.series for part in _series(one)]
-        sections.append(Section("By training step", parts))
+        sections.append(doc.Section("By training step", parts))
     if summary.restarts:
         note = (
             "The same architecture with weights drawn at random: what the learner and the "
             "architecture alone can learn from the training rows."
         )
         tables = [_restarts(one) for one in summary.restarts]
-        sections.append(Section("Random initialisation", [Text(note, note=True), *tables]))
+        sections.append(doc.Section("Random initialisation", [doc.Text(note, note=True), *tables]))
     sections += medal_sections(summary.medals)
-    return Document(
+    return doc.Document(
         "Learning curves",
         f"{name_or_count(models, 'models')} on {name_or_count(probes, 'probes')}",
         sections,
-        reading=[
-            "**WS** is the weighted mean of the accuracies: sizes with few rows count more, since "
-            "little can be learnt from them. A high WS says that little training is needed. "
-            "**MAX** is the highest mean accuracy; the maximum of several noisy means is biased "
-            "upwards, so its interval extends further down than up.",
-            "**LangSense** is how much accuracy is lost when the language of the question is "
-            "removed or perturbed, in training and test alike. It is never negative, so noise "
-            "alone makes it positive: look at its interval, or at the difference in WS, which may "
-            "be negative.",
-            "**Intervals** resample clusters of test rows and draws of training rows jointly. They "
-            "show how much the number would vary with other questions and other training rows, "
-            "but not with another wording or another model of the same kind.",
-        ],
     )
 
 
@@ -115,8 +83,8 @@ def _without_model(one: ModelCurves, models: Sequence[ModelCurves]) -> list[Lear
     ]
 
 
-def _overview(models: Sequence[ModelCurves]) -> Table:
-    rows: list[Row] = [
+def _overview(models: Sequence[ModelCurves]) -> doc.Table:
+    rows: list[doc.Row] = [
         (
             one.probe,
             model_name(one),
@@ -132,36 +100,36 @@ def _overview(models: Sequence[ModelCurves]) -> Table:
     ]
     head = ("probe", "model", "learner", "chance", "floor", "zero-shot", "WS", "MAX")
     caption = "All models and probes. Floor: the strongest baseline of the audit, or chance"
-    return Table(head, rows, caption, names=3)
+    return doc.Table(head, rows, caption, names=3)
 
 
-def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> Section:
+def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> doc.Section:
     """Return the section on a model and a probe."""
-    found: list[Part] = [Text(untrained(one))]
+    found: list[doc.Part] = [doc.Text(untrained(one))]
     for learner in one.learners:
         what = LEARNERS.get(learner.learner)
-        found.append(Text(f"**{learner.learner}**{f' trains {what}' if what else ''}."))
-        found.append(Findings(sentences(one, learner)))
-    further: list[Part] = [
+        found.append(doc.Text(f"**{learner.learner}**{f' trains {what}' if what else ''}."))
+        found.append(doc.Findings(sentences(one, learner)))
+    further: list[doc.Part] = [
         _renderings_chart(one, at) for at, held in enumerate(one.learners) if len(held.curves) > 1
     ]
     if further:
-        further.insert(0, Heading("Comparison with the controls"))
-    return Section(
+        further.insert(0, doc.Heading("Comparison with the controls"))
+    return doc.Section(
         f"{model_name(one)} on {one.probe} ({one.split})",
         [
             _tiles(one),
             _learners_chart(one, without_model),
-            Heading("Findings"),
+            doc.Heading("Findings"),
             *found,
-            Caveats(remarks(one)),
+            doc.Caveats(remarks(one)),
             *further,
-            Heading("Numbers"),
+            doc.Heading("Numbers"),
             _overall(one),
             _by_size(one),
             _codes(one),
             _selectivity(one),
-            Table.of(
+            doc.Table.of(
                 one.baselines,
                 {
                     "baseline": lambda held: held.name,
@@ -177,12 +145,12 @@ def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> Sectio
     )
 
 
-def _tiles(one: ModelCurves) -> Tiles:
+def _tiles(one: ModelCurves) -> doc.Tiles:
     best = max(one.learners, key=lambda learner: learner.own.ws.value)
     maximum = best.own.maximum
     tiles = {
         f"WS, {best.learner}": cells.headline(best.own.ws),
-        f"MAX, {best.learner}": Cell(
+        f"MAX, {best.learner}": doc.Cell(
             percent(maximum.accuracy.value), f"with {maximum.size:,} training rows"
         ),
     }
@@ -190,10 +158,10 @@ def _tiles(one: ModelCurves) -> Tiles:
         tiles["Zero-shot"] = cells.headline(one.own_zero_shot)
     if one.baselines:
         strongest = one.baselines[0]
-        tiles["Strongest baseline"] = Cell(percent(strongest.accuracy), strongest.name)
-    tiles["Chance"] = Cell(percent(one.chance), "1 / number of choices")
-    tiles["Questions"] = Cell(f"{one.rows:,}", f"{one.clusters:,} clusters")
-    return Tiles(tiles)
+        tiles["Strongest baseline"] = doc.Cell(percent(strongest.accuracy), strongest.name)
+    tiles["Chance"] = doc.Cell(percent(one.chance), "1 / number of choices")
+    tiles["Questions"] = doc.Cell(f"{one.rows:,}", f"{one.clusters:,} clusters")
+    return doc.Tiles(tiles)
 
 
 def remarks(one: ModelCurves) -> list[str]:
@@ -207,7 +175,7 @@ def remarks(one: ModelCurves) -> list[str]:
     return said + one.notes
 
 
-def _overall(one: ModelCurves) -> Table:
+def _overall(one: ModelCurves) -> doc.Table:
     """Return the table of WS, MAX and LangSense."""
     controls = dict.fromkeys(
         found.config for learner in one.learners for found in learner.lang_sense
@@ -219,17 +187,21 @@ def _overall(one: ModelCurves) -> Table:
     rows = []
     for learner in one.learners:
         curve, held = learner.own, {found.config: found for found in learner.lang_sense}
-        row = [Cell(learner.learner), cells.share(curve.ws), cells.share(curve.maximum.accuracy)]
+        row = [
+            doc.Cell(learner.learner),
+            cells.share(curve.ws),
+            cells.share(curve.maximum.accuracy),
+        ]
         row.append(cells.count(curve.maximum.size))
         for config in controls:
             found = held.get(config)
             row += (
                 [cells.NONE, cells.NONE]
                 if found is None
-                else [Cell(f"{found.value.value:.1f}"), cells.points(found.difference)]
+                else [doc.Cell(f"{found.value.value:.1f}"), cells.points(found.difference)]
             )
         rows.append(row)
-    return Table(
+    return doc.Table(
         head,
         rows,
         "WS: weighted mean over sizes. MAX: highest mean. LangSense: weighted mean of max(0, "
@@ -237,8 +209,8 @@ def _overall(one: ModelCurves) -> Table:
     )
 
 
-def _by_size(one: ModelCurves) -> Table:
-    rows: list[Row] = []
+def _by_size(one: ModelCurves) -> doc.Table:
+    rows: list[doc.Row] = []
     for learner in one.learners:
         for curve in learner.curves:
             at = {point.size: point.accuracy for point in curve.points}
@@ -250,11 +222,11 @@ def _by_size(one: ModelCurves) -> Table:
     draws = {p.size: len(p.draws) for learner in one.learners for p in learner.own.points}
     counted = [f"{size:,} ({draws.get(size, 0)})" for size in one.sizes]
     caption = "Accuracy by number of training rows, with 95% intervals"
-    return Table(("rows (draws)", *counted), rows, caption)
+    return doc.Table(("rows (draws)", *counted), rows, caption)
 
 
-def _selectivity(one: ModelCurves) -> Table:
-    rows: list[Row] = [
+def _selectivity(one: ModelCurves) -> doc.Table:
+    rows: list[doc.Row] = [
         (
             f"{learner.learner}, {found.size:,} rows",
             cells.points(found.value),
@@ -263,7 +235,7 @@ def _selectivity(one: ModelCurves) -> Table:
         for learner in one.learners
         for found in learner.selectivity
     ]
-    return Table(
+    return doc.Table(
         ("learner and rows", "selectivity (points)", "first argument seen in training"),
         rows,
         "Selectivity: accuracy minus that on random labels, in points, and the share of test rows "
@@ -271,7 +243,7 @@ def _selectivity(one: ModelCurves) -> Table:
     )
 
 
-def _codes(one: ModelCurves) -> Table:
+def _codes(one: ModelCurves) -> doc.Table:
     rows = [
         (
             f"{learner.learner}, {rendering_name(curve.rendering)}",
@@ -285,7 +257,7 @@ def _codes(one: ModelCurves) -> Table:
         for curve in learner.curves
         if (code := curve.code_length) is not None
     ]
-    return Table(
+    return doc.Table(
         ("learner", "rows", "uniform bits", "online bits", "compression", "draws"),
         rows,
         "Online code length of the training answers (Voita and Titov 2020): the fewer bits, the "
@@ -293,24 +265,24 @@ def _codes(one: ModelCurves) -> Table:
     )
 
 
-def _series(one: Series) -> list[Part]:
+def _series(one: Series) -> list[doc.Part]:
     """Return the parts on the checkpoints of a model by training step."""
     steps = [point.step for point in one.points]
     lines = [
-        Line("WS", steps, [point.ws for point in one.points], 0),
-        Line("at the smallest size", steps, [point.first for point in one.points], 1),
+        doc.Line("WS", steps, [point.ws for point in one.points], 0),
+        doc.Line("at the smallest size", steps, [point.first for point in one.points], 1),
     ]
     zero = [point.zero_shot for point in one.points if point.zero_shot is not None]
     if len(zero) == len(steps):
-        lines.append(Line("zero-shot", steps, zero, 2))
+        lines.append(doc.Line("zero-shot", steps, zero, 2))
     return [
-        Heading(f"{last_name(one.model)} on {one.probe}, {one.learner}"),
-        Chart(
+        doc.Heading(f"{last_name(one.model)} on {one.probe}, {one.learner}"),
+        doc.Chart(
             f"Accuracy of {one.learner} on {one.probe} by training step.",
-            [Panel(lines, [Level("chance", one.chance)])],
-            Across("training step", "steps", steps),
+            [doc.Panel(lines, [doc.Level("chance", one.chance)])],
+            doc.Across("training step", "steps", steps),
         ),
-        Table.of(
+        doc.Table.of(
             one.points,
             {
                 "checkpoint": lambda point: point.label,
@@ -325,14 +297,14 @@ def _series(one: Series) -> list[Part]:
     ]
 
 
-def _restarts(one: Restarts) -> Table:
+def _restarts(one: Restarts) -> doc.Table:
     """Return the table of randomly initialised models."""
     spreads = (one.ws, *one.points)
     trained = "" if one.trained_ws is None else "; WS of the trained model: "
     if one.trained_ws is not None:
         trained += percent(one.trained_ws.value)
     deviations = ["–" if s.deviation is None else f"{100 * s.deviation:.1f}" for s in spreads]
-    return Table(
+    return doc.Table(
         ("", "WS", *(f"{point.size:,}" for point in one.points)),
         [
             ("mean", *(percent(spread.mean) for spread in spreads)),
@@ -343,7 +315,7 @@ def _restarts(one: Restarts) -> Table:
     )
 
 
-def _learners_chart(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> Chart:
+def _learners_chart(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> doc.Chart:
     """Draw the curve of each learner on the probe itself, and of those that need no model."""
     lines = [_line(held.own, held.learner, number) for number, held in enumerate(one.learners)]
     lines += [
@@ -351,19 +323,19 @@ def _learners_chart(one: ModelCurves, without_model: Sequence[LearnerCurves]) ->
         for held in without_model
     ]
     names = " and ".join(learner.learner for learner in one.learners)
-    return Chart(
+    return doc.Chart(
         f"Accuracy on {one.probe} by rows trained on: {names}.",
-        [Panel(lines, _levels(one))],
-        Across("rows trained on", "rows", one.sizes),
+        [doc.Panel(lines, _levels(one))],
+        doc.Across("rows trained on", "rows", one.sizes),
         note="Mean accuracy over draws of training rows; the band is its 95% interval.",
     )
 
 
-def _renderings_chart(one: ModelCurves, number: int) -> Part:
+def _renderings_chart(one: ModelCurves, number: int) -> doc.Part:
     """Draw one learner's curves on the probe, its controls and its random labels."""
     learner = one.learners[number]
     lines = []
-    controls: list[tuple[Dash, str]] = [("dashed", "s"), ("short dashes", "^")]
+    controls: list[tuple[doc.Dash, str]] = [("dashed", "s"), ("short dashes", "^")]
     for curve in learner.curves:
         name = rendering_name(curve.rendering)
         if curve.rendering == PROBE:
@@ -374,28 +346,30 @@ def _renderings_chart(one: ModelCurves, number: int) -> Part:
             lines.append(_line(curve, name, number, *controls[0]))
             controls.reverse()
     kinds = ", ".join(rendering_name(curve.rendering) for curve in learner.curves)
-    return Chart(
+    return doc.Chart(
         f"Accuracy of {learner.learner} by rows trained on: {kinds}.",
-        [Panel(lines, _levels(one), learner.learner)],
-        Across("rows trained on", "rows", one.sizes),
+        [doc.Panel(lines, _levels(one), learner.learner)],
+        doc.Across("rows trained on", "rows", one.sizes),
         note="Solid: the probe itself. Dashed: its controls, trained and tested on the control’s "
         "wording. Dotted: random labels.",
     )
 
 
-def _line(curve: Curve, name: str, ink: Ink, dash: Dash = "solid", marker: str = "o") -> Line:
+def _line(
+    curve: Curve, name: str, ink: doc.Ink, dash: doc.Dash = "solid", marker: str = "o"
+) -> doc.Line:
     sizes = [point.size for point in curve.points]
-    return Line(name, sizes, [point.accuracy for point in curve.points], ink, dash, marker)
+    return doc.Line(name, sizes, [point.accuracy for point in curve.points], ink, dash, marker)
 
 
-def _levels(one: ModelCurves) -> list[Level]:
+def _levels(one: ModelCurves) -> list[doc.Level]:
     """Return accuracies without training: zero-shot, the strongest baseline, and chance."""
-    levels = [Level("chance", one.chance)]
+    levels = [doc.Level("chance", one.chance)]
     if one.baselines:
         best = one.baselines[0]
-        levels.insert(0, Level(f"baseline: {best.name}", best.accuracy, "reference", "dashed"))
+        levels.insert(0, doc.Level(f"baseline: {best.name}", best.accuracy, "reference", "dashed"))
     if one.own_zero_shot is not None:
-        levels.insert(0, Level("zero-shot", one.own_zero_shot.value, 4, "dash-dotted"))
+        levels.insert(0, doc.Level("zero-shot", one.own_zero_shot.value, 4, "dash-dotted"))
     return levels
 
 

@@ -11,108 +11,79 @@ from evaluation.studies.inoculate.record import (
     InoculateSummary,
     ModelInoculation,
 )
-from kbprobe.document import (
-    Across,
-    Caveats,
-    Cell,
-    Chart,
-    Document,
-    Findings,
-    Heading,
-    HeatMap,
-    Level,
-    Line,
-    Panel,
-    Row,
-    Section,
-    Table,
-    Tiles,
-)
+from kbprobe import document as doc
 
 
-def document(summary: InoculateSummary) -> Document:
+def document(summary: InoculateSummary) -> doc.Document:
     """Return the document: each model on each probe, and transfer between probes."""
     probes = dict.fromkeys(probe.probe for one in summary.models for probe in one.probes)
     models = [last_name(one.model) for one in summary.models]
     sections = [_section(one, probe) for one in summary.models for probe in one.probes]
     if transfers := [_transfer_map(one) for one in summary.models if one.transfer]:
-        sections.append(Section("Transfer", transfers))
-    return Document(
+        sections.append(doc.Section("Transfer", transfers))
+    return doc.Document(
         "Inoculation by fine-tuning",
         f"{name_or_count(models, 'models')} on {name_or_count(probes, 'probes')}",
         sections,
-        reading=[
-            "A model may fail on a probe because it lacks the knowledge, or because it is not used "
-            "to questions of this form. **Inoculation** (Liu et al. 2019) fine-tunes it on a few "
-            "rows of the probe. If that raises accuracy a lot and costs little on the original "
-            "task, for which the model was trained before, the form was at least part of the "
-            "problem. If accuracy stays low, the knowledge is missing or cannot be learnt from so "
-            "few rows.",
-            "**Cost** is the accuracy on the original task before training, minus the accuracy "
-            "after it, on the same questions. For each number of rows, the setting with the "
-            "highest mean of the two validation accuracies is shown.",
-            "**Intervals** resample clusters of rows and, where there are several, seeds. They do "
-            "not account for the choice of settings.",
-        ],
     )
 
 
-def _section(one: ModelInoculation, probe: Inoculated) -> Section:
+def _section(one: ModelInoculation, probe: Inoculated) -> doc.Section:
     maps = _heat_maps(probe)
-    return Section(
+    return doc.Section(
         f"{last_name(one.model)} on {probe.probe}",
         [
             _tiles(probe),
             _chart(one, probe),
-            Heading("Findings"),
-            Findings(_sentences(one, probe)),
-            Caveats(one.notes),
-            Heading("Numbers"),
+            doc.Heading("Findings"),
+            doc.Findings(_sentences(one, probe)),
+            doc.Caveats(one.notes),
+            doc.Heading("Numbers"),
             _accuracies(one, probe),
             _strict(probe),
-            *([Heading("Hops and distractors")] if maps else []),
+            *([doc.Heading("Hops and distractors")] if maps else []),
             *maps,
             _tried(probe),
         ],
     )
 
 
-def _tiles(probe: Inoculated) -> Tiles:
+def _tiles(probe: Inoculated) -> doc.Tiles:
     best = probe.at_best
     low, high = points(best.cost.low), points(best.cost.high)
-    return Tiles(
+    return doc.Tiles(
         {
             f"Test, after {best.size:,} rows": cells.headline(best.test),
             "Test, before training": cells.headline(probe.test_before),
-            "Cost, in points": Cell(points(best.cost.value), f"95%: {low} to {high}"),
-            "Chance": Cell(percent(probe.chance), "1 / number of choices"),
-            "Questions": Cell(f"{probe.rows:,}", f"{probe.clusters:,} clusters"),
+            "Cost, in points": doc.Cell(points(best.cost.value), f"95%: {low} to {high}"),
+            "Chance": doc.Cell(percent(probe.chance), "1 / number of choices"),
+            "Questions": doc.Cell(f"{probe.rows:,}", f"{probe.clusters:,} clusters"),
         }
     )
 
 
-def _chart(one: ModelInoculation, probe: Inoculated) -> Chart:
+def _chart(one: ModelInoculation, probe: Inoculated) -> doc.Chart:
     """Draw accuracy on the probe and on the original task by rows trained on ([W], Figure 4)."""
     places = range(1 + len(probe.points))
     test = [probe.test_before, *(point.test for point in probe.points)]
     original = [one.original_before, *(point.original for point in probe.points)]
     lines = [
-        Line(probe.probe, places, test, 0),
-        Line(last_name(one.original), places, original, 1, marker="s"),
+        doc.Line(probe.probe, places, test, 0),
+        doc.Line(last_name(one.original), places, original, 1, marker="s"),
     ]
-    chance = Level("chance on the probe", probe.chance)
+    chance = doc.Level("chance on the probe", probe.chance)
     names = ["0", *(f"{point.size:,}" for point in probe.points)]
-    return Chart(
+    return doc.Chart(
         f"Test accuracy on {probe.probe} and accuracy on the original task by rows trained on.",
-        [Panel(lines, [chance], from_zero=True)],
-        Across("rows of the probe trained on", "names", names),
+        [doc.Panel(lines, [chance], from_zero=True)],
+        doc.Across("rows of the probe trained on", "names", names),
         note="The best setting for each number of rows. The bands are 95% intervals.",
     )
 
 
-def _accuracies(one: ModelInoculation, probe: Inoculated) -> Table:
+def _accuracies(one: ModelInoculation, probe: Inoculated) -> doc.Table:
     """Return the table of accuracies and costs by size: Table 7 of [W]."""
-    before: Row = (
+    before: doc.Row = (
         "0",
         cells.share(probe.before),
         cells.share(probe.test_before),
@@ -120,7 +91,7 @@ def _accuracies(one: ModelInoculation, probe: Inoculated) -> Table:
         cells.share(one.original_before),
         cells.NONE,
     )
-    after: list[Row] = [
+    after: list[doc.Row] = [
         (
             f"{point.size:,} ({point.learning_rate:g}, {point.epochs})",
             cells.share(point.probe),
@@ -131,23 +102,23 @@ def _accuracies(one: ModelInoculation, probe: Inoculated) -> Table:
         )
         for point in probe.points
     ]
-    return Table(
+    return doc.Table(
         ("rows (rate, epochs)", "validation", "test", "gain", "original task", "cost"),
         [before, *after],
         f"Accuracy on the probe and on {last_name(one.original)}; cost: points lost on the latter",
     )
 
 
-def _strict(probe: Inoculated) -> Table:
+def _strict(probe: Inoculated) -> doc.Table:
     """Return the table of strict cluster accuracies: Table 8 of [W]."""
     before = (0, probe.test_before, probe.strict_before, probe.strict_difference_before)
     after = [(p.size, p.test, p.strict, p.strict_difference) for p in probe.points]
-    rows: list[Row] = [
+    rows: list[doc.Row] = [
         (f"{size:,}", cells.share(test), cells.share(strict), cells.points(difference))
         for size, test, strict, difference in (before, *after)
         if strict is not None
     ]
-    return Table(
+    return doc.Table(
         ("rows", "accuracy", "strict accuracy", "difference"),
         rows,
         "Strict accuracy on test: the share of clusters with every question answered correctly, "
@@ -155,8 +126,8 @@ def _strict(probe: Inoculated) -> Table:
     )
 
 
-def _tried(probe: Inoculated) -> Table:
-    rows: list[Row] = [
+def _tried(probe: Inoculated) -> doc.Table:
+    rows: list[doc.Row] = [
         (
             f"{point.size:,} rows, rate {tried.learning_rate:g}, {tried.epochs} epochs",
             cells.share(tried.probe),
@@ -166,7 +137,7 @@ def _tried(probe: Inoculated) -> Table:
         for point in probe.points
         for tried in point.tried
     ]
-    return Table(
+    return doc.Table(
         ("setting", "probe", "original task", "mean"),
         rows,
         "Mean accuracy over the seeds on validation, by setting",
@@ -174,7 +145,7 @@ def _tried(probe: Inoculated) -> Table:
     )
 
 
-def _heat_maps(probe: Inoculated) -> list[HeatMap]:
+def _heat_maps(probe: Inoculated) -> list[doc.HeatMap]:
     """Return test accuracy by hops and distractors, before and after: Figure 3 of [W]."""
     layout = probe.table_before
     before, after = (heat_map(table, layout) for table in (layout, probe.table_after))
@@ -199,15 +170,15 @@ def _heat_maps(probe: Inoculated) -> list[HeatMap]:
     ]
     corner, trained = "hops k / wrong choices", f"after training on {probe.best:,} rows"
     return [
-        HeatMap("Test accuracy before training", corner, hops, columns, shares[0]),
-        HeatMap(f"Test accuracy {trained}", corner, hops, columns, shares[1]),
-        HeatMap(f"Change {trained}, in points", corner, hops, columns, change, "points"),
+        doc.HeatMap("Test accuracy before training", corner, hops, columns, shares[0]),
+        doc.HeatMap(f"Test accuracy {trained}", corner, hops, columns, shares[1]),
+        doc.HeatMap(f"Change {trained}, in points", corner, hops, columns, change, "points"),
     ]
 
 
-def _transfer_map(one: ModelInoculation) -> HeatMap:
+def _transfer_map(one: ModelInoculation) -> doc.HeatMap:
     names = list(dict.fromkeys(cell.trained_on for cell in one.transfer))
-    return HeatMap.of_pairs(
+    return doc.HeatMap.of_pairs(
         f"{last_name(one.model)}: test accuracy minus that of the model before training, in "
         "points, after training with the best size and setting",
         "trained on / tested on",

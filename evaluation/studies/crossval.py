@@ -1,12 +1,16 @@
-"""The contents of ``crossval.json``: its runs, what each number means, and how it is computed."""
+"""Cross-validation of labels: each fold of a probe is scored by learners fitted on the others.
+
+The probes, and the table of accuracies, are those of Kim et al. (2019), Table 2.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from statistics import mean, stdev
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -18,17 +22,21 @@ from evaluation.learners.base import HeadLearner, LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint
 from evaluation.options import TRAINING
+from evaluation.report import cells
 from evaluation.results.analyses.vocabulary import (
+    CAPTION,
+    HEAD,
     Slope,
     measure_vocabulary,
+    table_of,
     table_words,
 )
 from evaluation.results.intervals import TwoWayBootstrap
 from evaluation.results.types import Estimate, Model
-from evaluation.results.words import last_name
+from evaluation.results.words import last_name, name_or_count, percent, short
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
-from evaluation.studies.base import Finished, StudyRequest
+from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import count_clusters, group_by, train_overlap
 from evaluation.studies.entries import (
     open_model,
@@ -36,6 +44,8 @@ from evaluation.studies.entries import (
     with_options_of,
     zero_shot_scorer,
 )
+from evaluation.studies.records import Record
+from kbprobe import document as doc
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import SPLITS
 from kbprobe.options import Options
@@ -101,7 +111,7 @@ class CrossvalRow(Model):
     )
 
 
-class ProbeCrossval(Model):
+class ProbeCrossval(Record):
     """One probe."""
 
     probe: str = Field(description="The probe's name.")
@@ -127,9 +137,6 @@ class CrossvalSummary(Model):
     schema_version: str = "1.1"
     probes: list[ProbeCrossval] = Field(description="Each probe.")
 
-
-FIXED = TRAINING - {"train"} | {"fold", "facts", "limit", "scorer", "random_weights"}
-"""Options of runs that the study sets itself."""
 
 MAJORITY = "majority"
 
@@ -175,7 +182,7 @@ def _open_folds(request: StudyRequest, probe: ProbeSource) -> _Folds:
     return _Folds(rows, sizes, run.train or most)
 
 
-def expand(request: StudyRequest) -> list[RunSpec]:
+def _expand(request: StudyRequest) -> list[RunSpec]:
     """Return all runs, those of one model after each other.
 
     Raises:
@@ -189,14 +196,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
     learners = [LEARNERS.get(name) for name in options.learners]
     models = [model for model in request.models if model != NO_MODEL]
     checkpoints = [open_model(request, model) for model in models]
-    for own in folds:
-        for entry in learners:
-            _require_setups(own, entry)
-    for entry in learners:
-        _require_model(entry)
-    for checkpoint in checkpoints:
-        for entry in learners:
-            _require_capabilities(checkpoint, entry)
+    _check_learners(learners, folds, checkpoints)
     frozen = [entry for entry in learners if isinstance(entry, HeadLearner) and entry.needs]
     if options.random_init and models and not frozen:
         raise UsageError(
@@ -280,40 +280,44 @@ def _zero_shot(
         yield replace(spec, folder=spec.folder and spec.folder / "zero-shot")
 
 
-def _require_setups(own: _Folds, entry: LearnerEntry) -> None:
-    others: Sequence[str] = sorted(setup for setup in own.setups if not entry.takes(setup))
-    if others:
-        raise UsageError(
-            f"{own.rows.source} has rows of the setup {', '.join(others)}, and {entry.name} is "
-            f"fitted only on {', '.join(entry.setups)}: name other --learners"
-        )
+def _check_learners(
+    learners: Sequence[LearnerEntry], folds: Sequence[_Folds], checkpoints: Sequence[Checkpoint]
+) -> None:
+    """Refuse learners that do not take the rows, or cannot be fitted on the models."""
+    for own, entry in product(folds, learners):
+        if others := sorted(setup for setup in own.setups if not entry.takes(setup)):
+            raise UsageError(
+                f"{own.rows.source} has rows of the setup {', '.join(others)}, and {entry.name} is "
+                f"fitted only on {', '.join(entry.setups)}: name other --learners"
+            )
+    for entry in learners:
+        if not entry.needs:
+            remedy = (
+                f"Evaluate it on one fold at a time: --model {NO_MODEL} --learner {entry.name} "
+                "--train N --fold 0"
+            )
+            if entry.name == MAJORITY:
+                remedy = "It is always shown: leave it out"
+            raise UsageError(
+                f"--learners {entry.name} reads no model, and models are compared. {remedy}"
+            )
+    for checkpoint, entry in product(checkpoints, learners):
+        if entry.needs not in checkpoint.capabilities:
+            raise UsageError(
+                f"{entry.name} cannot be fitted on {checkpoint.id} ({checkpoint.architecture}): "
+                "name other --learners, or another --model"
+            )
 
 
-def _require_model(entry: LearnerEntry) -> None:
-    if entry.needs:
-        return
-    remedy = (
-        f"Evaluate it on one fold at a time: --model {NO_MODEL} --learner {entry.name} --train N "
-        "--fold 0"
-    )
-    if entry.name == MAJORITY:
-        remedy = "It is always shown: leave it out"
-    raise UsageError(f"--learners {entry.name} reads no model, and models are compared. {remedy}")
+class _Row(NamedTuple):
+    """What identifies a row of the table."""
+
+    kind: Kind
+    model: str
+    learner: str | None
 
 
-def _require_capabilities(checkpoint: Checkpoint, entry: LearnerEntry) -> None:
-    if entry.needs not in checkpoint.capabilities:
-        raise UsageError(
-            f"{entry.name} cannot be fitted on {checkpoint.id} ({checkpoint.architecture}): name "
-            "other --learners, or another --model"
-        )
-
-
-_Kept: TypeAlias = tuple[Kind, str, str | None]
-"""What identifies a row of the table: its kind, model and learner."""
-
-
-def summarise(request: StudyRequest, finished: Sequence[Finished]) -> CrossvalSummary:
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> CrossvalSummary:
     """Summarise the runs of all folds."""
     return CrossvalSummary(probes=[_probe(request, probe, finished) for probe in request.probes])
 
@@ -324,10 +328,10 @@ def _probe(
     own = _open_folds(request, probe)
     groups = group_by((run for run in finished if run.asks(probe)), _row_of)
     seed = request.defaults.run.seed
-    first = next(iter(groups.values()))[0].results
-    rows = [_summary(row, runs, seed) for row, runs in sorted(groups.items(), key=_place)]
-    return ProbeCrossval(
-        probe=first.probe.name,
+    # In the paper's order: the majority label, random encoders, models.
+    order = sorted(groups, key=lambda row: {"majority": 0, "random": 1}.get(row.kind, 2))
+    return ProbeCrossval.of(
+        next(iter(groups.values()))[0],
         source=own.rows.source,
         split=own.rows.split,
         setup=own.rows.items[0].setup,
@@ -337,35 +341,31 @@ def _probe(
         train=own.train,
         chance=float(np.mean(1 / np.diff(own.rows.items.starts))),
         human=_human(request, probe),
-        results=rows,
+        results=[_summary(row, groups[row], seed) for row in order],
         notes=_notes(request, own, groups),
     )
 
 
-def _row_of(run: Finished) -> _Kept:
+def _row_of(run: Finished) -> _Row:
+    """Return the row of the table that a run belongs to."""
     results = run.results
     learner = (results.model.finetuning or {}).get("learner")
     model = results.model.id
     if model == NO_MODEL:
-        return "majority", model, MAJORITY
+        return _Row("majority", model, MAJORITY)
     if learner is None:
-        return "zero_shot", model, None
+        return _Row("zero_shot", model, None)
     random = results.model.random_weights is not None
-    return "random" if random else "learner", model, str(learner)
+    return _Row("random" if random else "learner", model, str(learner))
 
 
-_ORDER: tuple[Kind, ...] = ("majority", "random", "learner", "zero_shot")
-
-
-def _place(entry: tuple[_Kept, list[Finished]]) -> int:
-    """Return a sort key for rows, in the paper's order: majority, random encoders, models."""
-    return min(2, _ORDER.index(entry[0][0]))
-
-
-def _summary(row: _Kept, runs: Sequence[Finished], seed: int) -> CrossvalRow:
+def _summary(row: _Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
     """Average over folds and repetitions; clusters and repetitions are resampled."""
     folds = [run.results.scoring.options["fold"] for run in runs]
-    names = [_repetition(run) for run in runs]
+    names = [
+        (run.results.model.random_weights, (run.results.model.finetuning or {}).get("seed"))
+        for run in runs
+    ]
     repetitions = list(dict.fromkeys(names))
     counts = count_clusters(runs)
     # The counts of each repetition, summed over its folds.
@@ -379,11 +379,9 @@ def _summary(row: _Kept, runs: Sequence[Finished], seed: int) -> CrossvalRow:
         for fold in sorted(set(folds))
     ]
     each = bootstrap.accuracies.tolist()
-    kind, model, learner = row
+    learner = row.learner
     return CrossvalRow(
-        kind=kind,
-        model=model,
-        learner=learner,
+        **row._asdict(),
         accuracy=average.estimate(),
         folds=of_folds,
         fold_mean=mean(of_folds),
@@ -407,11 +405,6 @@ def _vocabulary(runs: Sequence[Finished], folds: Sequence[int], fitted: bool) ->
     return [] if found is None else found.slopes
 
 
-def _repetition(run: Finished) -> tuple[object, ...]:
-    results = run.results
-    return results.model.random_weights, (results.model.finetuning or {}).get("seed")
-
-
 def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
     """Return the accuracy of people's votes, from the first split with annotations."""
     config = request.defaults.run.config
@@ -426,7 +419,7 @@ def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
     return None
 
 
-def _notes(request: StudyRequest, own: _Folds, groups: dict[_Kept, list[Finished]]) -> list[str]:
+def _notes(request: StudyRequest, own: _Folds, groups: dict[_Row, list[Finished]]) -> list[str]:
     notes = []
     if not names_folds(own.rows):
         notes.append(
@@ -447,3 +440,119 @@ def _notes(request: StudyRequest, own: _Folds, groups: dict[_Kept, list[Finished
             "accuracies are too high."
         )
     return notes
+
+
+def _document(summary: CrossvalSummary) -> doc.Document:
+    """Return the document: a section for each probe."""
+    title = name_or_count([one.probe for one in summary.probes], "probes")
+    return doc.Document("Cross-validation", title, [_section(one) for one in summary.probes])
+
+
+def _section(one: ProbeCrossval) -> doc.Section:
+    return doc.Section(
+        f"{one.probe} ({one.split})",
+        [
+            doc.Text(
+                f"{one.rows:,} rows of the setup {one.setup}, in {one.clusters:,} clusters and "
+                f"{len(one.folds)} folds. Each fold is evaluated once, by a classifier fitted on "
+                f"{one.train:,} rows of the other folds. Chance is {percent(one.chance)}."
+            ),
+            doc.Caveats(one.notes),
+            _dots(one),
+            _accuracies(one),
+            doc.Table(
+                ("model", *(f"fold {fold}" for fold in one.folds)),
+                [(_name(row), *map(cells.share, row.folds)) for row in one.results],
+                "Test accuracy in each fold, mean over repetitions",
+                fold="Each fold",
+            ),
+            doc.Table(
+                ("model: words", *HEAD[1:]),
+                [
+                    (f"{_name(row)}: {words}", *numbers)
+                    for row in one.results
+                    for words, *numbers in table_of(row.vocabulary)
+                ],
+                CAPTION,
+            ),
+        ],
+        link=one.probe,
+    )
+
+
+def _dots(one: ProbeCrossval) -> doc.Dots:
+    """Return the figure of accuracies, with a small dot for each fold."""
+    levels = [doc.Level("chance", one.chance)]
+    if one.human is not None:
+        levels.append(doc.Level("people", one.human.value, dash="solid"))
+    return doc.Dots(
+        f"Cross-validated test accuracy on {one.probe} of each model and baseline.",
+        [
+            doc.Dot(
+                _name(row, figure=True),
+                row.accuracy,
+                row.kind in ("majority", "random"),
+                row.folds,
+            )
+            for row in one.results
+        ],
+        levels,
+        parts="a fold",
+    )
+
+
+def _accuracies(one: ProbeCrossval) -> doc.Table:
+    rows: list[doc.Row] = [
+        (
+            _name(row),
+            cells.share(row.accuracy),
+            cells.share(row.fold_mean),
+            cells.share(row.fold_sd),
+            cells.share(row.repetition_sd),
+        )
+        for row in one.results
+    ]
+    if one.human is not None:
+        rows.append(("people", cells.share(one.human), cells.NONE, cells.NONE, cells.NONE))
+    return doc.Table(
+        ("model", "accuracy", "mean of folds", "sd of folds", "sd of repetitions"),
+        rows,
+        "Test accuracy over all folds, with its 95% interval",
+    )
+
+
+_LABEL = 20
+"""Maximum length of a model's name in a figure."""
+
+
+def _name(row: CrossvalRow, *, figure: bool = False) -> str:
+    """Return a row's name: ``sentence-transformers/all-MiniLM-L6-v2, pooled``.
+
+    In a ``figure``, which has less room, it is ``all-MiniLM-L6-v2, pooled``.
+    """
+    model = last_name(row.model)
+    if figure:
+        model = short(model.rpartition("/")[2], _LABEL)
+    if row.kind == "majority":
+        return "majority label"
+    if row.kind == "zero_shot":
+        return f"{model}, without training"
+    if row.kind == "learner":
+        return f"{model}, {row.learner}"
+    number = len(row.repetitions)
+    encoders = "random encoder" if number == 1 else f"{number} random encoders"
+    return f"{model}, {encoders}, {row.learner}"
+
+
+CROSSVAL = Study(
+    name="crossval",
+    help="Cross-validation: fit label classifiers on all folds of a probe but one, evaluate them "
+    "on that fold, and compare with the majority label and randomly initialised encoders.",
+    expand=_expand,
+    summarise=_summarise,
+    document=_document,
+    options=CrossvalOptions,
+    fixed=TRAINING - {"train"} | {"fold", "facts", "limit", "scorer", "random_weights"},
+    modelless=True,
+)
+"""The study."""

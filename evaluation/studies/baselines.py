@@ -1,4 +1,4 @@
-"""The contents of ``baselines.json``: its runs, what each number means, and how it is computed."""
+"""Baselines: accuracy without a language model, or without the question."""
 
 from __future__ import annotations
 
@@ -16,25 +16,23 @@ from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import TRAINING
+from evaluation.report import cells
 from evaluation.results.intervals import Resampled
-from evaluation.results.types import Estimate, Model, Results
-from evaluation.results.words import last_name
+from evaluation.results.types import Estimate, Model
+from evaluation.results.words import last_name, name_or_count, percent
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import SCORERS
-from evaluation.studies.base import Finished, StudyRequest, finished_in
+from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
 from evaluation.studies.counting import average_groups, group_by, train_overlap
 from evaluation.studies.entries import open_model, refuse_idle_options, with_options_of
+from evaluation.studies.records import Record
 from evaluation.vectors.options import VectorsOptions, word_vectors
+from kbprobe import document as doc
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.format.baselines import (
-    BaselineFigure,
-    BaselineFigures,
-    record_baselines,
-    rows_digests,
-)
+from kbprobe.format.baselines import BaselineFigure, BaselineFigures, record_baselines, rows_digests
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, QUESTION
 from kbprobe.options import Options, option_name
@@ -89,7 +87,7 @@ class LeftOut(Model):
     why: str = Field(description="Why it was not run.")
 
 
-class Measurement(Model):
+class Measurement(Record):
     """The baselines of one probe."""
 
     probe: str = Field(description="The probe's name.")
@@ -116,12 +114,6 @@ class BaselinesSummary(Model):
 
 
 Entry: TypeAlias = ScorerEntry | LearnerEntry
-
-FIXED = TRAINING | {
-    *("facts", "scorer", "inputs", "normalization", "guess_seed", "random_weights", "next_size"),
-    "keep_checkpoint",
-}
-"""Options of runs that the study sets itself or does not use."""
 
 _CHOICES_ALONE = "full"
 """The learner that is fitted on the choices alone if a model is given."""
@@ -170,7 +162,7 @@ def _read_rows(request: StudyRequest, probe: ProbeSource) -> _Rows:
     return _Rows(test, 0 if train.split == test.split else len(train.items))
 
 
-def expand(request: StudyRequest) -> list[RunSpec]:
+def _expand(request: StudyRequest) -> list[RunSpec]:
     """Return all runs, those of one model after each other.
 
     Raises:
@@ -316,7 +308,7 @@ _FEW = 5
 """If there are fewer draws than this, a note says so."""
 
 
-def summarise(request: StudyRequest, finished: Sequence[Finished]) -> BaselinesSummary:
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> BaselinesSummary:
     """Summarise the runs of the study, probe by probe."""
     beside = [finished_in(Path(folder)) for folder in request.options.beside]
     return BaselinesSummary(
@@ -332,7 +324,11 @@ def _measurement(
 ) -> Measurement:
     """Return the numbers of one probe."""
     rows, first = _read_rows(request, probe), runs[0].results
-    left_out = [*_applying(request, rows)[1], *_models_left_out(request, rows)]
+    left_out = _applying(request, rows)[1] + [
+        LeftOut(name=f"{last_name(model)}, choices alone", why=why)
+        for model in request.models
+        if model != NO_MODEL and (why := _not_on_choices(request, rows, model)) is not None
+    ]
     fingerprint = first.probe.fingerprint
     shown = [run for run in beside if run.results.probe.fingerprint == fingerprint]
     named = [*group_by(runs, _name).items()]
@@ -341,30 +337,16 @@ def _measurement(
     chance = first.metrics.chance
     measured = [_measured(*one, averages[at], chance) for at, one in enumerate(named)]
     others = len(named) - len(shown)
-    return Measurement(
-        probe=first.probe.name,
-        source=first.probe.source,
+    return Measurement.of(
+        runs[0],
         config=request.defaults.run.config,
-        split=first.probe.split,
         setups=rows.setups,
-        rows=first.metrics.items,
-        clusters=first.metrics.clusters,
-        fingerprint=fingerprint,
-        chance=chance,
         train_rows=rows.train,
         baselines=measured[:others],
         beside=measured[others:],
         left_out=left_out,
         notes=_notes(request, rows, runs, left_out),
     )
-
-
-def _models_left_out(request: StudyRequest, rows: _Rows) -> list[LeftOut]:
-    return [
-        LeftOut(name=f"{last_name(model)}, choices alone", why=why)
-        for model in request.models
-        if model != NO_MODEL and (why := _not_on_choices(request, rows, model)) is not None
-    ]
 
 
 def _name(run: Finished) -> tuple[str, str]:
@@ -389,10 +371,14 @@ def _measured(
 ) -> Measured:
     found = [run.results for run in runs]
     learnt, unknown = found[0].model.finetuning, found[0].scoring.notes.get("unknown_words")
+    called, model = name
+    reads = "each choice alone" if called.endswith("choices alone") else "question and choices"
+    if model == NO_MODEL:
+        reads = READS.get(called, found[0].scoring.scorer)
     return Measured(
-        name=name[0],
-        reads=_reads(name, found[0]),
-        model=name[1],
+        name=called,
+        reads=reads,
+        model=model,
         train_rows=None if learnt is None else learnt["train"],
         draws=[results.metrics.accuracy.value for results in found],
         accuracy=average.estimate(),
@@ -400,12 +386,6 @@ def _measured(
         seconds=round(sum(results.timings.total for results in found), 1),
         unknown_words=unknown,
     )
-
-
-def _reads(name: tuple[str, str], results: Results) -> str:
-    if name[1] == NO_MODEL:
-        return READS.get(name[0], results.scoring.scorer)
-    return "each choice alone" if name[0].endswith("choices alone") else "question and choices"
 
 
 def _notes(
@@ -455,7 +435,7 @@ def _check_recordable(request: StudyRequest) -> None:
         read_manifest(Path(probe))
 
 
-def record_figures(request: StudyRequest, summary: BaselinesSummary) -> None:
+def _record_figures(request: StudyRequest, summary: BaselinesSummary) -> None:
     """Record the accuracies in the folders of the probes, if the request asks for it.
 
     Raises:
@@ -466,29 +446,101 @@ def record_figures(request: StudyRequest, summary: BaselinesSummary) -> None:
         return
     for probe, one in zip(request.probes, summary.probes, strict=True):
         folder = Path(str(probe))
-        record_baselines(folder, _figures(folder, one))
+        trained = any(held.train_rows is not None for held in one.baselines)
+        splits = [one.split, *(["train"] if trained else [])]
+        figures = BaselineFigures(
+            probe=one.probe,
+            split=one.split,
+            rows=one.rows,
+            chance=one.chance,
+            rows_sha256=rows_digests(read_manifest(folder), splits),
+            kbprobe_version=kbprobe_version(),
+            figures=[
+                BaselineFigure(
+                    name=held.name,
+                    reads=held.reads,
+                    train_rows=held.train_rows,
+                    draws=len(held.draws),
+                    accuracy=held.accuracy.value,
+                    low=held.accuracy.low,
+                    high=held.accuracy.high,
+                )
+                for held in one.baselines
+            ],
+        )
+        record_baselines(folder, figures)
 
 
-def _figures(folder: Path, one: Measurement) -> BaselineFigures:
-    trained = any(held.train_rows is not None for held in one.baselines)
-    splits = [one.split, *(["train"] if trained else [])]
-    return BaselineFigures(
-        probe=one.probe,
-        split=one.split,
-        rows=one.rows,
-        chance=one.chance,
-        rows_sha256=rows_digests(read_manifest(folder), splits),
-        kbprobe_version=kbprobe_version(),
-        figures=[
-            BaselineFigure(
-                name=held.name,
-                reads=held.reads,
-                train_rows=held.train_rows,
-                draws=len(held.draws),
-                accuracy=held.accuracy.value,
-                low=held.accuracy.low,
-                high=held.accuracy.high,
-            )
-            for held in one.baselines
-        ],
+def _document(summary: BaselinesSummary) -> doc.Document:
+    """Return the document: a section for each probe."""
+    title = name_or_count(dict.fromkeys(one.probe for one in summary.probes), "probes")
+    return doc.Document("Baselines", title, [_section(one) for one in summary.probes])
+
+
+def _section(one: Measurement) -> doc.Section:
+    config = "" if one.config is None else f", config {one.config}"
+    return doc.Section(
+        f"{one.probe}{config} ({one.split})",
+        [_tiles(one), _dots(one), _table(one), doc.Caveats(one.notes)],
+        link=one.probe,
     )
+
+
+def _tiles(one: Measurement) -> doc.Tiles:
+    best = max(one.baselines, key=lambda measured: measured.accuracy.value)
+    return doc.Tiles(
+        {
+            "Strongest baseline": doc.Cell(percent(best.accuracy.value), best.name),
+            **cells.asked(one.chance, one.rows, one.clusters),
+            "Training rows available": cells.count(one.train_rows),
+        }
+    )
+
+
+def _dots(one: Measurement) -> doc.Dots:
+    return doc.Dots(
+        f"Accuracy of each baseline on {one.probe}, with 95% intervals and chance.",
+        [
+            *(doc.Dot(measured.name, measured.accuracy) for measured in one.baselines),
+            *(doc.Dot(measured.name, measured.accuracy, reference=True) for measured in one.beside),
+        ],
+        [doc.Level("chance", one.chance)],
+    )
+
+
+def _table(one: Measurement) -> doc.Table:
+    return doc.Table.of(
+        [*one.baselines, *one.beside],
+        {
+            "baseline": lambda measured: measured.name,
+            "reads": lambda measured: measured.reads,
+            "accuracy": lambda measured: cells.share(measured.accuracy),
+            "less chance": lambda measured: cells.points(measured.over_chance),
+            "trained on": lambda measured: cells.count(measured.train_rows),
+            "draws": lambda measured: cells.count(len(measured.draws)),
+            "seconds": lambda measured: f"{measured.seconds:,.1f}",
+        },
+        f"Accuracy of each baseline on {one.rows:,} rows in {one.clusters:,} clusters, with 95% "
+        "intervals: mean over draws of training rows, and of guesses. Chance is "
+        f"{percent(one.chance)}; differences from it are in percentage points",
+        names=2,
+    )
+
+
+BASELINES = Study(
+    name="baselines",
+    help="Baselines without a language model: guessing, majority, word vectors, and models that "
+    "see only the choices.",
+    expand=_expand,
+    summarise=_summarise,
+    document=_document,
+    options=BaselinesOptions,
+    fixed=TRAINING
+    | {
+        *("facts", "scorer", "inputs", "normalization", "guess_seed", "random_weights"),
+        *("next_size", "keep_checkpoint"),
+    },
+    finish=_record_figures,
+    modelless=True,
+)
+"""The study."""

@@ -1,4 +1,4 @@
-"""What a score card records: each model on each probe, and means over the probes."""
+"""Score card: models on a suite of probes, each with one number for all of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,18 +15,23 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from evaluation.items.sources import UnknownSplit, open_probe
+from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, groups
 from evaluation.results.sealed import Sealed
 from evaluation.results.types import Estimate, Model
-from evaluation.results.words import answers_remark, headline_remark
+from evaluation.results.words import answers_remark, headline_remark, percent, score
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.base import Finished, StudyRequest
+from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.labels import run_labels
+from evaluation.studies.records import Record
+from kbprobe import document as doc
+from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import SPLITS
 from kbprobe.format.suite import Suite, members, suite_of, verify
 from kbprobe.options import Metavar, Options
+from kbprobe.tables import in_markdown
 
 NAME = "scorecard"
 """The study's name."""
@@ -33,7 +39,7 @@ NAME = "scorecard"
 SCHEMA_VERSION = "1.0"
 
 
-class ProbeScore(Model):
+class ProbeScore(Record):
     """A model on one probe."""
 
     probe: str = Field(description="The probe's name.")
@@ -140,8 +146,6 @@ class Scorecard(Model, Sealed):
     models: list[ModelCard] = Field(description="Each model.")
 
 
-FIXED = frozenset({"config", "split", "facts", "fold", "labels"})
-"""Options of runs that the study sets itself: a score is of the same rows for everyone."""
 SIBLINGS = "fresh"
 """The folder of results on the sibling suite, within that of the study."""
 
@@ -157,7 +161,7 @@ class ScorecardOptions(Options):
     )
 
 
-def expand(request: StudyRequest) -> list[RunSpec]:
+def _expand(request: StudyRequest) -> list[RunSpec]:
     """Return the runs: of each model on all probes, then on their siblings."""
     place = None if request.output is None else request.output / SIBLINGS
     fresh = replace(request, probes=siblings(request), output=place)
@@ -193,7 +197,7 @@ def siblings(request: StudyRequest) -> list[str]:
     return [fresh[name] for name in names]
 
 
-def summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard:
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard:
     """Score each model on the probes, and on their siblings if there are any."""
     probes = request.named_probes()
     count = len(probes)
@@ -262,26 +266,20 @@ def _mean(estimates: Iterable[Estimate]) -> Estimate | None:
 
 
 def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
-    results = run.results
-    metrics = results.metrics
+    metrics = run.results.metrics
     several = any(size.size > 1 for size in metrics.cluster_sizes)
-    remarks = [headline_remark(metrics), answers_remark(results)]
+    remarks = [headline_remark(metrics), answers_remark(run.results)]
     remarks += [f"{n:,} rows set aside: {why}" for why, n in sorted(metrics.set_aside.items())]
-    return ProbeScore(
+    return ProbeScore.of(
+        run,
         probe=Path(probe).name,
         folder=_relative(run.folder, request.output),
-        rows_sha256=results.probe.fingerprint,
+        rows_sha256=run.results.probe.fingerprint,
         rows=metrics.accuracy.n,
-        clusters=metrics.clusters,
-        chance=metrics.chance,
-        accuracy=metrics.accuracy,
         score=above(metrics.accuracy, metrics.chance),
-        near_accuracy=metrics.near_accuracy,
-        random_accuracy=metrics.random_accuracy,
         strict_accuracy=metrics.strict_accuracy if several else None,
         strict_chance=metrics.strict_chance if several else None,
         hops=_by_hops(run.predictions),
-        oracles=metrics.oracles,
         best_baseline=metrics.strongest_baseline,
         remarks=[remark for remark in remarks if remark],
     )
@@ -353,3 +351,152 @@ def _clusters(probe: str) -> list[pa.Array]:
             continue
         held += about["cluster"].cast(pa.string()).chunks
     return held
+
+
+def _name(card: Scorecard) -> str:
+    return card.suite or f"{len(card.models[0].probes)} probes"
+
+
+def _badge(card: Scorecard) -> dict[str, str]:
+    """Return a table of a few lines, to put into a README or a model card."""
+    head = [_name(card), *OVERALL]
+    lines = [f"| {' | '.join(map(in_markdown, head))} |", f"|---|{'---:|' * len(OVERALL)}"]
+    for model in card.models:
+        label = ", ".join([model.label, *(f"{k} {v}" for k, v in model.options.items())])
+        numbers = [_number(name, model) for name in OVERALL]
+        shown = [f"{one.text} ({one.note})" if one.note else one.text for one in numbers]
+        lines.append(f"| {' | '.join(map(in_markdown, [label, *shown]))} |")
+    lines += ["", f"Rows {card.rows_sha256[:12]}, kbprobe {kbprobe_version()}", ""]
+    return {"badge.md": "\n".join(lines)}
+
+
+def _document(card: Scorecard) -> doc.Document:
+    """Return the page of a score card."""
+    first = card.models[0]
+    sections = [
+        doc.Section(
+            "",
+            [
+                doc.Tiles(
+                    {model.label: cells.score(model.overall.score) for model in card.models[:4]}
+                ),
+                doc.Findings([_sentence(card, model) for model in card.models]),
+                doc.Caveats(_caveats(card)),
+                doc.Table.of(
+                    card.models,
+                    {
+                        "model": lambda model: model.label,
+                        **{name: partial(_number, name) for name in OVERALL},
+                    },
+                    "Means over the probes, each corrected for chance: 0 is chance, 100 all right",
+                ),
+            ],
+        ),
+        *(doc.Section(model.label, [_table(model), _contaminated(model)]) for model in card.models),
+    ]
+    return doc.Document(
+        "Score card",
+        f"{_name(card)}: {first.label if len(card.models) == 1 else f'{len(card.models)} models'}",
+        sections,
+    )
+
+
+def _number(name: str, model: ModelCard) -> doc.Cell:
+    return cells.score(OVERALL[name](model.overall))
+
+
+def _sentence(card: Scorecard, model: ModelCard) -> str:
+    said = f"{model.label}: {score(model.overall.score.value)} on {_name(card)}"
+    found = model.contamination
+    if found is not None and found.difference is not None:
+        told = cells.points(found.difference)
+        said += f", and {told.text} points ({told.note}) against fresh rows"
+    return f"{said}."
+
+
+def _caveats(card: Scorecard) -> list[str]:
+    said = []
+    if card.suite is not None and not card.standard:
+        said.append(
+            "These are not scores on the standard suite: the rows are of another seed, or a "
+            "sample, or no checksums were compared."
+        )
+    for model in card.models:
+        if model.options:
+            options = ", ".join(f"{name} {value}" for name, value in model.options.items())
+            said.append(f"{model.label} was evaluated with options of its own: {options}.")
+        if (found := model.contamination) is not None and found.left_out:
+            said.append(
+                f"Contamination is not measured on {', '.join(found.left_out)}: the sibling has "
+                f"fewer than {intervals.FEWEST} clusters that the suite lacks."
+            )
+    told = [
+        f"{one.probe}: {text}"
+        for model in card.models
+        for one in model.probes
+        for text in one.remarks
+    ]
+    return [*said, *dict.fromkeys(told)]
+
+
+def _table(model: ModelCard) -> doc.Table:
+    return doc.Table.of(
+        model.probes,
+        {
+            "probe": lambda one: one.probe,
+            "rows": lambda one: cells.count(one.rows),
+            "chance": lambda one: percent(one.chance),
+            "accuracy": lambda one: cells.share(one.accuracy),
+            "score": lambda one: cells.score(one.score.value),
+            "near": lambda one: cells.share(one.near_accuracy),
+            "random": lambda one: cells.share(one.random_accuracy),
+            "strict": lambda one: cells.share(one.strict_accuracy),
+            "by hops": lambda one: _hops(one.hops),
+            "partial knowledge": _best_oracle,
+            "baseline": lambda one: cells.share(one.best_baseline and one.best_baseline[1]),
+        },
+        "Accuracy by probe",
+    )
+
+
+def _hops(hops: Mapping[str, Estimate]) -> str:
+    shown = (f"{number}: {percent(one.value)}" for number, one in hops.items())
+    return ", ".join(shown) or "–"
+
+
+def _best_oracle(one: ProbeScore) -> doc.Cell:
+    """Return what the best reader of partial knowledge gets right, and what it knows."""
+    known = {what: families["all"] for what, families in one.oracles.items()}
+    best = max(known, key=known.__getitem__, default=None)
+    return cells.share(None) if best is None else doc.Cell(percent(known[best]), best)
+
+
+def _contaminated(model: ModelCard) -> doc.Table | None:
+    if (found := model.contamination) is None:
+        return None
+    return doc.Table.of(
+        found.probes,
+        {
+            "probe": lambda one: one.probe,
+            "score": lambda one: cells.score(one.score),
+            "on fresh rows": lambda one: cells.score(one.fresh),
+            "fresh rows": lambda one: cells.count(one.fresh_rows),
+            "in clusters": lambda one: cells.count(one.fresh_clusters),
+        },
+        f"Scores on the suite, and on rows of {found.suite} that it does not hold",
+    )
+
+
+SCORECARD = Study(
+    name=NAME,
+    help="Score models on a suite of probes: one number, mean accuracy above chance, and what is "
+    "behind it.",
+    expand=_expand,
+    summarise=_summarise,
+    document=_document,
+    sheets=_badge,
+    options=ScorecardOptions,
+    # A score is of the same rows for everyone.
+    fixed=frozenset({"config", "split", "facts", "fold", "labels"}),
+)
+"""The study."""

@@ -125,9 +125,12 @@ class Study:
         name: on the command line.
         help: what it shows, in a sentence or two.
         expand: makes the runs of a request, those of one model after each other; None: the study
-            is given folders of results instead of probes and models.
+            is given folders of results instead of probes and models. Raises UsageError where the
+            request makes no sense, before anything is run, and KbprobeError where a probe or a
+            model cannot be read.
         summarise: makes the summary of the finished runs, in the order of ``expand``, then those
             of ``follow``; where the study is given folders, of what ``read`` takes from each.
+            Raises UsageError where the runs do not suit each other, or leave nothing to compare.
         document: says what there is to read of the summary: it is printed, and written beside the
             summary as a page and as Markdown. How its numbers are to be read is stated there, or
             for our own studies in ``data/reading.yaml``.

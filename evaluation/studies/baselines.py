@@ -146,12 +146,7 @@ def _known_baselines() -> dict[str, Entry]:
 
 
 def _read_rows(request: StudyRequest, probe: ProbeSource) -> _Rows:
-    """Read the rows to evaluate, and count those to train on.
-
-    Raises:
-        UsageError: there is no such probe, config or split.
-        KbprobeError: it cannot be read.
-    """
+    """Read the rows to evaluate, and count those to train on."""
     reader, options = SplitReader(), request.defaults.run
     test = reader.rows(probe, options)
     try:
@@ -163,13 +158,7 @@ def _read_rows(request: StudyRequest, probe: ProbeSource) -> _Rows:
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
-    """Return all runs, those of one model after each other.
-
-    Raises:
-        UsageError: a baseline is unknown, was named but cannot be used with a probe, or lacks word
-            vectors; results given with ``--beside`` are on other rows; or the accuracies cannot be
-            recorded in a probe.
-    """
+    """Return all runs, those of one model after each other."""
     _check_recordable(request)
     read = [(probe, _read_rows(request, probe)) for probe in request.probes]
     _check_beside(request, [rows for _, rows in read])
@@ -197,9 +186,6 @@ def _applying(request: StudyRequest, rows: _Rows) -> tuple[list[Entry], list[Lef
     """Return the baselines that can be run on a probe's rows, and those that cannot.
 
     Baselines for other setups that were not asked for are in neither list.
-
-    Raises:
-        UsageError: an unknown baseline was asked for.
     """
     known, names = _known_baselines(), request.options.baselines
     if odd := [name for name in names if name not in known]:
@@ -414,11 +400,7 @@ def _notes(
 
 
 def _check_recordable(request: StudyRequest) -> None:
-    """Check, before anything is run, that the accuracies are of whole probes and can be recorded.
-
-    Raises:
-        UsageError: a probe is not the folder of a built probe, or only part of it is evaluated.
-    """
+    """Check that the accuracies are of whole probes, and can be recorded."""
     if not request.options.record:
         return
     run = request.defaults.run
@@ -436,12 +418,7 @@ def _check_recordable(request: StudyRequest) -> None:
 
 
 def _record_figures(request: StudyRequest, summary: BaselinesSummary) -> None:
-    """Record the accuracies in the folders of the probes, if the request asks for it.
-
-    Raises:
-        UsageError: a card cannot be read.
-        KbprobeError: a data file is damaged, or a file cannot be written.
-    """
+    """Record the accuracies in the folders of the probes, if the request asks for it."""
     if not request.options.record:
         return
     for probe, one in zip(request.probes, summary.probes, strict=True):

@@ -166,9 +166,6 @@ def _open_folds(request: StudyRequest, probe: ProbeSource) -> _Folds:
 
     All folds have the same number of training rows, that of the smallest training set, unless
     ``--train`` asks for fewer. The heads of all folds can then be trained side by side.
-
-    Raises:
-        UsageError: only some rows name a fold, or there are fewer than ``--train``.
     """
     run = _divided(request).defaults.run
     rows = open_rows(probe, run.split, run.config)
@@ -183,12 +180,7 @@ def _open_folds(request: StudyRequest, probe: ProbeSource) -> _Folds:
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
-    """Return all runs, those of one model after each other.
-
-    Raises:
-        UsageError: a probe has rows that a learner does not take; a model lacks what
-            a learner needs.
-    """
+    """Return all runs, those of one model after each other."""
     request = _divided(request)
     probes = request.probes
     folds = [_open_folds(request, probe) for probe in probes]

@@ -23,6 +23,7 @@ from evaluation.studies.labels import (
     labelled_by_probe,
 )
 from evaluation.studies.pairing import gather
+from evaluation.studies.records import Record
 from kbprobe import document as doc
 from kbprobe.options import Options
 from kbprobe.tables import csv_text
@@ -65,7 +66,7 @@ class ItemRow(Model):
     remarks: list[Remark] = Field(description="What stands out.")
 
 
-class ProbeItems(Model):
+class ProbeItems(Record):
     """The items of a probe."""
 
     probe: str = Field(description="The probe's name.")
@@ -109,12 +110,7 @@ class ItemsOptions(Options):
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> ItemsSummary:
-    """Analyse the items of each probe.
-
-    Raises:
-        UsageError: a probe has fewer than three runs, or runs on different rows with ``partial``
-            off.
-    """
+    """Analyse the items of each probe."""
     options: ItemsOptions = request.options
     held = labelled_by_probe(finished, "items", FEWEST_RUNS)
     probes = [_probe(runs, options.partial) for runs in held]
@@ -135,12 +131,10 @@ def _probe(runs: Sequence[Labelled], partial: bool) -> ProbeItems:
     ]
     # Most evidence first; ties go to items that the better models get wrong.
     order = np.lexsort((np.nan_to_num(correlation), -rival.evidence))
-    first = runs[0].run.results
     known = correlation[~np.isnan(correlation)]
     sorted_items = shown.take(order).to_pylist()
-    return ProbeItems(
-        probe=first.probe.name,
-        split=first.probe.split,
+    return ProbeItems.of(
+        runs[0].run,
         chance=float((1 / answers.choices).mean()),
         runs=[held.record() for held in runs],
         alike=_alike(answers, [label for _, label in runs]),
@@ -299,7 +293,7 @@ _HEAD = (
 )
 
 
-def _sheet(summary: ItemsSummary) -> str:
+def _sheets(summary: ItemsSummary) -> dict[str, str]:
     """Return a line for each item, in the order to read them, and a column for each model."""
     labels = list(dict.fromkeys(run.label for one in summary.probes for run in one.runs))
     lines: list[Sequence[Any]] = [(*_HEAD, *labels)]
@@ -307,23 +301,16 @@ def _sheet(summary: ItemsSummary) -> str:
         names = [run.label for run in one.runs]
         for rank, item in enumerate(one.items, 1):
             said = dict(zip(names, item.said, strict=True))
-            lines.append(
-                (
-                    *(one.probe, one.split, rank, item.id, item.cluster, item.question),
-                    *(item.key, item.choices[item.key], _or_empty(item.rival)),
-                    "" if item.rival is None else item.choices[item.rival],
-                    *(item.models, item.right, item.for_rival),
-                    "" if item.point_biserial is None else round(item.point_biserial, 4),
-                    round(item.evidence, 4),
-                    "; ".join(item.remarks),
-                    *(_or_empty(said.get(label)) for label in labels),
-                )
+            line = (
+                *(one.probe, one.split, rank, item.id, item.cluster, item.question),
+                *(item.key, item.choices[item.key], item.rival),
+                None if item.rival is None else item.choices[item.rival],
+                *(item.models, item.right, item.for_rival),
+                None if item.point_biserial is None else round(item.point_biserial, 4),
+                *(round(item.evidence, 4), "; ".join(item.remarks), *map(said.get, labels)),
             )
-    return csv_text(lines, line_end="\n")
-
-
-def _or_empty(choice: int | None) -> int | str:
-    return "" if choice is None else choice
+            lines.append(["" if value is None else value for value in line])
+    return {"items.csv": csv_text(lines, line_end="\n")}
 
 
 ITEMS = Study(
@@ -333,7 +320,7 @@ ITEMS = Study(
     expand=None,
     summarise=_summarise,
     document=_document,
-    sheets=lambda summary: {"items.csv": _sheet(summary)},
+    sheets=_sheets,
     options=ItemsOptions,
     least=FEWEST_RUNS,
 )

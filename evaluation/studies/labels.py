@@ -10,14 +10,15 @@ from pydantic import Field
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report import cells
-from evaluation.results.types import Estimate, Model
+from evaluation.results.types import Estimate
 from evaluation.results.words import last_name, percent
 from evaluation.studies.base import Finished
+from evaluation.studies.records import Record
 from kbprobe.document import Table
 from kbprobe.errors import UsageError
 
 
-class LabelledRun(Model):
+class LabelledRun(Record):
     """One of several runs on a probe."""
 
     label: str = Field(description="The model, and what distinguishes it from the others.")
@@ -33,8 +34,7 @@ class Labelled(NamedTuple):
 
     def record(self) -> LabelledRun:
         """Return the run as recorded in a summary."""
-        accuracy = self.run.results.metrics.accuracy
-        return LabelledRun(label=self.label, folder=str(self.run.folder), accuracy=accuracy)
+        return LabelledRun.of(self.run, label=self.label, folder=str(self.run.folder))
 
 
 def accuracy_table(runs: Sequence[LabelledRun], chance: float) -> Table:

@@ -28,10 +28,10 @@ from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
 from evaluation.studies.entries import require_scorer_options
 from evaluation.studies.pairing import gather
+from evaluation.studies.records import Record
 from evaluation.studies.variation import (
     Variant,
     Variation,
-    describe,
     left_out,
     measure_variation,
     notes_of,
@@ -41,13 +41,10 @@ from evaluation.studies.variation import (
     variants_table,
 )
 from kbprobe import document as doc
-from kbprobe.arrays import Floats, Ints
+from kbprobe.arrays import Ints
 from kbprobe.columns import mask, single_chunk, to_numpy
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
-
-FIXED = TRAINING | {"letters", "order", "orders", "facts"}
-"""Options of runs that the study sets itself, or that do not apply to it."""
 
 
 class OrdersOptions(Options):
@@ -62,7 +59,7 @@ class OrdersOptions(Options):
     )
 
 
-class ModelOrders(Model):
+class ModelOrders(Record):
     """A model on a probe, its choices in several orders."""
 
     probe: str = Field(description="The probe's name.")
@@ -96,13 +93,7 @@ class OrdersSummary(Model, Sealed):
 
 
 def _expand(request: StudyRequest) -> Sequence[RunSpec]:
-    """Return the runs, grouped by model and probe.
-
-    Raises:
-        UsageError: a model is not scored by letters; there is no such probe or split; questions
-            have too many choices for letters.
-        KbprobeError: a split cannot be read.
-    """
+    """Return the runs, grouped by model and probe."""
     reader, options = SplitReader(), request.defaults.run
     found = []
     for probe in request.probes:
@@ -141,33 +132,23 @@ def orders_of(sizes: Sequence[int], most: int) -> list[str]:
 
 
 def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> OrdersSummary:
-    """Summarise the runs of each model on each probe.
-
-    Raises:
-        UsageError: no question was scored in every order.
-    """
-    groups = runs_by_request(finished)
-    return OrdersSummary(models=[_model(runs) for runs in groups])
+    """Summarise the runs of each model on each probe."""
+    return OrdersSummary(models=[_model(runs) for runs in runs_by_request(finished)])
 
 
 def _model(runs: Sequence[Finished]) -> ModelOrders:
-    results = runs[0].results
-    orders = [str(run.results.scoring.options["order"]) for run in runs]
-    variation = measure_variation(runs, results.seed)
+    seed, orders = runs[0].results.seed, [run.results.scoring.options["order"] for run in runs]
+    variation = measure_variation(runs, seed)
     shown = _shown(runs, orders)
-    exhaustive = not orders[0].isdecimal()
     answers, cluster, letter = shown
-    letters = letter_rows(letter, answers.key, answers.said, cluster, results.seed)
+    letters = letter_rows(letter, answers.key, answers.said, cluster, seed)
     recalls = [row.accuracy.value for row in letters if row.accuracy is not None]
-    return ModelOrders(
-        probe=results.probe.name,
-        split=results.probe.split,
-        model=results.model.id,
-        chance=results.metrics.chance,
-        exhaustive=exhaustive,
-        orders=[describe(run, order) for run, order in zip(runs, orders, strict=True)],
+    return ModelOrders.of(
+        runs[0],
+        exhaustive=not orders[0].isdecimal(),
+        orders=[Variant.of(run, label=order) for run, order in zip(runs, orders, strict=True)],
         variation=variation,
-        averaged=_averaged(runs, shown, results.seed),
+        averaged=_averaged(runs, shown, seed),
         letters=letters,
         recall_deviation=pstdev(recalls) if len(recalls) > 1 else None,
         notes=[*left_out(variation, "order"), *notes_of(runs, "order")],
@@ -205,11 +186,8 @@ def _averaged(runs: Sequence[Finished], shown: _Shown, seed: int) -> Estimate:
     """Estimate the accuracy of the choice with the best mean score over all orders."""
     tables = [run.predictions for run in runs]
     whole = np.logical_and.reduce([mask(table["prediction"].is_valid()) for table in tables])
-    total: Floats | None = None
-    for table in tables:
-        scores = single_chunk(table["scores"].filter(whole))
-        own = to_numpy(scores.flatten()).astype(np.float64)
-        total = own if total is None else total + own
+    scores = [single_chunk(table["scores"].filter(whole)).flatten() for table in tables]
+    total = sum(to_numpy(own).astype(np.float64) for own in scores)
     grid = np.full((len(shown.cluster), shown.letter.shape[2]), -np.inf)
     grid[np.arange(grid.shape[1]) < shown.answers.choices[:, None]] = total
     right = grid.argmax(axis=1) == shown.answers.key
@@ -308,26 +286,22 @@ def _sentences(one: ModelOrders) -> list[str]:
         f"The choice with the best mean score over these orders is right in "
         f"{percent(one.averaged.value)} ({interval(one.averaged)})."
     )
-    preferred = [row for row in one.letters if row.chosen.low > row.expected]
+    preferred = [
+        f"{row.letter}, {percent(row.chosen.value)} of answers ({interval(row.chosen)}; chance "
+        f"{percent(row.expected)})"
+        for row in one.letters
+        if row.chosen.low > row.expected
+    ]
     if preferred:
-        found.append(f"Chosen more often than chance: {'; '.join(map(_chosen, preferred))}.")
-    known = [row for row in one.letters if row.accuracy is not None]
+        found.append(f"Chosen more often than chance: {'; '.join(preferred)}.")
+    known = {row.letter: row.accuracy.value for row in one.letters if row.accuracy is not None}
     if len(known) > 1:
-        best, worst = max(known, key=_recall), min(known, key=_recall)
+        best, worst = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
         found.append(
-            f"Accuracy is {percent(_recall(best))} where the gold is {best.letter}, and "
-            f"{percent(_recall(worst))} where it is {worst.letter}."
+            f"Accuracy is {percent(known[best])} where the gold is {best}, and "
+            f"{percent(known[worst])} where it is {worst}."
         )
     return found
-
-
-def _chosen(row: LetterRow) -> str:
-    share, low = percent(row.chosen.value), interval(row.chosen)
-    return f"{row.letter}, {share} of answers ({low}; chance {percent(row.expected)})"
-
-
-def _recall(row: LetterRow) -> float:
-    return -1.0 if row.accuracy is None else row.accuracy.value
 
 
 ORDERS = Study(
@@ -338,6 +312,6 @@ ORDERS = Study(
     summarise=_summarise,
     document=_document,
     options=OrdersOptions,
-    fixed=FIXED,
+    fixed=TRAINING | {"letters", "order", "orders", "facts"},
 )
 """The study."""

@@ -128,12 +128,7 @@ def _read(folder: Path) -> Given:
 
 
 def _summarise(request: StudyRequest, given: Sequence[Given]) -> PowerSummary:
-    """Measure the power for each pair of runs, or for assumed models on each probe.
-
-    Raises:
-        UsageError: no such probe, a probe with a single run, two runs that get the same rows
-            right, or impossible assumptions.
-    """
+    """Measure the power for each pair of runs, or for assumed models on each probe."""
     options: PowerOptions = request.options
     finished = [one for one in given if isinstance(one, Finished)]
     held = labelled_by_probe(finished, "power") if finished else []

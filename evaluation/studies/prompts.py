@@ -27,10 +27,10 @@ from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
 from evaluation.studies.entries import require_scorer_options
 from evaluation.studies.pairing import pair_rows
+from evaluation.studies.records import Record
 from evaluation.studies.variation import (
     Variant,
     Variation,
-    describe,
     left_out,
     measure_variation,
     notes_of,
@@ -93,11 +93,7 @@ class PromptsOptions(Options):
 
 
 def _options_of(source: str, name: Any, held: Any) -> dict[str, Any]:
-    """Return the options that a prompt sets, validated one by one.
-
-    Raises:
-        UsageError: the name cannot name a folder; an option is unknown or impossible.
-    """
+    """Return the options that a prompt sets, validated one by one."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
             f"{source}: {name!r} cannot name a prompt, whose results go to a folder of that name: "
@@ -146,7 +142,7 @@ class PromptGroup(Model):
     deviation: float = Field(description="Standard deviation of their accuracies (n - 1).")
 
 
-class ModelPrompts(Model):
+class ModelPrompts(Record):
     """A model on a probe, asked with several prompts."""
 
     probe: str = Field(description="The probe's name.")
@@ -176,10 +172,6 @@ class PromptsSummary(Model, Sealed):
     models: list[ModelPrompts] = Field(description="Each model on each probe.")
 
 
-FIXED = TRAINING | {"shots_seed", "shots_order", "facts"}
-"""Options of runs that the study sets itself, or that do not apply to it."""
-
-
 class PromptSetting(NamedTuple):
     """A prompt with its examples: what one run varies.
 
@@ -205,12 +197,7 @@ class PromptSetting(NamedTuple):
 
 
 def _settings(request: StudyRequest) -> list[PromptSetting]:
-    """Combine prompts, seeds and orders of examples.
-
-    Raises:
-        UsageError: there are fewer than two settings; two prompts are the same; or a template lacks
-            a field.
-    """
+    """Combine prompts, seeds and orders of examples."""
     options: PromptsOptions = request.options
     if options.prompts and "prompt" in request.values:
         raise UsageError("--prompt and --prompts: leave one out, or add the template to the file")
@@ -234,13 +221,7 @@ def _settings(request: StudyRequest) -> list[PromptSetting]:
 
 
 def _expand(request: StudyRequest) -> Sequence[RunSpec]:
-    """Return the runs, grouped by model and probe.
-
-    Raises:
-        UsageError: as in :func:`_settings`; or a model takes no prompt, a prompt does not fit the
-            rows of a probe, or there is no such probe or split.
-        KbprobeError: a split cannot be read.
-    """
+    """Return the runs, grouped by model and probe."""
     varied, reader = _settings(request), SplitReader()
     for model in request.models:
         scorer = require_scorer_options(request, model, ("prompt", "shots_seed"), "takes a prompt")
@@ -257,11 +238,7 @@ def _expand(request: StudyRequest) -> Sequence[RunSpec]:
 def _check_rows(
     request: StudyRequest, varied: Sequence[PromptSetting], rows: ProbeSplit, scorer: ScorerEntry
 ) -> None:
-    """Check that each prompt fits rows of each setup, before any are scored.
-
-    Raises:
-        UsageError: a prompt does not fit; the message names it.
-    """
+    """Check that each prompt fits rows of each setup, before any are scored."""
     setups = rows.items.setups.to_pylist()
     shown = scorer.asked([rows.items[setups.index(name)] for name in setups_of(rows.items)])
     for setting in varied:
@@ -304,19 +281,18 @@ def _check_prompts(
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> PromptsSummary:
-    """Summarise the runs of each model on each probe.
-
-    Raises:
-        UsageError: no question was scored with every prompt.
-    """
+    """Summarise the runs of each model on each probe."""
     varied = _settings(request)
     return PromptsSummary(models=[_model(runs, varied) for runs in runs_by_request(finished)])
 
 
 def _model(runs: Sequence[Finished], varied: Sequence[PromptSetting]) -> ModelPrompts:
-    results = runs[0].results
-    variation = measure_variation(runs, results.seed)
-    described = [_describe(run, own) for run, own in zip(runs, varied, strict=True)]
+    seed = runs[0].results.seed
+    variation = measure_variation(runs, seed)
+    described = [
+        PromptRun.of(run, label=own.label, **own._asdict())
+        for run, own in zip(runs, varied, strict=True)
+    ]
     by_accuracy = sorted(range(len(runs)), key=lambda at: described[at].accuracy.value)
     worst, best = by_accuracy[0], by_accuracy[-1]
     paired = pair_rows(runs[worst], runs[best])
@@ -324,47 +300,26 @@ def _model(runs: Sequence[Finished], varied: Sequence[PromptSetting]) -> ModelPr
     if len({one.normalization for one in described}) > 1:
         divided = "; ".join(f"{one.label}: {one.normalization}" for one in described)
         notes.append(f"Scores are not divided by the same length ({divided}).")
-    return ModelPrompts(
-        probe=results.probe.name,
-        split=results.probe.split,
-        model=results.model.id,
-        chance=results.metrics.chance,
+    return ModelPrompts.of(
+        runs[0],
         runs=described,
         variation=variation,
         best=described[best].label,
         worst=described[worst].label,
-        difference=intervals.paired_difference(*paired.right, paired.clusters, results.seed),
-        pairs=_pairs(runs, described, results.seed),
+        difference=intervals.paired_difference(*paired.right, paired.clusters, seed),
+        pairs=[
+            PairedPrompts(
+                first=first.label,
+                second=second.label,
+                compared=paired.same.size,
+                alike=intervals.accuracy(paired.same, paired.clusters, seed),
+            )
+            for (one, first), (two, second) in combinations(zip(runs, described, strict=True), 2)
+            for paired in [pair_rows(one, two)]
+        ],
         groups=_groups(described),
         notes=notes,
     )
-
-
-def _describe(run: Finished, own: PromptSetting) -> PromptRun:
-    return PromptRun(
-        **dict(describe(run, own.label)),
-        prompt=own.prompt,
-        options=own.options,
-        normalization=run.results.metrics.normalization,
-    )
-
-
-def _pairs(
-    runs: Sequence[Finished], described: Sequence[PromptRun], seed: int
-) -> list[PairedPrompts]:
-    found = []
-    for one, two in combinations(range(len(runs)), 2):
-        paired = pair_rows(runs[one], runs[two])
-        same = paired.same
-        found.append(
-            PairedPrompts(
-                first=described[one].label,
-                second=described[two].label,
-                compared=same.size,
-                alike=intervals.accuracy(same, paired.clusters, seed),
-            )
-        )
-    return found
 
 
 def _groups(described: Sequence[PromptRun]) -> list[PromptGroup]:
@@ -390,7 +345,7 @@ def _document(summary: PromptsSummary) -> doc.Document:
 
 
 def _section(one: ModelPrompts) -> doc.Section:
-    model, labels = last_name(one.model), [run.label for run in one.runs]
+    model = last_name(one.model)
     heads = list(dict.fromkeys(name for run in one.runs for name in run.options))
     options = [(run.label, *(_spelt(run.options.get(name)) for name in heads)) for run in one.runs]
     return doc.Section(
@@ -413,7 +368,7 @@ def _section(one: ModelPrompts) -> doc.Section:
             doc.HeatMap.of_pairs(
                 "Share of questions with the same answer",
                 "prompt / prompt",
-                labels,
+                [run.label for run in one.runs],
                 {(pair.first, pair.second): pair.alike for pair in one.pairs},
             ),
             doc.Table(
@@ -469,6 +424,6 @@ PROMPTS = Study(
     summarise=_summarise,
     document=_document,
     options=PromptsOptions,
-    fixed=FIXED,
+    fixed=TRAINING | {"shots_seed", "shots_order", "facts"},
 )
 """The study."""

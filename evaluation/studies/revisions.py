@@ -177,12 +177,7 @@ class RevisionsOptions(Options):
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
-    """Return all runs, grouped by revision.
-
-    Raises:
-        UsageError: a model has none of the revisions, or only one.
-        KbprobeError: the list of revisions cannot be fetched from the Hub.
-    """
+    """Return all runs, grouped by revision."""
     options: RevisionsOptions = request.options
     specs = []
     for model in request.models:
@@ -220,9 +215,6 @@ def _trace(runs: Sequence[Finished]) -> Histories:
     """Follow each question over the runs of all revisions, in their order.
 
     A revision that did not score a question leaves its state unchanged.
-
-    Raises:
-        UsageError: the runs are not on the same rows.
     """
     first, answers = runs[0], []
     for run in runs:

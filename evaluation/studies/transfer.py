@@ -14,14 +14,12 @@ from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.items.types import ProbeSplit, setups_of
 from evaluation.learners.base import LearnerEntry, check_count, draw_rows
 from evaluation.learners.registry import choose_learner
-from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import TRAINING
 from evaluation.report import cells
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import difference, last_name, name_or_count, percent, points
 from evaluation.runs.spec import RunSpec
-from evaluation.scorers.base import ScorerEntry
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import average_groups, group_by, train_overlap
 from evaluation.studies.entries import (
@@ -30,13 +28,14 @@ from evaluation.studies.entries import (
     with_options_of,
     zero_shot_scorer,
 )
+from evaluation.studies.records import Record
 from kbprobe import document as doc
 from kbprobe.columns import single_chunk
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
 
 
-class TestedProbe(Model):
+class TestedProbe(Record):
     """A probe: its rows are trained on, and evaluated."""
 
     __test__ = False  # pytest must not collect it by its name.
@@ -104,12 +103,6 @@ class TransferSummary(Model):
     models: list[ModelTransfer] = Field(description="Each model.")
 
 
-FREE = {"train", "learner", "mix_in", "mix_rows"}
-"""Options of training that users can set."""
-FIXED = TRAINING - FREE | {"config", "scorer", "facts", "next_size", "keep_checkpoint"}
-"""Options of runs that the study sets itself, or that belong to a single run."""
-
-
 class TransferOptions(Options):
     """How often each training is repeated."""
 
@@ -135,12 +128,7 @@ Runs: TypeAlias = dict[tuple[str | None, str], list[Finished]]
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
-    """Return all runs, grouped by model and by training.
-
-    Raises:
-        UsageError: ``--train`` is missing, or a probe has fewer rows; or a probe lacks a split, or
-            has rows that the learner does not take.
-    """
+    """Return all runs, grouped by model and by training."""
     if request.values.get("train") is None:
         raise UsageError(
             "transfer trains on rows of each probe: give their number with --train N, such as "
@@ -157,11 +145,7 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
 
 
 def _open_probes(request: StudyRequest) -> list[Splits]:
-    """Read the splits of all probes.
-
-    Raises:
-        UsageError: there are fewer than two, or one lacks a split.
-    """
+    """Read the splits of all probes."""
     sources = request.named_probes()
     if len(sources) < 2:
         raise UsageError(
@@ -201,27 +185,19 @@ def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> li
                 f"only {', '.join(learner.setups)}: leave the probe out, or name another --learner"
             )
     specs = []
-    scorer = _asks_untrained(checkpoint.capabilities, probes)
-    if scorer is not None:
-        specs = [_untrained(request, model, scorer, one.source) for one in probes]
+    scorer, *others = {zero_shot_scorer(checkpoint.capabilities, one.setups) for one in probes}
+    if scorer is not None and not others:
+        plain = {name: v for name, v in request.values.items() if name not in TRAINING}
+        asked = with_options_of(replace(request, values=plain), scorer)
+        for one in probes:
+            spec = asked.spec(one.source, model, facts=False)
+            folder = "untrained", request.probe_folder(one.source)
+            specs.append(request.within_model(spec, *folder))
     # All evaluations of one training follow each other, so that it is done only once.
     for trained, seed in product(probes, range(request.options.seeds)):
         for tested in probes:
             specs.append(_trained(request, model, learner, trained.source, seed, tested.source))
     return specs
-
-
-def _asks_untrained(able: Capability, probes: Sequence[Splits]) -> ScorerEntry | None:
-    """Return the scorer that suits all probes for a model without training, or None."""
-    found = {zero_shot_scorer(able, one.setups) for one in probes}
-    return found.pop() if len(found) == 1 else None
-
-
-def _untrained(request: StudyRequest, model: str, scorer: ScorerEntry, tested: str) -> RunSpec:
-    plain = {name: v for name, v in request.values.items() if name not in TRAINING}
-    asked = with_options_of(replace(request, values=plain), scorer)
-    spec = asked.spec(tested, model, facts=False)
-    return request.within_model(spec, "untrained", request.probe_folder(tested))
 
 
 def _trained(
@@ -255,7 +231,17 @@ def _of_runs(
 ) -> ModelTransfer:
     by_tested = {one.source: _cells(request, probes, one, runs) for one in probes}
     first = runs[probes[0].source, probes[0].source][0].results
-    tested = [_tested(one, runs) for one in probes]
+    tested = []
+    for one in probes:
+        untrained = runs.get((None, one.source))
+        tested.append(
+            TestedProbe.of(
+                runs[one.source, one.source][0],
+                source=one.source,
+                train_rows=len(one.train.items),
+                reference=untrained[0].results.metrics.accuracy if untrained else None,
+            )
+        )
     less: Literal["untrained", "chance"] = "untrained" if tested[0].reference else "chance"
     found = [by_tested[one.source][at] for at in range(len(probes)) for one in probes]
     return ModelTransfer(
@@ -267,21 +253,6 @@ def _of_runs(
         probes=tested,
         cells=found,
         notes=_notes([cell for held in by_tested.values() for cell in held], less, request),
-    )
-
-
-def _tested(one: Splits, runs: Runs) -> TestedProbe:
-    untrained = runs.get((None, one.source))
-    results = runs[one.source, one.source][0].results
-    return TestedProbe(
-        probe=results.probe.name,
-        source=one.source,
-        split=results.probe.split,
-        rows=results.metrics.items,
-        clusters=results.metrics.clusters,
-        chance=results.metrics.chance,
-        train_rows=len(one.train.items),
-        reference=untrained[0].results.metrics.accuracy if untrained else None,
     )
 
 
@@ -476,6 +447,7 @@ TRANSFER = Study(
     summarise=_summarise,
     document=_document,
     options=TransferOptions,
-    fixed=FIXED,
+    fixed=TRAINING - {"train", "learner", "mix_in", "mix_rows"}
+    | {"config", "scorer", "facts", "next_size", "keep_checkpoint"},
 )
 """The study."""

@@ -17,12 +17,13 @@ from evaluation.results.types import NOTES, Estimate, Model
 from evaluation.results.words import interval, last_name, percent
 from evaluation.studies.base import Finished
 from evaluation.studies.pairing import gather
-from kbprobe.arrays import Bools, Ints
-from kbprobe.document import Row, Table
+from evaluation.studies.records import Record
+from kbprobe.arrays import Ints
+from kbprobe.document import Table
 from kbprobe.errors import UsageError
 
 
-class Variant(Model):
+class Variant(Record):
     """One of the runs."""
 
     label: str = Field(description="What distinguishes it from the others.")
@@ -61,18 +62,6 @@ class Variation(Model):
     )
 
 
-def describe(run: Finished, label: str) -> Variant:
-    """Describe one of the runs."""
-    metrics = run.results.metrics
-    return Variant(
-        label=label,
-        folder=None if run.folder is None else str(run.folder),
-        accuracy=metrics.accuracy,
-        scored=metrics.scored,
-        set_aside=metrics.items - metrics.scored,
-    )
-
-
 def runs_by_request(finished: Sequence[Finished]) -> list[list[Finished]]:
     """Group consecutive runs by model and probe, in the order in which a study asked for them."""
 
@@ -107,32 +96,25 @@ def measure_variation(runs: Sequence[Finished], seed: int) -> Variation:
     right, count = kept.right, len(runs)
     hits: Ints = right.sum(axis=1)
     accuracies = right.mean(axis=0).tolist()
-    tries, pairs = np.full(len(cluster), count), np.full(len(cluster), count * (count - 1) // 2)
+
+    def share(times: Ints, tries: int) -> Estimate:
+        return intervals.repeated_share(times, np.full(len(cluster), tries), cluster, seed)
+
     return Variation(
         rows=asked,
         scored=int(whole.sum()),
         partly=int((~whole).sum()),
         set_aside=asked - whole.size,
         runs=count,
-        accuracy=intervals.repeated_share(hits, tries, cluster, seed),
+        accuracy=share(hits, count),
         deviation=stdev(accuracies),
         lowest=min(accuracies),
         highest=max(accuracies),
         always=intervals.accuracy(hits == count, cluster, seed),
         ever=intervals.accuracy(hits > 0, cluster, seed),
-        flipped=intervals.accuracy(flipped(kept.said), cluster, seed),
-        consistency=intervals.repeated_share(agreeing_pairs(kept.said), pairs, cluster, seed),
+        flipped=intervals.accuracy((kept.said != kept.said[:, :1]).any(axis=1), cluster, seed),
+        consistency=share(agreeing_pairs(kept.said), count * (count - 1) // 2),
     )
-
-
-def flipped(said: Ints) -> Bools:
-    """Return which rows did not get the same answer in all runs.
-
-    Args:
-        said: the choice that each run gave, shape [rows, runs].
-    """
-    differs: Bools = (said != said[:, :1]).any(axis=1)
-    return differs
 
 
 def agreeing_pairs(said: Ints) -> Ints:
@@ -148,16 +130,21 @@ def agreeing_pairs(said: Ints) -> Ints:
 
 def spread_table(models: Mapping[str, Variation], caption: str) -> Table:
     """Return the table of how accuracy and answers vary, with a row for each model."""
-    head = (
-        *("model", "mean accuracy", "sd", "lowest", "highest", "right in all", "right in any"),
-        *("flipped", "consistency"),
-    )
-    rows: list[Row] = []
-    for name, one in models.items():
-        spread = map(cells.share, (one.deviation, one.lowest, one.highest))
-        answers = map(cells.share, (one.always, one.ever, one.flipped, one.consistency))
-        rows.append((name, cells.share(one.accuracy), *spread, *answers))
-    return Table(head, rows, caption)
+    heads = {
+        "accuracy": "mean accuracy",
+        "deviation": "sd",
+        "lowest": "lowest",
+        "highest": "highest",
+        "always": "right in all",
+        "ever": "right in any",
+        "flipped": "flipped",
+        "consistency": "consistency",
+    }
+    rows = [
+        (model, *(cells.share(getattr(one, name)) for name in heads))
+        for model, one in models.items()
+    ]
+    return Table(("model", *heads.values()), rows, caption)
 
 
 def variants_table(what: str, variants: Sequence[Variant], caption: str, fold: str = "") -> Table:

@@ -1,8 +1,8 @@
 """Paired comparison: which models differ in accuracy, and how similar their answers are."""
 
 from evaluation.studies.base import Study
-from evaluation.studies.compare.document import document, sheet
-from evaluation.studies.compare.record import FIXED, CompareOptions, collect, expand, summarise
+from evaluation.studies.compare.document import document, sheets
+from evaluation.studies.compare.record import CompareOptions, collect, expand, summarise
 
 COMPARE = Study(
     name="compare",
@@ -12,9 +12,9 @@ COMPARE = Study(
     summarise=summarise,
     collect=collect,
     document=document,
-    sheets=lambda found: {"compare.csv": sheet(found)},
+    sheets=sheets,
     options=CompareOptions,
-    fixed=FIXED,
+    fixed=frozenset({"config", "facts"}),
     least=2,
     reports=True,
 )

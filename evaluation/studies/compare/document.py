@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import NamedTuple
 
 from evaluation.report import cells
 from evaluation.results.types import Estimate
@@ -57,17 +58,40 @@ def _parts(found: Comparison) -> list[doc.Part | None]:
     similar = not controlled or len({run.label for run in found.runs}) > 1
     several = similar and len(found.runs) > 2
     names = _names(found)
-    agreements = {(one.first, one.second): one.pair.agreement for one in _pairs(found)}
+    pairs = [
+        _Compared(*both, pair, adjusted)
+        for both, pair, adjusted in zip(
+            combinations(names, 2), found.pairs, found.holm_p, strict=True
+        )
+    ]
+    agreements = {(one.first, one.second): one.pair.agreement for one in pairs}
+    chances = {percent(run.chance) for run in found.runs}
+    chance = f"; chance is {chances.pop()}" if len(chances) == 1 else ""
     return [
-        doc.Findings([*_sentences(found), *(_agreement_sentences(found) if similar else ())]),
-        doc.Caveats([*_caveats(found), *(_agreement_caveats(found) if similar else ())]),
-        _accuracies(found),
+        doc.Findings(_sentences(pairs) + (_agreement_sentences(found, pairs) if similar else [])),
+        doc.Caveats(_caveats(found, pairs) + (_agreement_caveats(found) if similar else [])),
+        doc.Table(
+            ("model", "metric", "accuracy"),
+            [
+                (name, run.metric, cells.share(run.accuracy))
+                for name, run in zip(names, found.runs, strict=True)
+            ],
+            f"Accuracy of each model on the rows that it scored{chance}",
+            names=2,
+        ),
         _controls(found),
-        *([_differences_map(found), *_agreement_maps(names, agreements)] if several else ()),
-        _differences(found),
-        _agreement(found) if similar else None,
+        *([_differences_map(found, names), *_agreement_maps(names, agreements)] if several else ()),
+        _differences(pairs),
+        _agreement(pairs) if similar else None,
         _families(found.pairs[0]) if len(found.pairs) == 1 else None,
-        _wordings_table(found) if found.wordings else None,
+        doc.Table(
+            ("wording", "mean", *names),
+            [
+                (one.template, cells.share(one.accuracy), *map(cells.share, one.runs))
+                for one in found.wordings
+            ],
+            "By wording: mean accuracy over the models, the highest first, and that of each model",
+        ),
     ]
 
 
@@ -94,24 +118,16 @@ class _Compared(NamedTuple):
         return f"{self.first} and {self.second}"
 
 
-def _pairs(found: Comparison) -> list[_Compared]:
-    names = combinations(_names(found), 2)
-    return [
-        _Compared(first, second, pair, adjusted)
-        for (first, second), pair, adjusted in zip(names, found.pairs, found.holm_p, strict=True)
-    ]
-
-
-def _sentences(found: Comparison) -> list[str]:
+def _sentences(pairs: Sequence[_Compared]) -> list[str]:
     """Return sentences on the models that differ, the largest difference first.
 
     If there are only two models, they are described whether they differ or not.
     """
-    shown, sentences = _pairs(found), []
-    if len(found.pairs) > 1:
+    shown, sentences = list(pairs), []
+    if len(pairs) > 1:
         shown = [one for one in shown if one.adjusted <= LEVEL]
         sentences.append(
-            f"{len(shown)} of {len(found.pairs)} pairs differ at a level of {100 * LEVEL:g}%, "
+            f"{len(shown)} of {len(pairs)} pairs differ at a level of {100 * LEVEL:g}%, "
             "adjusted for their number (Holm)."
         )
     shown.sort(key=lambda one: -abs(one.pair.difference.value))
@@ -131,12 +147,12 @@ def _sentence(one: _Compared) -> str:
     return f"{better} less {worse}: {difference(gain)}, p {p if p.startswith('<') else f'= {p}'}."
 
 
-def _caveats(found: Comparison) -> list[str]:
+def _caveats(found: Comparison, pairs: Sequence[_Compared]) -> list[str]:
     """Return sentences on rows that are not compared, and on other differences between the runs."""
     left = [pair for pair in found.pairs if pair.only_first or pair.only_second or pair.set_aside]
     caveats = []
     if len(found.pairs) == 1 and left:
-        first, second, pair, _ = _pairs(found)[0]
+        first, second, pair, _ = pairs[0]
         parts = {
             f"asked of {first} alone": pair.only_first,
             f"asked of {second} alone": pair.only_second,
@@ -155,15 +171,11 @@ def _caveats(found: Comparison) -> list[str]:
     return caveats + [f"{warning[:1].upper()}{warning[1:]}." for warning in found.warnings]
 
 
-def _agreement_sentences(found: Comparison) -> list[str]:
+def _agreement_sentences(found: Comparison, pairs: Sequence[_Compared]) -> list[str]:
     """Return sentences on the most and least similar models, similar errors, and restarts."""
     said = []
-    pairs = _pairs(found)
-    ranked = sorted(
-        (one for one in pairs if one.pair.agreement.kappa is not None),
-        key=_kappa_value,
-        reverse=True,
-    )
+    kappas = [(kappa.value, one) for one in pairs if (kappa := one.pair.agreement.kappa)]
+    ranked = [one for _, one in sorted(kappas, key=itemgetter(0), reverse=True)]
     if ranked:
         said.append(_consistency("Most consistent: ", ranked[0]))
     if len(ranked) > 1:
@@ -179,11 +191,6 @@ def _agreement_sentences(found: Comparison) -> list[str]:
             f"points; they give the same answer to {percent(held.overlap)} of the rows{kappa}."
         )
     return said
-
-
-def _kappa_value(one: _Compared) -> float:
-    kappa = one.pair.agreement.kappa
-    return 0.0 if kappa is None else kappa.value
 
 
 def _consistency(lead: str, one: _Compared) -> str:
@@ -215,24 +222,8 @@ def _agreement_caveats(found: Comparison) -> list[str]:
     return []
 
 
-def _accuracies(found: Comparison) -> doc.Table:
-    chances = {percent(run.chance) for run in found.runs}
-    chance = f"; chance is {chances.pop()}" if len(chances) == 1 else ""
-    return doc.Table.of(
-        zip(_names(found), found.runs, strict=True),
-        {
-            "model": lambda named: named[0],
-            "metric": lambda named: named[1].metric,
-            "accuracy": lambda named: cells.share(named[1].accuracy),
-        },
-        f"Accuracy of each model on the rows that it scored{chance}",
-        names=2,
-    )
-
-
-def _differences_map(found: Comparison) -> doc.HeatMap:
+def _differences_map(found: Comparison, names: Sequence[str]) -> doc.HeatMap:
     """Return the heat map of differences, without its diagonal."""
-    names = _names(found)
     differing = [
         pair
         for pair, p in zip(combinations(range(len(names)), 2), found.holm_p, strict=True)
@@ -289,9 +280,9 @@ def _kappa_of(one: Agreement | MeanAgreement) -> Estimate | float | None:
     return None if one.kappa is None else one.kappa.number()
 
 
-def _differences(found: Comparison) -> doc.Table:
+def _differences(pairs: Sequence[_Compared]) -> doc.Table:
     return doc.Table.of(
-        _pairs(found),
+        pairs,
         {
             "models": lambda one: one.name,
             "first": lambda one: cells.share(one.pair.accuracy_first),
@@ -328,9 +319,9 @@ def _controls(found: Comparison) -> doc.Table:
     return doc.Table(("model", "control", *head), rows, caption, names=2)
 
 
-def _agreement(found: Comparison) -> doc.Table:
+def _agreement(pairs: Sequence[_Compared]) -> doc.Table:
     return doc.Table.of(
-        _pairs(found),
+        pairs,
         {
             "models": lambda one: one.name,
             "only first right": lambda one: cells.count(one.pair.only_first_right),
@@ -364,37 +355,23 @@ def _families(pair: Pair) -> doc.Table:
     )
 
 
-def _wordings_table(found: Comparison) -> doc.Table:
-    rows: list[doc.Row] = [
-        (one.template, cells.share(one.accuracy), *map(cells.share, one.runs))
-        for one in found.wordings
-    ]
-    return doc.Table(
-        ("wording", "mean", *_names(found)),
-        rows,
-        "By wording: mean accuracy over the models, the highest first, and that of each model",
-    )
-
-
-def sheet(found: Comparison) -> str:
+def sheets(found: Comparison) -> dict[str, str]:
     """Return the pairs as comma-separated values."""
-    lines: list[Sequence[Any]] = [
+    head = (
+        *("first", "second", "rows", "clusters", "accuracy_first", "accuracy_second"),
+        *("difference_points", "low", "high", "p", "p_holm", "p_mcnemar"),
+        *("only_first_right", "only_second_right", "prediction_overlap"),
+    )
+    lines = [
         (
-            *("first", "second", "rows", "clusters", "accuracy_first", "accuracy_second"),
-            *("difference_points", "low", "high", "p", "p_holm", "p_mcnemar"),
-            *("only_first_right", "only_second_right", "prediction_overlap"),
+            *(pair.first.label, pair.second.label, pair.compared, pair.clusters),
+            *(f"{one.value:.6f}" for one in (pair.accuracy_first, pair.accuracy_second)),
+            *(round(value, 4) for value in (gain.value, gain.low, gain.high)),
+            *(f"{value:.6g}" for value in (pair.p_value, adjusted, pair.mcnemar_p)),
+            *(pair.only_first_right, pair.only_second_right),
+            f"{pair.prediction_overlap:.6f}",
         )
+        for pair, adjusted in zip(found.pairs, found.holm_p, strict=True)
+        for gain in [pair.difference]
     ]
-    for pair, adjusted in zip(found.pairs, found.holm_p, strict=True):
-        gain = pair.difference
-        lines.append(
-            (
-                *(pair.first.label, pair.second.label, pair.compared, pair.clusters),
-                *(f"{one.value:.6f}" for one in (pair.accuracy_first, pair.accuracy_second)),
-                *(round(value, 4) for value in (gain.value, gain.low, gain.high)),
-                *(f"{value:.6g}" for value in (pair.p_value, adjusted, pair.mcnemar_p)),
-                *(pair.only_first_right, pair.only_second_right),
-                f"{pair.prediction_overlap:.6f}",
-            )
-        )
-    return csv_text(lines, line_end="\n")
+    return {"compare.csv": csv_text([head, *lines], line_end="\n")}

@@ -23,11 +23,9 @@ from evaluation.studies.compare.agreement import Agreement, MeanAgreement, agree
 from evaluation.studies.counting import group_by
 from evaluation.studies.labels import Labelled, labelled_by_probe
 from evaluation.studies.pairing import PairedRows, are_configs, are_renderings, gather, pair_rows
+from evaluation.studies.records import Record
 from kbprobe.errors import UsageError, require
 from kbprobe.options import Options
-
-FIXED = frozenset({"config", "facts"})
-"""Options of runs that the study sets itself."""
 
 
 class CompareOptions(Options):
@@ -42,7 +40,7 @@ class CompareOptions(Options):
     seed: int = Field(0, ge=0, description="Seed of the bootstrap.")
 
 
-class ComparedRun(Model):
+class ComparedRun(Record):
     """One of the runs compared."""
 
     label: str = Field(description="The model, and what distinguishes it from the others.")
@@ -83,7 +81,7 @@ class Control(Model):
     )
 
 
-class Pair(Model):
+class Pair(Record):
     """Two runs on the same items."""
 
     probe: str
@@ -198,13 +196,7 @@ class Comparison(Model):
 
 
 def expand(request: StudyRequest) -> list[RunSpec]:
-    """Return the runs of each model on each probe and its controls.
-
-    Raises:
-        UsageError: there are fewer than two runs on a probe; a control has other rows than its
-            probe, or there is no control of that name.
-        KbprobeError: a split cannot be read.
-    """
+    """Return the runs of each model on each probe and its controls."""
     options: CompareOptions = request.options
     configs = (None, *options.controls)
     if len(request.models) * len(configs) == 1:
@@ -239,7 +231,7 @@ def _check_controls(request: StudyRequest) -> None:
 
 
 def collect(request: StudyRequest, finished: Sequence[Finished]) -> Comparison:
-    """Compare results in folders; errors as for :func:`summarise`."""
+    """Compare results in folders."""
     if request.options.controls:
         raise UsageError(
             "--controls names configs to evaluate, with --model. Folders of results on a probe and "
@@ -249,13 +241,7 @@ def collect(request: StudyRequest, finished: Sequence[Finished]) -> Comparison:
 
 
 def summarise(request: StudyRequest, finished: Sequence[Finished]) -> Comparison:
-    """Compare each pair of runs on the items that both scored.
-
-    Raises:
-        UsageError: a probe has a single run, or runs on different rows with ``partial`` off; or
-            two runs share no scored item, or have different golds for the same ids.
-        MissingDependencyError: statsmodels is not installed.
-    """
+    """Compare each pair of runs on the items that both scored."""
     require("statsmodels", "eval", "comparing results")
     options: CompareOptions = request.options
     groups = labelled_by_probe(finished, "compare", together=are_renderings)
@@ -263,35 +249,28 @@ def summarise(request: StudyRequest, finished: Sequence[Finished]) -> Comparison
     # The runs are listed as they were given.
     places = {id(run): place for place, run in enumerate(finished)}
     held.sort(key=lambda described: places[id(described[0].run)])
-    runs = [run for _, run in held]
-    numbers = [
-        (i, j) for i, j in combinations(range(len(runs)), 2) if runs[i].group == runs[j].group
-    ]
-    pairs = [_compare(held[i], held[j], options) for i, j in numbers]
-    overlap, gains = np.eye(len(runs)), np.zeros((len(runs), len(runs)))
-    for (i, j), pair in zip(numbers, pairs, strict=True):
+    runs, at = [run for _, run in held], range(len(held))
+    compared = {
+        (i, j): _compare(held[i], held[j], options)
+        for i, j in combinations(at, 2)
+        if runs[i].group == runs[j].group
+    }
+    pairs = list(compared.values())
+    overlap, gains = {(i, i): 1.0 for i in at}, {(i, i): 0.0 for i in at}
+    for (i, j), pair in compared.items():
         overlap[i, j] = overlap[j, i] = pair.prediction_overlap
-        gains[j, i] = pair.difference.value
+        gains[i, j], gains[j, i] = 0.0 - pair.difference.value, pair.difference.value
     return Comparison(
         runs=runs,
         pairs=pairs,
         warnings=scoring_warnings(runs),
         holm_p=holm([pair.p_value for pair in pairs]),
-        prediction_overlap=_within_groups(overlap, runs),
-        difference=_within_groups(gains - gains.T, runs),
+        prediction_overlap=[[overlap.get((i, j)) for j in at] for i in at],
+        difference=[[gains.get((i, j)) for j in at] for i in at],
         wordings=_wordings(finished, options.seed),
         restarts=_restarts(runs, pairs),
         mean=_means(pairs),
     )
-
-
-def _within_groups(
-    numbers: np.ndarray[tuple[int, ...], np.dtype[np.float64]], runs: Sequence[ComparedRun]
-) -> list[list[float | None]]:
-    return [
-        [x if one.group == two.group else None for x, two in zip(row, runs, strict=True)]
-        for row, one in zip(numbers.tolist(), runs, strict=True)
-    ]
 
 
 def _restarts(runs: Sequence[ComparedRun], pairs: Sequence[Pair]) -> list[Restarts]:
@@ -360,20 +339,13 @@ def _wordings(finished: Sequence[Finished], seed: int) -> list[Wording]:
 
 def _describe(one: Labelled, group: int) -> ComparedRun:
     results = one.run.results
-    model, metrics = results.model, results.metrics
-    return ComparedRun(
+    return ComparedRun.of(
+        one.run,
         label=one.label,
         folder=str(one.run.folder),
-        model=model.id,
-        revision=model.revision,
-        random_weights=model.random_weights,
-        dtype=model.dtype,
-        scorer=results.scoring.scorer,
         written=generated_of(results) is not None,
-        metric=METRIC_OF[metrics.normalization],
+        metric=METRIC_OF[results.metrics.normalization],
         group=group,
-        chance=metrics.chance,
-        accuracy=metrics.accuracy,
     )
 
 
@@ -409,17 +381,15 @@ def _compare(
     (right, also_right), cluster = paired.right, paired.clusters
     same, wrong = paired.same, ~right & ~also_right
     alone, also_alone = int((right & ~also_right).sum()), int((also_right & ~right).sum())
-    probe, other = (run.results.probe for run in (first, second))
     config = _config_of_control(one, two)
-    return Pair(
-        probe=probe.name,
-        second_probe=other.name if are_configs(first, second) else None,
-        split=probe.split,
-        first=one[1],
-        second=two[1],
+    return Pair.of(
+        first,
+        second_probe=second.results.probe.name if are_configs(first, second) else None,
         only_first=paired.only_first,
         only_second=paired.only_second,
         set_aside=paired.set_aside,
+        first=one[1],
+        second=two[1],
         compared=right.size,
         clusters=int(cluster.max()) + 1,
         accuracy_first=intervals.accuracy(right, cluster, seed),

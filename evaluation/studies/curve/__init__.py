@@ -1,7 +1,8 @@
 """Learning curves: accuracy by training size, with controls, baselines and code length."""
 
+from evaluation.options import TRAINING
 from evaluation.studies.base import Study
-from evaluation.studies.curve.axes import FIXED, CurveOptions, expand
+from evaluation.studies.curve.axes import CurveOptions, expand
 from evaluation.studies.curve.document import document
 from evaluation.studies.curve.numbers import collect, summarise
 from evaluation.studies.curve.record import read_curves
@@ -17,6 +18,7 @@ CURVE = Study(
     read=lambda folder: (folder, read_curves(folder)),
     document=document,
     options=CurveOptions,
-    fixed=FIXED,
+    fixed=TRAINING - {"train_on", "mix_in", "mix_rows"}
+    | {*("config", "fold", "facts", "scorer", "random_weights", "next_size")},
 )
 """The study."""

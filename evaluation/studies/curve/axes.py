@@ -17,11 +17,9 @@ from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.revisions import find_revisions
-from evaluation.options import TRAINING
 from evaluation.results.analyses import fitting
 from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.intervals import TwoWayBootstrap
-from evaluation.results.types import Results
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import bootstrap_runs, group_by
@@ -38,7 +36,6 @@ from kbprobe.options import Options, option_name
 
 if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
-    from evaluation.options import RunOptions
 
 
 LARGE = 1000
@@ -94,15 +91,6 @@ class CurveOptions(Options):
         return range(self.large_seeds if size >= LARGE else self.seeds)
 
 
-ZERO_SHOT = "zero-shot"
-"""The folder of a run without training, beside those of the learners."""
-
-FIXED = TRAINING - {"train_on", "mix_in", "mix_rows"} | {
-    *("config", "fold", "facts", "scorer", "random_weights", "next_size"),
-}
-"""Options of runs that the study sets itself."""
-
-
 @dataclass(frozen=True)
 class Train:
     """What the study needs to know about a train split: the number of rows, and their setups."""
@@ -112,11 +100,7 @@ class Train:
 
 
 def expand(request: StudyRequest) -> list[RunSpec]:
-    """Return all runs, those of one model after each other.
-
-    Raises:
-        UsageError: a probe has no train split, or too few rows for any size; an option is unknown.
-    """
+    """Return all runs, those of one model after each other."""
     options: CurveOptions = request.options
     if options.revisions and "revision" in request.values:
         raise UsageError("--revision names one revision, --revisions several: give one of the two")
@@ -256,7 +240,7 @@ def _of_model(
         untrained = with_options_of(request, scorer)
         for rendering in renderings:
             spec = untrained.spec(probe, model, **variant, **rendering, facts=False)
-            yield replace(spec, folder=spec.folder and spec.folder / ZERO_SHOT)
+            yield replace(spec, folder=spec.folder and spec.folder / "zero-shot")
     if options.random_labels:
         renderings.append({"labels": "random"})
     for name in learners:
@@ -303,35 +287,24 @@ class ModelRuns:
     zero_shot: dict[str, int]
     fitted: list[Fitted]
 
-    @property
-    def options(self) -> RunOptions:
-        """The options of the first run; those that identify the model are the same for all."""
-        return self.finished[0].asked.run
-
-    def results(self, number: int) -> Results:
-        """Return the results of a run."""
-        return self.finished[number].results
-
     @cached_property
-    def own(self) -> Results:
-        """The results of a run on the probe itself: the first trained one."""
+    def own(self) -> Finished:
+        """A run on the probe itself: the first trained one."""
         own = next(one for one in self.fitted if one.rendering == PROBE)
-        return self.results(next(iter(next(iter(own.sizes.values())).values())))
+        return self.finished[next(iter(next(iter(own.sizes.values())).values()))]
 
-    def fitting(self, number: int) -> Fitting | None:
-        """Return what a learner reported of its training in a run, if anything."""
-        block = self.results(number).analyses.get(fitting.NAME)
-        return None if block is None else Fitting.model_validate(block)
-
-    def fit(self, learner: str, rendering: str) -> Fitted | None:
-        """Return the runs of a learner on a rendering; None where there are none."""
-        named = (one for one in self.fitted if (one.learner, one.rendering) == (learner, rendering))
-        return next(named, None)
+    def reports(self, fit: Fitted, size: int) -> dict[int, Fitting | None]:
+        """Return what a learner reported of its training on each draw, if anything."""
+        blocks = {
+            draw: self.finished[number].results.analyses.get(fitting.NAME)
+            for draw, number in fit.sizes[size].items()
+        }
+        return {d: None if b is None else Fitting.model_validate(b) for d, b in blocks.items()}
 
     @cached_property
     def bootstrap(self) -> TwoWayBootstrap:
         """Resamples of the clusters that all runs were evaluated on."""
-        return bootstrap_runs(self.finished, self.own.seed)
+        return bootstrap_runs(self.finished, self.own.results.seed)
 
 
 def group_runs(finished: Sequence[Finished]) -> list[ModelRuns]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report import cells
@@ -125,21 +126,7 @@ def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> doc.Se
             doc.Caveats(remarks(one)),
             *further,
             doc.Heading("Numbers"),
-            _overall(one),
-            _by_size(one),
-            _codes(one),
-            _selectivity(one),
-            doc.Table.of(
-                one.baselines,
-                {
-                    "baseline": lambda held: held.name,
-                    "accuracy": lambda held: cells.share(held.accuracy),
-                },
-                "Accuracy of each baseline of the probe’s audit",
-                fold=f"All {len(one.baselines)} baselines of the audit",
-            )
-            if len(one.baselines) > 1
-            else None,
+            *_numbers(one),
         ],
         link=f"{model_name(one)} on {one.probe}",
     )
@@ -159,9 +146,7 @@ def _tiles(one: ModelCurves) -> doc.Tiles:
     if one.baselines:
         strongest = one.baselines[0]
         tiles["Strongest baseline"] = doc.Cell(percent(strongest.accuracy), strongest.name)
-    tiles["Chance"] = doc.Cell(percent(one.chance), "1 / number of choices")
-    tiles["Questions"] = doc.Cell(f"{one.rows:,}", f"{one.clusters:,} clusters")
-    return doc.Tiles(tiles)
+    return doc.Tiles({**tiles, **cells.asked(one.chance, one.rows, one.clusters)})
 
 
 def remarks(one: ModelCurves) -> list[str]:
@@ -175,94 +160,92 @@ def remarks(one: ModelCurves) -> list[str]:
     return said + one.notes
 
 
-def _overall(one: ModelCurves) -> doc.Table:
-    """Return the table of WS, MAX and LangSense."""
-    controls = dict.fromkeys(
-        found.config for learner in one.learners for found in learner.lang_sense
-    )
-    head = ["learner", "WS", "MAX", "rows at MAX"]
-    for config in controls:
-        name = rendering_name(config)
-        head += [f"LangSense, {name}", f"WS minus WS on {name}"]
-    rows = []
+def _numbers(one: ModelCurves) -> list[doc.Table]:
+    """Return the tables of summary numbers, sizes, code lengths, selectivity and baselines."""
+    senses = [held for learner in one.learners for held in learner.lang_sense]
+    controls = {held.config: rendering_name(held.config) for held in senses}
+    head = [(f"LangSense, {name}", f"WS minus WS on {name}") for name in controls.values()]
+    overall: list[doc.Row] = []
     for learner in one.learners:
-        curve, held = learner.own, {found.config: found for found in learner.lang_sense}
-        row = [
-            doc.Cell(learner.learner),
-            cells.share(curve.ws),
-            cells.share(curve.maximum.accuracy),
-        ]
-        row.append(cells.count(curve.maximum.size))
-        for config in controls:
-            found = held.get(config)
-            row += (
-                [cells.NONE, cells.NONE]
-                if found is None
-                else [doc.Cell(f"{found.value.value:.1f}"), cells.points(found.difference)]
+        held = {found.config: found for found in learner.lang_sense}
+        lost = [held.get(config) for config in controls]
+        overall.append(
+            (
+                learner.learner,
+                cells.share(learner.own.ws),
+                cells.share(learner.own.maximum.accuracy),
+                cells.count(learner.own.maximum.size),
+                *(
+                    cell
+                    for found in lost
+                    for cell in (
+                        cells.plain(found and found.value.value, ".1f"),
+                        cells.points(found and found.difference),
+                    )
+                ),
             )
-        rows.append(row)
-    return doc.Table(
-        head,
-        rows,
-        "WS: weighted mean over sizes. MAX: highest mean. LangSense: weighted mean of max(0, "
-        "accuracy minus the control’s), in points.",
-    )
-
-
-def _by_size(one: ModelCurves) -> doc.Table:
-    rows: list[doc.Row] = []
+        )
+    by_size: list[doc.Row] = []
     for learner in one.learners:
         for curve in learner.curves:
             at = {point.size: point.accuracy for point in curve.points}
-            several = len(learner.curves) > 1
-            name = f", {rendering_name(curve.rendering)}" if several else ""
-            rows.append(
+            name = f", {rendering_name(curve.rendering)}" if len(learner.curves) > 1 else ""
+            by_size.append(
                 (f"{learner.learner}{name}", *(cells.share(at.get(size)) for size in one.sizes))
             )
     draws = {p.size: len(p.draws) for learner in one.learners for p in learner.own.points}
-    counted = [f"{size:,} ({draws.get(size, 0)})" for size in one.sizes]
-    caption = "Accuracy by number of training rows, with 95% intervals"
-    return doc.Table(("rows (draws)", *counted), rows, caption)
-
-
-def _selectivity(one: ModelCurves) -> doc.Table:
-    rows: list[doc.Row] = [
-        (
-            f"{learner.learner}, {found.size:,} rows",
-            cells.points(found.value),
-            cells.share(found.seen),
-        )
-        for learner in one.learners
-        for found in learner.selectivity
+    tables = [
+        doc.Table(
+            ("learner", "WS", "MAX", "rows at MAX", *chain.from_iterable(head)),
+            overall,
+            "WS: weighted mean over sizes. MAX: highest mean. LangSense: weighted mean of max(0, "
+            "accuracy minus the control’s), in points.",
+        ),
+        doc.Table(
+            ("rows (draws)", *(f"{size:,} ({draws.get(size, 0)})" for size in one.sizes)),
+            by_size,
+            "Accuracy by number of training rows, with 95% intervals",
+        ),
+        doc.Table(
+            ("learner", "rows", "uniform bits", "online bits", "compression", "draws"),
+            [
+                (
+                    f"{learner.learner}, {rendering_name(curve.rendering)}",
+                    f"{code.rows:,}",
+                    f"{code.uniform_bits:,.0f}",
+                    f"{code.bits:,.0f}",
+                    f"{code.compression:.2f}",
+                    f"{code.draws}",
+                )
+                for learner in one.learners
+                for curve in learner.curves
+                if (code := curve.code_length) is not None
+            ],
+            "Online code length of the training answers (Voita and Titov 2020): the fewer bits, "
+            "the more was learnt early. Compression of 1: nothing was learnt.",
+        ),
+        doc.Table(
+            ("learner and rows", "selectivity (points)", "first argument seen in training"),
+            [
+                (
+                    f"{learner.learner}, {found.size:,} rows",
+                    cells.points(found.value),
+                    cells.share(found.seen),
+                )
+                for learner in one.learners
+                for found in learner.selectivity
+            ],
+            "Selectivity: accuracy minus that on random labels, in points, and the share of test "
+            "rows whose first argument occurs in the training rows",
+        ),
+        doc.Table(
+            ("baseline", "accuracy"),
+            [(held.name, cells.share(held.accuracy)) for held in one.baselines],
+            "Accuracy of each baseline of the probe’s audit",
+            fold=f"All {len(one.baselines)} baselines of the audit",
+        ),
     ]
-    return doc.Table(
-        ("learner and rows", "selectivity (points)", "first argument seen in training"),
-        rows,
-        "Selectivity: accuracy minus that on random labels, in points, and the share of test rows "
-        "whose first argument occurs in the training rows",
-    )
-
-
-def _codes(one: ModelCurves) -> doc.Table:
-    rows = [
-        (
-            f"{learner.learner}, {rendering_name(curve.rendering)}",
-            f"{code.rows:,}",
-            f"{code.uniform_bits:,.0f}",
-            f"{code.bits:,.0f}",
-            f"{code.compression:.2f}",
-            f"{code.draws}",
-        )
-        for learner in one.learners
-        for curve in learner.curves
-        if (code := curve.code_length) is not None
-    ]
-    return doc.Table(
-        ("learner", "rows", "uniform bits", "online bits", "compression", "draws"),
-        rows,
-        "Online code length of the training answers (Voita and Titov 2020): the fewer bits, the "
-        "more was learnt early. Compression of 1: nothing was learnt.",
-    )
+    return tables if len(one.baselines) > 1 else tables[:-1]
 
 
 def _series(one: Series) -> list[doc.Part]:
@@ -300,9 +283,9 @@ def _series(one: Series) -> list[doc.Part]:
 def _restarts(one: Restarts) -> doc.Table:
     """Return the table of randomly initialised models."""
     spreads = (one.ws, *one.points)
-    trained = "" if one.trained_ws is None else "; WS of the trained model: "
+    trained = ""
     if one.trained_ws is not None:
-        trained += percent(one.trained_ws.value)
+        trained = f"; WS of the trained model: {percent(one.trained_ws.value)}"
     deviations = ["–" if s.deviation is None else f"{100 * s.deviation:.1f}" for s in spreads]
     return doc.Table(
         ("", "WS", *(f"{point.size:,}" for point in one.points)),
@@ -378,27 +361,18 @@ def _floor_name(one: ModelCurves) -> str:
     return "guessing" if one.floor[0] == "chance" else "the strongest baseline"
 
 
-def _floor_number(one: ModelCurves) -> str:
-    name, accuracy = one.floor
-    return f"{percent(accuracy)}" if name == "chance" else f"{percent(accuracy)} ({name})"
-
-
 def untrained(one: ModelCurves) -> str:
     """Describe zero-shot accuracy relative to the strongest baseline."""
-    zero, (_, floor) = one.own_zero_shot, one.floor
-    if one.model == NO_MODEL:
-        return (
-            "These learners use no language model. "
-            f"{_floor_name(one).capitalize()} reaches {_floor_number(one)}."
-        )
-    if zero is None:
-        return (
-            "The model cannot be evaluated zero-shot. "
-            f"{_floor_name(one).capitalize()} reaches {_floor_number(one)}."
-        )
+    zero, (name, floor) = one.own_zero_shot, one.floor
+    number = percent(floor) if name == "chance" else f"{percent(floor)} ({name})"
+    if zero is None or one.model == NO_MODEL:
+        lead = "The model cannot be evaluated zero-shot."
+        if one.model == NO_MODEL:
+            lead = "These learners use no language model."
+        return f"{lead} {_floor_name(one).capitalize()} reaches {number}."
     return (
         f"Zero-shot accuracy is {percent(zero.value)} ({interval(zero)}), "
-        f"{AGAINST[place(zero, floor)]} {_floor_name(one)}, {_floor_number(one)}."
+        f"{AGAINST[place(zero, floor)]} {_floor_name(one)}, {number}."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report import cells
@@ -22,17 +22,19 @@ from kbprobe.document import Cell, Findings, Row, Section, Table
 
 def award_medals(models: Sequence[ModelCurves]) -> list[Medal]:
     """Award a medal to each trained model on each probe that it was run on."""
-    medals = []
-    for one in filter(is_trained, models):
-        without_model = [
-            other
-            for other in models
-            if other.model == NO_MODEL
-            and other.random_init is None
-            and (other.probe, other.split) == (one.probe, one.split)
-        ]
-        medals.append(award(one, without_model))
-    return medals
+    return [
+        award(
+            one,
+            [
+                other
+                for other in models
+                if (other.model, other.random_init) == (NO_MODEL, None)
+                and (other.probe, other.split) == (one.probe, one.split)
+            ],
+        )
+        for one in models
+        if one.is_trained
+    ]
 
 
 FROZEN = ("linear", "mlp", "frozen")
@@ -53,36 +55,26 @@ RULE = [
 ]
 
 
-def floor_of(one: ModelCurves, without_model: Sequence[ModelCurves]) -> Floor:
-    """Return the strongest result reached without a language model.
+def award(one: ModelCurves, without_model: Sequence[ModelCurves] = ()) -> Medal:
+    """Award a model its medal on a probe.
 
     Args:
         one: the curves of a model on a probe.
         without_model: the curves of learners without a model on the same probe.
     """
     name, accuracy = one.floor
-    held = [Floor(name=name, accuracy=accuracy)]
-    held += [
+    floors = [Floor(name=name, accuracy=accuracy)] + [
         Floor(name=f"WS of {learner.learner}", accuracy=learner.own.ws.value)
         for other in without_model
         for learner in other.learners
     ]
-    return max(held, key=lambda floor: floor.accuracy)
-
-
-def award(one: ModelCurves, without_model: Sequence[ModelCurves] = ()) -> Medal:
-    """Award a model its medal on a probe; arguments as for :func:`floor_of`."""
-    floor = floor_of(one, without_model)
+    floor = max(floors, key=lambda floor: floor.accuracy)
     best = max(one.learners, key=_ws)
     frozen = max((held for held in one.learners if held.learner in FROZEN), key=_ws, default=None)
-    gaps = (
-        []
-        if frozen is None
-        else [
-            ControlGap(config=found.config, difference=found.difference)
-            for found in frozen.lang_sense
-        ]
-    )
+    gaps = [
+        ControlGap(config=found.config, difference=found.difference)
+        for found in (frozen.lang_sense if frozen else ())
+    ]
     way = None
     if frozen is not None and floor.accuracy < 1:
         way = (_ws(frozen) - floor.accuracy) / (1 - floor.accuracy)
@@ -93,8 +85,8 @@ def award(one: ModelCurves, without_model: Sequence[ModelCurves] = ()) -> Medal:
         model=model_name(one),
         award=given,
         floor=floor,
-        learner=None if frozen is None else frozen.learner,
-        ws=None if frozen is None else frozen.own.ws,
+        learner=frozen and frozen.learner,
+        ws=frozen and frozen.own.ws,
         way=way,
         best_learner=best.learner,
         best_ws=best.own.ws,
@@ -102,11 +94,6 @@ def award(one: ModelCurves, without_model: Sequence[ModelCurves] = ()) -> Medal:
         controls=gaps,
         reason=reason,
     )
-
-
-def is_trained(one: ModelCurves) -> bool:
-    """Return whether curves are of a trained model, not of a baseline or a random restart."""
-    return one.model != NO_MODEL and one.random_init is None
 
 
 def _ws(learner: LearnerCurves) -> float:
@@ -168,8 +155,6 @@ def medal_sections(medals: Sequence[Medal]) -> list[Section]:
     rows: list[Row] = [
         (probe, *(_cell(named.get((probe, model))) for model in models)) for probe in probes
     ]
-    head = ("medal", "floor", "WS", "zero-shot", "WS minus the control's", "why")
-    why: list[Row] = [(medal.probe, medal.model, *_details(medal)) for medal in medals]
     return [
         Section(
             "Medals: Which models know which probes",
@@ -182,7 +167,7 @@ def medal_sections(medals: Sequence[Medal]) -> list[Section]:
             ],
         ),
         Section("Medals: The rule", [Findings(RULE)]),
-        Section("Medals: Why", [Table(("probe", "model", *head), why, names=2)]),
+        Section("Medals: Why", [Table.of(medals, _DETAILS, names=2)]),
     ]
 
 
@@ -197,16 +182,25 @@ def _cell(medal: Medal | None) -> Cell:
     )
 
 
-def _details(medal: Medal) -> list[Cell]:
-    gaps = "; ".join(
-        f"{rendering_name(gap.config)} {difference(gap.difference)}" for gap in medal.controls
-    )
+def _gaps(medal: Medal) -> str:
+    """Return how much higher WS is than on each control, in words."""
+    gaps = (f"{rendering_name(gap.config)} {difference(gap.difference)}" for gap in medal.controls)
+    return "; ".join(gaps) or "not run"
+
+
+def _learner_ws(medal: Medal) -> Cell:
     ws = cells.share(medal.ws or medal.best_ws)
-    return [
-        Cell(medal.award),
-        Cell(percent(medal.floor.accuracy), medal.floor.name),
-        Cell(f"{medal.learner or medal.best_learner} {ws.text}", ws.note),
-        Cell("not available") if medal.zero_shot is None else cells.share(medal.zero_shot),
-        Cell(gaps or "not run"),
-        Cell(medal.reason),
-    ]
+    return Cell(f"{medal.learner or medal.best_learner} {ws.text}", ws.note)
+
+
+_DETAILS: Mapping[str, Callable[[Medal], Cell | str]] = {
+    "probe": lambda medal: medal.probe,
+    "model": lambda medal: medal.model,
+    "medal": lambda medal: medal.award,
+    "floor": lambda medal: Cell(percent(medal.floor.accuracy), medal.floor.name),
+    "WS": _learner_ws,
+    "zero-shot": lambda medal: cells.share(medal.zero_shot) if medal.zero_shot else "not available",
+    "WS minus the control's": _gaps,
+    "why": lambda medal: medal.reason,
+}
+"""The columns of the table of reasons."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, stdev
 
 import numpy as np
 
-from evaluation.models.revisions import stem_of, step_of
+from evaluation.models.revisions import step_of
 from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.intervals import Resampled
 from evaluation.studies.base import Finished, StudyRequest
@@ -51,30 +52,22 @@ def model_curves(runs: ModelRuns, sizes: tuple[int, ...]) -> ModelCurves:
     """Return a model's curves; ``sizes`` are those that the user asked for."""
     trained = sorted({size for one in runs.fitted for size in one.sizes})
     weights, weighting = weigh(trained)
-    results, options = runs.own, runs.options
-    metrics = results.metrics
+    model, options = runs.own.asked.model, runs.own.asked.run
+    ranked = runs.own.results.metrics.ranked_baselines
     learners = dict.fromkeys(one.learner for one in runs.fitted)
-    spec = runs.finished[0].spec
-    model = spec.model if spec is not None else results.model.id
-    return ModelCurves(
-        probe=results.probe.name,
-        split=results.probe.split,
+    return ModelCurves.of(
+        runs.own,
         model=model,
         revision=options.revision,
         random_init=options.random_weights,
         step=step_of(options.revision or model.rstrip("/").split("/")[-1]),
-        rows=metrics.items,
-        clusters=metrics.clusters,
-        chance=metrics.chance,
-        baselines=[
-            Baseline(name=name, accuracy=accuracy) for name, accuracy in metrics.ranked_baselines
-        ],
+        baselines=[Baseline(name=name, accuracy=accuracy) for name, accuracy in ranked],
         sizes=trained,
         left_out=[size for size in sizes if size not in trained],
         weights=[Weight(size=size, weight=weight) for size, weight in weights.items()],
         weighting=weighting,
         zero_shot=[
-            ZeroShot(rendering=rendering, accuracy=runs.results(number).metrics.accuracy)
+            ZeroShot(rendering=rendering, accuracy=runs.finished[number].results.metrics.accuracy)
             for rendering, number in runs.zero_shot.items()
         ],
         learners=[_learner_curves(runs, learner, weights) for learner in learners],
@@ -86,7 +79,7 @@ def _learner_curves(runs: ModelRuns, learner: str, weights: Mapping[int, float])
     fits = [one for one in runs.fitted if one.learner == learner]
     own = next(one for one in fits if one.rendering == PROBE)
     controls = [one for one in fits if one.rendering not in (PROBE, RANDOM_LABELS)]
-    random = runs.fit(learner, RANDOM_LABELS)
+    random = next((one for one in fits if one.rendering == RANDOM_LABELS), None)
     return LearnerCurves(
         learner=learner,
         curves=[_curve(runs, one, weights) for one in (own, *(f for f in fits if f is not own))],
@@ -103,16 +96,21 @@ def _curve(runs: ModelRuns, fit: Fitted, weights: Mapping[int, float]) -> Curve:
             size=size,
             draws=[float(runs.bootstrap.accuracies[n]) for n in fit.sizes[size].values()],
             accuracy=mean.estimate(),
-            train_loss=_train_loss(runs, fit, size),
+            train_loss=_mean_of(
+                block and block.train_loss for block in runs.reports(fit, size).values()
+            ),
         )
         for size, mean in means.items()
     ]
     best = max(means, key=lambda size: (means[size].value, -size))
+    # Each resample takes its own highest mean.
+    samples = np.max([mean.samples for mean in means.values()], axis=0)
+    highest = replace(means[best], samples=samples, clusters=0)
     return Curve(
         rendering=fit.rendering,
         points=points,
         ws=_ws(runs, fit, weights).estimate(),
-        maximum=Maximum(size=best, accuracy=_maximum(means, best).basic_estimate(1.0)),
+        maximum=Maximum(size=best, accuracy=highest.basic_estimate(1.0)),
         code_length=_code_length(runs, fit),
     )
 
@@ -126,12 +124,6 @@ def _ws(runs: ModelRuns, fit: Fitted, weights: Mapping[int, float]) -> Resampled
     return runs.bootstrap.weighted(
         [(weights[size], draws) for size, draws in sorted(fit.sizes.items())]
     )
-
-
-def _maximum(means: Mapping[int, Resampled], best: int) -> Resampled:
-    """Return the highest mean; each resample takes its own highest."""
-    samples = np.max([mean.samples for mean in means.values()], axis=0)
-    return Resampled(means[best].value, samples, means[best].n, means[best].bounds)
 
 
 def _lang_sense(
@@ -159,11 +151,7 @@ def _selectivity(runs: ModelRuns, own: Fitted, random: Fitted) -> list[Selectivi
         Selectivity(
             size=size,
             value=mean.less(others[size]).estimate(100),
-            seen=_mean_of(
-                block.seen
-                for number in random.sizes[size].values()
-                if (block := runs.fitting(number)) is not None
-            ),
+            seen=_mean_of(block.seen for block in runs.reports(random, size).values() if block),
         )
         for size, mean in means.items()
         if size in others
@@ -176,9 +164,9 @@ def _first(runs: ModelRuns, own: Fitted) -> First:
     number = runs.zero_shot.get(PROBE)
     after = means[smallest]
     if number is None:
-        before, taught = None, after.less_known(runs.own.metrics.chance)
+        before, taught = None, after.less_known(runs.own.results.metrics.chance)
     else:
-        before = runs.results(number).metrics.accuracy
+        before = runs.finished[number].results.metrics.accuracy
         taught = after.less(runs.bootstrap.average({0: number}))
     return First(
         size=smallest,
@@ -187,11 +175,6 @@ def _first(runs: ModelRuns, own: Fitted) -> First:
         taught=taught.estimate(100),
         further=means[largest].less(after).estimate(100),
     )
-
-
-def _train_loss(runs: ModelRuns, fit: Fitted, size: int) -> float | None:
-    blocks = [runs.fitting(number) for number in fit.sizes[size].values()]
-    return _mean_of(None if block is None else block.train_loss for block in blocks)
 
 
 def _mean_of(values: Iterable[float | None]) -> float | None:
@@ -203,9 +186,9 @@ def _mean_of(values: Iterable[float | None]) -> float | None:
 
 def _code_length(runs: ModelRuns, fit: Fitted) -> CodeLength | None:
     fittings: dict[int, dict[int, Fitting | None]] = {}
-    for size, draws in fit.sizes.items():
-        for draw, number in draws.items():
-            fittings.setdefault(draw, {})[size] = runs.fitting(number)
+    for size in fit.sizes:
+        for draw, block in runs.reports(fit, size).items():
+            fittings.setdefault(draw, {})[size] = block
     widths = runs.finished[0].predictions["choices"]
     counts = [len(choices) for choices in widths.to_pylist()]
     return code_length(fittings, fmean(math.log2(count) for count in counts))
@@ -243,11 +226,7 @@ def summarise(request: StudyRequest, finished: Sequence[Finished]) -> CurveSumma
 
 
 def collect(request: StudyRequest, read: Sequence[tuple[Path, CurveSummary]]) -> CurveSummary:
-    """Join the curves of several folders.
-
-    Raises:
-        UsageError: options are given, or two folders hold curves of one model on one probe.
-    """
+    """Join the curves of several folders."""
     if request.options.model_fields_set:
         name = option_name(min(request.options.model_fields_set))
         raise UsageError(f"{name} is for runs: name a model with --model, or leave it out")
@@ -272,69 +251,59 @@ def _summary(models: list[ModelCurves]) -> CurveSummary:
     )
 
 
-def _by_learner(
-    models: Iterable[ModelCurves],
-) -> dict[tuple[str, str, str], list[tuple[ModelCurves, LearnerCurves]]]:
-    """Group curves by probe, model (without its training step) and learner."""
-
-    def key(held: tuple[ModelCurves, LearnerCurves]) -> tuple[str, str, str]:
-        one, learner = held
-        return one.probe, one.model if one.revision else stem_of(one.model), learner.learner
-
-    return group_by(((one, learner) for one in models for learner in one.learners), key)
-
-
 def _restarts(models: Sequence[ModelCurves]) -> list[Restarts]:
+    trained = {
+        (one.probe, one.model, learner.learner): learner.own.ws
+        for one in models
+        if one.random_init is None
+        for learner in one.learners
+    }
+    drawn = group_by(
+        ((one, held) for one in models if one.random_init is not None for held in one.learners),
+        lambda pair: (pair[0].probe, pair[0].model, pair[1].learner),
+    )
     found = []
-    random = [one for one in models if one.random_init is not None]
-    for model in dict.fromkeys((one.probe, one.model) for one in random):
-        drawn = [one for one in random if (one.probe, one.model) == model]
-        trained = [
-            one for one in models if (one.probe, one.model) == model and one.random_init is None
+    for (probe, model, learner), held in drawn.items():
+        curves = [own.own for _, own in held]
+        points = [
+            RestartPoint(size=at[0].size, **_spread(point.accuracy.value for point in at))
+            for at in zip(*(curve.points for curve in curves), strict=True)
         ]
-        for name in (learner.learner for learner in drawn[0].learners):
-            curves = [
-                learner.own for one in drawn for learner in one.learners if learner.learner == name
-            ]
-            beside = [
-                learner.own.ws
-                for one in trained[-1:]
-                for learner in one.learners
-                if learner.learner == name
-            ]
-            points = [
-                RestartPoint(
-                    size=point.size,
-                    **_spread([curve.points[at].accuracy.value for curve in curves]).model_dump(),
-                )
-                for at, point in enumerate(curves[0].points)
-            ]
-            found.append(
-                Restarts(
-                    probe=model[0],
-                    model=model[1],
-                    learner=name,
-                    models=len(curves),
-                    ws=_spread([curve.ws.value for curve in curves]),
-                    points=points,
-                    trained_ws=beside[0] if beside else None,
-                )
+        found.append(
+            Restarts(
+                probe=probe,
+                model=model,
+                learner=learner,
+                models=len(curves),
+                ws=Spread(**_spread(curve.ws.value for curve in curves)),
+                points=points,
+                trained_ws=trained.get((probe, model, learner)),
             )
+        )
     return found
 
 
-def _spread(values: Sequence[float]) -> Spread:
-    return Spread(mean=fmean(values), deviation=stdev(values) if len(values) > 1 else None)
+def _spread(values: Iterable[float]) -> dict[str, float | None]:
+    held = list(values)
+    return {"mean": fmean(held), "deviation": stdev(held) if len(held) > 1 else None}
 
 
 def _series(models: Sequence[ModelCurves]) -> list[Series]:
     """Return the series of checkpoints: those of one model at two or more training steps."""
-    stepped = [one for one in models if one.step is not None and one.random_init is None]
+    stepped = group_by(
+        (
+            (one, learner)
+            for one in models
+            if one.step is not None and one.random_init is None
+            for learner in one.learners
+        ),
+        lambda pair: (pair[0].probe, pair[0].stem, pair[1].learner),
+    )
     found = []
-    for (probe, name, learner), held in _by_learner(stepped).items():
+    for (probe, model, learner), held in stepped.items():
         points = {
-            one.step: SeriesPoint(
-                step=one.step,
+            one.step or 0: SeriesPoint(
+                step=one.step or 0,
                 label=one.revision or one.model,
                 zero_shot=one.own_zero_shot,
                 first=curves.first.after,
@@ -342,13 +311,12 @@ def _series(models: Sequence[ModelCurves]) -> list[Series]:
                 maximum=curves.own.maximum.accuracy,
             )
             for one, curves in held
-            if one.step is not None
         }
         if len(points) > 1:
             found.append(
                 Series(
                     probe=probe,
-                    model=name,
+                    model=model,
                     learner=learner,
                     chance=held[0][0].chance,
                     points=[points[step] for step in sorted(points)],

@@ -8,10 +8,12 @@ from typing import Literal
 from pydantic import Field
 
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.models.revisions import stem_of
 from evaluation.results.sealed import Sealed
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import last_name
 from evaluation.studies.base import read_summary
+from evaluation.studies.records import Record
 
 SCHEMA_VERSION = "1.2"
 PROBE = "probe"
@@ -158,7 +160,7 @@ class Weight(Model):
     weight: float = Field(description="All weights sum to 1.")
 
 
-class ModelCurves(Model):
+class ModelCurves(Record):
     """A model on a probe."""
 
     probe: str = Field(description="The probe's name.")
@@ -182,6 +184,16 @@ class ModelCurves(Model):
     zero_shot: list[ZeroShot] = Field(description="Empty where zero-shot scoring is impossible.")
     learners: list[LearnerCurves] = Field(min_length=1, description="In the order requested.")
     notes: list[str] = Field(description="Caveats on the numbers.")
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether these are curves of a trained model, not of a baseline or a random restart."""
+        return self.model != NO_MODEL and self.random_init is None
+
+    @property
+    def stem(self) -> str:
+        """The model without its training step, whether a revision or a folder names it."""
+        return self.model if self.revision else stem_of(self.model)
 
     @property
     def own_zero_shot(self) -> Estimate | None:

@@ -3,8 +3,9 @@
 The study measures the gain on the probe, and the loss on the model's original task.
 """
 
+from evaluation.options import TRAINING
 from evaluation.studies.base import Study
-from evaluation.studies.inoculate.axes import FIXED, InoculateOptions, expand, follow
+from evaluation.studies.inoculate.axes import InoculateOptions, expand, follow
 from evaluation.studies.inoculate.document import document
 from evaluation.studies.inoculate.record import summarise
 
@@ -17,6 +18,10 @@ INOCULATE = Study(
     summarise=summarise,
     document=document,
     options=InoculateOptions,
-    fixed=FIXED,
+    fixed=TRAINING
+    | {
+        *("split", "fold", "config", "facts", "scorer", "inputs", "random_weights"),
+        *("learning_rate", "epochs"),
+    },
 )
 """The study."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
 from typing import Annotated, Any, Literal, NamedTuple
@@ -13,7 +12,6 @@ from pydantic import Field, model_validator
 from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.items.types import SCORED_SETUPS, ProbeSplit, setups_of
 from evaluation.models.capabilities import MULTIPLE_CHOICE
-from evaluation.options import TRAINING
 from evaluation.results.intervals import Resampled, TwoWayBootstrap
 from evaluation.results.types import Metrics
 from evaluation.runs.spec import RunSpec
@@ -71,55 +69,29 @@ class InoculateOptions(Options):
         return self
 
 
-FIXED = TRAINING | {
-    *("split", "fold", "config", "facts", "scorer", "inputs", "random_weights"),
-    *("learning_rate", "epochs"),
-}
-"""Options of runs that the study sets itself."""
-
 SELECTION, HELD_OUT = "validation", "test"
 """The split that settings are chosen on, and the one that the chosen ones are tested on."""
 
 LEARNER = "full"
 
 
-@dataclass(frozen=True)
-class Tasks:
-    """The probes and the original task, read before anything is trained.
-
-    Attributes:
-        probes: folders, files or Hub ids, as given.
-        sizes: the numbers of training rows, for each probe.
-        original: the original task: a folder, a file or a Hub id.
-    """
-
-    probes: list[str]
-    sizes: list[list[int]]
-    original: str
-
-
 def expand(request: StudyRequest) -> list[RunSpec]:
-    """Return the runs by which settings are chosen, grouped by model.
-
-    Raises:
-        UsageError: there is no original task, or it cannot be read; a probe lacks a split or has
-            too few rows; a model has no trained multiple-choice head.
-    """
+    """Return the runs by which settings are chosen, grouped by model."""
     options: InoculateOptions = request.options
-    tasks = _open_tasks(request)
+    original, sizes_of = _open_tasks(request)
     for model in request.models:
-        _require_head(request, model, tasks.original)
+        _require_head(request, model, original)
     specs = []
     for model in request.models:
-        specs.append(_untrained(request, model, tasks.original, SELECTION))
-        for probe in tasks.probes:
+        specs.append(_untrained(request, model, original, SELECTION))
+        for probe in sizes_of:
             specs += [_untrained(request, model, probe, split) for split in (SELECTION, HELD_OUT)]
-        for probe, sizes in zip(tasks.probes, tasks.sizes, strict=True):
+        for probe, sizes in sizes_of.items():
             for size, rate, seed in product(sizes, options.learning_rates, range(options.seeds)):
                 # In ascending order: at a constant rate, training continues from fewer epochs.
                 for epochs in options.epoch_counts:
                     setting = Setting(probe, size, rate, epochs)
-                    for task in (probe, tasks.original):
+                    for task in (probe, original):
                         specs.append(_trained(request, model, setting, seed, task, SELECTION))
                     if options.settings == 1:
                         specs.append(_trained(request, model, setting, seed, probe, HELD_OUT))
@@ -147,7 +119,8 @@ def follow(request: StudyRequest, finished: Sequence[Finished]) -> list[RunSpec]
     return specs
 
 
-def _open_tasks(request: StudyRequest) -> Tasks:
+def _open_tasks(request: StudyRequest) -> tuple[str, dict[str, list[int]]]:
+    """Read the original task and the probes; return the task, and the sizes for each probe."""
     options: InoculateOptions = request.options
     if options.original is None:
         raise UsageError(
@@ -158,21 +131,20 @@ def _open_tasks(request: StudyRequest) -> Tasks:
     if options.original in probes:
         raise UsageError(f"{options.original} is the original task: name another probe")
     _open(options.original, SELECTION)
-    sizes = []
+    sizes = {}
     for probe in probes:
-        train = _open(probe, "train")
-        for split in (SELECTION, HELD_OUT):
-            _open(probe, split)
-        sizes.append(_possible_sizes(options, probe, len(train.items)))
+        train, *_ = (_open(probe, split) for split in ("train", SELECTION, HELD_OUT))
+        sizes[probe] = _possible_sizes(options, probe, len(train.items))
     if times := TIMES[options.add_original]:
-        most, rows = times * max(map(max, sizes)), len(_open(options.original, "train").items)
+        rows = len(_open(options.original, "train").items)
+        most = times * max(map(max, sizes.values()))
         if most > rows:
             raise UsageError(
                 f"--add-original {options.add_original} needs {most:,} rows of "
                 f"{options.original}, whose train split has {rows:,}: name --sizes up to "
                 f"{rows // times:,}"
             )
-    return Tasks(probes, sizes, options.original)
+    return options.original, sizes
 
 
 def _open(source: str, split: str) -> ProbeSplit:

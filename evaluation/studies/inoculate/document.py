@@ -41,7 +41,7 @@ def _section(one: ModelInoculation, probe: Inoculated) -> doc.Section:
             doc.Heading("Numbers"),
             _accuracies(one, probe),
             _strict(probe),
-            *([doc.Heading("Hops and distractors")] if maps else []),
+            doc.Heading("Hops and distractors") if maps else None,
             *maps,
             _tried(probe),
         ],
@@ -56,8 +56,7 @@ def _tiles(probe: Inoculated) -> doc.Tiles:
             f"Test, after {best.size:,} rows": cells.headline(best.test),
             "Test, before training": cells.headline(probe.test_before),
             "Cost, in points": doc.Cell(points(best.cost.value), f"95%: {low} to {high}"),
-            "Chance": doc.Cell(percent(probe.chance), "1 / number of choices"),
-            "Questions": doc.Cell(f"{probe.rows:,}", f"{probe.clusters:,} clusters"),
+            **cells.asked(probe.chance, probe.rows, probe.clusters),
         }
     )
 
@@ -113,33 +112,30 @@ def _strict(probe: Inoculated) -> doc.Table:
     """Return the table of strict cluster accuracies: Table 8 of [W]."""
     before = (0, probe.test_before, probe.strict_before, probe.strict_difference_before)
     after = [(p.size, p.test, p.strict, p.strict_difference) for p in probe.points]
-    rows: list[doc.Row] = [
-        (f"{size:,}", cells.share(test), cells.share(strict), cells.points(difference))
-        for size, test, strict, difference in (before, *after)
-        if strict is not None
-    ]
     return doc.Table(
         ("rows", "accuracy", "strict accuracy", "difference"),
-        rows,
+        [
+            (f"{size:,}", cells.share(test), cells.share(strict), cells.points(less))
+            for size, test, strict, less in (before, *after)
+            if strict is not None
+        ],
         "Strict accuracy on test: the share of clusters with every question answered correctly, "
         "and its difference from accuracy in points",
     )
 
 
 def _tried(probe: Inoculated) -> doc.Table:
-    rows: list[doc.Row] = [
-        (
-            f"{point.size:,} rows, rate {tried.learning_rate:g}, {tried.epochs} epochs",
-            cells.share(tried.probe),
-            cells.share(tried.original),
-            cells.share((tried.probe + tried.original) / 2),
-        )
-        for point in probe.points
-        for tried in point.tried
-    ]
     return doc.Table(
         ("setting", "probe", "original task", "mean"),
-        rows,
+        [
+            (
+                f"{point.size:,} rows, rate {tried.learning_rate:g}, {tried.epochs} epochs",
+                *map(cells.share, (tried.probe, tried.original)),
+                cells.share((tried.probe + tried.original) / 2),
+            )
+            for point in probe.points
+            for tried in point.tried
+        ],
         "Mean accuracy over the seeds on validation, by setting",
         fold="All settings",
     )

@@ -19,6 +19,7 @@ from evaluation.studies.inoculate.axes import (
     ModelRuns,
     Setting,
 )
+from evaluation.studies.records import Record
 
 
 class Tried(Model):
@@ -56,7 +57,7 @@ class SizePoint(Model):
     )
 
 
-class Inoculated(Model):
+class Inoculated(Record):
     """A model trained on increasing numbers of rows of a probe."""
 
     probe: str = Field(description="The probe's name.")
@@ -144,8 +145,8 @@ def _model(runs: ModelRuns) -> ModelInoculation:
 def _inoculated(runs: ModelRuns, probe: str) -> Inoculated:
     chosen, best = runs.best(probe), runs.best_size(probe)
     settings = chosen.values()
-    untrained = runs.seeds(None, probe, HELD_OUT)[0].results
-    metrics = untrained.metrics
+    untrained = runs.seeds(None, probe, HELD_OUT)[0]
+    metrics = untrained.results.metrics
     test = runs.averages(settings, probe, HELD_OUT)
     validation = runs.averages(settings, probe, SELECTION)
     original = runs.averages(settings, runs.original, SELECTION)
@@ -153,50 +154,46 @@ def _inoculated(runs: ModelRuns, probe: str) -> Inoculated:
     if metrics.strict_accuracy is not None and metrics.clusters != metrics.accuracy.n:
         strict = runs.averages(settings, probe, HELD_OUT, bootstrap_whole_clusters)
 
-    def strict_of(setting: Setting | None, accuracy: float) -> tuple[Estimate, float] | None:
-        """Return strict accuracy, and its difference from accuracy in points."""
+    def strict_of(setting: Setting | None, accuracy: float) -> tuple[Estimate | None, float | None]:
+        """Return strict accuracy, and its difference from accuracy in points; None: not known."""
         if not strict:
-            return None
+            return None, None
         return strict[setting].estimate(), 100 * (strict[setting].value - accuracy)
 
     points = []
     for size, setting in chosen.items():
-        whole = strict_of(setting, test[setting].value)
-        tried = [
-            Tried(
-                learning_rate=one.learning_rate,
-                epochs=one.epochs,
-                probe=runs.accuracy(one, probe),
-                original=runs.accuracy(one, runs.original),
-            )
-            for one in runs.settings(probe)[size]
-        ]
+        whole, less = strict_of(setting, test[setting].value)
         points.append(
             SizePoint(
                 size=size,
                 learning_rate=setting.learning_rate,
                 epochs=setting.epochs,
-                tried=tried,
+                tried=[
+                    Tried(
+                        learning_rate=one.learning_rate,
+                        epochs=one.epochs,
+                        probe=runs.accuracy(one, probe),
+                        original=runs.accuracy(one, runs.original),
+                    )
+                    for one in runs.settings(probe)[size]
+                ],
                 probe=validation[setting].estimate(),
                 test=test[setting].estimate(),
                 gain=test[setting].less(test[None]).estimate(100),
                 original=original[setting].estimate(),
                 cost=original[None].less(original[setting]).estimate(100),
-                strict=whole and whole[0],
-                strict_difference=whole and whole[1],
+                strict=whole,
+                strict_difference=less,
             )
         )
-    before = strict_of(None, metrics.accuracy.value)
-    return Inoculated(
-        probe=untrained.probe.name,
+    whole, less = strict_of(None, metrics.accuracy.value)
+    return Inoculated.of(
+        untrained,
         source=probe,
-        rows=metrics.items,
-        clusters=metrics.clusters,
-        chance=metrics.chance,
         before=runs.metrics(probe, SELECTION).accuracy,
         test_before=metrics.accuracy,
-        strict_before=before and before[0],
-        strict_difference_before=before and before[1],
+        strict_before=whole,
+        strict_difference_before=less,
         points=points,
         best=best,
         table_before=metrics.table,

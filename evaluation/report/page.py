@@ -8,13 +8,14 @@ elsewhere: its content security policy forbids both, whatever the texts of a pro
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.report import breakdowns, figures, questions
 from evaluation.report.templates import environment
 from evaluation.results.analyses import all_analyses
-from evaluation.results.analyses.base import Examples, Picture, ResultFiles, Section
+from evaluation.results.analyses.base import Examples, Part, Picture, ResultFiles
 from evaluation.results.analyses.facts import facts_of
 from evaluation.results.breakdown import headline_rows
 from evaluation.results.pairs import read_pair
@@ -102,9 +103,9 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
         for correct in (False, True)
     )
     sections = [
-        {"section": section, "parts": _parts(section, predictions, normalization)}
+        {"analysis": analysis, "parts": _parts(analysis.name, parts, predictions, normalization)}
         for analysis in all_analyses()
-        if (section := analysis.section(ResultFiles(results, predictions, facts))) is not None
+        if (parts := analysis.section(ResultFiles(results, predictions, facts)))
     ]
     templates = environment()
     templates.globals |= {
@@ -147,14 +148,14 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
 
 
 def _parts(
-    section: Section, predictions: pa.Table, normalization: Normalization
+    name: str, parts: Sequence[Part], predictions: pa.Table, normalization: Normalization
 ) -> list[tuple[str, Any, Any]]:
-    """Return the type, the part and the rendered content of each part of a section."""
+    """Return the type, the part and the rendered content of each part of a named section."""
     made: list[tuple[str, Any, Any]] = []
-    for at, part in enumerate(section.parts):
+    for at, part in enumerate(parts):
         content: Markup | list[tuple[questions.Question, Any]] | None = None
         if isinstance(part, Picture):
-            content = figures.draw(f"{section.id}{at}", part.label, part.height, part.plot)
+            content = figures.draw(f"{name}{at}", part.label, part.height, part.plot)
         elif isinstance(part, Examples):
             lines = {example.row: example.lines for example in part.candidates}
             shown = questions.picked(predictions, list(lines), normalization, part.most)

@@ -7,7 +7,7 @@ in :func:`predictions_schema`; ``report.html`` is made from these two files alon
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -314,6 +314,9 @@ class Timings(Model):
     )
 
 
+_Block = TypeVar("_Block", bound=Model)
+
+
 class Results(Model, Sealed):
     """All of ``results.json``."""
 
@@ -329,6 +332,11 @@ class Results(Model, Sealed):
         default_factory=dict,
         description="Numbers that apply to some probes only, by the analysis's name (see below).",
     )
+
+    def analysis(self, name: str, block: type[_Block]) -> _Block | None:
+        """Return the block of an analysis, which has this schema; None if there is none."""
+        held = self.analyses.get(name)
+        return None if held is None else block.model_validate(held)
 
     def with_analysis(self, name: str, block: Model) -> Results:
         """Return the results with an analysis's block added."""

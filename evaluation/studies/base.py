@@ -70,6 +70,11 @@ class Finished:
         return headline_rows(self.evaluation.predictions)
 
     @property
+    def learnt(self) -> dict[str, Any]:
+        """How the model was fitted first, by the names of the results; empty: not at all."""
+        return self.results.model.finetuning or {}
+
+    @property
     def said(self) -> dict[str, Any]:
         """What is said of the run, by the names that studies have for it in their records."""
         results = self.results
@@ -439,11 +444,7 @@ def pages(name: str, document: Document) -> dict[str, str]:
 
 
 def write_summary(study: Study, summary: BaseModel, output: Path) -> list[Path]:
-    """Write a study's summary and its page into a folder; return the paths of all files.
-
-    Raises:
-        KbprobeError: a file cannot be written.
-    """
+    """Write a study's summary and its pages into a folder; raises and returns as `write_record`."""
     return write_record(study.name, summary, study.files(summary), output)
 
 

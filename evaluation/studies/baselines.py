@@ -345,18 +345,16 @@ def _name(run: Finished) -> tuple[str, str]:
 def _label(run: Finished) -> str:
     """Return the name of results that are shown beside the baselines."""
     results = run.results
-    learnt = results.model.finetuning
     name = last_name(results.model.id)
     if results.model.id == NO_MODEL:
         name = results.scoring.scorer
-    return name if learnt is None else f"{name}, {learnt['learner']}"
+    return f"{name}, {run.learnt['learner']}" if run.learnt else name
 
 
 def _measured(
     name: tuple[str, str], runs: Sequence[Finished], average: Resampled, chance: float
 ) -> Measured:
     found = [run.results for run in runs]
-    learnt, unknown = found[0].model.finetuning, found[0].scoring.notes.get("unknown_words")
     called, model = name
     reads = "each choice alone" if called.endswith("choices alone") else "question and choices"
     if model == NO_MODEL:
@@ -365,12 +363,12 @@ def _measured(
         name=called,
         reads=reads,
         model=model,
-        train_rows=None if learnt is None else learnt["train"],
+        train_rows=runs[0].learnt.get("train"),
         draws=[results.metrics.accuracy.value for results in found],
         accuracy=average.estimate(),
         over_chance=average.less_known(chance).estimate(100),
         seconds=round(sum(results.timings.total for results in found), 1),
-        unknown_words=unknown,
+        unknown_words=found[0].scoring.notes.get("unknown_words"),
     )
 
 
@@ -384,8 +382,7 @@ def _notes(
             f"The train split has {rows.train:,} rows, fewer than the {options.rows:,} requested: "
             "all of them were used."
         )
-    trained = any(run.results.model.finetuning is not None for run in runs)
-    if trained and options.seeds < _FEW:
+    if any(run.learnt for run in runs) and options.seeds < _FEW:
         few = "one draw" if options.seeds == 1 else f"{options.seeds} draws"
         notes.append(f"Trained on {few} of rows: intervals are rough with so few.")
     aside = sorted({run.results.metrics.items - run.results.metrics.scored for run in runs})

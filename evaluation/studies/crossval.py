@@ -207,10 +207,8 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
             for entry in learners:
                 specs += _runs(request, probe, model, own, entry, options.seeds)
         for number in range(options.random_init):
-            for probe, own in zip(probes, folds, strict=True):
-                for entry in frozen:
-                    variant = {"random_weights": number}
-                    specs += _runs(request, probe, model, own, entry, 1, **variant)
+            for (probe, own), entry in product(zip(probes, folds, strict=True), frozen):
+                specs += _runs(request, probe, model, own, entry, 1, random_weights=number)
     refuse_idle_options(request, specs)
     return specs
 
@@ -255,18 +253,16 @@ def _runs(
     """Yield the runs of a learner on all folds."""
     trained = with_options_of(request, entry, entry.scorer)
     first = request.defaults.run.seed
-    for fold in own.sizes:
-        for seed in range(first, first + seeds):
-            changes = {**variant, "learner": entry.name, "fold": fold, "train": own.train}
-            yield trained.spec(probe, model, **changes, train_seed=seed, facts=False)
+    for fold, seed in product(own.sizes, range(first, first + seeds)):
+        changes = {**variant, "learner": entry.name, "fold": fold, "train": own.train}
+        yield trained.spec(probe, model, **changes, train_seed=seed, facts=False)
 
 
 def _zero_shot(
     request: StudyRequest, probe: ProbeSource, model: str, own: _Folds, scorer: ScorerEntry
 ) -> Iterator[RunSpec]:
-    untrained = with_options_of(request, scorer)
-    values = {name: value for name, value in untrained.values.items() if name != "train"}
-    untrained = replace(untrained, values=values)
+    values = {name: value for name, value in request.values.items() if name != "train"}
+    untrained = with_options_of(replace(request, values=values), scorer)
     for fold in own.sizes:
         spec = untrained.spec(probe, model, fold=fold, facts=False)
         yield replace(spec, folder=spec.folder and spec.folder / "zero-shot")
@@ -340,24 +336,18 @@ def _probe(
 
 def _row_of(run: Finished) -> _Row:
     """Return the row of the table that a run belongs to."""
-    results = run.results
-    learner = (results.model.finetuning or {}).get("learner")
-    model = results.model.id
-    if model == NO_MODEL:
-        return _Row("majority", model, MAJORITY)
+    model, learner = run.results.model, run.learnt.get("learner")
+    if model.id == NO_MODEL:
+        return _Row("majority", model.id, MAJORITY)
     if learner is None:
-        return _Row("zero_shot", model, None)
-    random = results.model.random_weights is not None
-    return _Row("random" if random else "learner", model, str(learner))
+        return _Row("zero_shot", model.id, None)
+    return _Row("learner" if model.random_weights is None else "random", model.id, str(learner))
 
 
 def _summary(row: _Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
     """Average over folds and repetitions; clusters and repetitions are resampled."""
     folds = [run.results.scoring.options["fold"] for run in runs]
-    names = [
-        (run.results.model.random_weights, (run.results.model.finetuning or {}).get("seed"))
-        for run in runs
-    ]
+    names = [(run.results.model.random_weights, run.learnt.get("seed")) for run in runs]
     repetitions = list(dict.fromkeys(names))
     counts = count_clusters(runs)
     # The counts of each repetition, summed over its folds.
@@ -371,7 +361,6 @@ def _summary(row: _Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
         for fold in sorted(set(folds))
     ]
     each = bootstrap.accuracies.tolist()
-    learner = row.learner
     return CrossvalRow(
         **row._asdict(),
         accuracy=average.estimate(),
@@ -380,7 +369,7 @@ def _summary(row: _Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
         fold_sd=stdev(of_folds),
         repetitions=each,
         repetition_sd=stdev(each) if len(each) > 1 else None,
-        vocabulary=_vocabulary(runs, folds, fitted=learner not in (None, MAJORITY)),
+        vocabulary=_vocabulary(runs, folds, fitted=row.learner not in (None, MAJORITY)),
     )
 
 

@@ -14,12 +14,11 @@ from pydantic import Field
 from evaluation.report import cells
 from evaluation.results.items import Answers, point_biserial, rivals
 from evaluation.results.types import Model
-from evaluation.results.words import coefficient, name_or_count, points
+from evaluation.results.words import coefficient, name_or_count, percent, points
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.labels import (
     Labelled,
     LabelledRun,
-    accuracy_table,
     labelled_by_probe,
 )
 from evaluation.studies.pairing import gather
@@ -145,10 +144,7 @@ def _probe(runs: Sequence[Labelled], partial: bool) -> ProbeItems:
         mean_point_biserial=float(known.mean()) if known.size else None,
         items=[
             ItemRow(
-                id=item["id"],
-                cluster=item["cluster"],
-                question=item["question"],
-                choices=item["choices"],
+                **{name: item[name] for name in ("id", "cluster", "question", "choices")},
                 key=item["answer"],
                 rival=_known(int(rival.choice[at])),
                 said=[_known(choice) for choice in answers.said[at].tolist()],
@@ -201,7 +197,11 @@ def _section(one: ProbeItems, rows: int) -> doc.Section:
                 names=2,
             ),
             _scatter(one),
-            accuracy_table(one.runs, one.chance),
+            doc.Table(
+                ("model", "accuracy"),
+                [(run.label, cells.share(run.accuracy)) for run in one.runs],
+                f"Accuracy of each model; chance is {percent(one.chance)}",
+            ),
         ],
     )
 
@@ -268,10 +268,10 @@ def _sentences(one: ProbeItems) -> list[str]:
 def _caveats(one: ProbeItems) -> list[str]:
     """Return caveats about the numbers."""
     found = []
-    above = [run for run in one.runs if run.accuracy.low > one.chance]
-    if len(above) < 2:
+    above = sum(run.accuracy.low > one.chance for run in one.runs)
+    if above < 2:
         found.append(
-            f"{len(above)} of {len(one.runs)} models are above chance: models that guess tell "
+            f"{above} of {len(one.runs)} models are above chance: models that guess tell "
             "nothing about keys. Add results of better models."
         )
     if len(one.runs) < 6:

@@ -9,12 +9,10 @@ from typing import NamedTuple
 from pydantic import Field
 
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.report import cells
 from evaluation.results.types import Estimate
-from evaluation.results.words import last_name, percent
+from evaluation.results.words import last_name
 from evaluation.studies.base import Finished
 from evaluation.studies.records import Record
-from kbprobe.document import Table
 from kbprobe.errors import UsageError
 
 
@@ -35,15 +33,6 @@ class Labelled(NamedTuple):
     def record(self) -> LabelledRun:
         """Return the run as recorded in a summary."""
         return LabelledRun.of(self.run, label=self.label, folder=str(self.run.folder))
-
-
-def accuracy_table(runs: Sequence[LabelledRun], chance: float) -> Table:
-    """Return the table of the accuracies of several runs."""
-    return Table.of(
-        runs,
-        {"model": lambda run: run.label, "accuracy": lambda run: cells.share(run.accuracy)},
-        f"Accuracy of each model; chance is {percent(chance)}",
-    )
 
 
 def are_of_one_probe(one: Finished, two: Finished) -> bool:
@@ -123,7 +112,7 @@ def _ambiguous(finished: Sequence[Finished], labels: Sequence[str]) -> list[list
 
 def _name(run: Finished) -> str:
     model = run.results.model
-    learner = _learnt(run).get("learner")
+    learner = run.learnt.get("learner")
     parts = []
     if model.id != NO_MODEL:
         parts.append(last_name(model.id))
@@ -134,15 +123,11 @@ def _name(run: Finished) -> str:
     return ", ".join(parts) or run.results.scoring.scorer
 
 
-def _learnt(run: Finished) -> dict[str, object]:
-    return run.results.model.finetuning or {}
-
-
 def _of_learning(name: str, form: str) -> Callable[[Finished], str]:
     """Return a function that formats one training setting of a run."""
 
     def detail(run: Finished) -> str:
-        held = _learnt(run).get(name)
+        held = run.learnt.get(name)
         return "" if held is None else form.format(held)
 
     return detail

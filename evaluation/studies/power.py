@@ -31,6 +31,7 @@ from evaluation.results.words import name_or_count, percent
 from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
 from evaluation.studies.labels import Labelled, labelled_by_probe
 from evaluation.studies.pairing import pair_rows
+from evaluation.studies.records import Record
 from kbprobe import document as doc
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import UsageError
@@ -71,7 +72,7 @@ class PairPower(Model):
         return "assumed" if self.first is None else f"{self.first} and {self.second}"
 
 
-class ProbePower(Model):
+class ProbePower(Record):
     """The power of a probe."""
 
     probe: str = Field(description="The probe's name.")
@@ -157,23 +158,18 @@ def _observed(runs: Sequence[Labelled], options: PowerOptions) -> ProbePower:
                 "not vary, and no power follows from them. Give results of models that differ, or "
                 "a probe, with what is assumed of two models (--accuracy, --agreement)."
             )
-        numbers = _numbers(spread, rows, clusters, options)
-        pairs.append(
-            PairPower(
-                first=label,
-                second=other,
-                accuracy=float(right.mean()),
-                difference=100 * (float(also_right.mean()) - float(right.mean())),
-                agreement=float((right == also_right).mean()),
-                correlation=row_correlation(right, also_right, cluster),
-                **numbers,
-            )
+        pair = PairPower(
+            first=label,
+            second=other,
+            accuracy=float(right.mean()),
+            difference=100 * (float(also_right.mean()) - float(right.mean())),
+            agreement=float((right == also_right).mean()),
+            correlation=row_correlation(right, also_right, cluster),
+            **_numbers(spread, rows, clusters, options),
         )
-    probe = runs[0][0].results.probe
+        pairs.append(pair)
     rows, clusters = max(sizes)
-    return ProbePower(
-        probe=probe.name, split=probe.split, rows=rows, clusters=clusters, pairs=pairs
-    )
+    return ProbePower.of(runs[0].run, rows=rows, clusters=clusters, pairs=pairs)
 
 
 def _assumed(probe: ProbeSplit, options: PowerOptions) -> ProbePower:
@@ -196,21 +192,18 @@ def _assumed(probe: ProbeSplit, options: PowerOptions) -> ProbePower:
             )
     lone = bool((sizes == 1).all())
     spread = assumed_spread(sizes, discordant, difference, 0.0 if lone else options.correlation)
+    rows, correlation = int(sizes.sum()), None if lone else options.correlation
     pair = PairPower(
         first=None,
         second=None,
         accuracy=accuracy,
         difference=None,
         agreement=1 - discordant,
-        correlation=None if lone else options.correlation,
-        **_numbers(spread, int(sizes.sum()), sizes.size, options),
+        correlation=correlation,
+        **_numbers(spread, rows, sizes.size, options),
     )
     return ProbePower(
-        probe=probe.name,
-        split=probe.split,
-        rows=int(sizes.sum()),
-        clusters=sizes.size,
-        pairs=[pair],
+        probe=probe.name, split=probe.split, rows=rows, clusters=sizes.size, pairs=[pair]
     )
 
 

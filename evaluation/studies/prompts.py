@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Annotated, Any, NamedTuple
@@ -207,9 +207,7 @@ def _settings(request: StudyRequest) -> list[PromptSetting]:
     orders = [{"shots_order": seed} for seed in options.shots_orders] or [{}]
     found = [
         PromptSetting(name, {**own, **seed, **order})
-        for name, own in prompts
-        for seed in seeds
-        for order in orders
+        for (name, own), seed, order in product(prompts, seeds, orders)
     ]
     if len(found) < 2:
         raise UsageError(
@@ -227,12 +225,15 @@ def _expand(request: StudyRequest) -> Sequence[RunSpec]:
         scorer = require_scorer_options(request, model, ("prompt", "shots_seed"), "takes a prompt")
         for probe in request.probes:
             _check_rows(request, varied, reader.rows(probe, request.defaults.run), scorer)
-    return [
-        _run(request.spec(probe, model, facts=False), setting)
-        for model in request.models
-        for probe in request.probes
-        for setting in varied
-    ]
+    specs = []
+    for model, probe, setting in product(request.models, request.probes, varied):
+        spec = request.spec(probe, model, facts=False)
+        folder = None if spec.folder is None else spec.folder.joinpath(*setting.parts)
+        try:
+            specs.append(spec.vary(folder, **setting.options))
+        except UsageError as error:
+            raise UsageError(f"{setting.label}: {error}") from error
+    return specs
 
 
 def _check_rows(
@@ -251,14 +252,6 @@ def _check_rows(
                 prompt.render(item)
             except UsageError as error:
                 raise UsageError(f"{rows.name}, prompt {setting.label}: {error}") from error
-
-
-def _run(spec: RunSpec, setting: PromptSetting) -> RunSpec:
-    folder = None if spec.folder is None else spec.folder.joinpath(*setting.parts)
-    try:
-        return spec.vary(folder, **setting.options)
-    except UsageError as error:
-        raise UsageError(f"{setting.label}: {error}") from error
 
 
 def _check_prompts(

@@ -28,7 +28,7 @@ from evaluation.results.words import (
     short,
 )
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.base import Failed, Finished, Study, StudyRequest, read_summary
+from evaluation.studies.base import Failed, Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
 from evaluation.studies.pairing import pair_rows
 from evaluation.studies.records import Record
@@ -144,16 +144,6 @@ class RevisionsSummary(Model, Sealed):
 
     schema_version: str = Field(SCHEMA_VERSION, description="Version of this schema.")
     models: list[ModelRevisions] = Field(description="Each model on each probe.")
-
-
-def read_revisions(folder: Path) -> RevisionsSummary:
-    """Read ``revisions.json`` of a folder, or the file itself.
-
-    Raises:
-        UsageError: there is none, or it is damaged or of another schema.
-    """
-    makes = "PROBE --model MODEL --revisions A,B"
-    return read_summary(folder, "revisions", RevisionsSummary, SCHEMA_VERSION, makes)
 
 
 class RevisionsOptions(Options):
@@ -359,15 +349,25 @@ def _section(one: ModelRevisions) -> doc.Section:
                 },
                 "Accuracy, and its differences in percentage points, with 95% intervals",
             ),
-            doc.Table.of(
-                one.points,
-                {
-                    "revision": lambda point: short(point.name, _NAME),
-                    "became right": lambda point: _share_of(point.since_previous, "became_right"),
-                    "became wrong": lambda point: _share_of(point.since_previous, "became_wrong"),
-                    "learnt for good": lambda point: cells.count(point.learnt_for_good),
-                    "forgotten for good": lambda point: cells.count(point.forgotten_for_good),
-                },
+            doc.Table(
+                (
+                    "revision",
+                    "became right",
+                    "became wrong",
+                    "learnt for good",
+                    "forgotten for good",
+                ),
+                [
+                    (
+                        short(point.name, _NAME),
+                        cells.share(change and change.became_right),
+                        cells.share(change and change.became_wrong),
+                        cells.count(point.learnt_for_good),
+                        cells.count(point.forgotten_for_good),
+                    )
+                    for point in one.points
+                    for change in [point.since_previous]
+                ],
                 "Questions that changed since the revision before, and questions that changed for "
                 "the last time",
             ),
@@ -378,10 +378,6 @@ def _section(one: ModelRevisions) -> doc.Section:
 
 def _gain(change: Change | None) -> doc.Cell:
     return cells.points(change and change.difference)
-
-
-def _share_of(change: Change | None, name: str) -> doc.Cell:
-    return cells.share(change and getattr(change, name))
 
 
 def _chart(one: ModelRevisions) -> doc.Chart:

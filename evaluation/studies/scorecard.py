@@ -273,7 +273,7 @@ def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
     return ProbeScore.of(
         run,
         probe=Path(probe).name,
-        folder=_relative(run.folder, request.output),
+        folder=os.path.relpath(run.folder, request.output) if run.folder and request.output else "",
         rows_sha256=run.results.probe.fingerprint,
         rows=metrics.accuracy.n,
         score=above(metrics.accuracy, metrics.chance),
@@ -283,10 +283,6 @@ def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
         best_baseline=metrics.strongest_baseline,
         remarks=[remark for remark in remarks if remark],
     )
-
-
-def _relative(folder: Path | None, parent: Path | None) -> str:
-    return "" if folder is None or parent is None else os.path.relpath(folder, parent)
 
 
 def _by_hops(predictions: pa.Table) -> dict[str, Estimate]:
@@ -451,17 +447,14 @@ def _table(model: ModelCard) -> doc.Table:
             "near": lambda one: cells.share(one.near_accuracy),
             "random": lambda one: cells.share(one.random_accuracy),
             "strict": lambda one: cells.share(one.strict_accuracy),
-            "by hops": lambda one: _hops(one.hops),
+            "by hops": lambda one: (
+                ", ".join(f"{k}: {percent(e.value)}" for k, e in one.hops.items()) or "–"
+            ),
             "partial knowledge": _best_oracle,
             "baseline": lambda one: cells.share(one.best_baseline and one.best_baseline[1]),
         },
         "Accuracy by probe",
     )
-
-
-def _hops(hops: Mapping[str, Estimate]) -> str:
-    shown = (f"{number}: {percent(one.value)}" for number, one in hops.items())
-    return ", ".join(shown) or "–"
 
 
 def _best_oracle(one: ProbeScore) -> doc.Cell:

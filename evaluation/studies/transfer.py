@@ -230,7 +230,6 @@ def _of_runs(
     request: StudyRequest, model: str, probes: Sequence[Splits], runs: Runs
 ) -> ModelTransfer:
     by_tested = {one.source: _cells(request, probes, one, runs) for one in probes}
-    first = runs[probes[0].source, probes[0].source][0].results
     tested = []
     for one in probes:
         untrained = runs.get((None, one.source))
@@ -246,7 +245,7 @@ def _of_runs(
     found = [by_tested[one.source][at] for at in range(len(probes)) for one in probes]
     return ModelTransfer(
         model=model,
-        learner=str((first.model.finetuning or {})["learner"]),
+        learner=str(runs[probes[0].source, probes[0].source][0].learnt["learner"]),
         train=request.defaults.run.train or 0,
         seeds=request.options.seeds,
         less=less,

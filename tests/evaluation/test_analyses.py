@@ -21,9 +21,9 @@ from evaluation.results.analyses.base import (
     Example,
     Examples,
     Grid,
+    Part,
     Picture,
     ResultFiles,
-    Section,
     Shares,
     Text,
 )
@@ -44,27 +44,24 @@ def plot(figure: Any) -> None:
     figure.subplots().plot([0, 1], [1, 0], label="line")
 
 
-def section(files: ResultFiles) -> Section | None:
-    held = files.results.analyses.get("even")
-    if held is None:
-        return None
-    accuracy = Even.model_validate(held).accuracy
-    parts = (
+def parts(_files: ResultFiles, block: Even) -> tuple[Part, ...]:
+    return (
         Text("A sentence <b>."),
-        Shares("rows", "Accuracy", (("even rows", accuracy),)),
+        Shares("rows", "Accuracy", (("even rows", block.accuracy),)),
         Grid("A table", ("name", "value"), (("first", "1"), ("second", "2")), faint=frozenset({1})),
         Grid("Another", ("name", "value"), (("third", "3"),), fold="Unfold"),
         Picture("A picture", 2.0, plot),
         Examples("Some", tuple(Example(row, (("why", "because", "id"),)) for row in (2, 4)), 1),
         Examples("None", (), 1),
     )
-    return Section("even", "Even rows", "Even rows: a title", parts)
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("even")
-    module.ANALYSIS = Analysis("even", section, Even)  # type: ignore[attr-defined]
+    module.ANALYSIS = Analysis(  # type: ignore[attr-defined]
+        "even", "Even rows", "Even rows: a title", parts, Even
+    )
     monkeypatch.setitem(sys.modules, f"{analyses.__name__}.even", module)
     monkeypatch.setattr(analyses, "MODULES", (*analyses.MODULES, "even"))
 

@@ -13,8 +13,7 @@ import evaluation
 from evaluation.cli import main
 from evaluation.items.types import Item
 from evaluation.results.words import last_name
-from evaluation.studies.baselines import BASELINES
-from evaluation.studies.baselines import BaselinesSummary
+from evaluation.studies.baselines import BASELINES, BaselinesSummary
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY

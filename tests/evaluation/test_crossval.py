@@ -12,8 +12,7 @@ from evaluation.results.words import last_name
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest
-from evaluation.studies.crossval import CROSSVAL
-from evaluation.studies.crossval import CrossvalSummary
+from evaluation.studies.crossval import CROSSVAL, CrossvalSummary
 from evaluation.studies.run import run_study
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS

@@ -21,11 +21,11 @@ from evaluation.models import handle
 from evaluation.models.revisions import find_revisions
 from evaluation.results import intervals
 from evaluation.results.histories import follow
-from evaluation.studies.revisions import REVISIONS
+from evaluation.studies.base import read_summary
 from evaluation.studies.revisions import (
+    REVISIONS,
     ModelRevisions,
     RevisionsSummary,
-    read_revisions,
 )
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_masked
@@ -215,16 +215,16 @@ def test_the_command_names_what_failed_and_keeps_the_others(
     shown = capsys.readouterr()
     assert "since previous" in shown.out
     assert [path.stat().st_mtime_ns for path in before] == stamps, "the others are found again"
-    (found,) = read_revisions(tmp_path / "out").models
+    record = tmp_path / "out" / "revisions.json"
+    (found,) = RevisionsSummary.model_validate_json(record.read_text()).models
     assert [point.step for point in found.points] == [0, 64, 512, 1000]
     assert found.failed == []
     lines = (tmp_path / "out" / "revisions.csv").read_text().splitlines()
     assert len(lines) == 1 + 45
     assert not list((tmp_path / "out").rglob("report.html"))
-    record = tmp_path / "out" / "revisions.json"
     record.write_text(record.read_text().replace('"never_right": ', '"never_right": 1'))
     with pytest.raises(UsageError, match="was changed after kbprobe wrote it"):
-        read_revisions(tmp_path / "out")
+        read_summary(record, "revisions", RevisionsSummary, "1.0", "")
 
 
 @pytest.mark.slow

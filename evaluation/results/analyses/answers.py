@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Section, Text
+from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Text
 from evaluation.results.analyses.labels import setup_of
 from evaluation.results.words import coefficient, percent
 from kb_cache.frequency import zipf_frequencies
@@ -96,8 +96,7 @@ def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
     return FrequencyOfPicks(correlation, share("prediction"), share("answer"))
 
 
-def section(files: ResultFiles) -> Section | None:
-    """Return the section of the report; None if there is nothing to say."""
+def _parts(files: ResultFiles) -> list[Part]:
     parts: list[Part] = []
     # Rows of labels have a confusion table.
     if setup_of(files.predictions) is None and (shares := answer_shares(files.predictions)):
@@ -119,8 +118,7 @@ def section(files: ResultFiles) -> Section | None:
             f"is given in {percent(found.given)} of the rows, and right in {percent(found.right)}."
         )
         parts.append(Text(text))
-    title = "Answers: which are given, whatever is asked?"
-    return Section("answers", "Answers", title, tuple(parts)) if parts else None
+    return parts
 
 
 def _choices(scored: pa.Table) -> tuple[list[str], Ints, Ints]:
@@ -135,4 +133,4 @@ def _choices(scored: pa.Table) -> tuple[list[str], Ints, Ints]:
     return names, code, run_starts(to_numpy(pc.list_value_length(column)))
 
 
-ANALYSIS = Analysis("answers", section)
+ANALYSIS = Analysis("answers", "Answers", "Answers: which are given, whatever is asked?", _parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -76,27 +76,30 @@ class Examples(NamedTuple):
 Part: TypeAlias = Text | Shares | Grid | Picture | Examples
 
 
-class Section(NamedTuple):
-    """A section of the report: ``link`` names it in the list of sections."""
-
-    id: str
-    link: str
-    title: str
-    parts: tuple[Part, ...]
-
-
 @dataclass(frozen=True)
 class Analysis:
     """Numbers and a section of the report for the probes that it applies to.
 
     Attributes:
-        name: its key among ``analyses`` in ``results.json``.
-        section: makes its section of the report; returns None if there is nothing to say.
+        name: its key among ``analyses`` in ``results.json``, and the id of its section.
+        link: names the section in the list of sections.
+        title: of the section.
+        parts: makes the section's parts of the files and, if there is one, of the block in
+            ``results.json``, without which it is not called; none: there is nothing to say.
         block: the schema of what it adds to ``results.json``, if anything.
         columns: the columns that it adds to ``predictions.parquet``: Arrow types by name.
     """
 
     name: str
-    section: Callable[[ResultFiles], Section | None]
+    link: str
+    title: str
+    parts: Callable[..., Sequence[Part]]
     block: type[Model] | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+
+    def section(self, files: ResultFiles) -> Sequence[Part]:
+        """Return the parts of its section of the report; none if there is nothing to say."""
+        if self.block is None:
+            return self.parts(files)
+        block = files.results.analysis(self.name, self.block)
+        return () if block is None else self.parts(files, block)

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from evaluation.results import intervals
-from evaluation.results.analyses.base import Analysis, Grid, ResultFiles, Section, Text
+from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Text
 from evaluation.results.breakdown import cluster_codes, headline_rows
 from evaluation.results.types import Estimate, Model, Results
 from evaluation.results.wilson import TAILS
@@ -187,8 +187,7 @@ def _arguments(rows: pa.Table) -> tuple[Ints, Ints]:
 
 def consistency_of(results: Results) -> Consistency | None:
     """Return the block in the results; None if there are no such pairs."""
-    held = results.analyses.get(NAME)
-    return None if held is None else Consistency.model_validate(held)
+    return results.analysis(NAME, Consistency)
 
 
 def _sentence(one: PairKind) -> str:
@@ -202,11 +201,7 @@ def _sentence(one: PairKind) -> str:
     return f"With {KINDS[one.kind]}, both questions are right {said}."
 
 
-def section(files: ResultFiles) -> Section | None:
-    """Return the section of the report; None if no questions stand or fall together."""
-    block = consistency_of(files.results)
-    if block is None:
-        return None
+def _parts(_files: ResultFiles, block: Consistency) -> list[Part]:
     said = [_sentence(one) for one in block.kinds]
     head = ("the second question", "pairs", "both right", "if unrelated", "gain in points", "most")
     rows = tuple(
@@ -220,8 +215,7 @@ def section(files: ResultFiles) -> Section | None:
         )
         for one in block.kinds
     )
-    parts = (Text(" ".join(said)), Grid("Pairs of rows that differ in one thing alone", head, rows))
-    return Section(NAME, "Consistency", "Right together, or by chance", parts)
+    return [Text(" ".join(said)), Grid("Pairs of rows that differ in one thing alone", head, rows)]
 
 
-ANALYSIS = Analysis(NAME, section, Consistency)
+ANALYSIS = Analysis(NAME, "Consistency", "Right together, or by chance", _parts, Consistency)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evaluation.results.analyses.base import Analysis, Grid, ResultFiles, Section
+from evaluation.results.analyses.base import Analysis, Grid, ResultFiles
 from evaluation.results.breakdown import cluster_codes, named_rows
 from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Estimate
@@ -72,8 +72,7 @@ def nearest_distractors(predictions: pa.Table) -> list[Nearest]:
     ]
 
 
-def section(files: ResultFiles) -> Section | None:
-    """Return the section of the report; None if no wrong answer could be nearer than another."""
+def _parts(files: ResultFiles) -> list[Grid]:
     rows = tuple(
         (
             found.family,
@@ -84,12 +83,11 @@ def section(files: ResultFiles) -> Section | None:
         )
         for found in nearest_distractors(files.predictions)
     )
-    if not rows:
-        return None
     caption = "Wrong answers, in rows whose distractors are at different distances."
     head = ("distractor family", "the nearest", "95% interval", "choosing at random", "rows")
-    title = "Wrong answers: is the nearest distractor preferred?"
-    return Section("distances", "Wrong answers", title, (Grid(caption, head, rows),))
+    return [Grid(caption, head, rows)] if rows else []
 
 
-ANALYSIS = Analysis("distances", section)
+ANALYSIS = Analysis(
+    "distances", "Wrong answers", "Wrong answers: is the nearest distractor preferred?", _parts
+)

@@ -19,7 +19,6 @@ from evaluation.results.analyses.base import (
     Grid,
     Part,
     ResultFiles,
-    Section,
     Shares,
     Text,
 )
@@ -109,15 +108,10 @@ class Facts(Model):
 
 def facts_of(results: Results) -> Facts | None:
     """Return the results' block on facts; None if rows rest on none, or none were asked."""
-    held = results.analyses.get(NAME)
-    return None if held is None else Facts.model_validate(held)
+    return results.analysis(NAME, Facts)
 
 
-def section(files: ResultFiles) -> Section | None:
-    """Return the section of the report; None if no facts were asked."""
-    facts = facts_of(files.results)
-    if facts is None:
-        return None
+def _parts(files: ResultFiles, facts: Facts) -> list[Part]:
     parts: list[Part] = [Text(sentence) for sentence in _sentences(facts)]
     if left_out := _left_out(facts):
         parts.append(Text(left_out, note=True))
@@ -138,8 +132,7 @@ def section(files: ResultFiles) -> Section | None:
         else:
             title = "All facts right, and the question wrong"
             parts.append(Examples(title, failures(files.predictions, files.facts), EXAMPLES))
-    title = "Facts: does it put together what it knows?"
-    return Section("facts", "Facts", title, tuple(parts))
+    return parts
 
 
 def failures(predictions: pa.Table, facts: pa.Table) -> tuple[Example, ...]:
@@ -255,4 +248,6 @@ def _left_out(facts: Facts) -> str:
     return f"{total:,} scored questions are not counted here ({reasons})." if total else ""
 
 
-ANALYSIS = Analysis(NAME, section, Facts, COLUMNS)
+ANALYSIS = Analysis(
+    NAME, "Facts", "Facts: does it put together what it knows?", _parts, Facts, COLUMNS
+)

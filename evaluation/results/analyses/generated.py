@@ -15,7 +15,7 @@ from pydantic import Field
 
 from evaluation.items.orders import LETTERS
 from evaluation.results import intervals
-from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Section, Text
+from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Text
 from evaluation.results.breakdown import cluster_codes, headline_rows
 from evaluation.results.types import Estimate, Model, Results
 from evaluation.results.words import interval, percent
@@ -91,8 +91,7 @@ class Generated(Model):
 
 def generated_of(results: Results) -> Generated | None:
     """Return the block in the results; None if no answers were written."""
-    held = results.analyses.get(NAME)
-    return None if held is None else Generated.model_validate(held)
+    return results.analysis(NAME, Generated)
 
 
 def with_answers(predictions: pa.Table, answers: Sequence[Sequence[Answer]]) -> pa.Table:
@@ -215,12 +214,7 @@ def sentences(block: Generated) -> list[str]:
     return said
 
 
-def section(files: ResultFiles) -> Section | None:
-    """Return the section of the report; None if no answers were written."""
-    block = generated_of(files.results)
-    if block is None:
-        return None
-
+def _parts(_files: ResultFiles, block: Generated) -> list[Part]:
     def share(one: Estimate | None) -> str:
         return "–" if one is None else f"{percent(one.value)} ({interval(one)})"
 
@@ -235,7 +229,9 @@ def section(files: ResultFiles) -> Section | None:
             ),
         )
     )
-    return Section(NAME, "Written answers", "Written answers, orders and letters", tuple(parts))
+    return parts
 
 
-ANALYSIS = Analysis(NAME, section, Generated, COLUMNS)
+ANALYSIS = Analysis(
+    NAME, "Written answers", "Written answers, orders and letters", _parts, Generated, COLUMNS
+)

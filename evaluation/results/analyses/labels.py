@@ -16,7 +16,6 @@ from evaluation.results.analyses.base import (
     Grid,
     Part,
     ResultFiles,
-    Section,
     Shares,
     Text,
 )
@@ -88,8 +87,7 @@ class Labels(Model):
 
 def labels_of(results: Results) -> Labels | None:
     """Return the block on labels in the results; None if rows have their own choices."""
-    held = results.analyses.get(NAME)
-    return None if held is None else Labels.model_validate(held)
+    return results.analysis(NAME, Labels)
 
 
 def setup_of(predictions: pa.Table) -> str | None:
@@ -107,11 +105,8 @@ def sentences(block: Labels) -> list[str]:
     ]
 
 
-def section(files: ResultFiles) -> Section | None:
-    """Return the section of the report; None if rows have their own choices."""
-    block, metrics = labels_of(files.results), files.results.metrics
-    if block is None:
-        return None
+def _parts(files: ResultFiles, block: Labels) -> list[Part]:
+    metrics = files.results.metrics
     correlation, f1 = block.matthews_correlation, block.macro_f1
     majority, chance = percent(block.majority_accuracy), percent(metrics.chance)
     accuracy = (percent(metrics.accuracy.value), interval(metrics.accuracy))
@@ -130,7 +125,7 @@ def section(files: ResultFiles) -> Section | None:
         parts.append(
             Text(f"Asked as: {block.wording} The words that stand for labels: {words}.", note=True)
         )
-    return Section("labels", "Labels", "Labels: which are told apart?", tuple(parts))
+    return parts
 
 
 def _confusion(block: Labels) -> Grid:
@@ -162,4 +157,4 @@ def _interval(number: Statistic) -> str:
     return f"{number.low:.3f} to {number.high:.3f}"
 
 
-ANALYSIS = Analysis(NAME, section, Labels)
+ANALYSIS = Analysis(NAME, "Labels", "Labels: which are told apart?", _parts, Labels)

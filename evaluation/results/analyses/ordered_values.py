@@ -19,7 +19,6 @@ from evaluation.results.analyses.base import (
     Part,
     Picture,
     ResultFiles,
-    Section,
     Shares,
     Text,
 )
@@ -126,11 +125,10 @@ class _Outcomes(NamedTuple):
     right: Bools
 
 
-def section(files: ResultFiles) -> Section | None:
-    """Return the section of the report; None if rows do not ask about an order."""
+def _parts(files: ResultFiles) -> list[Part]:
     view = ordered_view(files.predictions)
     if view is None:
-        return None
+        return []
     (one, two), (low, high) = view.names, view.answers
     joined = f" Each line joins {view.joined}." if view.joined else ""
     colours = (
@@ -162,8 +160,7 @@ def section(files: ResultFiles) -> Section | None:
         places = ", in places of the order" if view.places else ""
         caption = f"Accuracy by how far apart the two values are{places}"
         parts.append(Shares("distance", caption, view.distances))
-    title = "Two values: does the answer change where it should?"
-    return Section("order", "Two values", title, tuple(parts))
+    return parts
 
 
 def ordered_view(predictions: pa.Table) -> OrderedView | None:
@@ -391,4 +388,6 @@ def describe(cell: Cell, answers: tuple[str, str]) -> str:
     return ", ".join(part for part in (text, right, left) if part)
 
 
-ANALYSIS = Analysis("ordered_values", section)
+ANALYSIS = Analysis(
+    "order", "Two values", "Two values: does the answer change where it should?", _parts
+)

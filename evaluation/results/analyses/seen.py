@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from evaluation.results.analyses.base import Analysis, ResultFiles, Section, Shares
+from evaluation.results.analyses.base import Analysis, ResultFiles, Shares
 from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.intervals import accuracy
 from evaluation.results.types import Estimate, Model
@@ -75,12 +75,7 @@ def measure_seen(
     return Seen(**found)
 
 
-def section(files: ResultFiles) -> Section | None:
-    """Return the section of the report; None if nothing was fitted."""
-    held = files.results.analyses.get(NAME)
-    if held is None:
-        return None
-    block = Seen.model_validate(held)
+def _parts(_files: ResultFiles, block: Seen) -> list[Shares]:
     parts = (
         ("concept of a row fitted on", block.concept),
         ("another concept", block.other_concept),
@@ -89,8 +84,7 @@ def section(files: ResultFiles) -> Section | None:
     )
     rows = tuple((name, estimate) for name, estimate in parts if estimate is not None)
     caption = "Accuracy by what the rows fitted on have as well. The dashed line is chance."
-    title = "Training: concepts and golds seen and unseen"
-    return Section(NAME, "Training", title, (Shares("rows", caption, rows),))
+    return [Shares("rows", caption, rows)]
 
 
-ANALYSIS = Analysis(NAME, section, Seen)
+ANALYSIS = Analysis(NAME, "Training", "Training: concepts and golds seen and unseen", _parts, Seen)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from evaluation.results.analyses.answers import MOST_ANSWERS
-from evaluation.results.analyses.base import Analysis, Grid, ResultFiles, Section, Text
+from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Text
 from evaluation.results.breakdown import cluster_codes
 from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Estimate
@@ -67,10 +67,9 @@ def viability(predictions: pa.Table) -> list[Viability]:
     return found
 
 
-def section(files: ResultFiles) -> Section | None:
-    """Return the section of the report; None if scores are not ranks."""
+def _parts(files: ResultFiles) -> list[Part]:
     if files.results.scoring.score != SCORE:
-        return None
+        return []
     rows = tuple(
         (one.name, percent(one.top.value), interval(one.top), f"{one.rank:,.0f}", f"{one.top.n:,}")
         for one in viability(files.predictions)
@@ -82,8 +81,7 @@ def section(files: ResultFiles) -> Section | None:
         "calibration and frequencies on this page are of ranks as well.",
         note=True,
     )
-    parts = (Grid(caption, head, rows), note)
-    return Section("viability", "Viability", "Viability: would the model say it?", parts)
+    return [Grid(caption, head, rows), note]
 
 
-ANALYSIS = Analysis("viability", section)
+ANALYSIS = Analysis("viability", "Viability", "Viability: would the model say it?", _parts)

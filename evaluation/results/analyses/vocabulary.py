@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from evaluation.items.types import Item
-from evaluation.results.analyses.base import Analysis, Grid, ResultFiles, Section
+from evaluation.results.analyses.base import Analysis, Grid, ResultFiles
 from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.intervals import FEWEST
 from evaluation.results.types import Estimate, Model
@@ -135,14 +135,8 @@ def table_of(slopes: Sequence[Slope]) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def section(files: ResultFiles) -> Section | None:
-    """Return the section of the report; None if rows have their own choices."""
-    held = files.results.analyses.get(NAME)
-    if held is None:
-        return None
-    grid = Grid(CAPTION, HEAD, table_of(Vocabulary.model_validate(held).slopes))
-    title = "Vocabulary: does accuracy go with shared words?"
-    return Section(NAME, "Vocabulary", title, (grid,))
+def _parts(_files: ResultFiles, block: Vocabulary) -> list[Grid]:
+    return [Grid(CAPTION, HEAD, table_of(block.slopes))]
 
 
 def _share(words: Sequence[str], known: Collection[str]) -> float:
@@ -159,4 +153,6 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-ANALYSIS = Analysis(NAME, section, Vocabulary)
+ANALYSIS = Analysis(
+    NAME, "Vocabulary", "Vocabulary: does accuracy go with shared words?", _parts, Vocabulary
+)

@@ -295,11 +295,10 @@ class ModelRuns:
 
     def reports(self, fit: Fitted, size: int) -> dict[int, Fitting | None]:
         """Return what a learner reported of its training on each draw, if anything."""
-        blocks = {
-            draw: self.finished[number].results.analyses.get(fitting.NAME)
+        return {
+            draw: self.finished[number].results.analysis(fitting.NAME, Fitting)
             for draw, number in fit.sizes[size].items()
         }
-        return {d: None if b is None else Fitting.model_validate(b) for d, b in blocks.items()}
 
     @cached_property
     def bootstrap(self) -> TwoWayBootstrap:

@@ -62,11 +62,6 @@ def scored_rows(result: Results) -> str:
     return f"{scored:,}" if whole is None else f"{scored:,} of {whole:,}"
 
 
-def points(difference: Estimate) -> str:
-    """Format a difference with its interval: ``+2.1 (-0.3 to +4.5)``."""
-    return f"{difference.value:+.1f} ({difference.low:+.1f} to {difference.high:+.1f})"
-
-
 def percent(estimate: Estimate | None) -> str:
     """Format a share with its interval: ``71.2 [69.8, 72.5]``."""
     if estimate is None:

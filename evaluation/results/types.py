@@ -71,6 +71,10 @@ class Model(BaseModel):
     # Validators are built when a result is first made or read: commands that do neither start fast.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
+    def __bool__(self) -> Literal[True]:
+        """Return True: ``part and part.value`` is None only where there is no part."""
+        return True
+
 
 class Estimate(Model):
     """A number with its 95% confidence interval.

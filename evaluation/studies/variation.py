@@ -19,7 +19,7 @@ from evaluation.studies.base import Finished
 from evaluation.studies.pairing import gather
 from evaluation.studies.records import Record
 from kbprobe.arrays import Ints
-from kbprobe.document import Table
+from kbprobe.document import Row, Table
 from kbprobe.errors import UsageError
 
 
@@ -140,7 +140,7 @@ def spread_table(models: Mapping[str, Variation], caption: str) -> Table:
         "flipped": "flipped",
         "consistency": "consistency",
     }
-    rows = [
+    rows: list[Row] = [
         (model, *(cells.share(getattr(one, name)) for name in heads))
         for model, one in models.items()
     ]

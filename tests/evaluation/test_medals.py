@@ -16,7 +16,7 @@ from evaluation.studies.curve.medals import award
 from evaluation.studies.curve.record import Medal, read_curves
 from kbprobe.errors import UsageError
 from tests.evaluation.sample_curves import curve_runs, summary_of
-from tests.evaluation.test_curve_page import HOSTILE, read
+from tests.evaluation.test_curve_page import read
 
 ROWS = 300
 
@@ -143,16 +143,6 @@ def test_the_table_is_probes_by_models(
     with pytest.raises(SystemExit):
         main(["curve", str(ages), "--json"])
     assert json.loads(capsys.readouterr().out)["medals"][0]["award"] == "success"
-
-
-def test_names_are_escaped_in_page_and_markdown(save: Callable[..., Path], tmp_path: Path) -> None:
-    folder = save("hostile", runs_of(0.7, model=f"{HOSTILE}|x"))
-    evaluation.study("curve", folder, output=tmp_path / "out")
-    assert read((tmp_path / "out/curve.html").read_text()).tags["script"] == 0
-    table = (tmp_path / "out/curve.md").read_text().split("Medals: Which models", 1)[1]
-    assert "<script" not in table
-    rows = [line for line in table.splitlines() if line.startswith("| ")]
-    assert len({line.count(" | ") for line in rows[:2]}) == 1
 
 
 def test_what_cannot_be_joined_is_refused(save: Callable[..., Path], tmp_path: Path) -> None:

@@ -18,11 +18,9 @@ from evaluation.items.orders import Order
 from evaluation.results import intervals
 from evaluation.results.sealed import read_sealed
 from evaluation.studies.orders import ORDERS, OrdersSummary
-from evaluation.studies.prompts import PROMPTS as STUDY
-from evaluation.studies.prompts import PromptsOptions, PromptsSummary
+from evaluation.studies.prompts import PromptsOptions
 from kbprobe.errors import UsageError
 from tests.evaluation import tiny_causal, tiny_masked, tiny_seq2seq
-from tests.evaluation.test_curve_page import HOSTILE, read
 from tests.test_docs import ROOT, blocks
 
 MODEL = "tiny-gpt2"
@@ -358,22 +356,6 @@ def test_what_cannot_be_varied_is_refused_before_a_model_is_opened(
     monkeypatch.setattr("evaluation.runs.executor.ModelHandle", None)
     with pytest.raises(UsageError, match=message):
         evaluation.study(study, probe, model, **options)
-
-
-def test_pages_escape_names(orders, prompts):
-    found, _ = orders
-    first = found.orders[0].model_copy(update={"label": HOSTILE})
-    hostile = found.model_copy(update={"probe": HOSTILE, "model": HOSTILE, "orders": [first] * 3})
-    page = read(ORDERS.files(OrdersSummary(models=[hostile]))["orders.html"])
-    assert page.tags["script"] == 0
-    runs = [
-        one.model_copy(update={"label": f"{HOSTILE}{at}", "options": {"prompt": HOSTILE}})
-        for at, one in enumerate(prompts.runs)
-    ]
-    names = {"best": runs[0].label, "worst": runs[1].label, "probe": HOSTILE, "notes": [HOSTILE]}
-    renamed = prompts.model_copy(update={**names, "runs": runs})
-    page = read(STUDY.files(PromptsSummary(models=[renamed]))["prompts.html"])
-    assert page.tags["script"] == 0
 
 
 def test_a_repeated_share_is_that_of_its_clusters():

@@ -23,13 +23,12 @@ from evaluation.results import intervals
 from evaluation.results.histories import follow
 from evaluation.studies.base import read_summary
 from evaluation.studies.revisions import (
-    REVISIONS,
     ModelRevisions,
     RevisionsSummary,
 )
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_masked
-from tests.evaluation.test_curve_page import HOSTILE, read
+from tests.evaluation.test_curve_page import read
 from tests.evaluation.test_curve_study import SENTENCES, write_split
 from tests.release.hub_server import HubServer, let_through
 
@@ -274,19 +273,3 @@ def test_what_cannot_be_a_series_is_refused() -> None:
         study(revision="main")
     with pytest.raises(KbprobeError, match="nowhere"):
         evaluation.study("revisions", "./nowhere", "run", revisions=("checkpoint-*",))
-
-
-def test_a_page_of_hostile_names_is_whole(summary: RevisionsSummary) -> None:
-    (one,) = summary.models
-    points = [
-        point.model_copy(update={"name": f"{HOSTILE}{place}", "step": None})
-        for place, point in enumerate(one.points)
-    ]
-    hostile = one.model_copy(
-        update={"probe": HOSTILE, "model": HOSTILE, "points": points, "by_step": False}
-    )
-    page = REVISIONS.files(RevisionsSummary(models=[one, hostile]))["revisions.html"]
-    reader = read(page)
-    assert reader.tags["script"] == 0
-    assert max(reader.ids.values()) == 1
-    assert "given" in page

@@ -17,7 +17,7 @@ from pydantic import Field
 from evaluation.results import intervals
 from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Text
 from evaluation.results.breakdown import cluster_codes, headline_rows
-from evaluation.results.types import Estimate, Model, Results
+from evaluation.results.types import Estimate, Model
 from evaluation.results.wilson import TAILS
 from evaluation.results.words import interval, percent
 from kbprobe.arrays import Bools, Ints, run_starts
@@ -183,11 +183,6 @@ def _arguments(rows: pa.Table) -> tuple[Ints, Ints]:
     number = {text: at for at, text in enumerate(dict.fromkeys(["", *ordered]))}
     alike = np.array([number[text] - 1 for text in ordered], dtype=np.int64)
     return said, alike[said]
-
-
-def consistency_of(results: Results) -> Consistency | None:
-    """Return the block in the results; None if there are no such pairs."""
-    return results.analysis(NAME, Consistency)
 
 
 def _sentence(one: PairKind) -> str:

@@ -174,7 +174,7 @@ def _caveats(found: Comparison, pairs: Sequence[_Compared]) -> list[str]:
 def _agreement_sentences(found: Comparison, pairs: Sequence[_Compared]) -> list[str]:
     """Return sentences on the most and least similar models, similar errors, and restarts."""
     said = []
-    kappas = [(kappa.value, one) for one in pairs if (kappa := one.pair.agreement.kappa)]
+    kappas = [(held.value, one) for one in pairs if (held := one.pair.agreement.kappa)]
     ranked = [one for _, one in sorted(kappas, key=itemgetter(0), reverse=True)]
     if ranked:
         said.append(_consistency("Most consistent: ", ranked[0]))
@@ -183,12 +183,12 @@ def _agreement_sentences(found: Comparison, pairs: Sequence[_Compared]) -> list[
     if alike := [text for one in pairs if (text := _similar_errors(one))]:
         more = f"; and {len(alike) - 5} more" if len(alike) > 5 else ""
         said.append(f"Same wrong choice more often than by chance: {'; '.join(alike[:5])}{more}.")
-    for held in found.restarts:
-        kappa = "" if held.kappa is None else f", kappa {coefficient(held.kappa)}"
+    for drawn in found.restarts:
+        kappa = "" if drawn.kappa is None else f", kappa {coefficient(drawn.kappa)}"
         said.append(
-            f"{len(held.labels)} random initialisations of {last_name(held.model)}: accuracy "
-            f"{percent(held.accuracy)} with a standard deviation of {100 * held.deviation:.1f} "
-            f"points; they give the same answer to {percent(held.overlap)} of the rows{kappa}."
+            f"{len(drawn.labels)} random initialisations of {last_name(drawn.model)}: accuracy "
+            f"{percent(drawn.accuracy)} with a standard deviation of {100 * drawn.deviation:.1f} "
+            f"points; they give the same answer to {percent(drawn.overlap)} of the rows{kappa}."
         )
     return said
 

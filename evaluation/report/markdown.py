@@ -5,22 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from evaluation.report.matrices import as_table
-from kbprobe.document import (
-    Caveats,
-    Cell,
-    Document,
-    Findings,
-    Heading,
-    HeatMap,
-    Part,
-    Table,
-    Text,
-    Tiles,
-)
+from kbprobe import document as doc
 from kbprobe.tables import in_markdown
 
 
-def render_markdown(document: Document) -> str:
+def render_markdown(document: doc.Document) -> str:
     """Return the document as Markdown, with an empty line between its parts."""
     blocks = [f"# {in_markdown(document.kind)}: {in_markdown(document.title)}"]
     for section in document.sections:
@@ -33,20 +22,20 @@ def render_markdown(document: Document) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _blocks(part: Part) -> list[str]:
-    if isinstance(part, Text):
+def _blocks(part: doc.Part) -> list[str]:
+    if isinstance(part, doc.Text):
         return [part.text]
-    if isinstance(part, Heading):
+    if isinstance(part, doc.Heading):
         return [f"### {in_markdown(part.text)}"]
-    if isinstance(part, Findings):
+    if isinstance(part, doc.Findings):
         return [_bullets(part.sentences)]
-    if isinstance(part, Caveats):
+    if isinstance(part, doc.Caveats):
         return ["Caveats:", _bullets(part.sentences)]
-    if isinstance(part, Tiles):
+    if isinstance(part, doc.Tiles):
         return [_bullets(f"{name}: {_spelt(cell)}" for name, cell in part.tiles.items())]
-    if isinstance(part, HeatMap):
+    if isinstance(part, doc.HeatMap):
         part = as_table(part)
-    if isinstance(part, Table):
+    if isinstance(part, doc.Table):
         title = [f"### {in_markdown(part.fold)}"] if part.fold else []
         return [*title, *([in_markdown(part.caption)] if part.caption else []), _table(part)]
     return []
@@ -56,7 +45,7 @@ def _bullets(sentences: Iterable[str]) -> str:
     return "\n".join(f"- {in_markdown(sentence)}" for sentence in sentences)
 
 
-def _table(table: Table) -> str:
+def _table(table: doc.Table) -> str:
     ruled = "---|" * table.names + "---:|" * (len(table.head) - table.names)
     rows = ([_spelt(cell) for cell in row] for row in table.cells)
     return "\n".join([_line(table.head), f"|{ruled}", *map(_line, rows)])
@@ -66,6 +55,6 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(map(in_markdown, cells))} |"
 
 
-def _spelt(cell: Cell) -> str:
+def _spelt(cell: doc.Cell) -> str:
     text = f"{cell.text} ({cell.note})" if cell.note else cell.text
     return "; ".join([text, *cell.lines])

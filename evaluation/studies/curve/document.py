@@ -16,19 +16,8 @@ from evaluation.results.words import (
     percent,
     place,
 )
+from evaluation.studies.curve import record
 from evaluation.studies.curve.medals import medal_sections
-from evaluation.studies.curve.record import (
-    PROBE,
-    RANDOM_LABELS,
-    Curve,
-    CurveSummary,
-    LearnerCurves,
-    ModelCurves,
-    Restarts,
-    Series,
-    model_name,
-    rendering_name,
-)
 from kbprobe import document as doc
 
 LEARNERS = {
@@ -46,11 +35,11 @@ LEARNERS = {
 """What each learner trains."""
 
 
-def document(summary: CurveSummary) -> doc.Document:
+def document(summary: record.CurveSummary) -> doc.Document:
     """Return the document of all curves; random models are shown only if there are no others."""
     trained = [one for one in summary.models if one.random_init is None]
     shown = trained or summary.models
-    models = dict.fromkeys(model_name(one) for one in shown)
+    models = dict.fromkeys(record.model_name(one) for one in shown)
     probes = dict.fromkeys(one.probe for one in shown)
     sections = [doc.Section("Overview", [_overview(shown)])] if len(shown) > 1 else []
     sections += [_section(one, _without_model(one, shown)) for one in shown]
@@ -72,7 +61,9 @@ def document(summary: CurveSummary) -> doc.Document:
     )
 
 
-def _without_model(one: ModelCurves, models: Sequence[ModelCurves]) -> list[LearnerCurves]:
+def _without_model(
+    one: record.ModelCurves, models: Sequence[record.ModelCurves]
+) -> list[record.LearnerCurves]:
     """Return the model-free learners run on the same probe; none if ``one`` is model-free."""
     if one.model == NO_MODEL:
         return []
@@ -84,11 +75,11 @@ def _without_model(one: ModelCurves, models: Sequence[ModelCurves]) -> list[Lear
     ]
 
 
-def _overview(models: Sequence[ModelCurves]) -> doc.Table:
+def _overview(models: Sequence[record.ModelCurves]) -> doc.Table:
     rows: list[doc.Row] = [
         (
             one.probe,
-            model_name(one),
+            record.model_name(one),
             learner.learner,
             cells.share(one.chance),
             cells.share(one.floor[1]),
@@ -104,7 +95,7 @@ def _overview(models: Sequence[ModelCurves]) -> doc.Table:
     return doc.Table(head, rows, caption, names=3)
 
 
-def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> doc.Section:
+def _section(one: record.ModelCurves, without_model: Sequence[record.LearnerCurves]) -> doc.Section:
     """Return the section on a model and a probe."""
     found: list[doc.Part] = [doc.Text(untrained(one))]
     for learner in one.learners:
@@ -117,7 +108,7 @@ def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> doc.Se
     if further:
         further.insert(0, doc.Heading("Comparison with the controls"))
     return doc.Section(
-        f"{model_name(one)} on {one.probe} ({one.split})",
+        f"{record.model_name(one)} on {one.probe} ({one.split})",
         [
             _tiles(one),
             _learners_chart(one, without_model),
@@ -128,11 +119,11 @@ def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> doc.Se
             doc.Heading("Numbers"),
             *_numbers(one),
         ],
-        link=f"{model_name(one)} on {one.probe}",
+        link=f"{record.model_name(one)} on {one.probe}",
     )
 
 
-def _tiles(one: ModelCurves) -> doc.Tiles:
+def _tiles(one: record.ModelCurves) -> doc.Tiles:
     best = max(one.learners, key=lambda learner: learner.own.ws.value)
     maximum = best.own.maximum
     tiles = {
@@ -149,7 +140,7 @@ def _tiles(one: ModelCurves) -> doc.Tiles:
     return doc.Tiles({**tiles, **cells.asked(one.chance, one.rows, one.clusters)})
 
 
-def remarks(one: ModelCurves) -> list[str]:
+def remarks(one: record.ModelCurves) -> list[str]:
     """Return remarks on how the numbers were computed, and caveats."""
     said = [f"Weights of WS and LangSense: {one.weighting}."]
     if one.left_out:
@@ -160,10 +151,10 @@ def remarks(one: ModelCurves) -> list[str]:
     return said + one.notes
 
 
-def _numbers(one: ModelCurves) -> list[doc.Table]:
+def _numbers(one: record.ModelCurves) -> list[doc.Table]:
     """Return the tables of summary numbers, sizes, code lengths, selectivity and baselines."""
     senses = [held for learner in one.learners for held in learner.lang_sense]
-    controls = {held.config: rendering_name(held.config) for held in senses}
+    controls = {held.config: record.rendering_name(held.config) for held in senses}
     head = [(f"LangSense, {name}", f"WS minus WS on {name}") for name in controls.values()]
     overall: list[doc.Row] = []
     for learner in one.learners:
@@ -189,7 +180,7 @@ def _numbers(one: ModelCurves) -> list[doc.Table]:
     for learner in one.learners:
         for curve in learner.curves:
             at = {point.size: point.accuracy for point in curve.points}
-            name = f", {rendering_name(curve.rendering)}" if len(learner.curves) > 1 else ""
+            name = f", {record.rendering_name(curve.rendering)}" if len(learner.curves) > 1 else ""
             by_size.append(
                 (f"{learner.learner}{name}", *(cells.share(at.get(size)) for size in one.sizes))
             )
@@ -210,7 +201,7 @@ def _numbers(one: ModelCurves) -> list[doc.Table]:
             ("learner", "rows", "uniform bits", "online bits", "compression", "draws"),
             [
                 (
-                    f"{learner.learner}, {rendering_name(curve.rendering)}",
+                    f"{learner.learner}, {record.rendering_name(curve.rendering)}",
                     f"{code.rows:,}",
                     f"{code.uniform_bits:,.0f}",
                     f"{code.bits:,.0f}",
@@ -248,7 +239,7 @@ def _numbers(one: ModelCurves) -> list[doc.Table]:
     return tables if len(one.baselines) > 1 else tables[:-1]
 
 
-def _series(one: Series) -> list[doc.Part]:
+def _series(one: record.Series) -> list[doc.Part]:
     """Return the parts on the checkpoints of a model by training step."""
     steps = [point.step for point in one.points]
     lines = [
@@ -280,7 +271,7 @@ def _series(one: Series) -> list[doc.Part]:
     ]
 
 
-def _restarts(one: Restarts) -> doc.Table:
+def _restarts(one: record.Restarts) -> doc.Table:
     """Return the table of randomly initialised models."""
     spreads = (one.ws, *one.points)
     trained = ""
@@ -298,7 +289,9 @@ def _restarts(one: Restarts) -> doc.Table:
     )
 
 
-def _learners_chart(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> doc.Chart:
+def _learners_chart(
+    one: record.ModelCurves, without_model: Sequence[record.LearnerCurves]
+) -> doc.Chart:
     """Draw the curve of each learner on the probe itself, and of those that need no model."""
     lines = [_line(held.own, held.learner, number) for number, held in enumerate(one.learners)]
     lines += [
@@ -314,21 +307,21 @@ def _learners_chart(one: ModelCurves, without_model: Sequence[LearnerCurves]) ->
     )
 
 
-def _renderings_chart(one: ModelCurves, number: int) -> doc.Part:
+def _renderings_chart(one: record.ModelCurves, number: int) -> doc.Part:
     """Draw one learner's curves on the probe, its controls and its random labels."""
     learner = one.learners[number]
     lines = []
     controls: list[tuple[doc.Dash, str]] = [("dashed", "s"), ("short dashes", "^")]
     for curve in learner.curves:
-        name = rendering_name(curve.rendering)
-        if curve.rendering == PROBE:
+        name = record.rendering_name(curve.rendering)
+        if curve.rendering == record.PROBE:
             lines.append(_line(curve, name, number))
-        elif curve.rendering == RANDOM_LABELS:
+        elif curve.rendering == record.RANDOM_LABELS:
             lines.append(_line(curve, name, "soft", "dotted", "x"))
         else:
             lines.append(_line(curve, name, number, *controls[0]))
             controls.reverse()
-    kinds = ", ".join(rendering_name(curve.rendering) for curve in learner.curves)
+    kinds = ", ".join(record.rendering_name(curve.rendering) for curve in learner.curves)
     return doc.Chart(
         f"Accuracy of {learner.learner} by rows trained on: {kinds}.",
         [doc.Panel(lines, _levels(one), learner.learner)],
@@ -339,13 +332,13 @@ def _renderings_chart(one: ModelCurves, number: int) -> doc.Part:
 
 
 def _line(
-    curve: Curve, name: str, ink: doc.Ink, dash: doc.Dash = "solid", marker: str = "o"
+    curve: record.Curve, name: str, ink: doc.Ink, dash: doc.Dash = "solid", marker: str = "o"
 ) -> doc.Line:
     sizes = [point.size for point in curve.points]
     return doc.Line(name, sizes, [point.accuracy for point in curve.points], ink, dash, marker)
 
 
-def _levels(one: ModelCurves) -> list[doc.Level]:
+def _levels(one: record.ModelCurves) -> list[doc.Level]:
     """Return accuracies without training: zero-shot, the strongest baseline, and chance."""
     levels = [doc.Level("chance", one.chance)]
     if one.baselines:
@@ -356,12 +349,12 @@ def _levels(one: ModelCurves) -> list[doc.Level]:
     return levels
 
 
-def _floor_name(one: ModelCurves) -> str:
+def _floor_name(one: record.ModelCurves) -> str:
     """Return the name of the floor: the strongest model-free baseline of the audit, or guessing."""
     return "guessing" if one.floor[0] == "chance" else "the strongest baseline"
 
 
-def untrained(one: ModelCurves) -> str:
+def untrained(one: record.ModelCurves) -> str:
     """Describe zero-shot accuracy relative to the strongest baseline."""
     zero, (name, floor) = one.own_zero_shot, one.floor
     number = percent(floor) if name == "chance" else f"{percent(floor)} ({name})"
@@ -376,7 +369,7 @@ def untrained(one: ModelCurves) -> str:
     )
 
 
-def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
+def sentences(one: record.ModelCurves, learner: record.LearnerCurves) -> list[str]:
     """Describe what a learner's curves show."""
     curve, first, (_, floor) = learner.own, learner.first, one.floor
     said = [
@@ -396,7 +389,7 @@ def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
         text += f"; the remaining rows change accuracy by {difference(first.further)}"
     said.append(f"{text}. {_where_from(one, learner)}")
     for found in learner.lang_sense:
-        name = rendering_name(found.config)
+        name = record.rendering_name(found.config)
         if found.difference.low > 0:
             what = "the words of the question matter"
         elif found.difference.high < 0:
@@ -425,7 +418,7 @@ def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
     return said
 
 
-def _where_from(one: ModelCurves, learner: LearnerCurves) -> str:
+def _where_from(one: record.ModelCurves, learner: record.LearnerCurves) -> str:
     """Describe whether knowledge was present after the first rows, or was learnt from many."""
     first, (_, floor) = learner.first, one.floor
     trained = one.model != NO_MODEL and one.random_init is None

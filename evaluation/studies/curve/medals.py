@@ -7,20 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report import cells
 from evaluation.results.words import difference, percent, points
-from evaluation.studies.curve.record import (
-    Award,
-    ControlGap,
-    Floor,
-    LearnerCurves,
-    Medal,
-    ModelCurves,
-    model_name,
-    rendering_name,
-)
+from evaluation.studies.curve import record
 from kbprobe.document import Cell, Findings, Row, Section, Table
 
 
-def award_medals(models: Sequence[ModelCurves]) -> list[Medal]:
+def award_medals(models: Sequence[record.ModelCurves]) -> list[record.Medal]:
     """Award a medal to each trained model on each probe that it was run on."""
     return [
         award(
@@ -55,7 +46,9 @@ RULE = [
 ]
 
 
-def award(one: ModelCurves, without_model: Sequence[ModelCurves] = ()) -> Medal:
+def award(
+    one: record.ModelCurves, without_model: Sequence[record.ModelCurves] = ()
+) -> record.Medal:
     """Award a model its medal on a probe.
 
     Args:
@@ -63,8 +56,8 @@ def award(one: ModelCurves, without_model: Sequence[ModelCurves] = ()) -> Medal:
         without_model: the curves of learners without a model on the same probe.
     """
     name, accuracy = one.floor
-    floors = [Floor(name=name, accuracy=accuracy)] + [
-        Floor(name=f"WS of {learner.learner}", accuracy=learner.own.ws.value)
+    floors = [record.Floor(name=name, accuracy=accuracy)] + [
+        record.Floor(name=f"WS of {learner.learner}", accuracy=learner.own.ws.value)
         for other in without_model
         for learner in other.learners
     ]
@@ -72,17 +65,17 @@ def award(one: ModelCurves, without_model: Sequence[ModelCurves] = ()) -> Medal:
     best = max(one.learners, key=_ws)
     frozen = max((held for held in one.learners if held.learner in FROZEN), key=_ws, default=None)
     gaps = [
-        ControlGap(config=found.config, difference=found.difference)
+        record.ControlGap(config=found.config, difference=found.difference)
         for found in (frozen.lang_sense if frozen else ())
     ]
     way = None
     if frozen is not None and floor.accuracy < 1:
         way = (_ws(frozen) - floor.accuracy) / (1 - floor.accuracy)
     given, reason = _judge(one, floor, best, frozen, way, gaps)
-    return Medal(
+    return record.Medal(
         probe=one.probe,
         split=one.split,
-        model=model_name(one),
+        model=record.model_name(one),
         award=given,
         floor=floor,
         learner=frozen and frozen.learner,
@@ -96,18 +89,18 @@ def award(one: ModelCurves, without_model: Sequence[ModelCurves] = ()) -> Medal:
     )
 
 
-def _ws(learner: LearnerCurves) -> float:
+def _ws(learner: record.LearnerCurves) -> float:
     return learner.own.ws.value
 
 
 def _judge(
-    one: ModelCurves,
-    floor: Floor,
-    best: LearnerCurves,
-    frozen: LearnerCurves | None,
+    one: record.ModelCurves,
+    floor: record.Floor,
+    best: record.LearnerCurves,
+    frozen: record.LearnerCurves | None,
     way: float | None,
-    gaps: Sequence[ControlGap],
-) -> tuple[Award, str]:
+    gaps: Sequence[record.ControlGap],
+) -> tuple[record.Award, str]:
     """Return the award, and why it is not a higher one."""
     zero = one.own_zero_shot
     level = f"the floor, {percent(floor.accuracy)} ({floor.name})"
@@ -132,7 +125,7 @@ def _judge(
         )
     for gap in gaps:
         if gap.difference.low <= 0:
-            name, least = rendering_name(gap.config), points(gap.difference.low)
+            name, least = record.rendering_name(gap.config), points(gap.difference.low)
             return "partial", (
                 f"WS of {frozen.learner} is not clearly above WS on {name} (interval from {least})"
             )
@@ -145,7 +138,7 @@ def _judge(
 _SIGNS = {"success": "✔", "partial": "◐", "none": "–"}
 
 
-def medal_sections(medals: Sequence[Medal]) -> list[Section]:
+def medal_sections(medals: Sequence[record.Medal]) -> list[Section]:
     """Return the sections on medals: the table of probes by models, the rule, and the reasons."""
     if not medals:
         return []
@@ -171,7 +164,7 @@ def medal_sections(medals: Sequence[Medal]) -> list[Section]:
     ]
 
 
-def _cell(medal: Medal | None) -> Cell:
+def _cell(medal: record.Medal | None) -> Cell:
     """Return a table cell with a medal and its WS; an asterisk marks a medal without controls."""
     if medal is None:
         return Cell("")
@@ -182,18 +175,21 @@ def _cell(medal: Medal | None) -> Cell:
     )
 
 
-def _gaps(medal: Medal) -> str:
+def _gaps(medal: record.Medal) -> str:
     """Return how much higher WS is than on each control, in words."""
-    gaps = (f"{rendering_name(gap.config)} {difference(gap.difference)}" for gap in medal.controls)
+    gaps = (
+        f"{record.rendering_name(gap.config)} {difference(gap.difference)}"
+        for gap in medal.controls
+    )
     return "; ".join(gaps) or "not run"
 
 
-def _learner_ws(medal: Medal) -> Cell:
+def _learner_ws(medal: record.Medal) -> Cell:
     ws = cells.share(medal.ws or medal.best_ws)
     return Cell(f"{medal.learner or medal.best_learner} {ws.text}", ws.note)
 
 
-_DETAILS: Mapping[str, Callable[[Medal], Cell | str]] = {
+_DETAILS: Mapping[str, Callable[[record.Medal], Cell | str]] = {
     "probe": lambda medal: medal.probe,
     "model": lambda medal: medal.model,
     "medal": lambda medal: medal.award,

@@ -16,31 +16,9 @@ from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.intervals import Resampled
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import group_by, train_overlap
+from evaluation.studies.curve import record
 from evaluation.studies.curve.axes import Fitted, ModelRuns, group_runs
 from evaluation.studies.curve.medals import award_medals
-from evaluation.studies.curve.record import (
-    PROBE,
-    RANDOM_LABELS,
-    Baseline,
-    CodeLength,
-    Curve,
-    CurveSummary,
-    First,
-    LangSense,
-    LearnerCurves,
-    Maximum,
-    ModelCurves,
-    Point,
-    RestartPoint,
-    Restarts,
-    Selectivity,
-    Series,
-    SeriesPoint,
-    Spread,
-    Weight,
-    ZeroShot,
-    model_name,
-)
 from kbprobe.errors import UsageError
 from kbprobe.options import option_name
 
@@ -48,26 +26,28 @@ _FEW = 5
 """If there are fewer draws than this, a note says so."""
 
 
-def model_curves(runs: ModelRuns, sizes: tuple[int, ...]) -> ModelCurves:
+def model_curves(runs: ModelRuns, sizes: tuple[int, ...]) -> record.ModelCurves:
     """Return a model's curves; ``sizes`` are those that the user asked for."""
     trained = sorted({size for one in runs.fitted for size in one.sizes})
     weights, weighting = weigh(trained)
     model, options = runs.own.asked.model, runs.own.asked.run
     ranked = runs.own.results.metrics.ranked_baselines
     learners = dict.fromkeys(one.learner for one in runs.fitted)
-    return ModelCurves.of(
+    return record.ModelCurves.of(
         runs.own,
         model=model,
         revision=options.revision,
         random_init=options.random_weights,
         step=step_of(options.revision or model.rstrip("/").split("/")[-1]),
-        baselines=[Baseline(name=name, accuracy=accuracy) for name, accuracy in ranked],
+        baselines=[record.Baseline(name=name, accuracy=accuracy) for name, accuracy in ranked],
         sizes=trained,
         left_out=[size for size in sizes if size not in trained],
-        weights=[Weight(size=size, weight=weight) for size, weight in weights.items()],
+        weights=[record.Weight(size=size, weight=weight) for size, weight in weights.items()],
         weighting=weighting,
         zero_shot=[
-            ZeroShot(rendering=rendering, accuracy=runs.finished[number].results.metrics.accuracy)
+            record.ZeroShot(
+                rendering=rendering, accuracy=runs.finished[number].results.metrics.accuracy
+            )
             for rendering, number in runs.zero_shot.items()
         ],
         learners=[_learner_curves(runs, learner, weights) for learner in learners],
@@ -75,12 +55,14 @@ def model_curves(runs: ModelRuns, sizes: tuple[int, ...]) -> ModelCurves:
     )
 
 
-def _learner_curves(runs: ModelRuns, learner: str, weights: Mapping[int, float]) -> LearnerCurves:
+def _learner_curves(
+    runs: ModelRuns, learner: str, weights: Mapping[int, float]
+) -> record.LearnerCurves:
     fits = [one for one in runs.fitted if one.learner == learner]
-    own = next(one for one in fits if one.rendering == PROBE)
-    controls = [one for one in fits if one.rendering not in (PROBE, RANDOM_LABELS)]
-    random = next((one for one in fits if one.rendering == RANDOM_LABELS), None)
-    return LearnerCurves(
+    own = next(one for one in fits if one.rendering == record.PROBE)
+    controls = [one for one in fits if one.rendering not in (record.PROBE, record.RANDOM_LABELS)]
+    random = next((one for one in fits if one.rendering == record.RANDOM_LABELS), None)
+    return record.LearnerCurves(
         learner=learner,
         curves=[_curve(runs, one, weights) for one in (own, *(f for f in fits if f is not own))],
         first=_first(runs, own),
@@ -89,10 +71,10 @@ def _learner_curves(runs: ModelRuns, learner: str, weights: Mapping[int, float])
     )
 
 
-def _curve(runs: ModelRuns, fit: Fitted, weights: Mapping[int, float]) -> Curve:
+def _curve(runs: ModelRuns, fit: Fitted, weights: Mapping[int, float]) -> record.Curve:
     means = _means(runs, fit)
     points = [
-        Point(
+        record.Point(
             size=size,
             draws=[float(runs.bootstrap.accuracies[n]) for n in fit.sizes[size].values()],
             accuracy=mean.estimate(),
@@ -106,11 +88,11 @@ def _curve(runs: ModelRuns, fit: Fitted, weights: Mapping[int, float]) -> Curve:
     # Each resample takes its own highest mean.
     samples = np.max([mean.samples for mean in means.values()], axis=0)
     highest = replace(means[best], samples=samples, clusters=0)
-    return Curve(
+    return record.Curve(
         rendering=fit.rendering,
         points=points,
         ws=_ws(runs, fit, weights).estimate(),
-        maximum=Maximum(size=best, accuracy=highest.basic_estimate(1.0)),
+        maximum=record.Maximum(size=best, accuracy=highest.basic_estimate(1.0)),
         code_length=_code_length(runs, fit),
     )
 
@@ -128,7 +110,7 @@ def _ws(runs: ModelRuns, fit: Fitted, weights: Mapping[int, float]) -> Resampled
 
 def _lang_sense(
     runs: ModelRuns, own: Fitted, control: Fitted, weights: Mapping[int, float]
-) -> LangSense:
+) -> record.LangSense:
     means, others = _means(runs, own), _means(runs, control)
     shared = [(weights[size], means[size], others[size]) for size in means if size in others]
     value = sum(weight * max(0.0, one.value - two.value) for weight, one, two in shared)
@@ -138,17 +120,17 @@ def _lang_sense(
     )
     published = Resampled(value, samples, min(one.n for _, one, _ in shared))
     difference = _ws(runs, own, weights).less(_ws(runs, control, weights))
-    return LangSense(
+    return record.LangSense(
         config=control.rendering,
         value=published.basic_estimate(1.0, 100),
         difference=difference.estimate(100),
     )
 
 
-def _selectivity(runs: ModelRuns, own: Fitted, random: Fitted) -> list[Selectivity]:
+def _selectivity(runs: ModelRuns, own: Fitted, random: Fitted) -> list[record.Selectivity]:
     means, others = _means(runs, own), _means(runs, random)
     return [
-        Selectivity(
+        record.Selectivity(
             size=size,
             value=mean.less(others[size]).estimate(100),
             seen=_mean_of(block.seen for block in runs.reports(random, size).values() if block),
@@ -158,17 +140,17 @@ def _selectivity(runs: ModelRuns, own: Fitted, random: Fitted) -> list[Selectivi
     ]
 
 
-def _first(runs: ModelRuns, own: Fitted) -> First:
+def _first(runs: ModelRuns, own: Fitted) -> record.First:
     means = _means(runs, own)
     smallest, largest = min(means), max(means)
-    number = runs.zero_shot.get(PROBE)
+    number = runs.zero_shot.get(record.PROBE)
     after = means[smallest]
     if number is None:
         before, taught = None, after.less_known(runs.own.results.metrics.chance)
     else:
         before = runs.finished[number].results.metrics.accuracy
         taught = after.less(runs.bootstrap.average({0: number}))
-    return First(
+    return record.First(
         size=smallest,
         before=before,
         after=after.estimate(),
@@ -184,7 +166,7 @@ def _mean_of(values: Iterable[float | None]) -> float | None:
     return fmean(known) if held and len(known) == len(held) else None
 
 
-def _code_length(runs: ModelRuns, fit: Fitted) -> CodeLength | None:
+def _code_length(runs: ModelRuns, fit: Fitted) -> record.CodeLength | None:
     fittings: dict[int, dict[int, Fitting | None]] = {}
     for size in fit.sizes:
         for draw, block in runs.reports(fit, size).items():
@@ -220,12 +202,14 @@ def _notes(runs: ModelRuns) -> list[str]:
     return notes
 
 
-def summarise(request: StudyRequest, finished: Sequence[Finished]) -> CurveSummary:
+def summarise(request: StudyRequest, finished: Sequence[Finished]) -> record.CurveSummary:
     """Summarise the runs of the study."""
     return _summary([model_curves(runs, request.options.sizes) for runs in group_runs(finished)])
 
 
-def collect(request: StudyRequest, read: Sequence[tuple[Path, CurveSummary]]) -> CurveSummary:
+def collect(
+    request: StudyRequest, read: Sequence[tuple[Path, record.CurveSummary]]
+) -> record.CurveSummary:
     """Join the curves of several folders."""
     if request.options.model_fields_set:
         name = option_name(min(request.options.model_fields_set))
@@ -233,17 +217,18 @@ def collect(request: StudyRequest, read: Sequence[tuple[Path, CurveSummary]]) ->
     places: dict[tuple[str, str, str], Path] = {}
     models = [(one, folder) for folder, summary in read for one in summary.models]
     for one, folder in models:
-        other = places.setdefault((one.probe, one.split, model_name(one)), folder)
+        name = record.model_name(one)
+        other = places.setdefault((one.probe, one.split, name), folder)
         if other is not folder:
             raise UsageError(
-                f"{other} and {folder} both hold curves of {model_name(one)} on {one.probe}: "
-                "leave one of them out"
+                f"{other} and {folder} both hold curves of {name} on {one.probe}: leave one of "
+                "them out"
             )
     return _summary([one for one, _ in models])
 
 
-def _summary(models: list[ModelCurves]) -> CurveSummary:
-    return CurveSummary(
+def _summary(models: list[record.ModelCurves]) -> record.CurveSummary:
+    return record.CurveSummary(
         models=models,
         restarts=_restarts(models),
         series=_series(models),
@@ -251,7 +236,7 @@ def _summary(models: list[ModelCurves]) -> CurveSummary:
     )
 
 
-def _restarts(models: Sequence[ModelCurves]) -> list[Restarts]:
+def _restarts(models: Sequence[record.ModelCurves]) -> list[record.Restarts]:
     trained = {
         (one.probe, one.model, learner.learner): learner.own.ws
         for one in models
@@ -266,16 +251,16 @@ def _restarts(models: Sequence[ModelCurves]) -> list[Restarts]:
     for (probe, model, learner), held in drawn.items():
         curves = [own.own for _, own in held]
         points = [
-            RestartPoint(size=at[0].size, **_spread(point.accuracy.value for point in at))
+            record.RestartPoint(size=at[0].size, **_spread(point.accuracy.value for point in at))
             for at in zip(*(curve.points for curve in curves), strict=True)
         ]
         found.append(
-            Restarts(
+            record.Restarts(
                 probe=probe,
                 model=model,
                 learner=learner,
                 models=len(curves),
-                ws=Spread(**_spread(curve.ws.value for curve in curves)),
+                ws=record.Spread(**_spread(curve.ws.value for curve in curves)),
                 points=points,
                 trained_ws=trained.get((probe, model, learner)),
             )
@@ -288,7 +273,7 @@ def _spread(values: Iterable[float]) -> dict[str, float | None]:
     return {"mean": fmean(held), "deviation": stdev(held) if len(held) > 1 else None}
 
 
-def _series(models: Sequence[ModelCurves]) -> list[Series]:
+def _series(models: Sequence[record.ModelCurves]) -> list[record.Series]:
     """Return the series of checkpoints: those of one model at two or more training steps."""
     stepped = group_by(
         (
@@ -302,7 +287,7 @@ def _series(models: Sequence[ModelCurves]) -> list[Series]:
     found = []
     for (probe, model, learner), held in stepped.items():
         points = {
-            one.step or 0: SeriesPoint(
+            one.step or 0: record.SeriesPoint(
                 step=one.step or 0,
                 label=one.revision or one.model,
                 zero_shot=one.own_zero_shot,
@@ -314,7 +299,7 @@ def _series(models: Sequence[ModelCurves]) -> list[Series]:
         }
         if len(points) > 1:
             found.append(
-                Series(
+                record.Series(
                     probe=probe,
                     model=model,
                     learner=learner,
@@ -327,7 +312,7 @@ def _series(models: Sequence[ModelCurves]) -> list[Series]:
 
 def code_length(
     fittings: Mapping[int, Mapping[int, Fitting | None]], choice_bits: float
-) -> CodeLength | None:
+) -> record.CodeLength | None:
     """Return the online code length (Voita and Titov 2020, section 2.2.2), in bits.
 
     The answers of the first block are sent by the uniform code, each further block by the
@@ -351,7 +336,7 @@ def code_length(
         return None
     compressions = [rows * choice_bits / bits for rows, bits in coded]
     rows = fmean(rows for rows, _ in coded)
-    return CodeLength(
+    return record.CodeLength(
         rows=round(rows),
         draws=len(coded),
         uniform_bits=rows * choice_bits,

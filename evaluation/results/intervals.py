@@ -316,8 +316,11 @@ class Resampled:
             low, high = min(low, self.bounds[0]), max(high, self.bounds[1])
         return _estimate(self.value, (low, high), self.n, method, scale)
 
-    def less(self, other: Resampled) -> Resampled:
-        """Return this number minus another one from the same resamples."""
+    def less(self, other: Resampled | float) -> Resampled:
+        """Return this number minus another one from the same resamples, or known exactly."""
+        if isinstance(other, float):
+            bounds = self.bounds and (self.bounds[0] - other, self.bounds[1] - other)
+            return Resampled(self.value - other, self.samples - other, self.n, bounds)
         bounds = None
         if self.bounds is not None or other.bounds is not None:
             bounds = _combined(self.estimate(), other.estimate())
@@ -328,11 +331,6 @@ class Resampled:
             reach = wilson(0.0, clusters)[1]
             bounds = max(value - reach, -1.0), min(value + reach, 1.0)
         return Resampled(value, samples, min(self.n, other.n), bounds, clusters)
-
-    def less_known(self, known: float) -> Resampled:
-        """Return this number minus one that is known exactly, such as chance."""
-        bounds = self.bounds and (self.bounds[0] - known, self.bounds[1] - known)
-        return Resampled(self.value - known, self.samples - known, self.n, bounds)
 
 
 class TwoWayBootstrap:

@@ -366,7 +366,7 @@ def _measured(
         train_rows=runs[0].learnt.get("train"),
         draws=[results.metrics.accuracy.value for results in found],
         accuracy=average.estimate(),
-        over_chance=average.less_known(chance).estimate(100),
+        over_chance=average.less(chance).estimate(100),
         seconds=round(sum(results.timings.total for results in found), 1),
         unknown_words=found[0].scoring.notes.get("unknown_words"),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from statistics import fmean
 from typing import Any, Literal, TypeAlias
 
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.items.types import ProbeSplit, setups_of
-from evaluation.learners.base import LearnerEntry, check_count, draw_rows
+from evaluation.learners.base import check_count, draw_rows
 from evaluation.learners.registry import choose_learner
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import TRAINING
@@ -193,25 +193,15 @@ def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> li
             spec = asked.spec(one.source, model, facts=False)
             folder = "untrained", request.probe_folder(one.source)
             specs.append(request.within_model(spec, *folder))
+    asked = with_options_of(request, learner, learner.scorer)
+    sources = [one.source for one in probes]
     # All evaluations of one training follow each other, so that it is done only once.
-    for trained, seed in product(probes, range(request.options.seeds)):
-        for tested in probes:
-            specs.append(_trained(request, model, learner, trained.source, seed, tested.source))
+    for trained, seed, tested in product(sources, range(request.options.seeds), sources):
+        changes: dict[str, Any] = {"learner": learner.name, "train_on": trained, "train_seed": seed}
+        spec = asked.spec(tested, model, **changes, facts=False)
+        own, other = (request.probe_folder(probe) for probe in (trained, tested))
+        specs.append(request.within_model(spec, own, f"seed-{seed}", other))
     return specs
-
-
-def _trained(
-    request: StudyRequest, model: str, learner: LearnerEntry, trained: str, seed: int, tested: str
-) -> RunSpec:
-    changes: dict[str, Any] = {
-        "learner": learner.name,
-        "train_on": trained,
-        "train_seed": seed,
-        "facts": False,
-    }
-    spec = with_options_of(request, learner, learner.scorer).spec(tested, model, **changes)
-    folders = [request.probe_folder(probe) for probe in (trained, tested)]
-    return request.within_model(spec, folders[0], f"seed-{seed}", folders[1])
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> TransferSummary:
@@ -229,7 +219,7 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> TransferS
 def _of_runs(
     request: StudyRequest, model: str, probes: Sequence[Splits], runs: Runs
 ) -> ModelTransfer:
-    by_tested = {one.source: _cells(request, probes, one, runs) for one in probes}
+    by_tested = [_cells(request, probes, one, runs) for one in probes]
     tested = []
     for one in probes:
         untrained = runs.get((None, one.source))
@@ -242,7 +232,6 @@ def _of_runs(
             )
         )
     less: Literal["untrained", "chance"] = "untrained" if tested[0].reference else "chance"
-    found = [by_tested[one.source][at] for at in range(len(probes)) for one in probes]
     return ModelTransfer(
         model=model,
         learner=str(runs[probes[0].source, probes[0].source][0].learnt["learner"]),
@@ -250,8 +239,8 @@ def _of_runs(
         seeds=request.options.seeds,
         less=less,
         probes=tested,
-        cells=found,
-        notes=_notes([cell for held in by_tested.values() for cell in held], less, request),
+        cells=[cell for trained in zip(*by_tested, strict=True) for cell in trained],
+        notes=_notes([*chain.from_iterable(by_tested)], less, request),
     )
 
 
@@ -265,18 +254,14 @@ def _cells(
     found = []
     for one in probes:
         average, own = averages[one.source], groups[one.source]
-        difference = (
-            average.less(averages[None])
-            if None in averages
-            else average.less_known(own[0].results.metrics.chance)
-        )
+        before = averages.get(None, own[0].results.metrics.chance)
         found.append(
             Transferred(
                 trained_on=one.tested.name,
                 tested_on=tested.tested.name,
                 own=one is tested,
                 accuracy=average.estimate(),
-                difference=difference.estimate(100),
+                difference=average.less(before).estimate(100),
                 train_overlap=train_overlap(own),
                 seen=fmean(_share_seen(one.train, run) for run in own),
             )

@@ -143,18 +143,16 @@ def _selectivity(runs: ModelRuns, own: Fitted, random: Fitted) -> list[record.Se
 def _first(runs: ModelRuns, own: Fitted) -> record.First:
     means = _means(runs, own)
     smallest, largest = min(means), max(means)
-    number = runs.zero_shot.get(record.PROBE)
-    after = means[smallest]
-    if number is None:
-        before, taught = None, after.less_known(runs.own.results.metrics.chance)
-    else:
+    after, before = means[smallest], None
+    start: Resampled | float = runs.own.results.metrics.chance
+    if (number := runs.zero_shot.get(record.PROBE)) is not None:
         before = runs.finished[number].results.metrics.accuracy
-        taught = after.less(runs.bootstrap.average({0: number}))
+        start = runs.bootstrap.average({0: number})
     return record.First(
         size=smallest,
         before=before,
         after=after.estimate(),
-        taught=taught.estimate(100),
+        taught=after.less(start).estimate(100),
         further=means[largest].less(after).estimate(100),
     )
 

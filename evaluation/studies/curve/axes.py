@@ -12,7 +12,6 @@ from pydantic import Field, model_validator
 
 from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.items.types import setups_of
-from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
@@ -93,9 +92,9 @@ class CurveOptions(Options):
 
 @dataclass(frozen=True)
 class Train:
-    """What the study needs to know about a train split: the number of rows, and their setups."""
+    """What the study needs of a train split: the sizes that are possible, and its rows' setups."""
 
-    rows: int
+    sizes: list[int]
     setups: frozenset[str]
 
 
@@ -111,7 +110,12 @@ def expand(request: StudyRequest) -> list[RunSpec]:
         for model, variant in _variants(name, options):
             able = open_model(request, model, **variant).capabilities
             for probe, train in splits:
-                learners = _usable(request, model, able)
+                # Learners that need no model are run only without one.
+                learners = tuple(
+                    entry.name
+                    for entry in map(LEARNERS.get, options.learners)
+                    if entry.needs in able and (entry.needs or model == NO_MODEL)
+                )
                 if not options.learners or (not learners and model == NO_MODEL):
                     learners = suitable_learners(able, train.setups)
                 if not learners:
@@ -146,15 +150,6 @@ def _refuse_idle_models(request: StudyRequest) -> None:
         )
 
 
-def _usable(request: StudyRequest, model: str, able: Capability) -> tuple[str, ...]:
-    """Return the requested learners that can be used with a model.
-
-    Learners that need no model are run only with ``--model none``.
-    """
-    entries = [LEARNERS.get(name) for name in request.options.learners]
-    return tuple(e.name for e in entries if e.needs in able and (e.needs or model == NO_MODEL))
-
-
 def suitable_learners(able: Capability, setups: frozenset[str]) -> tuple[str, ...]:
     """Return the learners that suit a model and the setups of a probe's rows.
 
@@ -176,37 +171,26 @@ def suitable_learners(able: Capability, setups: frozenset[str]) -> tuple[str, ..
     return tuple(entry.name for entry in known if all(map(entry.takes, setups)))
 
 
-def possible_sizes(sizes: tuple[int, ...], rows: int, probe: str) -> list[int]:
-    """Return the sizes for which a train split has enough rows.
-
-    Raises:
-        UsageError: there are none; the message says which sizes are possible.
-    """
-    possible = [size for size in sizes if size <= rows]
-    if not possible:
-        some = sorted({max(1, rows // 4), max(1, rows // 2), rows} - {0})
-        raise UsageError(
-            f"{probe} has {rows:,} rows to train on, fewer than the smallest size "
-            f"({sizes[0]:,}). Name sizes up to {rows:,}, such as --sizes "
-            f"{','.join(map(str, some))}, or build it with more: build-probe NAME --train-rows "
-            f"{sizes[-1]}"
-        )
-    return possible
-
-
 def _open_train(probe: ProbeSource, options: CurveOptions) -> Train:
     name = probe if isinstance(probe, str) else "the dataset in memory"
     try:
-        split = open_probe(probe, split="train")
+        items = open_probe(probe, split="train").items
     except UnknownSplit as error:
         raise UsageError(
             f"{name} has no rows to train on, so no size is possible: {error} Build it with "
             f"some: build-probe NAME --train-rows {options.sizes[-1]}; or ask the model without "
             "training: evaluate-probe PROBE --model MODEL"
         ) from error
-    rows = len(split.items)
-    possible_sizes(options.sizes, rows, name)
-    return Train(rows, setups_of(split.items))
+    rows, sizes = len(items), options.sizes
+    possible = [size for size in sizes if size <= rows]
+    if not possible:
+        some = sorted({max(1, rows // 4), max(1, rows // 2), rows} - {0})
+        raise UsageError(
+            f"{name} has {rows:,} rows to train on, fewer than the smallest size ({sizes[0]:,}). "
+            f"Name sizes up to {rows:,}, such as --sizes {','.join(map(str, some))}, or build it "
+            f"with more: build-probe NAME --train-rows {sizes[-1]}"
+        )
+    return Train(possible, setups_of(items))
 
 
 def _variants(model: str, options: CurveOptions) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -231,7 +215,6 @@ def _of_model(
 ) -> Iterator[RunSpec]:
     """Yield a model's runs on one probe."""
     options: CurveOptions = request.options
-    sizes = [size for size in options.sizes if size <= train.rows]
     renderings: list[dict[str, Any]] = [{}]
     if options.controls:
         renderings += [{"config": config} for config in CONTROLS]
@@ -246,22 +229,14 @@ def _of_model(
     for name in learners:
         entry = LEARNERS.get(name)
         trained = with_options_of(request, entry, entry.scorer)
-        for rendering, size in product(renderings, sizes):
+        for rendering, size in product(renderings, train.sizes):
             for draw in options.draws(size):
                 changes = {**variant, "learner": name, **rendering, "train": size}
                 spec = trained.spec(probe, model, **changes, train_seed=draw, facts=False)
-                yield _with_next(spec, entry, sizes, options)
-
-
-def _with_next(
-    spec: RunSpec, entry: LearnerEntry, sizes: list[int], options: CurveOptions
-) -> RunSpec:
-    """Have a learner measure the code length of the next block, if it can and there is one."""
-    size, draw = spec.run.train, spec.run.train_seed
-    further = [later for later in sizes if later > (size or 0) and draw in options.draws(later)]
-    if not further or "next_size" not in entry.options.model_fields:
-        return spec
-    return spec.vary(next_size=further[0])
+                later = [at for at in train.sizes if at > size and draw in options.draws(at)]
+                # The learner measures the code length of the next block, if there is one.
+                measured = later and "next_size" in entry.options.model_fields
+                yield spec.vary(next_size=later[0]) if measured else spec
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,14 @@ class Cell(NamedTuple):
     tone: Literal["", "success", "partial", "none"] = ""
 
 
-Row: TypeAlias = Sequence[Cell | str]
-"""A row of a table; a text stands for a cell of it."""
+Value: TypeAlias = Cell | str | Number | None
+"""What stands in a table: a cell, its text, or a number, which the renderer formats.
+
+Whole numbers are counts, others shares; None stands where there is none.
+"""
+
+Row: TypeAlias = Sequence[Value]
+"""A row of a table."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ class Table:
 
     Attributes:
         head: names of the columns.
-        rows: cells, row by row.
+        rows: what stands in them, row by row.
         caption: what the numbers are.
         names: how many columns, from the left, are names; the others hold numbers.
         fold: the label under which the table is collapsed; empty if it is always shown.
@@ -115,7 +121,7 @@ class Table:
     def of(
         cls,
         records: Iterable[_Record],
-        columns: Mapping[str, Callable[[_Record], Cell | str]],
+        columns: Mapping[str, Callable[[_Record], Value]],
         caption: str = "",
         *,
         names: int = 1,
@@ -123,16 +129,11 @@ class Table:
     ) -> Table:
         """Make a table with a row per record; ``columns`` maps names to functions of a record.
 
-        >>> Table.of(["a", "bc"], {"text": str, "length": lambda text: f"{len(text)}"}).rows
-        [['a', '1'], ['bc', '2']]
+        >>> Table.of(["a", "bc"], {"text": str, "length": len}).rows
+        [['a', 1], ['bc', 2]]
         """
         rows = [[cell(record) for cell in columns.values()] for record in records]
         return cls(tuple(columns), rows, caption, names, fold)
-
-    @property
-    def cells(self) -> list[list[Cell]]:
-        """The rows, all of cells."""
-        return [[Cell(c) if isinstance(c, str) else c for c in row] for row in self.rows]
 
 
 Scale: TypeAlias = Literal["share", "coefficient", "points"]

@@ -6,13 +6,26 @@ from collections.abc import Callable
 
 from evaluation.results import words
 from evaluation.results.types import Estimate
-from kbprobe.document import Cell
+from kbprobe.document import Cell, Number, Table, Value
 
 NONE = Cell("–")
 """The cell of a missing number."""
 
 
-def share(value: Estimate | float | None) -> Cell:
+def cells_of(table: Table) -> list[list[Cell]]:
+    """Format what stands in a table: whole numbers as counts, others as shares."""
+    return [[_cell(value) for value in row] for row in table.rows]
+
+
+def _cell(value: Value) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    if isinstance(value, str):
+        return Cell(value)
+    return count(value) if isinstance(value, int) else share(value)
+
+
+def share(value: Number | None) -> Cell:
     """Format a share and its interval: ``45.1%``."""
     return _spelt(value, words.percent)
 
@@ -22,17 +35,17 @@ def headline(estimate: Estimate) -> Cell:
     return Cell(words.percent(estimate.value), f"95%: {words.interval(estimate)}")
 
 
-def score(value: Estimate | float | None) -> Cell:
+def score(value: Number | None) -> Cell:
     """Format a share in points and its interval: ``72.3``."""
     return _spelt(value, words.score)
 
 
-def points(value: Estimate | float | None) -> Cell:
+def points(value: Number | None) -> Cell:
     """Format a difference in percentage points and its interval: ``+3.1``."""
     return _spelt(value, words.points)
 
 
-def coefficient(value: Estimate | float | None) -> Cell:
+def coefficient(value: Number | None) -> Cell:
     """Format a coefficient between -1 and 1 and its interval: ``−0.31``."""
     return _spelt(value, words.coefficient)
 
@@ -55,9 +68,9 @@ def plain(value: float | None, form: str) -> Cell:
     return NONE if value is None else Cell(format(value, form))
 
 
-def _spelt(value: Estimate | float | None, spell: Callable[[float], str]) -> Cell:
+def _spelt(value: Number | None, spell: Callable[[float], str]) -> Cell:
     if value is None:
         return NONE
-    if isinstance(value, Estimate):
-        return Cell(spell(value.value), f"{spell(value.low)} to {spell(value.high)}")
-    return Cell(spell(value))
+    if isinstance(value, float | int):
+        return Cell(spell(value))
+    return Cell(spell(value.value), f"{spell(value.low)} to {spell(value.high)}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup, escape
 
+from evaluation.report.cells import cells_of
 from evaluation.report.charts import draw_chart, draw_dots
 from evaluation.report.matrices import arrange
 from evaluation.report.templates import environment
 from evaluation.results.words import clip, printable
-from kbprobe.document import Chart, Document, Dots, HeatMap, Part
+from kbprobe.document import Chart, Document, Dots, HeatMap, Part, Table
 from kbprobe.errors import require
 
 
@@ -63,9 +65,11 @@ def marked(text: str) -> Markup:
 
 
 def _drawn(part: Part, name: str) -> object:
-    """Return what the template shows of a part: figures as SVG, heat maps as shaded cells."""
+    """Return what the template shows of a part: figures as SVG, numbers as cells."""
     if isinstance(part, Chart):
         return {"drawn": draw_chart(part, name), "note": part.note}
     if isinstance(part, Dots):
         return {"drawn": draw_dots(part, name), "note": ""}
+    if isinstance(part, Table):
+        return replace(part, rows=cells_of(part))
     return arrange(part) if isinstance(part, HeatMap) else part

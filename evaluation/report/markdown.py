@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from evaluation.report.cells import cells_of
 from evaluation.report.matrices import as_table
 from kbprobe import document as doc
 from kbprobe.tables import in_markdown
@@ -47,7 +48,7 @@ def _bullets(sentences: Iterable[str]) -> str:
 
 def _table(table: doc.Table) -> str:
     ruled = "---|" * table.names + "---:|" * (len(table.head) - table.names)
-    rows = ([_spelt(cell) for cell in row] for row in table.cells)
+    rows = ([_spelt(cell) for cell in row] for row in cells_of(table))
     return "\n".join([_line(table.head), f"|{ruled}", *map(_line, rows)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evaluation.report.cells import cells_of
 from evaluation.report.matrices import as_table
 from evaluation.results.console import print_rows, wide_console
 from kbprobe.console import Console
@@ -45,6 +46,6 @@ def _print_table(table: Table, console: Console) -> None:
         console.print(f"\n  {table.caption}", soft_wrap=True)
     rows = [
         ["\n".join([f"{c.text} ({c.note})" if c.note else c.text, *c.lines]) for c in row]
-        for row in table.cells
+        for row in cells_of(table)
     ]
     print_rows(table.head, rows, names=table.names, console=console)

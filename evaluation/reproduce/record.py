@@ -234,8 +234,8 @@ def _rows(probes: Sequence[UsedProbe]) -> Table:
         {
             "probe": lambda one: one.name,
             "source": lambda one: one.source,
-            "rows evaluated": lambda one: cells.count(one.rows),
-            "rows in the paper": lambda one: cells.count(one.published),
+            "rows evaluated": lambda one: one.rows,
+            "rows in the paper": lambda one: one.published,
         },
         "The rows that the numbers are of",
         names=2,

@@ -488,10 +488,10 @@ def _table(one: Measurement) -> doc.Table:
         {
             "baseline": lambda measured: measured.name,
             "reads": lambda measured: measured.reads,
-            "accuracy": lambda measured: cells.share(measured.accuracy),
+            "accuracy": lambda measured: measured.accuracy,
             "less chance": lambda measured: cells.points(measured.over_chance),
-            "trained on": lambda measured: cells.count(measured.train_rows),
-            "draws": lambda measured: cells.count(len(measured.draws)),
+            "trained on": lambda measured: measured.train_rows,
+            "draws": lambda measured: len(measured.draws),
             "seconds": lambda measured: f"{measured.seconds:,.1f}",
         },
         f"Accuracy of each baseline on {one.rows:,} rows in {one.clusters:,} clusters, with 95% "

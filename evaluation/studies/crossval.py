@@ -22,7 +22,6 @@ from evaluation.learners.base import HeadLearner, LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint
 from evaluation.options import TRAINING
-from evaluation.report import cells
 from evaluation.results.analyses.vocabulary import (
     CAPTION,
     HEAD,
@@ -443,7 +442,7 @@ def _section(one: ProbeCrossval) -> doc.Section:
             _accuracies(one),
             doc.Table(
                 ("model", *(f"fold {fold}" for fold in one.folds)),
-                [(_name(row), *map(cells.share, row.folds)) for row in one.results],
+                [(_name(row), *row.folds) for row in one.results],
                 "Test accuracy in each fold, mean over repetitions",
                 fold="Each fold",
             ),
@@ -484,17 +483,11 @@ def _dots(one: ProbeCrossval) -> doc.Dots:
 
 def _accuracies(one: ProbeCrossval) -> doc.Table:
     rows: list[doc.Row] = [
-        (
-            _name(row),
-            cells.share(row.accuracy),
-            cells.share(row.fold_mean),
-            cells.share(row.fold_sd),
-            cells.share(row.repetition_sd),
-        )
+        (_name(row), row.accuracy, row.fold_mean, row.fold_sd, row.repetition_sd)
         for row in one.results
     ]
     if one.human is not None:
-        rows.append(("people", cells.share(one.human), cells.NONE, cells.NONE, cells.NONE))
+        rows.append(("people", one.human, None, None, None))
     return doc.Table(
         ("model", "accuracy", "mean of folds", "sd of folds", "sd of repetitions"),
         rows,

@@ -13,14 +13,10 @@ from pydantic import Field
 
 from evaluation.report import cells
 from evaluation.results.items import Answers, point_biserial, rivals
-from evaluation.results.types import Model
+from evaluation.results.types import Estimate, Model
 from evaluation.results.words import coefficient, name_or_count, percent, points
 from evaluation.studies.base import Finished, Study, StudyRequest
-from evaluation.studies.labels import (
-    Labelled,
-    LabelledRun,
-    labelled_by_probe,
-)
+from evaluation.studies.labels import Labelled, labelled_by_probe
 from evaluation.studies.pairing import gather
 from evaluation.studies.records import Record
 from kbprobe import document as doc
@@ -32,6 +28,14 @@ SUSPECTED = math.log(100)
 an item with this evidence is as likely to be wrong as right."""
 
 Remark = Literal["suspected key", "no model right", "every model right", "negative correlation"]
+
+
+class LabelledRun(Record):
+    """One of several runs on a probe."""
+
+    label: str = Field(description="The model, and what distinguishes it from the others.")
+    folder: str = Field(description="The folder of its results.")
+    accuracy: Estimate = Field(description="Accuracy on the rows that it scored.")
 
 
 class ItemRow(Model):
@@ -135,7 +139,7 @@ def _probe(runs: Sequence[Labelled], partial: bool) -> ProbeItems:
     return ProbeItems.of(
         runs[0].run,
         chance=float((1 / answers.choices).mean()),
-        runs=[held.record() for held in runs],
+        runs=[LabelledRun.of(run, label=label, folder=str(run.folder)) for run, label in runs],
         alike=_alike(answers, [label for _, label in runs]),
         suspected=int(suspected.sum()),
         none_right=int((right == 0).sum()),
@@ -199,7 +203,7 @@ def _section(one: ProbeItems, rows: int) -> doc.Section:
             _scatter(one),
             doc.Table(
                 ("model", "accuracy"),
-                [(run.label, cells.share(run.accuracy)) for run in one.runs],
+                [(run.label, run.accuracy) for run in one.runs],
                 f"Accuracy of each model; chance is {percent(one.chance)}",
             ),
         ],

@@ -6,22 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-from pydantic import Field
-
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.results.types import Estimate
 from evaluation.results.words import last_name
 from evaluation.studies.base import Finished
-from evaluation.studies.records import Record
 from kbprobe.errors import UsageError
-
-
-class LabelledRun(Record):
-    """One of several runs on a probe."""
-
-    label: str = Field(description="The model, and what distinguishes it from the others.")
-    folder: str = Field(description="The folder of its results.")
-    accuracy: Estimate = Field(description="Accuracy on the rows that it scored.")
 
 
 class Labelled(NamedTuple):
@@ -29,10 +17,6 @@ class Labelled(NamedTuple):
 
     run: Finished
     label: str
-
-    def record(self) -> LabelledRun:
-        """Return the run as recorded in a summary."""
-        return LabelledRun.of(self.run, label=self.label, folder=str(self.run.folder))
 
 
 def are_of_one_probe(one: Finished, two: Finished) -> bool:

@@ -14,7 +14,6 @@ from pydantic import Field
 from evaluation.items.orders import LETTERS, Order
 from evaluation.items.types import choice_starts
 from evaluation.options import TRAINING
-from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.analyses.generated import LetterRow, letter_rows
 from evaluation.results.breakdown import cluster_codes
@@ -234,9 +233,9 @@ def _parts(models: Sequence[ModelOrders]) -> list[doc.Part]:
                 one.letters,
                 {
                     "letter": lambda row: row.letter,
-                    "accuracy where it is right": lambda row: cells.share(row.accuracy),
-                    "answers": lambda row: cells.share(row.chosen),
-                    "equally often": lambda row: cells.share(row.expected),
+                    "accuracy where it is right": lambda row: row.accuracy,
+                    "answers": lambda row: row.chosen,
+                    "equally often": lambda row: row.expected,
                 },
                 "By letter, over all questions and orders",
             ),

@@ -282,12 +282,12 @@ def _table(one: ProbePower, summary: PowerSummary) -> doc.Table:
         one.pairs,
         {
             "models": lambda pair: pair.name,
-            "first accuracy": lambda pair: cells.share(pair.accuracy),
-            "agreement": lambda pair: cells.share(pair.agreement),
+            "first accuracy": lambda pair: pair.accuracy,
+            "agreement": lambda pair: pair.agreement,
             "correlation": lambda pair: cells.coefficient(pair.correlation),
-            "clusters needed": lambda pair: cells.count(pair.clusters_needed),
-            "rows needed": lambda pair: cells.count(pair.rows_needed),
-            "power now": lambda pair: cells.share(pair.power),
+            "clusters needed": lambda pair: pair.clusters_needed,
+            "rows needed": lambda pair: pair.rows_needed,
+            "power now": lambda pair: pair.power,
             "least difference now": lambda pair: cells.plain(pair.least_difference, ".1f"),
         },
         f"Clusters needed for a difference of {summary.difference:g} points at a power of "

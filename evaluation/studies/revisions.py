@@ -342,7 +342,7 @@ def _section(one: ModelRevisions) -> doc.Section:
                 one.points,
                 {
                     "revision": lambda point: short(point.name, _NAME),
-                    "accuracy": lambda point: cells.share(point.accuracy),
+                    "accuracy": lambda point: point.accuracy,
                     "since previous": lambda point: _gain(point.since_previous),
                     "since first": lambda point: _gain(point.since_first),
                     "until last": lambda point: _gain(point.until_last),
@@ -360,10 +360,10 @@ def _section(one: ModelRevisions) -> doc.Section:
                 [
                     (
                         short(point.name, _NAME),
-                        cells.share(change and change.became_right),
-                        cells.share(change and change.became_wrong),
-                        cells.count(point.learnt_for_good),
-                        cells.count(point.forgotten_for_good),
+                        change and change.became_right,
+                        change and change.became_wrong,
+                        point.learnt_for_good,
+                        point.forgotten_for_good,
                     )
                     for point in one.points
                     for change in [point.since_previous]

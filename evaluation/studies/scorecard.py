@@ -440,18 +440,18 @@ def _table(model: ModelCard) -> doc.Table:
         model.probes,
         {
             "probe": lambda one: one.probe,
-            "rows": lambda one: cells.count(one.rows),
+            "rows": lambda one: one.rows,
             "chance": lambda one: percent(one.chance),
-            "accuracy": lambda one: cells.share(one.accuracy),
+            "accuracy": lambda one: one.accuracy,
             "score": lambda one: cells.score(one.score.value),
-            "near": lambda one: cells.share(one.near_accuracy),
-            "random": lambda one: cells.share(one.random_accuracy),
-            "strict": lambda one: cells.share(one.strict_accuracy),
+            "near": lambda one: one.near_accuracy,
+            "random": lambda one: one.random_accuracy,
+            "strict": lambda one: one.strict_accuracy,
             "by hops": lambda one: (
                 ", ".join(f"{k}: {percent(e.value)}" for k, e in one.hops.items()) or "–"
             ),
             "partial knowledge": _best_oracle,
-            "baseline": lambda one: cells.share(one.best_baseline and one.best_baseline[1]),
+            "baseline": lambda one: one.best_baseline and one.best_baseline[1],
         },
         "Accuracy by probe",
     )
@@ -461,7 +461,7 @@ def _best_oracle(one: ProbeScore) -> doc.Cell:
     """Return what the best reader of partial knowledge gets right, and what it knows."""
     known = {what: families["all"] for what, families in one.oracles.items()}
     best = max(known, key=known.__getitem__, default=None)
-    return cells.share(None) if best is None else doc.Cell(percent(known[best]), best)
+    return cells.NONE if best is None else doc.Cell(percent(known[best]), best)
 
 
 def _contaminated(model: ModelCard) -> doc.Table | None:
@@ -473,8 +473,8 @@ def _contaminated(model: ModelCard) -> doc.Table | None:
             "probe": lambda one: one.probe,
             "score": lambda one: cells.score(one.score),
             "on fresh rows": lambda one: cells.score(one.fresh),
-            "fresh rows": lambda one: cells.count(one.fresh_rows),
-            "in clusters": lambda one: cells.count(one.fresh_clusters),
+            "fresh rows": lambda one: one.fresh_rows,
+            "in clusters": lambda one: one.fresh_clusters,
         },
         f"Scores on the suite, and on rows of {found.suite} that it does not hold",
     )

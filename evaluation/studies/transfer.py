@@ -16,7 +16,6 @@ from evaluation.learners.base import check_count, draw_rows
 from evaluation.learners.registry import choose_learner
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import TRAINING
-from evaluation.report import cells
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import difference, last_name, name_or_count, percent, points
 from evaluation.runs.spec import RunSpec
@@ -347,10 +346,10 @@ def _section(one: ModelTransfer) -> doc.Section:
                 {
                     "probe": lambda tested: tested.probe,
                     "split": lambda tested: tested.split,
-                    "questions": lambda tested: cells.count(tested.rows),
-                    "clusters": lambda tested: cells.count(tested.clusters),
-                    "chance": lambda tested: cells.share(tested.chance),
-                    "rows in train split": lambda tested: cells.count(tested.train_rows),
+                    "questions": lambda tested: tested.rows,
+                    "clusters": lambda tested: tested.clusters,
+                    "chance": lambda tested: tested.chance,
+                    "rows in train split": lambda tested: tested.train_rows,
                 },
                 "The probes",
                 names=2,

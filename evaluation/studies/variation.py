@@ -9,7 +9,6 @@ from statistics import stdev
 import numpy as np
 from pydantic import Field
 
-from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import cluster_codes
 from evaluation.results.items import Answers
@@ -141,8 +140,7 @@ def spread_table(models: Mapping[str, Variation], caption: str) -> Table:
         "consistency": "consistency",
     }
     rows: list[Row] = [
-        (model, *(cells.share(getattr(one, name)) for name in heads))
-        for model, one in models.items()
+        (model, *(getattr(one, name) for name in heads)) for model, one in models.items()
     ]
     return Table(("model", *heads.values()), rows, caption)
 
@@ -153,9 +151,9 @@ def variants_table(what: str, variants: Sequence[Variant], caption: str, fold: s
         variants,
         {
             what: lambda one: one.label,
-            "accuracy": lambda one: cells.share(one.accuracy),
-            "rows scored": lambda one: cells.count(one.scored),
-            "set aside": lambda one: cells.count(one.set_aside),
+            "accuracy": lambda one: one.accuracy,
+            "rows scored": lambda one: one.scored,
+            "set aside": lambda one: one.set_aside,
         },
         caption,
         fold=fold,

@@ -1,19 +1,15 @@
 """Pairs of questions that stand or fall together: found as a plain loop finds them, and counted."""
 
-from types import SimpleNamespace
-
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.results.analyses.base import ResultFiles
 from evaluation.results.analyses.consistency import (
+    ANALYSIS,
     FEWEST,
     KINDS,
-    NAME,
     measure_consistency,
     pairs_of,
-    section,
 )
 
 
@@ -145,9 +141,8 @@ def test_nothing_is_said_of_few_clusters_or_of_rows_set_aside():
 
 def test_the_section_says_which_pairs_hang_together():
     block = measure_consistency(asked([(n % 2 == 0,) * 2 for n in range(40)]), 0)
-    results = SimpleNamespace(analyses={NAME: block.model_dump()})
-    made = section(ResultFiles(results, None))
+    said, table = ANALYSIS.parts(None, block)
     assert "With the same question with other distractors, both questions are right more" in (
-        made.parts[0].text
+        said.text
     )
-    assert made.parts[1].rows[0][1:4:2] == ("40", "25.0%")
+    assert table.rows[0][1:4:2] == ("40", "25.0%")

@@ -72,10 +72,7 @@ def _parts(found: Comparison) -> list[doc.Part | None]:
         doc.Caveats(_caveats(found, pairs) + (_agreement_caveats(found) if similar else [])),
         doc.Table(
             ("model", "metric", "accuracy"),
-            [
-                (name, run.metric, cells.share(run.accuracy))
-                for name, run in zip(names, found.runs, strict=True)
-            ],
+            [(name, run.metric, run.accuracy) for name, run in zip(names, found.runs, strict=True)],
             f"Accuracy of each model on the rows that it scored{chance}",
             names=2,
         ),
@@ -86,10 +83,7 @@ def _parts(found: Comparison) -> list[doc.Part | None]:
         _families(found.pairs[0]) if len(found.pairs) == 1 else None,
         doc.Table(
             ("wording", "mean", *names),
-            [
-                (one.template, cells.share(one.accuracy), *map(cells.share, one.runs))
-                for one in found.wordings
-            ],
+            [(one.template, one.accuracy, *one.runs) for one in found.wordings],
             "By wording: mean accuracy over the models, the highest first, and that of each model",
         ),
     ]
@@ -285,14 +279,14 @@ def _differences(pairs: Sequence[_Compared]) -> doc.Table:
         pairs,
         {
             "models": lambda one: one.name,
-            "first": lambda one: cells.share(one.pair.accuracy_first),
-            "second": lambda one: cells.share(one.pair.accuracy_second),
+            "first": lambda one: one.pair.accuracy_first,
+            "second": lambda one: one.pair.accuracy_second,
             "second less first, points": lambda one: cells.points(one.pair.difference),
             "p": lambda one: p_value(one.pair.p_value),
             "p (Holm)": lambda one: p_value(one.adjusted),
             "p (McNemar)": lambda one: p_value(one.pair.mcnemar_p),
-            "rows": lambda one: cells.count(one.pair.compared),
-            "clusters": lambda one: cells.count(one.pair.clusters),
+            "rows": lambda one: one.pair.compared,
+            "clusters": lambda one: one.pair.clusters,
         },
         "Accuracy of each pair of models on the rows that both scored",
     )
@@ -302,14 +296,9 @@ def _controls(found: Comparison) -> doc.Table:
     """Return the table of each model on the probe and on its controls."""
     rows: list[doc.Row] = [
         (
-            pair.first.label,
-            control.config,
-            cells.count(pair.compared),
-            cells.share(control.probe),
-            cells.share(control.control),
-            cells.share(pair.first.chance),
-            cells.points(control.difference),
-            p_value(pair.p_value),
+            *(pair.first.label, control.config, pair.compared),
+            *(control.probe, control.control, pair.first.chance),
+            *(cells.points(control.difference), p_value(pair.p_value)),
         )
         for pair in found.pairs
         if (control := pair.control) is not None
@@ -324,16 +313,14 @@ def _agreement(pairs: Sequence[_Compared]) -> doc.Table:
         pairs,
         {
             "models": lambda one: one.name,
-            "only first right": lambda one: cells.count(one.pair.only_first_right),
-            "only second right": lambda one: cells.count(one.pair.only_second_right),
-            "same answer": lambda one: cells.share(one.pair.agreement.overlap),
-            "expected": lambda one: cells.share(one.pair.agreement.expected_overlap),
+            "only first right": lambda one: one.pair.only_first_right,
+            "only second right": lambda one: one.pair.only_second_right,
+            "same answer": lambda one: one.pair.agreement.overlap,
+            "expected": lambda one: one.pair.agreement.expected_overlap,
             "kappa": lambda one: cells.coefficient(_kappa_of(one.pair.agreement)),
-            "both wrong": lambda one: cells.count(one.pair.agreement.both_wrong),
-            "same wrong choice": lambda one: cells.share(one.pair.agreement.error_overlap),
-            "expected of errors": lambda one: cells.share(
-                one.pair.agreement.expected_error_overlap
-            ),
+            "both wrong": lambda one: one.pair.agreement.both_wrong,
+            "same wrong choice": lambda one: one.pair.agreement.error_overlap,
+            "expected of errors": lambda one: one.pair.agreement.expected_error_overlap,
         },
         "How similar the answers of each pair are. Expected: for independent models with the same "
         "accuracies, if each wrong choice is equally likely. Errors: of rows with three choices "
@@ -346,10 +333,10 @@ def _families(pair: Pair) -> doc.Table:
         pair.by_family,
         {
             "distractor family": lambda part: part.family,
-            "first": lambda part: cells.share(part.first),
-            "second": lambda part: cells.share(part.second),
+            "first": lambda part: part.first,
+            "second": lambda part: part.second,
             "second less first, points": lambda part: cells.points(part.difference),
-            "rows": lambda part: cells.count(part.difference.n),
+            "rows": lambda part: part.difference.n,
         },
         "By distractor family",
     )

@@ -78,14 +78,9 @@ def _without_model(
 def _overview(models: Sequence[record.ModelCurves]) -> doc.Table:
     rows: list[doc.Row] = [
         (
-            one.probe,
-            record.model_name(one),
-            learner.learner,
-            cells.share(one.chance),
-            cells.share(one.floor[1]),
-            cells.share(one.own_zero_shot),
-            cells.share(learner.own.ws),
-            cells.share(learner.own.maximum.accuracy),
+            *(one.probe, record.model_name(one), learner.learner),
+            *(one.chance, one.floor[1], one.own_zero_shot),
+            *(learner.own.ws, learner.own.maximum.accuracy),
         )
         for one in models
         for learner in one.learners
@@ -162,10 +157,8 @@ def _numbers(one: record.ModelCurves) -> list[doc.Table]:
         lost = [held.get(config) for config in controls]
         overall.append(
             (
-                learner.learner,
-                cells.share(learner.own.ws),
-                cells.share(learner.own.maximum.accuracy),
-                cells.count(learner.own.maximum.size),
+                *(learner.learner, learner.own.ws),
+                *(learner.own.maximum.accuracy, learner.own.maximum.size),
                 *(
                     cell
                     for found in lost
@@ -181,9 +174,7 @@ def _numbers(one: record.ModelCurves) -> list[doc.Table]:
         for curve in learner.curves:
             at = {point.size: point.accuracy for point in curve.points}
             name = f", {record.rendering_name(curve.rendering)}" if len(learner.curves) > 1 else ""
-            by_size.append(
-                (f"{learner.learner}{name}", *(cells.share(at.get(size)) for size in one.sizes))
-            )
+            by_size.append((f"{learner.learner}{name}", *(at.get(size) for size in one.sizes)))
     draws = {p.size: len(p.draws) for learner in one.learners for p in learner.own.points}
     tables = [
         doc.Table(
@@ -218,11 +209,7 @@ def _numbers(one: record.ModelCurves) -> list[doc.Table]:
         doc.Table(
             ("learner and rows", "selectivity (points)", "first argument seen in training"),
             [
-                (
-                    f"{learner.learner}, {found.size:,} rows",
-                    cells.points(found.value),
-                    cells.share(found.seen),
-                )
+                (f"{learner.learner}, {found.size:,} rows", cells.points(found.value), found.seen)
                 for learner in one.learners
                 for found in learner.selectivity
             ],
@@ -231,7 +218,7 @@ def _numbers(one: record.ModelCurves) -> list[doc.Table]:
         ),
         doc.Table(
             ("baseline", "accuracy"),
-            [(held.name, cells.share(held.accuracy)) for held in one.baselines],
+            [(held.name, held.accuracy) for held in one.baselines],
             "Accuracy of each baseline of the probe’s audit",
             fold=f"All {len(one.baselines)} baselines of the audit",
         ),
@@ -260,11 +247,11 @@ def _series(one: record.Series) -> list[doc.Part]:
             one.points,
             {
                 "checkpoint": lambda point: point.label,
-                "step": lambda point: cells.count(point.step),
-                "zero-shot": lambda point: cells.share(point.zero_shot),
-                "smallest size": lambda point: cells.share(point.first),
-                "WS": lambda point: cells.share(point.ws),
-                "MAX": lambda point: cells.share(point.maximum),
+                "step": lambda point: point.step,
+                "zero-shot": lambda point: point.zero_shot,
+                "smallest size": lambda point: point.first,
+                "WS": lambda point: point.ws,
+                "MAX": lambda point: point.maximum,
             },
             "Accuracy of each checkpoint",
         ),

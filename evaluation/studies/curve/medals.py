@@ -8,7 +8,7 @@ from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report import cells
 from evaluation.results.words import difference, percent, points
 from evaluation.studies.curve import record
-from kbprobe.document import Cell, Findings, Row, Section, Table
+from kbprobe.document import Cell, Findings, Row, Section, Table, Value
 
 
 def award_medals(models: Sequence[record.ModelCurves]) -> list[record.Medal]:
@@ -189,13 +189,13 @@ def _learner_ws(medal: record.Medal) -> Cell:
     return Cell(f"{medal.learner or medal.best_learner} {ws.text}", ws.note)
 
 
-_DETAILS: Mapping[str, Callable[[record.Medal], Cell | str]] = {
+_DETAILS: Mapping[str, Callable[[record.Medal], Value]] = {
     "probe": lambda medal: medal.probe,
     "model": lambda medal: medal.model,
     "medal": lambda medal: medal.award,
     "floor": lambda medal: Cell(percent(medal.floor.accuracy), medal.floor.name),
     "WS": _learner_ws,
-    "zero-shot": lambda medal: cells.share(medal.zero_shot) if medal.zero_shot else "not available",
+    "zero-shot": lambda medal: medal.zero_shot or "not available",
     "WS minus the control's": _gaps,
     "why": lambda medal: medal.reason,
 }

@@ -82,28 +82,20 @@ def _chart(one: ModelInoculation, probe: Inoculated) -> doc.Chart:
 
 def _accuracies(one: ModelInoculation, probe: Inoculated) -> doc.Table:
     """Return the table of accuracies and costs by size: Table 7 of [W]."""
-    before: doc.Row = (
-        "0",
-        cells.share(probe.before),
-        cells.share(probe.test_before),
-        cells.NONE,
-        cells.share(one.original_before),
-        cells.NONE,
-    )
-    after: list[doc.Row] = [
-        (
-            f"{point.size:,} ({point.learning_rate:g}, {point.epochs})",
-            cells.share(point.probe),
-            cells.share(point.test),
-            cells.points(point.gain),
-            cells.share(point.original),
-            cells.points(point.cost),
-        )
-        for point in probe.points
+    rows: list[doc.Row] = [
+        ("0", probe.before, probe.test_before, None, one.original_before, None),
+        *(
+            (
+                f"{point.size:,} ({point.learning_rate:g}, {point.epochs})",
+                *(point.probe, point.test, cells.points(point.gain)),
+                *(point.original, cells.points(point.cost)),
+            )
+            for point in probe.points
+        ),
     ]
     return doc.Table(
         ("rows (rate, epochs)", "validation", "test", "gain", "original task", "cost"),
-        [before, *after],
+        rows,
         f"Accuracy on the probe and on {last_name(one.original)}; cost: points lost on the latter",
     )
 
@@ -115,7 +107,7 @@ def _strict(probe: Inoculated) -> doc.Table:
     return doc.Table(
         ("rows", "accuracy", "strict accuracy", "difference"),
         [
-            (f"{size:,}", cells.share(test), cells.share(strict), cells.points(less))
+            (f"{size:,}", test, strict, cells.points(less))
             for size, test, strict, less in (before, *after)
             if strict is not None
         ],
@@ -130,8 +122,7 @@ def _tried(probe: Inoculated) -> doc.Table:
         [
             (
                 f"{point.size:,} rows, rate {tried.learning_rate:g}, {tried.epochs} epochs",
-                *map(cells.share, (tried.probe, tried.original)),
-                cells.share((tried.probe + tried.original) / 2),
+                *(tried.probe, tried.original, (tried.probe + tried.original) / 2),
             )
             for point in probe.points
             for tried in point.tried

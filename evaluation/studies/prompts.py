@@ -45,6 +45,7 @@ from kbprobe.options import MAX_SEED, Metavar, Options
 from kbprobe.parsing import read_yaml
 
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+
 VARIED = ("prompt", "letters", "chat", "shots")
 """Options that a prompt of the file may set."""
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -16,9 +15,7 @@ from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.revisions import find_revisions
-from evaluation.results.analyses import fitting
-from evaluation.results.analyses.fitting import Fitting
-from evaluation.results.intervals import TwoWayBootstrap
+from evaluation.results.intervals import Resampled
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import bootstrap_runs, group_by
@@ -239,46 +236,46 @@ def _of_model(
                 yield spec.vary(next_size=later[0]) if measured else spec
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """The runs of one learner on one rendering: indices into the model's runs, by size and draw."""
-
-    learner: str
-    rendering: str
-    sizes: dict[int, dict[int, int]] = field(default_factory=dict)
+Sizes: TypeAlias = dict[int, list[Finished]]
+"""The runs of a learner on one rendering, by size; those of a size are of several draws."""
 
 
-@dataclass(frozen=True)
+def rendering_of(run: Finished) -> str:
+    """Return what a run is on: the probe itself, a control's config, or random labels."""
+    options = run.asked.run
+    return RANDOM_LABELS if options.labels == "random" else options.config or PROBE
+
+
 class ModelRuns:
     """All runs of one model on one probe.
 
     Attributes:
         finished: the runs, in the order of the study.
-        zero_shot: the index of the run without training on each rendering.
-        fitted: the runs with training.
+        own: a run on the probe itself: the first trained one.
+        zero_shot: the run without training on each rendering.
+        fitted: the runs with training, by learner and rendering.
+        bootstrap: resamples of the clusters that all runs were evaluated on.
     """
 
-    finished: list[Finished]
-    zero_shot: dict[str, int]
-    fitted: list[Fitted]
-
-    @cached_property
-    def own(self) -> Finished:
-        """A run on the probe itself: the first trained one."""
-        own = next(one for one in self.fitted if one.rendering == PROBE)
-        return self.finished[next(iter(next(iter(own.sizes.values())).values()))]
-
-    def reports(self, fit: Fitted, size: int) -> dict[int, Fitting | None]:
-        """Return what a learner reported of its training on each draw, if anything."""
-        return {
-            draw: self.finished[number].results.analysis(fitting.NAME, Fitting)
-            for draw, number in fit.sizes[size].items()
+    def __init__(self, finished: Sequence[Finished]) -> None:
+        self.finished = finished
+        trained = [run for run in finished if run.asked.run.train is not None]
+        self.own = next(run for run in trained if rendering_of(run) == PROBE)
+        self.zero_shot = {rendering_of(run): run for run in finished if run.asked.run.train is None}
+        groups = group_by(trained, lambda run: (run.asked.run.learner or "", rendering_of(run)))
+        self.fitted: dict[tuple[str, str], Sizes] = {
+            key: group_by(own, lambda run: run.asked.run.train or 0) for key, own in groups.items()
         }
+        self.bootstrap = bootstrap_runs(finished, self.own.results.seed)
+        self._numbers = {id(run): number for number, run in enumerate(finished)}
 
-    @cached_property
-    def bootstrap(self) -> TwoWayBootstrap:
-        """Resamples of the clusters that all runs were evaluated on."""
-        return bootstrap_runs(self.finished, self.own.results.seed)
+    def draws(self, runs: Sequence[Finished]) -> dict[int, int]:
+        """Return the indices of runs by their draw of training rows, for the bootstrap."""
+        return {run.asked.run.train_seed or 0: self._numbers[id(run)] for run in runs}
+
+    def mean(self, runs: Sequence[Finished]) -> Resampled:
+        """Average the accuracy of runs over their draws."""
+        return self.bootstrap.average(self.draws(runs))
 
 
 def group_runs(finished: Sequence[Finished]) -> list[ModelRuns]:
@@ -289,19 +286,4 @@ def group_runs(finished: Sequence[Finished]) -> list[ModelRuns]:
         probe = spec.probe if isinstance(spec.probe, str) else id(spec.probe)
         return probe, spec.model, options.revision, options.random_weights
 
-    return [_grouped(runs) for runs in group_by(finished, key).values()]
-
-
-def _grouped(runs: list[Finished]) -> ModelRuns:
-    zero_shot: dict[str, int] = {}
-    fitted: dict[tuple[str, str], Fitted] = {}
-    for number, run in enumerate(runs):
-        options = run.asked.run
-        rendering = RANDOM_LABELS if options.labels == "random" else options.config or PROBE
-        if options.train is None:
-            zero_shot[rendering] = number
-            continue
-        learner = options.learner or ""
-        held = fitted.setdefault((learner, rendering), Fitted(learner, rendering))
-        held.sizes.setdefault(options.train, {})[options.train_seed or 0] = number
-    return ModelRuns(runs, zero_shot, list(fitted.values()))
+    return [ModelRuns(runs) for runs in group_by(finished, key).values()]

@@ -12,12 +12,13 @@ from statistics import fmean, stdev
 import numpy as np
 
 from evaluation.models.revisions import step_of
+from evaluation.results.analyses import fitting
 from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.intervals import Resampled
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import group_by, train_overlap
 from evaluation.studies.curve import record
-from evaluation.studies.curve.axes import Fitted, ModelRuns, group_runs
+from evaluation.studies.curve.axes import ModelRuns, Sizes, group_runs
 from evaluation.studies.curve.medals import award_medals
 from kbprobe.errors import UsageError
 from kbprobe.options import option_name
@@ -28,11 +29,11 @@ _FEW = 5
 
 def model_curves(runs: ModelRuns, sizes: tuple[int, ...]) -> record.ModelCurves:
     """Return a model's curves; ``sizes`` are those that the user asked for."""
-    trained = sorted({size for one in runs.fitted for size in one.sizes})
+    trained = sorted({size for sizes in runs.fitted.values() for size in sizes})
     weights, weighting = weigh(trained)
     model, options = runs.own.asked.model, runs.own.asked.run
     ranked = runs.own.results.metrics.ranked_baselines
-    learners = dict.fromkeys(one.learner for one in runs.fitted)
+    learners = dict.fromkeys(learner for learner, _ in runs.fitted)
     return record.ModelCurves.of(
         runs.own,
         model=model,
@@ -45,10 +46,8 @@ def model_curves(runs: ModelRuns, sizes: tuple[int, ...]) -> record.ModelCurves:
         weights=[record.Weight(size=size, weight=weight) for size, weight in weights.items()],
         weighting=weighting,
         zero_shot=[
-            record.ZeroShot(
-                rendering=rendering, accuracy=runs.finished[number].results.metrics.accuracy
-            )
-            for rendering, number in runs.zero_shot.items()
+            record.ZeroShot(rendering=rendering, accuracy=run.results.metrics.accuracy)
+            for rendering, run in runs.zero_shot.items()
         ],
         learners=[_learner_curves(runs, learner, weights) for learner in learners],
         notes=_notes(runs),
@@ -58,29 +57,61 @@ def model_curves(runs: ModelRuns, sizes: tuple[int, ...]) -> record.ModelCurves:
 def _learner_curves(
     runs: ModelRuns, learner: str, weights: Mapping[int, float]
 ) -> record.LearnerCurves:
-    fits = [one for one in runs.fitted if one.learner == learner]
-    own = next(one for one in fits if one.rendering == record.PROBE)
-    controls = [one for one in fits if one.rendering not in (record.PROBE, record.RANDOM_LABELS)]
-    random = next((one for one in fits if one.rendering == record.RANDOM_LABELS), None)
+    fits = {rendering: sizes for (name, rendering), sizes in runs.fitted.items() if name == learner}
+    # The probe itself comes first.
+    fits = {record.PROBE: fits[record.PROBE], **fits}
+    means = {
+        rendering: {size: runs.mean(own) for size, own in sorted(sizes.items())}
+        for rendering, sizes in fits.items()
+    }
+    ws = {
+        rendering: runs.bootstrap.weighted(
+            [(weights[size], runs.draws(own)) for size, own in sorted(sizes.items())]
+        )
+        for rendering, sizes in fits.items()
+    }
+    own, others = means[record.PROBE], means.get(record.RANDOM_LABELS, {})
     return record.LearnerCurves(
         learner=learner,
-        curves=[_curve(runs, one, weights) for one in (own, *(f for f in fits if f is not own))],
+        curves=[
+            _curve(runs, rendering, sizes, means[rendering], ws[rendering])
+            for rendering, sizes in fits.items()
+        ],
         first=_first(runs, own),
-        lang_sense=[_lang_sense(runs, own, control, weights) for control in controls],
-        selectivity=[] if random is None else _selectivity(runs, own, random),
+        lang_sense=[
+            record.LangSense(
+                config=config,
+                value=_lang_sense(own, means[config], weights).basic_estimate(1.0, 100),
+                difference=ws[record.PROBE].less(ws[config]).estimate(100),
+            )
+            for config in fits
+            if config not in (record.PROBE, record.RANDOM_LABELS)
+        ],
+        selectivity=[
+            record.Selectivity(
+                size=size,
+                value=mean.less(others[size]).estimate(100),
+                seen=_mean_of(
+                    block.seen
+                    for run in fits[record.RANDOM_LABELS][size]
+                    if (block := _report(run))
+                ),
+            )
+            for size, mean in own.items()
+            if size in others
+        ],
     )
 
 
-def _curve(runs: ModelRuns, fit: Fitted, weights: Mapping[int, float]) -> record.Curve:
-    means = _means(runs, fit)
+def _curve(
+    runs: ModelRuns, rendering: str, sizes: Sizes, means: Mapping[int, Resampled], ws: Resampled
+) -> record.Curve:
     points = [
         record.Point(
             size=size,
-            draws=[float(runs.bootstrap.accuracies[n]) for n in fit.sizes[size].values()],
+            draws=[float(runs.bootstrap.accuracies[n]) for n in runs.draws(sizes[size]).values()],
             accuracy=mean.estimate(),
-            train_loss=_mean_of(
-                block and block.train_loss for block in runs.reports(fit, size).values()
-            ),
+            train_loss=_mean_of(block and block.train_loss for block in map(_report, sizes[size])),
         )
         for size, mean in means.items()
     ]
@@ -89,65 +120,37 @@ def _curve(runs: ModelRuns, fit: Fitted, weights: Mapping[int, float]) -> record
     samples = np.max([mean.samples for mean in means.values()], axis=0)
     highest = replace(means[best], samples=samples, clusters=0)
     return record.Curve(
-        rendering=fit.rendering,
+        rendering=rendering,
         points=points,
-        ws=_ws(runs, fit, weights).estimate(),
+        ws=ws.estimate(),
         maximum=record.Maximum(size=best, accuracy=highest.basic_estimate(1.0)),
-        code_length=_code_length(runs, fit),
+        code_length=_code_length(runs, sizes),
     )
 
 
-def _means(runs: ModelRuns, fit: Fitted) -> dict[int, Resampled]:
-    """Return the mean accuracy over the draws of each size."""
-    return {size: runs.bootstrap.average(draws) for size, draws in sorted(fit.sizes.items())}
-
-
-def _ws(runs: ModelRuns, fit: Fitted, weights: Mapping[int, float]) -> Resampled:
-    return runs.bootstrap.weighted(
-        [(weights[size], draws) for size, draws in sorted(fit.sizes.items())]
-    )
+def _report(run: Finished) -> Fitting | None:
+    """Return what a learner reported of its training, if anything."""
+    return run.results.analysis(fitting.NAME, Fitting)
 
 
 def _lang_sense(
-    runs: ModelRuns, own: Fitted, control: Fitted, weights: Mapping[int, float]
-) -> record.LangSense:
-    means, others = _means(runs, own), _means(runs, control)
+    means: Mapping[int, Resampled], others: Mapping[int, Resampled], weights: Mapping[int, float]
+) -> Resampled:
     shared = [(weights[size], means[size], others[size]) for size in means if size in others]
     value = sum(weight * max(0.0, one.value - two.value) for weight, one, two in shared)
     samples = np.sum(
         [weight * np.maximum(0.0, one.samples - two.samples) for weight, one, two in shared],
         axis=0,
     )
-    published = Resampled(value, samples, min(one.n for _, one, _ in shared))
-    difference = _ws(runs, own, weights).less(_ws(runs, control, weights))
-    return record.LangSense(
-        config=control.rendering,
-        value=published.basic_estimate(1.0, 100),
-        difference=difference.estimate(100),
-    )
+    return Resampled(value, samples, min(one.n for _, one, _ in shared))
 
 
-def _selectivity(runs: ModelRuns, own: Fitted, random: Fitted) -> list[record.Selectivity]:
-    means, others = _means(runs, own), _means(runs, random)
-    return [
-        record.Selectivity(
-            size=size,
-            value=mean.less(others[size]).estimate(100),
-            seen=_mean_of(block.seen for block in runs.reports(random, size).values() if block),
-        )
-        for size, mean in means.items()
-        if size in others
-    ]
-
-
-def _first(runs: ModelRuns, own: Fitted) -> record.First:
-    means = _means(runs, own)
+def _first(runs: ModelRuns, means: Mapping[int, Resampled]) -> record.First:
     smallest, largest = min(means), max(means)
     after, before = means[smallest], None
     start: Resampled | float = runs.own.results.metrics.chance
-    if (number := runs.zero_shot.get(record.PROBE)) is not None:
-        before = runs.finished[number].results.metrics.accuracy
-        start = runs.bootstrap.average({0: number})
+    if (run := runs.zero_shot.get(record.PROBE)) is not None:
+        before, start = run.results.metrics.accuracy, runs.mean([run])
     return record.First(
         size=smallest,
         before=before,
@@ -164,11 +167,11 @@ def _mean_of(values: Iterable[float | None]) -> float | None:
     return fmean(known) if held and len(known) == len(held) else None
 
 
-def _code_length(runs: ModelRuns, fit: Fitted) -> record.CodeLength | None:
+def _code_length(runs: ModelRuns, sizes: Sizes) -> record.CodeLength | None:
     fittings: dict[int, dict[int, Fitting | None]] = {}
-    for size in fit.sizes:
-        for draw, block in runs.reports(fit, size).items():
-            fittings.setdefault(draw, {})[size] = block
+    for size, own in sizes.items():
+        for run in own:
+            fittings.setdefault(run.asked.run.train_seed or 0, {})[size] = _report(run)
     widths = runs.finished[0].predictions["choices"]
     counts = [len(choices) for choices in widths.to_pylist()]
     return code_length(fittings, fmean(math.log2(count) for count in counts))
@@ -177,7 +180,7 @@ def _code_length(runs: ModelRuns, fit: Fitted) -> record.CodeLength | None:
 def _notes(runs: ModelRuns) -> list[str]:
     """Return caveats about the numbers."""
     notes = []
-    draws = {len(of_size) for one in runs.fitted for of_size in one.sizes.values()}
+    draws = {len(own) for sizes in runs.fitted.values() for own in sizes.values()}
     if min(draws) == 1:
         notes.append(
             "Some sizes were trained on a single draw of rows: their intervals do not cover how "

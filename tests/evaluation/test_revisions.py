@@ -215,7 +215,7 @@ def test_the_command_names_what_failed_and_keeps_the_others(
     assert "since previous" in shown.out
     assert [path.stat().st_mtime_ns for path in before] == stamps, "the others are found again"
     record = tmp_path / "out" / "revisions.json"
-    (found,) = RevisionsSummary.model_validate_json(record.read_text()).models
+    (found,) = read_summary(record, "revisions", RevisionsSummary, "1.0", "").models
     assert [point.step for point in found.points] == [0, 64, 512, 1000]
     assert found.failed == []
     lines = (tmp_path / "out" / "revisions.csv").read_text().splitlines()

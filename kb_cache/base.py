@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -48,6 +48,10 @@ ENTRY_POINTS = "kbprobe.knowledge_bases"
 #: Called with the amount done and the total amount, or None if that is unknown.
 Progress = Callable[[int, int | None], None]
 
+CREDITS = ("licence", "attribution", "citation")
+UNSTATED = "LicenseRef-unstated"
+"""The licence of data whose licence nobody stated."""
+
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
 _ENDINGS = re.compile(
     r"(\.(csv|tsv|txt|jsonl?|xml|db|sqlite|nt|nq|ttl|gz|bz2|xz|zip))+$", re.IGNORECASE
@@ -55,41 +59,19 @@ _ENDINGS = re.compile(
 _SPDX = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 
 
-class KnowledgeBase(Protocol):
-    """What a probe is built from, with its identity and credits."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the cache ("wordnet-3.0")."""
-
-    @property
-    def version(self) -> str:
-        """The version of its data ("3.0")."""
-
-    @property
-    def digest(self) -> str:
-        """The sha256 (hex) of its content."""
-
-    @property
-    def licence(self) -> str:
-        """SPDX expression of the licence of its data."""
-
-    @property
-    def attribution(self) -> str:
-        """The text in which its authors ask to be credited; "" if they ask for none."""
-
-    @property
-    def citation(self) -> str:
-        """BibTeX entry of the work to cite; "" for none."""
-
-    @property
-    def language(self) -> str:
-        """BCP 47 code; several are joined by "+", "mul" stands for very many."""
-
-
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """Base of knowledge bases that are loaded from a snapshot; see `KnowledgeBase`."""
+    """Base of knowledge bases that are loaded from a snapshot.
+
+    Attributes:
+        name: in the cache ("wordnet-3.0").
+        version: of its data ("3.0").
+        digest: the sha256 (hex) of its content.
+        licence: SPDX expression of the licence of its data.
+        attribution: the text in which its authors ask to be credited; "" if they ask for none.
+        citation: BibTeX entry of the work to cite; "" for none.
+        language: BCP 47 code; several are joined by "+", "mul" stands for very many.
+    """
 
     name: str
     version: str
@@ -119,6 +101,10 @@ class Combined:
     attribution = property(lambda self: self._joined("attribution", "\n\n"))
     citation = property(lambda self: self._joined("citation", "\n\n"))
     language = property(lambda self: self._joined("language", "+"))
+
+
+KnowledgeBase = Loaded | Combined
+"""What a probe is built from, with its identity and credits."""
 
 
 def source_records(knowledge: Any) -> list[SourceRecord]:
@@ -211,6 +197,11 @@ def readable(path: Path) -> Iterator[None]:
         raise SourceError(f"cannot read {path}: {error.strerror or error}") from error
 
 
+def versions_of(*packages: str) -> dict[str, str]:
+    """Return the versions of installed packages, for `Compiled.created_by`."""
+    return {name: version(name) for name in packages}
+
+
 def version_of(file_name: str) -> str:
     """Derive a version from a file name, without endings and invalid characters.
 
@@ -235,14 +226,14 @@ class Source:
     version: str | None
 
     @classmethod
-    def of_file(cls, path: Path, version: str | None = None) -> Self:
-        """Hash a source that is a single file; by default its version is derived from its name.
+    def of_file(cls, path: Path) -> Self:
+        """Hash a source that is a single file; its version is derived from its name.
 
         Raises:
             SourceError: it cannot be read.
         """
         with readable(path):
-            return cls(path, {path.name: file_sha256(path)}, version or version_of(path.name))
+            return cls(path, {path.name: file_sha256(path)}, version_of(path.name))
 
 
 @dataclass(frozen=True)
@@ -367,12 +358,14 @@ class Kind(ABC, Generic[S, O]):
 
     def credits_of(self, options: O, source: S) -> dict[str, str]:
         """Return ``licence``, ``attribution`` and ``citation`` of what is compiled."""
-        # Data under another licence is different data, by authors other than those of the kind.
-        usual = None if getattr(options, "licence", "") else self
-        return {
-            credit: getattr(options, credit, "") or getattr(usual, credit, "")
-            for credit in ("licence", "attribution", "citation")
-        }
+        # Data under another licence is different data, by authors other than the usual ones.
+        usual = {} if getattr(options, "licence", "") else self.usual_credits(options, source)
+        found = {name: getattr(options, name, "") or usual.get(name, "") for name in CREDITS}
+        return {**found, "licence": found["licence"] or UNSTATED}
+
+    def usual_credits(self, options: O, source: S) -> Mapping[str, str]:
+        """Return whom to credit where the options do not say: the kind's own authors."""
+        return {name: getattr(self, name) for name in CREDITS}
 
     @abstractmethod
     def read(self, path: Path, options: O) -> S:

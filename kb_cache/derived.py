@@ -75,7 +75,9 @@ def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
         depends = f"{name} {knowledge.digest} {_fingerprint(rule.__module__.partition('.')[0])}"
         kept = _read(path, depends)
         if kept is None:
-            kept = [_read_only(leaf) for leaf in _leaves(rule(knowledge))]
+            kept = list(_leaves(rule(knowledge)))
+            for array in filter(lambda leaf: isinstance(leaf, np.ndarray), kept):
+                array.flags.writeable = False
             with suppress(OSError):  # a full disk, a cache of another user
                 _write(path, depends, kept)
         made: T = _assembled(kind, iter(kept))
@@ -126,12 +128,6 @@ def _assembled(kind: Any, leaves: Iterator[Any]) -> Any:
     return kind(*(_assembled(hints[name], leaves) for name in names))
 
 
-def _read_only(leaf: Any) -> Any:
-    if isinstance(leaf, np.ndarray):
-        leaf.flags.writeable = False
-    return leaf
-
-
 def _read(path: Path, depends: str) -> list[Any] | None:
     """Map the arrays of a file; None if it is missing, damaged or depends on something else."""
     import pyarrow as pa
@@ -146,11 +142,10 @@ def _read(path: Path, depends: str) -> list[Any] | None:
     table = pa.ipc.open_file(body).read_all()
     leaves = json.loads(table.schema.metadata[b"leaves"])
     columns = (table.column(at).chunk(0).values for at in range(table.num_columns))
-    return [_leaf(column, *leaf) for column, leaf in zip(columns, leaves, strict=True)]
-
-
-def _leaf(column: pa.Array, dtype: str | None, shape: list[int]) -> Any:
-    return column if dtype is None else to_numpy(column).view(dtype).reshape(shape)
+    return [
+        column if dtype is None else to_numpy(column).view(dtype).reshape(shape)
+        for column, (dtype, shape) in zip(columns, leaves, strict=True)
+    ]
 
 
 def _write(path: Path, depends: str, leaves: list[Any]) -> None:

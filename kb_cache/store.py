@@ -1,4 +1,4 @@
-"""The cache folder: its location, its locks, and atomic writes.
+"""The cache folder: its location, locks, atomic writes, and the snapshots that there are.
 
 Layout: ``CACHE/snapshots/NAME/`` holds a snapshot, ``CACHE/derived/NAME/`` tables derived from it
 (`kb_cache.derived`). A folder is first written as ``.NAME.new-*`` and then renamed; a folder that
@@ -13,13 +13,16 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kb_cache.base import find_kind
+from kb_cache.snapshot import INFO_FILE, find_damage, read_info
 from kbprobe import files
-from kbprobe.errors import CacheError, UsageError
+from kbprobe.errors import CacheError, SnapshotError, UsageError, did_you_mean
 from kbprobe.files import remains, remove_tree
 from kbprobe.locks import REMAINS, try_lock, unlock
 
@@ -101,23 +104,14 @@ def unusable(folder: Path, error: OSError) -> CacheError:
 
 
 @contextmanager
-def usable(folder: Path) -> Iterator[None]:
-    """Report the operating system's errors of the block as a `CacheError`."""
+def usable(folder: Path, only: Collection[int] = ()) -> Iterator[None]:
+    """Report the operating system's errors of the block, all or some, as a `CacheError`."""
     try:
         yield
     except OSError as error:
+        if only and error.errno not in only:
+            raise
         raise unusable(folder, error) from error
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Report that there is no room or no permission to write as a `CacheError`."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in files.UNWRITABLE:
-            raise unusable(folder, error) from error
-        raise
 
 
 @contextmanager
@@ -199,30 +193,108 @@ def sweep() -> list[Path]:
                 path = Path(parent, name)
                 # Locks of other programs, should they share the folder, are not hidden.
                 ours = name.startswith(".") or Path(parent) == root / "locks"
-                if ours and name.endswith((LOCK_ENDING, ".lock")) and _unheld(path):
-                    done.append(path)
+                if ours and name.endswith((LOCK_ENDING, ".lock")):
+                    done += _unheld(path)
                 elif Path(parent) == root / "downloads" and name.endswith((".part", ".part.json")):
-                    done += _unfinished(path)
+                    target = name.removesuffix(".json").removesuffix(".part")
+                    done += _unheld(path.with_name(f".{target}.lock"), path)
         done += files.sweep(Path(tempfile.gettempdir()))
     return done
 
 
-def _unheld(lock: Path) -> bool:
-    """Remove a lock file that nobody holds; return whether it was removed."""
+def _unheld(lock: Path, partial: Path | None = None) -> list[Path]:
+    """Remove a lock file that nobody holds, or the partial download that nobody continues."""
     with suppress(OSError):
         if (descriptor := try_lock(lock)) is not None:
+            if partial is not None:
+                partial.unlink(missing_ok=True)
             unlock(lock, descriptor)
-            return True
-    return False
-
-
-def _unfinished(path: Path) -> list[Path]:
-    """Remove a partial download that no process is continuing."""
-    target = path.name.removesuffix(".json").removesuffix(".part")
-    lock = path.with_name(f".{target}.lock")
-    with suppress(OSError):
-        if (descriptor := try_lock(lock)) is not None:
-            path.unlink(missing_ok=True)
-            unlock(lock, descriptor)
-            return [path]
+            return [partial or lock]
     return []
+
+
+EMBEDDED_DIR = Path(__file__).resolve().parent / "data"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A snapshot that exists: embedded in the package, or in the cache."""
+
+    name: str
+    folder: Path
+    embedded: bool
+
+
+def entries() -> list[Entry]:
+    """All snapshots, embedded ones first, whether or not they are damaged."""
+    known = {
+        folder.name: Entry(folder.name, folder, embedded=True)
+        for folder in sorted(EMBEDDED_DIR.iterdir())
+        if (folder / INFO_FILE).is_file()
+    }
+    for name in entry_names():
+        known.setdefault(name, Entry(name, entry_path(name), embedded=False))
+    return list(known.values())
+
+
+def snapshot_names(kind: str, embedded: str = "") -> list[str]:
+    """Return the names of a kind's snapshots, without "KIND-", sorted.
+
+    If ``embedded`` names a snapshot that comes with kbprobe, only that one is returned, without
+    reading the cache, which may be unreadable or huge.
+    """
+    prefix = f"{kind}-"
+    if embedded and (EMBEDDED_DIR / f"{prefix}{embedded}" / INFO_FILE).is_file():
+        return [embedded]
+    names = {entry.name for entry in entries() if entry.name.startswith(prefix)}
+    return sorted(name.removeprefix(prefix) for name in names)
+
+
+def full_name(name: str, known: Iterable[str]) -> str:
+    """Complete a name that lacks "KIND-" if it is the end of exactly one known name.
+
+    >>> full_name("mine", ["conceptnet-mine", "wordnet-3.0"])
+    'conceptnet-mine'
+    >>> full_name("mine", ["conceptnet-mine", "wikidata-mine"])
+    'mine'
+    """
+    names = list(known)
+    ends = [one for one in names if one.partition("-")[2] == name]
+    return ends[0] if name not in names and len(ends) == 1 else name
+
+
+def downloads_dir() -> Path:
+    """The folder in which downloaded source files are kept (which need not exist)."""
+    return cache_dir() / "downloads"
+
+
+def find(name: str, kind: str | None = None) -> Entry:
+    """Return the entry with a name; if ``kind`` is given, "KIND-" may be omitted.
+
+    Raises:
+        UsageError: there is none; the message lists the existing entries.
+    """
+    wanted = (name, f"{kind}-{name}") if kind else (name,)
+    # Embedded snapshots are found without reading the cache, which may be unreadable or huge.
+    for full in wanted:
+        if (EMBEDDED_DIR / full / INFO_FILE).is_file() and Path(full).name == full:
+            return Entry(full, EMBEDDED_DIR / full, embedded=True)
+    known = {entry.name: entry for entry in entries()}
+    for full in wanted:
+        if full in known:
+            return known[full]
+    names = [n for n in known if kind is None or n.startswith(f"{kind}-")]
+    short = [n.removeprefix(f"{kind}-") for n in names]
+    hint = did_you_mean(name, names + short)
+    remedy = f" {find_kind(kind).how_to_add(name)}" if kind else ""
+    raise UsageError(
+        f"there is no snapshot {name!r}.{hint} There are: {', '.join(names) or 'none'}.{remedy}"
+    )
+
+
+def verify(entry: Entry) -> list[str]:
+    """Compare every byte of a snapshot with its checksums; return what is wrong, or []."""
+    try:
+        return find_damage(entry.folder, read_info(entry.folder), full=True)
+    except SnapshotError as error:
+        return [str(error)]

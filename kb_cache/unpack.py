@@ -17,11 +17,14 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as package_version
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from kb_cache.base import Progress, readable
-from kbprobe.errors import SourceError
+from kbprobe.errors import MissingDependencyError, SourceError
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo
@@ -118,6 +121,24 @@ def read_unpacked(path: Path, most: int) -> bytes:
             return Allowance(path.stat().st_size, most).read(UnpackedFile(file))
         except DAMAGE as error:
             raise SourceError(f"cannot read {path}: {error}") from error
+
+
+def installed_data(package: str, module: str, folder: str, extra: str, purpose: str) -> Path:
+    """Return a folder of data of an installed package, given its importable name.
+
+    Raises:
+        MissingDependencyError: it is not installed; ``purpose`` needs it, ``extra`` installs it.
+    """
+    missing = MissingDependencyError(package, extra, purpose)
+    try:
+        package_version(package)
+        spec = find_spec(module)
+    except (PackageNotFoundError, ValueError) as error:
+        raise missing from error
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        if (data := Path(place, folder)).is_dir():
+            return data
+    raise missing
 
 
 class LineTooLong(ValueError):

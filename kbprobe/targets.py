@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -28,9 +28,11 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import (
     UNWRITABLE,
     expecting,
+    file_sha256,
     find_damage,
     recover,
     refuse_working_directory,
+    replacing_folder,
     state_of,
     sweep,
 )
@@ -50,6 +52,8 @@ from kbprobe.terminal import echo
 
 LOCK_ENDING = ".kbprobe-lock"
 OTHER_FOLDER = "Choose another folder with -o."
+_MOST = 3
+"""Differences that a message names."""
 _UNKNOWN = 5.0
 """Seconds within which the holder of a lock must write who it is."""
 
@@ -156,7 +160,46 @@ def own_files(folder: Path, record: str, *others: str) -> set[str]:
     return {record, *others, *paths}
 
 
-def differences(there: Any, here: Mapping[str, Any], most: int = 3) -> str:
+def write_recorded(
+    folder: Path,
+    record: str,
+    request: Mapping[str, Any],
+    write: Callable[[Path], Mapping[str, Any] | None],
+    *,
+    doing: str,
+    kind: str,
+    overwrite: bool,
+    remedy: str = OTHER_FOLDER,
+    before: Callable[[], None] = lambda: None,
+    private: Collection[str] = (),
+) -> bool:
+    """Write an output folder with its record, whole or not at all, unless it is there.
+
+    ``write`` fills an empty folder, and returns what else the record says; ``before`` refuses a
+    folder that must not be replaced; ``private`` names files that only their owner may read. Other
+    arguments, and errors, are those of `taking` and `already_there`.
+
+    Returns:
+        Whether the folder held exactly this already.
+    """
+    with taking(folder, doing, request, overwrite, remedy=remedy) as overwrite:
+        before()
+        asked: dict[str, Any] = {"kind": kind, "overwrite": overwrite, "remedy": remedy}
+        if already_there(folder, record, request, **asked):
+            return True
+        with replacing_folder(folder, own_files(folder, record)) as aside:
+            more = write(aside) or {}
+            paths = sorted(path for path in aside.rglob("*") if path.is_file())
+            files = {path.relative_to(aside).as_posix(): file_sha256(path) for path in paths}
+            content = {"request": request, **more, "files": files}
+            text = json.dumps(content, indent=2, ensure_ascii=False)
+            (aside / record).write_text(f"{text}\n", encoding="utf-8", newline="\n")
+            for path in (aside / name for name in private if (aside / name).exists()):
+                path.chmod(0o600)
+    return False
+
+
+def differences(there: Any, here: Mapping[str, Any]) -> str:
     """Say in which settings two requests differ, with their values where these are short.
 
     >>> differences({"seed": 0, "options": {"limit": 9}}, {"seed": 1, "options": {"limit": 9}})
@@ -174,8 +217,8 @@ def differences(there: Any, here: Mapping[str, Any], most: int = 3) -> str:
         found.append(
             f"{name} is {texts[0]} there and {texts[1]} here" if short else f"another {name}"
         )
-    more = [f"and {len(found) - most} more"] if len(found) > most else []
-    return ", ".join([*found[:most], *more])
+    more = [f"and {len(found) - _MOST} more"] if len(found) > _MOST else []
+    return ", ".join([*found[:_MOST], *more])
 
 
 def _settings(request: Mapping[str, Any]) -> dict[str, Any]:

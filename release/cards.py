@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import UsageError
 from kbprobe.files import write_file
 from kbprobe.format.card import titled_lines, with_section
-from kbprobe.format.dataset import CARD, damaged_files
-from kbprobe.format.manifest import MANIFEST, manifest_text, read_manifest
+from kbprobe.format.dataset import CARD, read_sound
+from kbprobe.format.manifest import MANIFEST, manifest_text
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.targets import taking
 
@@ -182,22 +182,11 @@ def record(
         KbprobeError: a data file is missing or damaged: nothing is written about other rows.
         OSError: a file cannot be written.
     """
-    with taking(Path(folder), f"recording {name}", {"summary": summary, **about}):
-        _record(Path(folder), name, summary, about, text)
-
-
-def _record(folder: Path, name: Name, summary: str, about: Mapping[str, Any], text: str) -> None:
-    manifest = read_manifest(folder)
-    if damage := damaged_files(folder, manifest.files):
-        raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
-    try:
-        card = (folder / CARD).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{folder / CARD} cannot be read: {error}. Build it again.") from None
-    entry = {"rows_digest": manifest.rows_digest, "summary": summary, **about}
-    # The card first: a manifest whose record the card lacks would fail the check.
-    write_file(
-        folder / CARD,
-        with_section(card, TITLES[name], f"{summary[:1].upper()}{summary[1:]}.\n\n{text}"),
-    )
-    write_file(folder / MANIFEST, manifest_text({**manifest.content, name: entry}))
+    folder = Path(folder)
+    with taking(folder, f"recording {name}", {"summary": summary, **about}):
+        manifest, card = read_sound(folder)
+        entry = {"rows_digest": manifest.rows_digest, "summary": summary, **about}
+        section = f"{summary[:1].upper()}{summary[1:]}.\n\n{text}"
+        # The card first: a manifest whose record the card lacks would fail the check.
+        write_file(folder / CARD, with_section(card, TITLES[name], section))
+        write_file(folder / MANIFEST, manifest_text({**manifest.content, name: entry}))

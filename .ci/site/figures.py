@@ -38,7 +38,7 @@ import templates
 from builders.engine.listing import ROWS
 from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
-from kb_cache.catalogue import snapshot_names
+from kb_cache.store import snapshot_names
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import Manifest, manifest_text, read_manifest
 

@@ -12,7 +12,7 @@ from builders.engine.options import ProbeOptions, SnapshotOption, snapshot_optio
 from builders.engine.probe import third_party_probes
 from builders.engine.registry import PROBES
 from kb_cache.base import find_kind
-from kb_cache.catalogue import snapshot_names
+from kb_cache.store import snapshot_names
 from kbprobe.options import option_name
 from kbprobe.tables import Table
 

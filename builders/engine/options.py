@@ -267,7 +267,7 @@ def with_snapshots(options: OptionsT, owner: str) -> OptionsT:
     Raises:
         UsageError: one is not there; the message names the option and the values it may have.
     """
-    from kb_cache.catalogue import snapshot_names
+    from kb_cache.store import snapshot_names
 
     changed = {}
     for option in snapshot_options(type(options)):

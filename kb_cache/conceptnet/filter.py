@@ -170,34 +170,28 @@ def _filters(terms: _Terms, chosen: NoiseFilter) -> list[tuple[str, RowFilter]]:
     cn, least, frequent = terms.conceptnet, chosen.min_weight, chosen.min_zipf
     length, words = chosen.min_length, chosen.max_words
     of_ends: list[tuple[str, object, RowFilter]] = [
-        ("stop words", chosen.stop_words, lambda ids: terms.measured(ids, _meaningful)),
+        ("stop words", chosen.stop_words,
+         lambda ids: terms.measured(ids, lambda text: not STOP_WORDS.issuperset(text.split()))),
         (f"shorter than {length} characters", length,
          lambda ids: terms.measured(ids, len) >= length),
-        (f"more than {words} words", words, lambda ids: terms.measured(ids, _spaces) < words),
+        (f"more than {words} words", words, 
+         lambda ids: terms.measured(ids, lambda text: text.count(" ")) < words),
         (f"Zipf frequency below {frequent:g}", frequent,
          lambda ids: zipf_frequencies(terms.texts(ids)) >= frequent),
         ("part of speech unknown", chosen.known_terms, lambda ids: terms.pos[ids] > 0),
     ]  # fmt: skip
     filters: list[tuple[str, object, RowFilter]] = [
-        ("self-loops", chosen.self_loops, lambda rows: _no_loop(cn, rows)),
+        (
+            "self-loops",
+            chosen.self_loops,
+            lambda rows: cn.terms[cn.start[rows]] != cn.terms[cn.end[rows]],
+        ),
         ("contradictions", chosen.contradictions, lambda rows: _uncontradicted(cn, rows)),
         (f"weight below {least:g}", least, lambda rows: cn.weight[rows] >= least),
         *((name, on, partial(terms.both, passes_filter=passes)) for name, on, passes in of_ends),
         ("part of speech unfit", chosen.parts_of_speech, terms.fitting),
     ]
     return [(name, keeps) for name, on, keeps in filters if on]
-
-
-def _meaningful(text: str) -> bool:
-    return not STOP_WORDS.issuperset(text.split())
-
-
-def _spaces(text: str) -> int:
-    return text.count(" ")
-
-
-def _no_loop(cn: ConceptNet, rows: Ints) -> Bools:
-    return np.asarray(cn.terms[cn.start[rows]] != cn.terms[cn.end[rows]])
 
 
 def _uncontradicted(cn: ConceptNet, rows: Ints) -> Bools:
@@ -229,8 +223,6 @@ class _Terms:
         return np.asarray(passes[start] & passes[end])
 
     def texts(self, ids: Ints) -> list[str]:
-        import pyarrow as pa
-
         texts: list[str] = self.conceptnet.concepts["text"].take(pa.array(ids)).to_pylist()
         return texts
 
@@ -269,8 +261,6 @@ def parts_of_speech(texts: object, wordnet: WordNet) -> PosSets:
     0 if WordNet does not have the term (in lower case). Parts of speech in which the term is rare
     in WordNet's tagged texts are left out.
     """
-    import pyarrow.compute as pc
-
     lemmas = pc.utf8_lower(wordnet.lemma_texts()).dictionary_encode()
     lemma = to_numpy(lemmas.indices).astype(np.int64)
     pos = np.array([POS.replace("s", "a").index(p.replace("s", "a")) for p in POS])

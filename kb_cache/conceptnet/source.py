@@ -127,7 +127,8 @@ def _query(connection: sqlite3.Connection, selection: Selection) -> tuple[str, l
         marks = ", ".join("?" * len(selection.languages))
         conditions.append(f"sl.name IN ({marks}) AND el.name IN ({marks})")
         values += [*selection.languages, *selection.languages]
-    if names := [_stored_name(name) for name in selection.relation_names]:
+    # The inverse of `relation_name`.
+    if names := [_WORD_START.sub(r"_\1", name).lower() for name in selection.relation_names]:
         conditions.append(f"r.name IN ({', '.join('?' * len(names))})")
         values += names
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -168,8 +169,3 @@ def relation_name(stored: str) -> str:
     first, *rest = name.split("_")
     head = first if slash else first.capitalize()
     return prefix + slash + head + "".join(map(str.capitalize, rest))
-
-
-def _stored_name(relation: str) -> str:
-    """The inverse of `relation_name`."""
-    return _WORD_START.sub(r"_\1", relation).lower()

@@ -10,10 +10,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from kb_cache.base import Compiled, Download, Kind, OwnDataOptions, Progress
+from kb_cache.base import CREDITS, UNSTATED, Compiled, Download, Kind, OwnDataOptions, Progress
 from kb_cache.corpora.annotate import Annotator
-from kb_cache.corpora.hub import PREFIX
-from kb_cache.corpora.source import CorpusSource, read_source
+from kb_cache.corpora.source import PREFIX, CorpusSource, read_source
 from kb_cache.corpora.types import KIND
 from kbprobe.errors import UsageError
 from kbprobe.options import Metavar
@@ -119,7 +118,6 @@ def in_nltk_data(corpus: Known) -> Path | None:
 
 #: The columns of a table that the options can name.
 _COLUMNS = ("text", "premise", "hypothesis", "label", "id")
-_UNSTATED = "LicenseRef-unstated"
 
 
 class CorpusOptions(OwnDataOptions):
@@ -225,7 +223,7 @@ class CorpusKind(Kind[CorpusSource, CorpusOptions]):
             progress=progress,
         )
         credits_ = self.credits_of(options, source)
-        if credits_["licence"] == _UNSTATED:
+        if credits_["licence"] == UNSTATED:
             notes += (
                 "No licence was stated: probes made of this corpus cannot be published. State it "
                 "with --licence and --attribution.",
@@ -238,15 +236,10 @@ class CorpusKind(Kind[CorpusSource, CorpusOptions]):
             created_by=annotator.created_by,
         )
 
-    def credits_of(self, options: CorpusOptions, source: CorpusSource) -> dict[str, str]:
-        """Return whom to credit: as the options state, or of the corpus that has this name."""
-        named = (options.name or source.version or "").removeprefix(f"{KIND}-")
-        usual = None if options.licence else known(named)
-        found = {
-            credit: getattr(options, credit) or getattr(usual, credit, "")
-            for credit in ("licence", "attribution", "citation")
-        }
-        return {**found, "licence": found["licence"] or _UNSTATED}
+    def usual_credits(self, options: CorpusOptions, source: CorpusSource) -> Mapping[str, str]:
+        """Return whom to credit for the corpus that has this name; nobody for others."""
+        found = known((options.name or source.version or "").removeprefix(f"{KIND}-"))
+        return {} if found is None else {name: getattr(found, name) for name in CREDITS}
 
     def fetch_command(self, name: str, source: str = "") -> str:
         """Return the command that makes an entry of that name; the known ones need no path."""

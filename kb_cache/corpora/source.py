@@ -6,6 +6,8 @@ header, JSON lines; anything else is plain text.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from kb_cache.base import Source
-from kb_cache.corpora import hub
 from kb_cache.corpora.conllu import is_conllu, read_conllu
 from kb_cache.corpora.pairs import Pair, columns_of, json_rows, pairs_of, read_rte, tsv_rows
 from kb_cache.corpora.reading import Skipped, read_all, texts_of
@@ -22,6 +23,77 @@ from kb_cache.corpora.tagged import CATEGORIES, genres_of, is_tagged, read_tagge
 from kb_cache.unpack import sha256_of
 from kbprobe.errors import SourceError
 from kbprobe.parsing import json_value
+
+PREFIX = "hub:"
+
+
+@dataclass(frozen=True)
+class HubTable:
+    """One split of a dataset.
+
+    Attributes:
+        name: the dataset's id, configuration and split, joined by colons.
+        rows: a ``datasets.Dataset``.
+    """
+
+    name: str
+    rows: Any
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        names: list[str] = self.rows.column_names
+        return names
+
+    def label_names(self, column: str) -> Mapping[Any, str] | None:
+        """Return the names of a column's labels, if they are numbers."""
+        feature = self.rows.features.get(column)
+        names = getattr(feature, "names", None)
+        return dict(enumerate(names)) if names else None
+
+    def placed(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield each row with its place."""
+        for number, row in enumerate(self.rows):
+            yield f"{self.name}, row {number:,}", row
+
+    def sha256(self) -> str:
+        """Return the sha256 (hex) of the rows as JSON."""
+        digest = hashlib.sha256()
+        for row in self.rows:
+            digest.update(json.dumps(row, sort_keys=True, default=str).encode())
+        return digest.hexdigest()
+
+
+def read_hub(address: str) -> list[HubTable]:
+    """Load the splits of a dataset.
+
+    Args:
+        address: "hub:ID", "hub:ID:CONFIG" or "hub:ID:CONFIG:SPLIT"; CONFIG may be empty. A local
+            folder stands for its own data files.
+
+    Raises:
+        SourceError: it cannot be had; the message says what to do without a network.
+    """
+    from datasets import Dataset, DatasetDict, load_dataset
+    from huggingface_hub.errors import HfHubHTTPError
+
+    id_, _, rest = address.removeprefix(PREFIX).partition(":")
+    config, _, split = rest.partition(":")
+    try:
+        loaded = load_dataset(id_, config or None, split=split or None)
+    # What the libraries below raise for a missing network, id, configuration or data file.
+    except (OSError, ValueError, HfHubHTTPError, RuntimeError) as error:
+        said = str(error).strip().split("\n")[0] or repr(error)
+        raise SourceError(
+            f"the dataset {id_!r} cannot be loaded: {said}. It is looked for on the Hub and in the "
+            "cache of datasets: without a network, load it once where there is one and copy that "
+            "cache (HF_HOME), or download its files and give their folder with --from"
+        ) from error
+    found = {split: loaded} if isinstance(loaded, Dataset) else loaded
+    if not isinstance(found, dict | DatasetDict):
+        raise SourceError(f"the dataset {id_!r} cannot be read: it is a {type(loaded).__name__}")
+    return [HubTable(":".join(filter(None, (id_, config, str(s)))), t) for s, t in found.items()]
+
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
 _ENDINGS = re.compile(
@@ -44,7 +116,7 @@ class CorpusSource(Source):
     """The files of a corpus, or the tables of a dataset on the Hub, in memory."""
 
     files: Mapping[str, bytes]
-    tables: Sequence[hub.HubTable] = ()
+    tables: Sequence[HubTable] = ()
 
 
 def read_source(path: Path) -> CorpusSource:
@@ -54,10 +126,10 @@ def read_source(path: Path) -> CorpusSource:
         SourceError: they cannot be read.
     """
     address = str(path)
-    if address.startswith(hub.PREFIX):
-        tables = hub.read_hub(address)
+    if address.startswith(PREFIX):
+        tables = read_hub(address)
         hashes = {table.name: table.sha256() for table in tables}
-        stem = PurePosixPath(address.removeprefix(hub.PREFIX)).name
+        stem = PurePosixPath(address.removeprefix(PREFIX)).name
         return CorpusSource(path, hashes, _named(stem), {}, tables)
     files = read_all(path)
     return CorpusSource(path, sha256_of(files), _named(_ENDINGS.sub("", path.name)), files)
@@ -148,7 +220,7 @@ def _list_rows(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows of a file, each with its place; see `kb_cache.corpora.hub.HubTable`."""
+    """Rows of a file, each with its place; see `kb_cache.corpora.source.HubTable`."""
 
     name: str
     rows: list[tuple[str, dict[str, Any]]]
@@ -165,7 +237,7 @@ class _Rows:
 
 
 def _of_rows(
-    table: hub.HubTable | _Rows, source: str, columns: Mapping[str, str], skipped: Skipped
+    table: HubTable | _Rows, source: str, columns: Mapping[str, str], skipped: Skipped
 ) -> Iterator[PlainDocument | Pair]:
     """Yield the pairs, or else the documents, of a table; messages call it ``source``."""
     present = table.columns

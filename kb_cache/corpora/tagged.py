@@ -275,14 +275,10 @@ def read_tagged(
         skipped.add("documents without a sentence were left out", name)
         return None
     path = PurePosixPath(name)
-    genre = next((genres[part] for part in (name, *_tails(path)) if part in genres), None)
+    # An archive has a folder of its own around all.
+    tails = ("/".join(path.parts[at:]) for at in range(1, len(path.parts)))
+    genre = next((genres[part] for part in (name, *tails) if part in genres), None)
     return RawDocument(str(path.with_suffix("")), paragraphs, len(blocks) > 1, genre)
-
-
-def _tails(path: PurePosixPath) -> Iterator[str]:
-    """The path without its first folders: an archive has one of its own around all."""
-    for at in range(1, len(path.parts)):
-        yield "/".join(path.parts[at:])
 
 
 _Line = tuple[list[str], list[str]]
@@ -325,15 +321,10 @@ def _paragraphs(lines: list[_Line], name: str, skipped: Skipped) -> Iterator[lis
             continue
         ends = [start + len(word) for start, word in zip(starts, words, strict=True)]
         # Tuples of numbers and strings, unlike lists, are no work for the garbage collector.
-        upos = tuple(universal_tags(words, tags))
+        upos = tuple(map(_universal, words, tags))
         sentences.append(RawText(text, tuple(starts), tuple(ends), upos, tuple(tags)))
     if sentences:
         yield sentences
-
-
-def universal_tags(words: list[str], tags: list[str]) -> list[str | None]:
-    """Return the universal part of speech of words with Penn Treebank tags."""
-    return [_universal(word, tag) for word, tag in zip(words, tags, strict=True)]
 
 
 _universal: Callable[[str, str], str | None] = lru_cache(maxsize=1 << 17)(universal)

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version as package_version
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -119,24 +118,10 @@ def compile_gcide(
         SourceError: a file is not of its format; the message names it.
     """
     report = Report()
-    senses = list(_clean(_entries(source, progress), report))
+    senses = list(_clean(read_json(source.files, progress), report))
     # Sorted by word; within a word the order of the source stays.
     senses.sort(key=itemgetter("word"))
     return _tables(senses), report
-
-
-def created_by() -> dict[str, str]:
-    """Versions of the packages on which the content of the tables depends."""
-    return {name: package_version(name) for name in ("lemminflect", "wordfreq")}
-
-
-def _entries(source: GcideSource, progress: Progress | None) -> Iterator[RawEntry]:
-    for done, (name, content) in enumerate(source.files.items()):
-        if progress:
-            progress(done, len(source.files))
-        yield from read_json({name: content})
-    if progress:
-        progress(len(source.files), len(source.files))
 
 
 def _clean(entries: Iterable[RawEntry], report: Report) -> Iterator[_Sense]:
@@ -177,7 +162,7 @@ def _definition(raw: RawSense, word: str) -> tuple[str, str, Sequence[str], str 
     definition = text.finish(text.without_references(definition))
     if not any(char.isalpha() for char in definition):
         return "", "", labels, "cross-reference only" if not usage else "usage only"
-    if text.is_reference(definition):
+    if definition.startswith(("See ", "Same as ")):
         return "", "", labels, "cross-reference only"
     if text.is_form_of(definition):
         return "", "", labels, "form of another word"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from kb_cache.base import Compiled, FetchOptions, Kind, Progress
+from kb_cache.base import Compiled, FetchOptions, Kind, Progress, versions_of
 from kb_cache.gcide.source import MODULE, PACKAGE, GcideSource, installed_package, read_source
 from kb_cache.gcide.types import KIND
 
@@ -86,7 +86,7 @@ class GcideKind(Kind[GcideSource, GcideOptions]):
         self, source: GcideSource, options: GcideOptions, folder: Path, progress: Progress
     ) -> Compiled:
         """Turn the files into the tables of `kb_cache.gcide.types.Gcide`."""
-        from kb_cache.gcide.compile import compile_gcide, created_by  # imports lemminflect
+        from kb_cache.gcide.compile import compile_gcide  # imports lemminflect
 
         tables, report = compile_gcide(source, progress)
         return Compiled(
@@ -94,7 +94,7 @@ class GcideKind(Kind[GcideSource, GcideOptions]):
             tables=tables,
             texts={"LICENSE.txt": NOTICE.encode()},
             notes=report.notes(),
-            created_by=created_by(),
+            created_by=versions_of("lemminflect", "wordfreq"),
         )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from kb_cache.catalogue import entries
 from kb_cache.fetching import fetch, open_snapshot
 from kb_cache.gcide.source import installed_package, package_entry
 from kb_cache.gcide.types import KIND, Gcide
+from kb_cache.store import entries
 
 logger = logging.getLogger(__name__)
 
@@ -21,14 +21,10 @@ def load_gcide(name: str | None = None) -> Gcide:
         MissingDependencyError: the package is needed and not installed, or lemminflect is missing
             to compile it.
     """
-    info, tables = open_snapshot(KIND, name or _packaged())
+    if not name:
+        folder, name = installed_package(), package_entry()
+        if name not in {entry.name for entry in entries()}:
+            logger.warning("compiling %s, once; this takes about 20 s", name)
+            fetch(KIND, source=folder, name=name)
+    info, tables = open_snapshot(KIND, name)
     return Gcide(**info.identity, **tables)
-
-
-def _packaged() -> str:
-    """Return the entry made of the installed package; compile it if it is not there."""
-    folder, wanted = installed_package(), package_entry()
-    if wanted not in {entry.name for entry in entries()}:
-        logger.warning("compiling %s, once; this takes about 20 s", wanted)
-        fetch(KIND, source=folder, name=wanted)
-    return wanted

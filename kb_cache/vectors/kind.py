@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
-from kb_cache.base import Compiled, Engine, Kind, OwnDataOptions, Progress
-from kb_cache.vectors.source import VectorsSource, installed_package, read_batches, read_source
-from kb_cache.vectors.text import Batch
+from kb_cache.base import UNSTATED, Compiled, Engine, Kind, OwnDataOptions, Progress
+from kb_cache.vectors.source import (
+    Batch,
+    VectorsSource,
+    installed_package,
+    read_batches,
+    read_source,
+)
 from kb_cache.vectors.types import DEFAULT_VERSION, KIND, MATRIX_FILE, MATRIX_FOLDER
 from kbprobe.errors import SourceError
 from kbprobe.options import Metavar
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-_UNSTATED = "LicenseRef-unstated"
 
 
 class VectorsOptions(OwnDataOptions):
@@ -81,7 +83,7 @@ class VectorsKind(Kind[VectorsSource, VectorsOptions]):
         batches = read_batches(source, progress)
         words, matrix, notes = compile_vectors(batches, source.shown, folder)
         credits_ = self.credits_of(options, source)
-        if credits_["licence"] == _UNSTATED:
+        if credits_["licence"] == UNSTATED:
             notes += ("No licence was stated: state it with --licence and --attribution.",)
         text = credits_["attribution"]
         return Compiled(
@@ -92,14 +94,9 @@ class VectorsKind(Kind[VectorsSource, VectorsOptions]):
             engine=matrix,
         )
 
-    def credits_of(self, options: VectorsOptions, source: VectorsSource) -> dict[str, str]:
-        """Return whom to credit: as the options state, or GloVe's authors for their own files."""
-        if source.glove and not options.licence:
-            return super().credits_of(options, source)
-        found = {
-            credit: getattr(options, credit) for credit in ("licence", "attribution", "citation")
-        }
-        return {**found, "licence": found["licence"] or _UNSTATED}
+    def usual_credits(self, options: VectorsOptions, source: VectorsSource) -> Mapping[str, str]:
+        """Return GloVe's authors for their own files; nobody for others."""
+        return super().usual_credits(options, source) if source.glove else {}
 
     def fetch_command(self, name: str, source: str = "") -> str:
         """Return the command that makes an entry of that name; the package needs no path."""

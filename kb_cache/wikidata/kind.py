@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kb_cache.base import Compiled, Holding, Kind, OwnDataOptions, Progress, Source
-from kb_cache.wikidata.source import RdfFile
+from kb_cache.wikidata.source import RdfFile, load_dump
 from kb_cache.wikidata.sparql.answers import endpoints_answers
 from kb_cache.wikidata.sparql.types import CONTACT_VARIABLE
 from kb_cache.wikidata.types import KIND
@@ -87,8 +87,6 @@ class WikidataKind(Kind[Source, WikidataOptions]):
         self, source: Source, options: WikidataOptions, folder: Path, progress: Progress
     ) -> Compiled:
         """Load the triples into an Oxigraph store."""
-        from kb_cache.wikidata.compile import load_dump  # imports pyoxigraph
-
         dump = RdfFile(source.path, options.lenient)
         return load_dump(dump, source.sha256[source.path.name], folder, progress)
 

@@ -13,7 +13,6 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import version as package_version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,11 +102,6 @@ def compile_wordnet(source: WordNetSource, progress: Progress | None = None) -> 
         if progress and (row % 1000 == 0 or row + 1 == len(lines)):
             progress(row + 1, len(lines))
     return tables.finish()
-
-
-def created_by() -> dict[str, str]:
-    """Versions of the packages on which the content of the tables depends."""
-    return {name: package_version(name) for name in ("nltk", "lemminflect")}
 
 
 def _open_reader(files: Mapping[str, bytes]) -> _Reader:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,11 +77,6 @@ def compile_lmf(
         SourceError: synsets or senses are named that are not there, or nothing is left.
     """
     return _Lexicon(source).compile(progress)
-
-
-def created_by() -> dict[str, str]:
-    """Versions of the packages on which the content of the tables depends."""
-    return {name: version(name) for name in ("wn", "nltk", "lemminflect")}
 
 
 class _Lexicon:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from kb_cache.base import Compiled, Kind, OwnDataOptions, Progress
+from kb_cache.base import Compiled, Kind, OwnDataOptions, Progress, versions_of
 from kb_cache.wordnet.lmf import LmfSource, is_lmf, read_lmf
 from kb_cache.wordnet.source import WordNetSource, read_source
 from kb_cache.wordnet.types import KIND
@@ -76,15 +77,13 @@ class WordNetKind(Kind[WordNetSource | LmfSource, WordNetOptions]):
             )
         return source
 
-    def credits_of(
+    def usual_credits(
         self, options: WordNetOptions, source: WordNetSource | LmfSource
-    ) -> dict[str, str]:
-        """Return what a lexicon says of itself, or the options; see `Kind.credits_of`."""
-        usual = super().credits_of(options, source)
-        if options.licence or isinstance(source, WordNetSource):
-            return usual
-        stated = source.credits()
-        return {name: getattr(options, name) or text for name, text in stated.items()}
+    ) -> Mapping[str, str]:
+        """Return what a lexicon says of itself, or Princeton's credits for a database."""
+        if isinstance(source, LmfSource):
+            return source.credits()
+        return super().usual_credits(options, source)
 
     def compile(
         self,
@@ -96,14 +95,14 @@ class WordNetKind(Kind[WordNetSource | LmfSource, WordNetOptions]):
         """Turn the files into the tables of `kb_cache.wordnet.types.WordNet`."""
         if isinstance(source, LmfSource):
             return _compile_lexicon(source, progress)
-        from kb_cache.wordnet.compile import compile_wordnet, created_by  # imports NLTK
+        from kb_cache.wordnet.compile import compile_wordnet  # imports NLTK
 
         return Compiled(
             description=f"WordNet {source.version or ''} database files".replace("  ", " "),
             tables=compile_wordnet(source, progress),
             texts={"LICENSE.txt": source.licence},
             notes=source.notes,
-            created_by=created_by(),
+            created_by=versions_of("nltk", "lemminflect"),
         )
 
     def language_of(self, options: WordNetOptions, source: WordNetSource | LmfSource) -> str:
@@ -113,7 +112,7 @@ class WordNetKind(Kind[WordNetSource | LmfSource, WordNetOptions]):
 
 
 def _compile_lexicon(source: LmfSource, progress: Progress) -> Compiled:
-    from kb_cache.wordnet.compile_lmf import compile_lmf, created_by  # imports NLTK
+    from kb_cache.wordnet.compile_lmf import compile_lmf  # imports NLTK
 
     tables, notes = compile_lmf(source, progress)
     lexicon = source.lexicon
@@ -122,7 +121,7 @@ def _compile_lexicon(source: LmfSource, progress: Progress) -> Compiled:
         tables=tables,
         texts={f"{name}.txt": text for name, text in source.texts.items() if name == "LICENSE"},
         notes=notes,
-        created_by=created_by(),
+        created_by=versions_of("wn", "nltk", "lemminflect"),
     )
 
 

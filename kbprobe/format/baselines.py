@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.format.card import with_section
-from kbprobe.format.dataset import BASELINES, CARD, damaged_files
-from kbprobe.format.manifest import Manifest, read_manifest
+from kbprobe.format.dataset import BASELINES, CARD, read_sound
+from kbprobe.format.manifest import Manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.targets import taking
 
@@ -109,27 +109,17 @@ def record_baselines(folder: Path, figures: BaselineFigures) -> None:
         KbprobeError: a data file is missing or damaged, or a file cannot be written.
     """
     with taking(folder, "recording baselines", figures.model_dump(mode="json")):
-        _record(folder, figures)
-
-
-def _record(folder: Path, figures: BaselineFigures) -> None:
-    manifest = read_manifest(folder)
-    if damage := damaged_files(folder, manifest.files):
-        raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
-    if not figures.is_of(manifest):
-        raise UsageError(f"{folder}: the baselines were measured on other rows. Measure again.")
-    try:
-        card = (folder / CARD).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{folder / CARD} cannot be read: {error}. Build it again.") from None
-    try:
-        # The card first: figures that the card lacks would fail the check.
-        write_file(folder / CARD, with_section(card, TITLE, figures.card_section()))
-        write_file(folder / BASELINES, figures.model_dump_json(indent=2) + "\n")
-    except OSError as error:
-        raise KbprobeError(
-            f"the baselines cannot be written to {folder}: {error.strerror or error}"
-        ) from error
+        manifest, card = read_sound(folder)
+        if not figures.is_of(manifest):
+            raise UsageError(f"{folder}: the baselines were measured on other rows. Measure again.")
+        try:
+            # The card first: figures that the card lacks would fail the check.
+            write_file(folder / CARD, with_section(card, TITLE, figures.card_section()))
+            write_file(folder / BASELINES, figures.model_dump_json(indent=2) + "\n")
+        except OSError as error:
+            raise KbprobeError(
+                f"the baselines cannot be written to {folder}: {error.strerror or error}"
+            ) from error
 
 
 def read_baselines(folder: Path) -> BaselineFigures | None:

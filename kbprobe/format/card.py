@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kbprobe.format.manifest import DataFile
 
 CANARY = "Evaluation data: please keep it out of training corpora. kbprobe canary GUID"
 COLUMN = "canary"
@@ -60,28 +62,22 @@ def with_section(card: str, title: str, body: str) -> str:
 
     All else stays as it is written.
     """
-    starts = _headings(card)
+    starts: dict[str, int] = {}
+    at = 0
+    for line, heading in titled_lines(card):
+        if heading is not None:
+            starts.setdefault(heading, at)
+        at += len(line)
     names = list(starts)
     new = f"## {title}\n\n{body.strip()}\n\n"
     if title in starts:
         after = names[names.index(title) + 1 :]
         end = starts[after[0]] if after else len(card)
         return card[: starts[title]] + (new if after else new[:-1]) + card[end:]
-    at = next((starts[name] for name in names if name in BEFORE), None)
-    if at is None:
+    before = next((starts[name] for name in names if name in BEFORE), None)
+    if before is None:
         return f"{card.rstrip()}\n\n{new[:-1]}"
-    return card[:at] + new + card[at:]
-
-
-def _headings(card: str) -> dict[str, int]:
-    """Return where each section of a card begins; lines of code that look so are no headings."""
-    starts: dict[str, int] = {}
-    at = 0
-    for line, title in titled_lines(card):
-        if title is not None:
-            starts.setdefault(title, at)
-        at += len(line)
-    return starts
+    return card[:before] + new + card[before:]
 
 
 SIZES = (
@@ -92,6 +88,9 @@ SIZES = (
     (10_000_000, "1M<n<10M"),
 )
 """The Hub's size categories, each with its upper limit in rows (exclusive)."""
+
+OFFSET = 4
+"""Bytes of the offset that Arrow keeps for each string and list."""
 
 Configs = Mapping[str, Mapping[str, Items | ItemsInParts]]
 
@@ -112,6 +111,15 @@ def front_matter(
     """
     task = SETUPS[setup]
     sources = manifest["knowledge_base"]["name"].split("+")
+    entries = [
+        config_entries(
+            config,
+            (entry for entry in manifest["files"] if entry.config == config),
+            arrow_schema(),
+            {name: (arrow_bytes(items), items.rows) for name, items in splits.items()},
+        )
+        for config, splits in configs.items()
+    ]
     return {
         "language": languages_of(manifest),
         **licence,
@@ -122,8 +130,8 @@ def front_matter(
         "task_ids": list(task.task_ids),
         "size_categories": [size_category(manifest["counts"]["rows"])],
         "tags": ["probing", "knowledge", "kbprobe", *sources],
-        "configs": [_config(manifest, config) for config in configs],
-        "dataset_info": [_info(manifest, name, splits) for name, splits in configs.items()],
+        "configs": [config for config, _ in entries],
+        "dataset_info": [info for _, info in entries],
     }
 
 
@@ -158,36 +166,45 @@ def _spelled(kind: pa.DataType) -> dict[str, Any]:
     return {"dtype": str(kind)}
 
 
-def _entries(manifest: Mapping[str, Any], config: str) -> Iterable[Any]:
-    return (entry for entry in manifest["files"] if entry.config == config)
+def config_entries(
+    config: str,
+    files: Iterable[DataFile],
+    schema: pa.Schema,
+    splits: Mapping[str, tuple[int, int]],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a config's entries of ``configs`` and ``dataset_info`` in front matter.
 
-
-def _config(manifest: Mapping[str, Any], config: str) -> dict[str, Any]:
+    Args:
+        config: its name.
+        files: its files.
+        schema: of their rows.
+        splits: the bytes of each split as Arrow has them, and its rows.
+    """
+    held = list(files)
     paths: dict[str, list[str]] = {}
-    for one in _entries(manifest, config):
+    for one in held:
         paths.setdefault(one.split, []).append(one.path)
+    info = {
+        "config_name": config,
+        "features": hub_features(schema),
+        "splits": [
+            {"name": name, "num_bytes": size, "num_examples": rows}
+            for name, (size, rows) in splits.items()
+        ],
+        "download_size": sum(entry.bytes for entry in held),
+        "dataset_size": sum(size for size, _ in splits.values()),
+    }
+    return data_files(config, paths), info
+
+
+def data_files(config: str, paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return a config's entry of ``configs``: where the files of each split are."""
     files = [
-        {"split": split, "path": some[0] if len(some) == 1 else some}
+        {"split": split, "path": some[0] if len(some) == 1 else list(some)}
         for split, some in paths.items()
     ]
     default = {"default": True} if config == DEFAULT_CONFIG else {}
     return {"config_name": config, **default, "data_files": files}
-
-
-def _info(
-    manifest: Mapping[str, Any], config: str, splits: Mapping[str, Items | ItemsInParts]
-) -> dict[str, Any]:
-    sizes = {name: arrow_bytes(items) for name, items in splits.items()}
-    return {
-        "config_name": config,
-        "features": hub_features(arrow_schema()),
-        "splits": [
-            {"name": name, "num_bytes": size, "num_examples": splits[name].rows}
-            for name, size in sizes.items()
-        ],
-        "download_size": sum(entry.bytes for entry in _entries(manifest, config)),
-        "dataset_size": sum(sizes.values()),
-    }
 
 
 def arrow_bytes(items: Items | ItemsInParts) -> int:
@@ -209,20 +226,20 @@ def _column_bytes(items: Items, name: str) -> int:
     if name == "choices":
         texts = items.columns["choice_text"]
         assert isinstance(texts, Coded)
-        labels = _offsets(rows) + _offsets(texts.codes.size) + texts.codes.size
-        return _offsets(rows) + _strings(texts, texts.codes) + labels
+        labels = OFFSET * (rows + texts.codes.size) + texts.codes.size
+        return OFFSET * rows + _strings(texts, texts.codes) + labels
     value: Any = items.columns.get(name, "")
     if isinstance(value, str):
-        return _offsets(rows) + rows * len(value.encode())
+        return rows * (OFFSET + len(value.encode()))
     if isinstance(value, Coded):
-        lists = _offsets(rows) if value.codes.ndim > 1 else 0
+        lists = OFFSET * rows if value.codes.ndim > 1 else 0
         return lists + _strings(value, value.codes)
     if isinstance(value, Ragged):
         entries = ragged_ranges(value.indptr[value.line], np.diff(value.indptr)[value.line])
         parts = (_strings(part, part.codes[entries]) for part in value.parts.values())
-        return _offsets(rows) + sum(parts)
+        return OFFSET * rows + sum(parts)
     if isinstance(value, np.ndarray):
-        return 4 * value.size + (_offsets(rows) if value.ndim > 1 else 0)
+        return 4 * value.size + (OFFSET * rows if value.ndim > 1 else 0)
     # Of numbers that are null in every row, Arrow counts a bitmap whose size depends on the slice.
     return 4 * rows if str(value.type) == "int32" else int(value.nbytes)
 
@@ -232,8 +249,4 @@ def _strings(column: Coded, codes: Any) -> int:
     import pyarrow.compute as pc
 
     lengths = to_numpy(pc.binary_length(column.values))
-    return _offsets(codes.size) + int(lengths[codes].sum(dtype=np.int64))
-
-
-def _offsets(entries: int) -> int:
-    return 4 * entries
+    return OFFSET * codes.size + int(lengths[codes].sum(dtype=np.int64))

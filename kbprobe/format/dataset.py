@@ -10,41 +10,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.arguments import BUILT, path_argument
-from kbprobe.errors import KbprobeError
+from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256
-from kbprobe.format.manifest import MANIFEST, DataFile, SplitFiles, plain_json, read_manifest
+from kbprobe.format.manifest import (
+    MANIFEST,
+    DataFile,
+    Manifest,
+    SplitFiles,
+    plain_json,
+    read_manifest,
+)
 from kbprobe.format.parquet import ROWS_PER_GROUP
 from kbprobe.format.setups import DEFAULT_CONFIG
-from kbprobe.format.shards import Format, SharedWork, write_shards
 from kbprobe.targets import already_there, own_files
 
 if TYPE_CHECKING:
     import datasets
     import pyarrow as pa
 
-    from kbprobe.format.shards import Splits
-
 
 CARD = "README.md"
 ANNOTATIONS = "annotations.jsonl"
 BASELINES = "baselines.json"
 DATA = "data"
-
-
-def write_configs(
-    folder: Path, configs: Mapping[str, Splits], format: Format, workers: int = 2
-) -> list[DataFile]:
-    """Write the items of each config and split into ``folder``, several files at a time.
-
-    Bytes depend on the items alone, not on ``workers``.
-
-    Raises:
-        OSError: the disk is full, or the folder cannot be written.
-    """
-    return [
-        shard.file
-        for shard in write_shards(folder, configs, format, SharedWork(workers), data_folder)
-    ]
 
 
 def data_folder(folder: Path, config: str) -> Path:
@@ -75,6 +63,22 @@ def damaged_files(folder: Path, files: Iterable[DataFile]) -> list[str]:
         elif file_sha256(path) != entry.sha256:
             found.append(f"{entry.path} differs from its checksum in {MANIFEST}")
     return found
+
+
+def read_sound(folder: Path) -> tuple[Manifest, str]:
+    """Read the manifest and the card of a built probe, to which a record is to be added.
+
+    Raises:
+        UsageError: the folder holds no probe, or its card cannot be read.
+        KbprobeError: a data file is missing or damaged: nothing is recorded about other rows.
+    """
+    manifest = read_manifest(folder)
+    if damage := damaged_files(folder, manifest.files):
+        raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
+    try:
+        return manifest, (folder / CARD).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{folder / CARD} cannot be read: {error}. Build it again.") from None
 
 
 def check_target(folder: Path, request: Mapping[str, Any], overwrite: bool) -> bool:
@@ -112,15 +116,16 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
     entries = manifest.files_of(config)
     if damage := damaged_files(folder, entries):
         raise KbprobeError(f"{folder}: {'; '.join(damage)}. Build the probe again.")
-    files: dict[str, list[str]] = {}
-    for entry in entries:
-        files.setdefault(entry.split, []).append(str(folder / entry.path))
     info = dataset_info(manifest.content, config)
     info.features = features()
     return datasets.DatasetDict(
         {
-            split: datasets.Dataset(_read(names).data, info, datasets.NamedSplit(split))
-            for split, names in files.items()
+            split: datasets.Dataset(
+                _read([str(folder / file.path) for file in held.files]).data,
+                info,
+                datasets.NamedSplit(split),
+            )
+            for split, held in manifest.split_files(config).items()
         }
     )
 

@@ -50,20 +50,16 @@ def write_labels(
     """
     check_suffix(path)
     try:
-        _write(path, labels)
+        with replacing_file(path) as aside:
+            if path.suffix == ".parquet":
+                import pyarrow as pa
+
+                write_parquet(pa.Table.from_pylist(list(labels), _schema()), aside)
+            else:
+                lines = (json.dumps(label, ensure_ascii=False) + "\n" for label in labels)
+                aside.write_text("".join(lines), encoding="utf-8", newline="\n")
     except OSError as error:
         raise unwritable(path, error, remedy) from error
-
-
-def _write(path: Path, labels: Sequence[Mapping[str, Any]]) -> None:
-    with replacing_file(path) as aside:
-        if path.suffix == ".parquet":
-            import pyarrow as pa
-
-            write_parquet(pa.Table.from_pylist(list(labels), _schema()), aside)
-        else:
-            lines = (json.dumps(label, ensure_ascii=False) + "\n" for label in labels)
-            aside.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
 def read_labels(path: Path) -> list[dict[str, Any]]:

@@ -58,29 +58,6 @@ class Licence:
         return self.spdx in _SHARE_ALIKE
 
 
-@dataclass(frozen=True)
-class Whole:
-    """The licence of a dataset made from several sources.
-
-    Attributes:
-        spdx: an SPDX expression.
-        parts: the parts' licences.
-        hub: the value of ``license:`` in a card's front matter.
-        name, link: the values of ``license_name`` and ``license_link``, where ``hub`` is "other".
-    """
-
-    spdx: str
-    parts: tuple[Licence, ...]
-    hub: str
-    name: str = ""
-    link: str = ""
-
-    def front_matter(self) -> dict[str, str]:
-        """Return the entries of a Hub card's front matter."""
-        named = {"license_name": self.name, "license_link": self.link} if self.name else {}
-        return {"license": self.hub, **named}
-
-
 def _creative_commons(kind: str, version: str = "4.0") -> tuple[str, str, str, str]:
     return (
         f"CC-{kind.upper()}-{version}",
@@ -195,20 +172,6 @@ LICENCES: Mapping[str, Licence] = {
 """SPDX id -> licence."""
 
 
-def licence(spdx: str) -> Licence:
-    """Return the licence of that SPDX id.
-
-    Raises:
-        UsageError: it is not declared here.
-    """
-    if spdx not in LICENCES:
-        raise UsageError(
-            f"no licence {spdx!r} is declared in kbprobe.format.licences, so what it "
-            f"asks for is not known.{did_you_mean(spdx, LICENCES)} Declared: {', '.join(LICENCES)}."
-        )
-    return LICENCES[spdx]
-
-
 def parts_of(expression: str) -> tuple[str, ...]:
     """Split an SPDX expression of parts joined by `` AND ``; each part once.
 
@@ -218,45 +181,32 @@ def parts_of(expression: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip(" ()") for part in expression.split(" AND ")))
 
 
-def combine(sources: Mapping[str, str] | Iterable[str]) -> Whole:
-    """Return the licence under which a probe of some sources may be published.
-
-    Args:
-        sources: name of each source -> its SPDX expression, or the expressions alone.
+def _whole(names: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """Return the licence that suits several, an SPDX expression, and a Hub card's entries for it.
 
     Raises:
-        UsageError: a licence is not declared, or no licence suits all of them. The message names
-            the two sources and the reason.
-
-    >>> combine(["LicenseRef-WordNet", "CC-BY-SA-4.0"]).spdx
-    'CC-BY-SA-4.0'
-    >>> combine(["GPL-3.0-or-later", "CC-BY-SA-4.0"]).spdx
-    'GPL-3.0-only'
-    >>> combine(["CC0-1.0", "LicenseRef-WordNet"]).front_matter()["license_name"]
-    'wordnet'
+        UsageError: one is not declared, or none suits all. The message names two and the reason.
     """
-    named = sources if isinstance(sources, Mapping) else {text: text for text in sources}
-    parts: dict[str, str] = {}
-    for source, expression in named.items():
-        for part in parts_of(expression):
-            parts.setdefault(part, source)
-    licences = [licence(part) for part in parts]
+    for name in names:
+        if name not in LICENCES:
+            raise UsageError(
+                f"no licence {name!r} is declared in kbprobe.format.licences, so what it asks for "
+                f"is not known.{did_you_mean(name, LICENCES)} Declared: {', '.join(LICENCES)}."
+            )
+    licences = [LICENCES[name] for name in names]
     for one in licences:
         if not one.within:
-            raise UsageError(
-                f"a probe cannot be made of {_named(one, parts)}: {one.reason}. Leave it out."
-            )
+            raise UsageError(f"a probe cannot be made of {one.spdx}: {one.reason}. Leave it out.")
     demanding = [one for one in licences if one.share_alike]
     if not demanding:
         return _side_by_side(licences)
     for target in demanding[0].within:
         if all(target in one.within for one in licences):
-            found = LICENCES[target]
-            return Whole(found.spdx, tuple(licences), found.hub)
-    raise UsageError(_conflict(licences, parts))
+            return target, {"license": LICENCES[target].hub}
+    raise UsageError(_conflict(licences))
 
 
-def _side_by_side(licences: list[Licence]) -> Whole:
+def _side_by_side(licences: list[Licence]) -> tuple[str, dict[str, str]]:
     """No part is share-alike: the licences of all parts hold side by side."""
     # Of several that ask for nothing, the first of the table stands for all, in any order.
     asking = [one for one in licences if one.asks] or [
@@ -264,13 +214,14 @@ def _side_by_side(licences: list[Licence]) -> Whole:
     ]
     expression = " AND ".join(one.spdx for one in asking)
     if len(asking) == 1 and asking[0].hub != "other":
-        return Whole(expression, tuple(licences), asking[0].hub)
+        return expression, {"license": asking[0].hub}
     name = "-and-".join(one.spdx.removeprefix("LicenseRef-").lower() for one in asking)
     # One link is all that a card's front matter holds: its text has those of the others.
-    return Whole(expression, tuple(licences), "other", name, asking[0].link)
+    link = asking[0].link
+    return expression, {"license": "other", "license_name": name, "license_link": link}
 
 
-def _conflict(licences: list[Licence], parts: Mapping[str, str]) -> str:
+def _conflict(licences: list[Licence]) -> str:
     """Say which two licences exclude each other, and why."""
     first, second = licences[0], licences[-1]
     for one, other in combinations(licences, 2):
@@ -279,14 +230,9 @@ def _conflict(licences: list[Licence], parts: Mapping[str, str]) -> str:
             break
     reasons = "; ".join(dict.fromkeys(filter(None, (first.reason, second.reason))))
     return (
-        f"no licence suits both {_named(first, parts)} and {_named(second, parts)}: {reasons}. "
+        f"no licence suits both {first.spdx} and {second.spdx}: {reasons}. "
         "Build the probe from one of them."
     )
-
-
-def _named(one: Licence, parts: Mapping[str, str]) -> str:
-    source = parts[one.spdx]
-    return one.spdx if source == one.spdx else f"{source} ({one.spdx})"
 
 
 PAPERS: Mapping[str, str] = {
@@ -394,19 +340,21 @@ def terms_of(expression: str) -> Terms:
     {'license': 'cc0-1.0'}
     >>> terms_of("LicenseRef-WordNet AND CC-BY-SA-4.0").expression
     'CC-BY-SA-4.0'
+    >>> terms_of("GPL-3.0-or-later AND CC-BY-SA-4.0").expression
+    'GPL-3.0-only'
     """
     names = parts_of(expression)
     known = {name: LICENCES[name] for name in names if name in LICENCES}
     parts = [(one.title, one.link, ", ".join(one.asks) or "nothing") for one in known.values()]
     parts += [(name, "", "not known here") for name in names if name not in known]
     try:
-        whole = combine(names)
+        whole, front = _whole(names)
     except UsageError as error:
         front = {"license": "unknown"}
         if len(names) == 1 and not known:
             front = {"license": "other", "license_name": names[0].lower().replace(" ", "-")}
         return Terms("", front, parts, str(error))
-    return Terms(whole.spdx, whole.front_matter(), parts)
+    return Terms(whole, front, parts)
 
 
 def works_of(sources: Iterable[SourceRecord], paper: str) -> list[str]:

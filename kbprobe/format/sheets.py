@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, with_config
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.files import file_sha256, listed, replacing_folder
+from kbprobe.files import file_sha256, listed
 from kbprobe.format.answers import SCALE, Scheme, marks_of, scheme_of
 from kbprobe.format.dataset import read_rows, rows_by_id
 from kbprobe.format.items import LABELS
@@ -32,7 +32,7 @@ from kbprobe.format.setups import DEFAULT_CONFIG, MASK, NLI
 from kbprobe.parsing import read_json, read_record, validated
 from kbprobe.rng import RandomGenerator
 from kbprobe.tables import csv_text
-from kbprobe.targets import OTHER_FOLDER, already_there, own_files, taking
+from kbprobe.targets import OTHER_FOLDER, write_recorded
 
 KEY = "key.json"
 KEY_FORMAT = 1
@@ -167,7 +167,7 @@ def write_sheet_folder(
     output: Path,
     doing: str,
     request: Mapping[str, Any],
-    write: Callable[[Path], object],
+    write: Callable[[Path], None],
     *,
     kind: str,
     overwrite: bool,
@@ -175,14 +175,8 @@ def write_sheet_folder(
 ) -> tuple[list[Path], bool]:
     """Write sheets into a folder, whole or not at all, unless they are there.
 
-    Args:
-        output: the folder.
-        doing: what this process does, for the messages of others.
-        request: everything that the sheets depend on, as plain data.
-        write: writes the sheets, and the key if there is one, into an empty folder.
-        kind: what is written, with its article ("a reading sheet"), for messages.
-        overwrite: replace other sheets in the folder.
-        remedy: the sentence that says how to choose another folder.
+    ``write`` writes the sheets, and the key if there is one, into an empty folder. Other arguments
+    are those of :func:`kbprobe.targets.write_recorded`.
 
     Returns:
         The files, relative to ``output``, and whether they were there already.
@@ -191,16 +185,19 @@ def write_sheet_folder(
         UsageError: the folder holds something else, or sheets that were filled in or edited.
         OSError: it cannot be written.
     """
-    with taking(output, doing, request, overwrite, remedy=remedy) as overwrite:
-        _refuse_edited(output, remedy)
-        found = already_there(
-            output, RECORD, request, kind=kind, overwrite=overwrite, remedy=remedy
-        )
-        if not found:
-            with replacing_folder(output, own_files(output, RECORD)) as new:
-                write(new)
-                _finish(new, request)
-        names = read_record(output / RECORD, _Record).files
+    found = write_recorded(
+        output,
+        RECORD,
+        request,
+        write,
+        doing=doing,
+        kind=kind,
+        overwrite=overwrite,
+        remedy=remedy,
+        before=lambda: _refuse_edited(output, remedy),
+        private=(KEY, RECORD),
+    )
+    names = read_record(output / RECORD, _Record).files
     return sorted(map(Path, [*names, RECORD])), found
 
 
@@ -220,17 +217,6 @@ def _refuse_edited(output: Path, remedy: str) -> None:
             f"{output} holds sheets that were filled in or edited, and are never replaced: "
             f"{listed(edited)}. Move them elsewhere. Or {remedy[:1].lower()}{remedy[1:]}"
         )
-
-
-def _finish(folder: Path, request: Mapping[str, Any]) -> None:
-    """Write the record; let nobody else read it or the key."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    files = {path.relative_to(folder).as_posix(): file_sha256(path) for path in paths}
-    text = json.dumps({"request": request, "files": files}, indent=2, ensure_ascii=False)
-    (folder / RECORD).write_text(f"{text}\n", encoding="utf-8", newline="\n")
-    for name in (KEY, RECORD):
-        if (folder / name).exists():
-            (folder / name).chmod(0o600)
 
 
 SHEETS = "sheets"

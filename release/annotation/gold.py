@@ -21,20 +21,22 @@ from kbprobe.files import replacing_folder
 from kbprobe.format.card import front_matter
 from kbprobe.format.dataset import (
     CARD,
+    check_target,
+    data_folder,
     probe_files,
     read_rows,
     rows_with,
     write_annotations,
-    write_configs,
 )
 from kbprobe.format.items import COLUMNS, LABELS, Coded, Items
 from kbprobe.format.labels import write_labels
-from kbprobe.format.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+from kbprobe.format.manifest import Manifest, read_manifest, write_manifest
 from kbprobe.format.setups import CONTROLS, DEFAULT_CONFIG
+from kbprobe.format.shards import SharedWork, write_shards
 from kbprobe.format.sheets import Key
 from kbprobe.options import option_name, spelled
 from kbprobe.tables import in_markdown
-from kbprobe.targets import already_there, taking
+from kbprobe.targets import taking
 from release.annotation.options import VoteOptions
 from release.annotation.report import Report
 from release.annotation.votes import Verdict
@@ -121,7 +123,7 @@ class Imported:
         request = {**source.content["request"], "annotation": own}
         doing = f"importing annotations of {key.probe}"
         with taking(output, doing, request, overwrite) as overwrite:
-            if already_there(output, MANIFEST, request, kind="a probe", overwrite=overwrite):
+            if check_target(output, request, overwrite):
                 return True
             self._write(source, request, kept, output, other_splits)
         return False
@@ -154,6 +156,7 @@ class Imported:
             for name in (name for name in CONTROLS if name in there):
                 configs[name] = {key.split: items_of(rows_kept(name))}
         with replacing_folder(output, probe_files(output)) as folder:
+            shards = write_shards(folder, configs, "parquet", SharedWork(2), data_folder)
             manifest = {
                 # Records are of the source's rows.
                 **{name: entry for name, entry in source.content.items() if name not in TITLES},
@@ -162,7 +165,7 @@ class Imported:
                 "counts": _counts(tables, self.report.dropped),
                 "audit": None,
                 "sub_questions": {},
-                "files": write_configs(folder, configs, "parquet"),
+                "files": [shard.file for shard in shards],
                 "annotation": self._provenance(folder, source),
             }
             sample = labelled.slice(0, 1).to_pylist()[0]

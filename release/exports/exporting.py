@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +13,9 @@ from pydantic import BaseModel
 from kbprobe.arguments import BUILT, path_argument
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.files import file_sha256, replacing_folder
 from kbprobe.format.setups import TEST
 from kbprobe.parsing import read_record
-from kbprobe.targets import already_there, own_files, taking
+from kbprobe.targets import write_recorded
 from release.exports.source import open_source, write_readme
 from release.exports.targets import find_target
 
@@ -97,29 +95,20 @@ def export(
         "kbprobe_version": kbprobe_version(),
         "rows_sha256": {task.config: task.entry.rows_digest for task in source.tasks},
     }
-    with taking(output, f"exporting {source.probe} to {to}", request, overwrite) as overwrite:
-        found = already_there(output, RECORD, request, kind="an export", overwrite=overwrite)
-        if found:
-            held = read_record(output / RECORD, _Record, "Replace the export with --overwrite.")
-            commands = tuple(held.commands)
-        else:
-            with replacing_folder(output, own_files(output, RECORD)) as aside:
-                written = target.write(source, aside, repo_id)
-                write_readme(source, aside, written, target)
-                commands = tuple(written.commands)
-                record = {"request": request, "commands": commands, "files": _hashes(aside)}
-                text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-                (aside / RECORD).write_text(text, encoding="utf-8", newline="\n")
+
+    def write(aside: Path) -> dict[str, Any]:
+        written = target.write(source, aside, repo_id)
+        write_readme(source, aside, written, target)
+        return {"commands": written.commands}
+
+    doing = f"exporting {source.probe} to {to}"
+    found = write_recorded(
+        output, RECORD, request, write, doing=doing, kind="an export", overwrite=overwrite
+    )
     return Export(
         output,
         {task.name: task.config for task in source.tasks},
         {task.name: len(task.table) for task in source.tasks},
-        commands,
+        read_record(output / RECORD, _Record, "Replace the export with --overwrite.").commands,
         found,
     )
-
-
-def _hashes(folder: Path) -> dict[str, str]:
-    """Hash the files of an export."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): file_sha256(path) for path in paths}

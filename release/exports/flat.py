@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256
-from kbprobe.format.card import COLUMN, canary_of, hub_features
+from kbprobe.format.card import COLUMN, canary_of, config_entries
 from kbprobe.format.dataset import data_folder, row_groups
 from kbprobe.format.items import COLUMNS
 from kbprobe.format.manifest import DataFile, Manifest, SplitFiles
@@ -66,18 +66,8 @@ class FlatConfig:
     @property
     def front_matter(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Its entries of ``configs`` and ``dataset_info`` in a card."""
-        paths, split = [file.path for file in self.files.files], self.files.split
-        info = {
-            "config_name": self.name,
-            "features": hub_features(self.schema),
-            "splits": [
-                {"name": split, "num_bytes": self.num_bytes, "num_examples": self.files.rows}
-            ],
-            "download_size": sum(file.bytes for file in self.files.files),
-            "dataset_size": self.num_bytes,
-        }
-        files = [{"split": split, "path": paths[0] if len(paths) == 1 else paths}]
-        return {"config_name": self.name, "data_files": files}, info
+        size = {self.files.split: (self.num_bytes, self.files.rows)}
+        return config_entries(self.name, self.files.files, self.schema, size)
 
 
 def flat_name(config: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.card import data_files
 from kbprobe.format.parquet import write_parquet
 from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG, MASK, QUESTION, task_name
 from kbprobe.tables import in_markdown
@@ -269,16 +270,13 @@ def _docstring(text: str) -> str:
     return f'"""{inside}"""'
 
 
-def viewer_configs(files: Mapping[Task, Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Return the front matter by which ``datasets`` finds each config's files."""
-    return [
-        {
-            "config_name": task.config,
-            **({"default": True} if task.config == DEFAULT_CONFIG else {}),
-            "data_files": [{"split": split, "path": path} for split, path in paths.items()],
-        }
+def viewer_configs(files: Mapping[Task, Mapping[str, str]]) -> dict[str, Any]:
+    """Return the front matter by which ``datasets`` finds each config's files, if there are any."""
+    configs = [
+        data_files(task.config, {split: [path] for split, path in paths.items()})
         for task, paths in files.items()
     ]
+    return {"configs": configs} if configs else {}
 
 
 def write_readme(source: ProbeSource, folder: Path, written: Written, target: Target) -> None:

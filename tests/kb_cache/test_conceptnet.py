@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kb_cache import catalogue, store
+from kb_cache import store
 from kb_cache.base import Download
 from kb_cache.conceptnet.kind import CONCEPTNET
 from kb_cache.conceptnet.load import load_conceptnet
@@ -37,7 +37,7 @@ RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
 ENGLISH = Selection()
 
 
-def fetch(path: Path, name: str = "", selection: Selection = ENGLISH) -> catalogue.Entry:
+def fetch(path: Path, name: str = "", selection: Selection = ENGLISH) -> store.Entry:
     languages, relations = selection.languages, selection.relations
     return fetch_kind("conceptnet", source=path, name=name, language=languages, relation=relations)
 
@@ -169,7 +169,7 @@ def test_damage_is_repaired_with_the_same_selection(cache: Path) -> None:
     digest = read_info(entry.folder).digest
     (entry.folder / "concepts.parquet").write_bytes(b"")
     assert load_conceptnet("mini").digest == digest
-    assert catalogue.verify(entry) == []
+    assert store.verify(entry) == []
     recorded = read_info(entry.folder)
     for options, reason in ((None, "source is unknown"), ({"x": 1}, "no option --x")):
         lost = replace(recorded, source=replace(recorded.source, options=options))
@@ -194,7 +194,7 @@ def test_a_killed_fetch_leaves_the_old_entry(cache: Path) -> None:
     environment = os.environ | {"KBPROBE_CACHE": str(cache)}
     killed = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, env=environment)
     assert killed.returncode == -signal.SIGKILL
-    assert catalogue.verify(entry) == []
+    assert store.verify(entry) == []
     assert "UsedFor" in load_conceptnet("mini").relation_names
     fetch(MINI, "mini")
     assert store.all_remains() == {}
@@ -255,7 +255,7 @@ def test_download_to_snapshot(
         file_sha256(tmp_path / "original"),
         len(server.content),
     )
-    monkeypatch.setattr("kb_cache.download.PAUSE", 0.01)
+    monkeypatch.setattr("kb_cache.servers.PAUSE", 0.01)
     monkeypatch.setattr(CONCEPTNET, "download", dump)
     assert cli.main(["fetch", "conceptnet"]) == 0
     assert "conceptnet-5.7: 20 edges between" in capsys.readouterr().out

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kb_cache.catalogue import find
 from kb_cache.corpora.load import load_corpora, load_corpus
 from kb_cache.corpora.tagged import detokenise
 from kb_cache.corpora.types import Corpus
 from kb_cache.fetching import fetch
 from kb_cache.snapshot import read_info
+from kb_cache.store import find
 from tests.real_data import beside
 
 pytestmark = pytest.mark.real_data

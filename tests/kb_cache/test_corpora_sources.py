@@ -38,7 +38,7 @@ def fetched(source: Path | str, name: str = "x", **options: object) -> Corpus:
 
 
 def notes(name: str = "x") -> str:
-    from kb_cache.catalogue import find
+    from kb_cache.store import find
 
     return " ".join(read_info(find(name, "corpus").folder).source.notes)
 

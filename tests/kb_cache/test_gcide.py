@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kb_cache import catalogue, store
+from kb_cache import store
 from kb_cache.fetching import fetch as fetch_kind
 from kb_cache.gcide import load as gcide_load
 from kb_cache.gcide import source as gcide_source
@@ -32,7 +32,7 @@ DATA = Path(__file__).parent / "data"
 JSON = DATA / "gcide-mini-json"
 
 
-def fetch(path: Path, name: str = "") -> catalogue.Entry:
+def fetch(path: Path, name: str = "") -> store.Entry:
     return fetch_kind("gcide", source=path, name=name)
 
 
@@ -102,7 +102,7 @@ def test_without_package_and_snapshot_the_remedy_is_named(
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(gcide_source, "package_version", missing)
+    monkeypatch.setattr("kb_cache.unpack.package_version", missing)
     with pytest.raises(MissingDependencyError, match=r"kbprobe\[gcide\]"):
         load_gcide()
 
@@ -124,7 +124,7 @@ def test_the_package_is_compiled_on_first_use(
     monkeypatch.setattr(gcide_load, "installed_package", lambda: JSON)
     monkeypatch.setattr(gcide_load, "package_entry", lambda: "gcide-pip-9")
     assert [load_gcide().name for _ in range(2)] == ["gcide-pip-9"] * 2
-    assert [entry.name for entry in catalogue.entries() if not entry.embedded] == ["gcide-pip-9"]
+    assert [entry.name for entry in store.entries() if not entry.embedded] == ["gcide-pip-9"]
     assert caplog.text.count("compiling gcide-pip-9, once") == 1
 
 

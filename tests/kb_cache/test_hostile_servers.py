@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kb_cache import download as download_module
-from kb_cache.download import download
-from kb_cache.servers import within
+from kb_cache import servers as download_module
+from kb_cache.servers import download, within
 from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
 from kb_cache.wikidata.sparql.types import QueryTimeout, prepared
 from kbprobe.errors import SourceError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb_cache import catalogue
+from kb_cache import store
 from kb_cache.base import Compiled, Engine
 from kb_cache.fetching import fetch
 from kb_cache.snapshot import (
@@ -103,33 +103,33 @@ DAMAGES: list[Callable[[Path], None]] = [flip, truncate, Path.unlink]
 
 
 @pytest.fixture
-def entry(cache: Path, mini: Path) -> catalogue.Entry:
+def entry(cache: Path, mini: Path) -> store.Entry:
     return fetch("wordnet", source=mini, name="mini")
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("file", ["synsets.parquet", "mentions.parquet", "LICENSE.txt"])
 def test_damage_is_found_and_named(
-    entry: catalogue.Entry, damage: Callable[[Path], None], file: str
+    entry: store.Entry, damage: Callable[[Path], None], file: str
 ) -> None:
-    assert catalogue.verify(entry) == []
+    assert store.verify(entry) == []
     damage(entry.folder / file)
-    [sentence] = catalogue.verify(entry)
+    [sentence] = store.verify(entry)
     assert str(entry.folder / file) in sentence
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("file", ["synsets.parquet", "mentions.parquet"])
 def test_a_damaged_snapshot_is_rebuilt_when_loaded(
-    entry: catalogue.Entry, damage: Callable[[Path], None], file: str
+    entry: store.Entry, damage: Callable[[Path], None], file: str
 ) -> None:
     digest = read_info(entry.folder).digest
     damage(entry.folder / file)
     assert load_wordnet("mini").digest == digest
-    assert catalogue.verify(entry) == []
+    assert store.verify(entry) == []
 
 
-def test_without_its_source_the_error_gives_the_command(entry: catalogue.Entry, mini: Path) -> None:
+def test_without_its_source_the_error_gives_the_command(entry: store.Entry, mini: Path) -> None:
     truncate(entry.folder / "senses.parquet")
     mini.rename(mini.with_name("moved"))
     with pytest.raises(SnapshotError) as caught:
@@ -138,7 +138,7 @@ def test_without_its_source_the_error_gives_the_command(entry: catalogue.Entry, 
     assert "kb-cache fetch wordnet --from PATH --name mini" in str(caught.value)
 
 
-def test_a_changed_source_is_not_taken_silently(entry: catalogue.Entry, mini: Path) -> None:
+def test_a_changed_source_is_not_taken_silently(entry: store.Entry, mini: Path) -> None:
     truncate(entry.folder / "senses.parquet")
     with (mini / "cntlist.rev").open("a") as file:
         file.write("dog%1:05:00:: 1 1000000\n")
@@ -155,30 +155,30 @@ def test_a_changed_source_is_not_taken_silently(entry: catalogue.Entry, mini: Pa
         ('{"format": 2}', "was changed after kbprobe wrote it"),
     ],
 )
-def test_a_broken_description_is_named(entry: catalogue.Entry, content: str, message: str) -> None:
+def test_a_broken_description_is_named(entry: store.Entry, content: str, message: str) -> None:
     (entry.folder / INFO_FILE).write_text(content)
     with pytest.raises(SnapshotError, match=message) as caught:
         load_wordnet("mini")
     assert "kb-cache fetch wordnet" in str(caught.value)
 
 
-def test_another_kind_is_refused(entry: catalogue.Entry) -> None:
+def test_another_kind_is_refused(entry: store.Entry) -> None:
     write_info(entry.folder, replace(read_info(entry.folder), kind="conceptnet"))
     with pytest.raises(UsageError, match="of kind 'conceptnet'"):
         load_wordnet("mini")
 
 
 def test_a_damaged_embedded_snapshot_asks_to_reinstall(
-    entry: catalogue.Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    entry: store.Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "EMBEDDED_DIR", entry.folder.parent)
+    monkeypatch.setattr(store, "EMBEDDED_DIR", entry.folder.parent)
     truncate(entry.folder / "senses.parquet")
     with pytest.raises(SnapshotError, match=r"senses\.parquet.*pip install --force-reinstall"):
         load_wordnet("mini")
 
 
 def test_the_embedded_snapshot_is_sound() -> None:
-    assert catalogue.verify(catalogue.find("wordnet-3.0")) == []
+    assert store.verify(store.find("wordnet-3.0")) == []
 
 
 @pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint16", "float32", "float64"])
@@ -233,6 +233,6 @@ def test_an_engines_files_are_part_of_the_snapshot(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_of_tables_alone_says_nothing_of_engines(tmp_path: Path) -> None:
-    raw = (catalogue.EMBEDDED_DIR / "wordnet-3.0" / INFO_FILE).read_text()
+    raw = (store.EMBEDDED_DIR / "wordnet-3.0" / INFO_FILE).read_text()
     assert "counts" not in raw
-    assert read_info(catalogue.EMBEDDED_DIR / "wordnet-3.0").counts == {}
+    assert read_info(store.EMBEDDED_DIR / "wordnet-3.0").counts == {}

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kb_cache.catalogue import find
 from kb_cache.fetching import fetch
 from kb_cache.snapshot import read_info
+from kb_cache.store import find
 from kb_cache.vectors import load
 from kb_cache.vectors import source as vectors_source
-from kb_cache.vectors import text as vectors_text
 from kb_cache.vectors.load import load_vectors
 from kb_cache.vectors.source import installed_package, read_batches, read_source
 from kb_cache.vectors.texts import tokenize
@@ -101,7 +100,7 @@ def test_binary_files_are_read_as_they_were_written(tmp_path, table, end, block)
 
 def test_blocks_do_not_show(tmp_path, monkeypatch):
     whole = read(SAMPLE)
-    monkeypatch.setattr(vectors_text, "_BLOCK_BYTES", 700)
+    monkeypatch.setattr(vectors_source, "_BLOCK_BYTES", 700)
     parts = read(SAMPLE)
     assert parts[0] == whole[0]
     np.testing.assert_array_equal(parts[1], whole[1])

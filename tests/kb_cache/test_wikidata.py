@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kb_cache import catalogue
+from kb_cache import store
 from kb_cache.fetching import fetch
 from kb_cache.wikidata.load import load_wikidata
 from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
@@ -148,7 +148,7 @@ def test_a_server_over_our_own_store_leaves_it_as_it_is(mini: Wikidata) -> None:
     with serving(mini.folder) as url:
         assert Served(url).select(query) == mini.select(query)
     assert len(load_wikidata("mini").select(query).rows) == len(mini) == 7
-    assert catalogue.verify(catalogue.find("wikidata-mini")) == []
+    assert store.verify(store.find("wikidata-mini")) == []
 
 
 def test_what_a_source_says_of_itself(sample: Wikidata, wikidata_file: Path, extent: str) -> None:

@@ -17,10 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb_cache import catalogue, store
+from kb_cache import store
 from kb_cache.fetching import fetch as fetch_kind
 from kb_cache.snapshot import read_info
-from kb_cache.wikidata import compile as wikidata_compile
 from kb_cache.wikidata import source as wikidata_source
 from kb_cache.wikidata.load import load_wikidata
 from kb_cache.wikidata.source import RdfFile
@@ -47,7 +46,7 @@ def written(path: Path, content: bytes) -> Path:
     return path
 
 
-def fetch(path: Path, name: str = "", lenient: bool = False) -> catalogue.Entry:
+def fetch(path: Path, name: str = "", lenient: bool = False) -> store.Entry:
     return fetch_kind("wikidata", source=path, name=name, lenient=lenient)
 
 
@@ -97,7 +96,7 @@ def test_the_digest_is_that_of_the_text(cache: Path, tmp_path: Path) -> None:
 def test_blank_nodes_keep_their_identity_across_batches(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wikidata_compile, "BATCH", 2)
+    monkeypatch.setattr(wikidata_source, "BATCH", 2)
     monkeypatch.setattr(wikidata_source, "_PIECE", 100)
     content = GOOD + b"".join(b"_:unknown <http://p/%d> _:other .\n" % n for n in range(20))
     fetch(written(tmp_path / "b.nt", content))
@@ -319,7 +318,7 @@ def test_a_killed_fetch_leaves_what_was_there(how: str, cache: Path, tmp_path: P
     assert b"Traceback" not in said
     assert store.entry_names() == ["wikidata-sample"]
     assert len(load_wikidata("sample")) == 5
-    assert catalogue.verify(catalogue.find("wikidata-sample")) == []
+    assert store.verify(store.find("wikidata-sample")) == []
     if how == "SIGINT":
         assert left_behind(cache) == ["wikidata-sample"]
     fetch(tmp_path / "old.nt", "sample")  # the next writer removes what the killed one left
@@ -329,7 +328,7 @@ def test_a_killed_fetch_leaves_what_was_there(how: str, cache: Path, tmp_path: P
 def test_a_store_that_cannot_be_written(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wikidata_compile, "STORE", "missing/folder")
+    monkeypatch.setattr(wikidata_source, "STORE", "missing/folder")
     with pytest.raises(CacheError, match="cannot be written"):
         fetch(written(tmp_path / "x.nt", GOOD))
     assert left_behind(cache) == []

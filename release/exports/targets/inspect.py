@@ -46,7 +46,7 @@ def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:
     single = f"@{source.tasks[0].name}" if len(source.tasks) == 1 else ""
     command = f"inspect eval {FILE}{single} --model hf/MODEL"
     files = {task: {task.split: path} for task, path in paths.items()}
-    return Written((command,), notes, {"configs": viewer_configs(files)} if files else {})
+    return Written((command,), notes, viewer_configs(files))
 
 
 TARGET = Target("Inspect", "pip install 'inspect-ai>=0.3.200' pyarrow", write)

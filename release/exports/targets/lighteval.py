@@ -47,7 +47,7 @@ def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:
         "`evaluate-probe` does not unless asked with `--chat`. For equal figures give both the "
         "same `dtype`.",
     )
-    return Written((command,), notes, {"configs": viewer_configs(files)} if files else {})
+    return Written((command,), notes, viewer_configs(files))
 
 
 TARGET = Target("lighteval", "pip install 'lighteval>=0.13'", write)

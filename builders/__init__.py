@@ -58,7 +58,7 @@ def build(
     from builders.engine.options import with_snapshots
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
-    from kbprobe.arguments import optional_path, wrong_argument
+    from kbprobe.errors import optional_path, wrong_argument
     from kbprobe.format.dataset import load
     from kbprobe.format.in_memory import dataset_info
     from kbprobe.format.items import plain

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from builders.engine.registry import PROBES, SOURCES
-from kbprobe.cli import run
-from kbprobe.commands import Command, Option, Program, Subcommand, command, option
+from kbprobe.cli import Command, Option, Program, Subcommand, command, option, run
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.options import MAX_SEED
 from kbprobe.terminal import echo

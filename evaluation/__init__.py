@@ -89,7 +89,7 @@ def evaluate(
     from evaluation.runs.in_memory import taking_model
     from evaluation.runs.spec import RunSpec
     from evaluation.workers import ALONE, find_workers
-    from kbprobe.arguments import optional_path
+    from kbprobe.errors import optional_path
 
     source = source_argument("evaluate(probe=...)", probe)
     folder = optional_path("evaluate(output=...)", output)
@@ -137,7 +137,7 @@ def study(
     from evaluation.studies.run import run_study
     from evaluation.tracking import take_tracking
     from evaluation.workers import find_workers
-    from kbprobe.arguments import RESULTS, optional_path, path_argument
+    from kbprobe.errors import RESULTS, optional_path, path_argument
 
     declared = STUDIES.get(name)
     tracking = None if declared.track is None else take_tracking(options, "study")
@@ -163,7 +163,7 @@ def load(folder: str | Path) -> Result:
     """
     from evaluation.result import Result
     from evaluation.runs.folders import load as load_folder
-    from kbprobe.arguments import RESULTS, path_argument
+    from kbprobe.errors import RESULTS, path_argument
 
     return Result.of(load_folder(path_argument("load(folder=...)", folder, RESULTS)))
 
@@ -188,7 +188,7 @@ def report_suite(
         KbprobeError: the page cannot be written.
     """
     from evaluation.report.suite import DEFAULT_ROWS, make_suite_page
-    from kbprobe.arguments import optional_path, path_argument
+    from kbprobe.errors import optional_path, path_argument
 
     file = optional_path("report_suite(output=...)", output, "the file to write, or None")
     place = path_argument("report_suite(folder=...)", folder, "a folder of results")

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from kb_cache.store import cache_dir, usable
-from kbprobe.commands import command
+from kbprobe.cli import command
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import remove_tree
 from kbprobe.parsing import read_json

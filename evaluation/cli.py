@@ -30,8 +30,7 @@ from evaluation.studies.base import Study, StudyRequest, summarise_folders
 from evaluation.studies.registry import COLLECT, EVALUATE, OWN, STUDIES
 from evaluation.tracking import TrackingOptions, take_tracking
 from evaluation.workers import UNITS, find_workers
-from kbprobe.cli import FAILED, run
-from kbprobe.commands import Command, Option, Program, Subcommand, command
+from kbprobe.cli import FAILED, Command, Option, Program, Subcommand, command, run
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import Options, command_option, given_of, role
 from kbprobe.progress import shown_progress

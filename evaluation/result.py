@@ -86,8 +86,7 @@ class Result(Evaluation):
             OSError: it cannot be written.
         """
         from evaluation.runs.folders import earlier_results, save
-        from kbprobe.arguments import path_argument
-        from kbprobe.errors import UsageError
+        from kbprobe.errors import UsageError, path_argument
         from kbprobe.targets import taking
 
         place = path_argument("save(folder=...)", folder, "the folder to write")
@@ -150,7 +149,7 @@ def compare(
     from evaluation.runs.folders import save
     from evaluation.studies.base import StudyRequest, summarise_folders
     from evaluation.studies.registry import STUDIES
-    from kbprobe.arguments import path_argument
+    from kbprobe.errors import path_argument
     from kbprobe.files import scratch_folder
 
     request = StudyRequest.parse(STUDIES.get("compare"), (), (), options, None, "compare")

@@ -14,7 +14,7 @@ import click
 
 from evaluation.options import ModelOptions
 from evaluation.scorers.classifier import CLASSIFIER, ClassifierOptions
-from kbprobe.commands import command
+from kbprobe.cli import command
 from kbprobe.errors import UsageError
 from kbprobe.format.labels import check_suffix, write_labels
 from kbprobe.options import command_option, given_of

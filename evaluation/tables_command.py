@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kbprobe.commands import command
+from kbprobe.cli import command
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.tables import FORMATS, Format, Table
 from kbprobe.terminal import echo

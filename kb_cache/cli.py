@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from kbprobe.cli import FAILED, run
-from kbprobe.commands import HELP, Command, Option, Program, Subcommand, command
+from kbprobe.cli import FAILED, HELP, Command, Option, Program, Subcommand, command, run
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.progress import BYTES, PERCENT, Progress, shown_progress
 from kbprobe.terminal import echo, visible

@@ -1,4 +1,4 @@
-"""How often words occur in text of a language, on the Zipf scale.
+"""How often words occur in text of a language, on the Zipf scale, and English function words.
 
 A word of Zipf frequency z occurs 10**z times in a billion words: 7 is "the", 3 is one in a
 million. The numbers are wordfreq's (Speer, 2022), installed with kbprobe and used offline.
@@ -14,6 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+FUNCTION_WORDS = (
+    "about above after again against all also and another any are around away back been before "
+    "behind being below between both but can cannot could did does doing done down during each "
+    "either else etc every few for from get had has have having her here him his how into its "
+    "itself just less like made make makes many may more most much must neither nor not off one "
+    "only onto other others our out over own same several she should since some something "
+    "someone such than that the their them then there these they thing this those through too "
+    "toward two under until upon use used very was were what when where which while who whom "
+    "whose will with within without would you your"
+)
+"""English words of three letters and more that say nothing about what a text is about."""
 
 
 @lru_cache(maxsize=4)

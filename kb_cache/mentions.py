@@ -14,7 +14,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from kbprobe.imports import lemminflect
+from kbprobe.plugins import lemminflect
 
 #: Lemmatisation rules by part of speech: ``(ending, replacement)`` pairs.
 Rules = Mapping[str, Sequence[tuple[str, str]]]

@@ -1,6 +1,7 @@
-"""Error reporting and exit codes, shared by all of kbprobe's commands.
+"""What all of kbprobe's commands share: help in sections, errors and exit codes.
 
-0: done. 1: failed. 2: the request was wrong. 130: interrupted with Ctrl-C.
+Programs import a subcommand when it is called: only click is imported here, so that ``--help`` is
+fast. Exit codes are 0: done. 1: failed. 2: the request was wrong. 130: interrupted with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -9,13 +10,217 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import click
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.plugins import place_of_others
 from kbprobe.terminal import VisibleFormatter, echo
+
+HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+"""Context settings of every command: ``-h`` asks for help as well."""
+
+SECTIONS = (
+    *("Study", "Probe", "Build", "Reading sheet", "Model", "Scoring", "Training", "Endpoint"),
+    *("Hub", "Output"),
+)
+"""Sections of a command's options, in the order in which help shows them."""
+
+_ALL = "kbprobe.help_all"
+_TERM = 24
+"""Maximum width of the column of options; longer ones have a line of their own."""
+
+
+class Option(click.Option):
+    """An option with a section of the help; help shows a rare one only with ``--help-all``."""
+
+    def __init__(
+        self, *args: Any, section: str = SECTIONS[-1], rare: bool = False, **settings: Any
+    ) -> None:
+        super().__init__(*args, **settings)
+        self.section, self.rare = section, rare
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Return what stands in brackets: no limits, which messages name."""
+        return {k: one for k, one in super().get_help_extra(ctx).items() if k != "range"}
+
+
+class Subcommand(NamedTuple):
+    """A subcommand, as its program's help lists it.
+
+    Attributes:
+        section: the heading under which it is listed.
+        sentence: what it does.
+        place: where it is defined, as ``module:attribute``.
+    """
+
+    section: str
+    sentence: str
+    place: str
+
+
+class Command(click.Command):
+    """A command whose help lists options by section.
+
+    Attributes:
+        examples: command lines for the help.
+        listed: what else the help lists: sentences by name, by heading.
+        subcommands: those of its program, likewise.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        examples: Sequence[str] = (),
+        listed: Mapping[str, Mapping[str, str]] | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(*args, **{"context_settings": HELP, **settings})
+        self.examples, self.listed = examples, listed or {}
+        self.subcommands: Mapping[str, Mapping[str, str]] = {}
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with ``--debug`` and, if some are rare, a shown ``--help-all``."""
+        params = super().get_params(ctx)
+        rare = any(getattr(one, "rare", False) for one in params)
+        return [*params[:-1], _DEBUG, params[-1], _help_all(rare)]
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write how the command is called, and that there are others."""
+        super().format_usage(ctx, formatter)
+        if self.subcommands:
+            more = "COMMAND [OPTIONS] ..."
+            formatter.write_usage(ctx.command_path, more, prefix=" " * len("Usage: "))
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does, and examples."""
+        super().format_help_text(ctx, formatter)
+        if self.examples:
+            with formatter.section("Examples"):
+                for line in self.examples:
+                    formatter.write(f"{' ' * formatter.current_indent}{line}\n")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what is listed, and the options by section."""
+        _write_listed({**self.listed, **self.subcommands}, formatter)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for one in self.get_params(ctx):
+            shown = not getattr(one, "rare", False) or _ALL in ctx.meta
+            shown = shown and isinstance(one, click.Option)
+            if shown and (record := one.get_help_record(ctx)) is not None:
+                sections.setdefault(getattr(one, "section", SECTIONS[-1]), []).append(record)
+        only = len(sections) == 1
+        for name in sorted(sections, key=_place):
+            with formatter.section("Options" if only else name):
+                formatter.write_dl(sections[name], col_max=_TERM)
+
+
+def _place(section: str) -> int:
+    """Return the place of a section in the help: those of other packages come last."""
+    return SECTIONS.index(section) if section in SECTIONS else len(SECTIONS)
+
+
+def _write_listed(listed: Mapping[str, Mapping[str, str]], formatter: click.HelpFormatter) -> None:
+    width = max((len(name) for names in listed.values() for name in names), default=0)
+    for heading, names in listed.items():
+        with formatter.section(heading):
+            formatter.write_dl([(name.ljust(width), about) for name, about in names.items()])
+
+
+def _show_all(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        echo(ctx.get_help())
+        ctx.exit()
+
+
+_DEBUG = click.Option(
+    ["--debug"], is_flag=True, expose_value=False, help="Show tracebacks of errors."
+)
+"""Shown in the help of all commands; `kbprobe.cli.run` handles it."""
+
+
+@cache
+def _help_all(named: bool) -> click.Option:
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        hidden=not named,
+        callback=_show_all,
+        help="Also show the options that are rarely needed.",
+    )
+
+
+def command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], Command]:
+    """Decorate the function of a command, as `click.command` does."""
+    return click.command(name, cls=Command, **settings)
+
+
+option = partial(click.option, cls=Option)
+"""Adds an option to a command, as `click.option`; takes ``section`` and ``rare`` as well."""
+
+
+class Program(click.Group):
+    """A program, with subcommands and a fallback for anything that is not the name of one."""
+
+    def __init__(
+        self,
+        name: str,
+        subcommands: Mapping[str, Subcommand],
+        otherwise: Callable[[list[str]], Command] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Store the subcommands, and the function that makes the fallback from the arguments."""
+        super().__init__(name, **{"context_settings": HELP, **settings})
+        self.subcommands = subcommands
+        self._otherwise = otherwise
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with ``--help-all``, which shows no more than ``--help``."""
+        return [*super().get_params(ctx), _help_all(False)]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the subcommands."""
+        return [*self.subcommands]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a subcommand."""
+        if cmd_name not in self.subcommands:
+            return None
+        module, _, attribute = self.subcommands[cmd_name].place.partition(":")
+        found: click.Command = getattr(import_module(module), attribute)
+        return found
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+        """Choose the command by the first argument; without arguments, the fallback shows help."""
+        words = args if args or self._otherwise is None else ["--help"]
+        if self._otherwise is None or words[0] in self.subcommands:
+            return super().make_context(info_name, words, *rest, **extra)
+        fallback = self._otherwise(words)
+        fallback.subcommands = self.listed()
+        return fallback.make_context(info_name, words, *rest, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command chosen."""
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the subcommands by section."""
+        _write_listed(self.listed(), formatter)
+
+    def listed(self) -> dict[str, dict[str, str]]:
+        """Return the subcommands by section, with their sentences."""
+        sections: dict[str, dict[str, str]] = {}
+        for name, one in self.subcommands.items():
+            sections.setdefault(one.section, {})[name] = one.sentence
+        return sections
+
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from kbprobe.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from kbprobe.commands import Option
+    from kbprobe.cli import Option
 
 MAX_SEED = (1 << 63) - 1
 """The largest seed: what JSON and Arrow hold as an integer everywhere."""
@@ -229,7 +229,7 @@ def shown_default(value: Any) -> str:
 
 def command_option(name: str, info: Any, section: str = "Output") -> Option:
     """Make a command-line option of a field; the model validates what it is given."""
-    from kbprobe.commands import Option
+    from kbprobe.cli import Option
 
     flag, default = option_name(name), shown_default(info.default)
     notes = [f"default: {default}"] if default and info.default is not False else []

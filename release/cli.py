@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kbprobe.cli import FAILED, run
-from kbprobe.commands import Command, Program, Subcommand, command, option
+from kbprobe.cli import FAILED, Command, Program, Subcommand, command, option, run
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.terminal import echo
 from release.exports.targets import TARGETS
@@ -281,9 +280,9 @@ def read_token(path: Path | None) -> str | None:
 
 
 def _show(done: Publication) -> None:
+    from kbprobe.console import Console
     from rich.text import Text
 
-    from kbprobe.console import Console
     from kbprobe.format.dataset import CARD
 
     console = Console(highlight=False, soft_wrap=True)

@@ -15,7 +15,7 @@ from builders.engine.registry import CONCEPTNET, CORPUS, GCIDE, NONE, PROBES, WI
 from evaluation.cli import _Program as EvaluateProbe
 from evaluation.cli import study_command
 from evaluation.studies.registry import STUDIES
-from kbprobe.commands import Command, Option
+from kbprobe.cli import Command, Option
 from release.cli import publish
 
 SCREENS = 100

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kbprobe.imports import without
+from kbprobe.plugins import without
 
 
 def test_hidden_packages_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,7 +23,7 @@ def test_hidden_packages_are_found_again(monkeypatch: pytest.MonkeyPatch) -> Non
     ("code", "absent", "then"),
     [
         (
-            "from kbprobe.imports import let_arrow_ignore_pandas; let_arrow_ignore_pandas()\n"
+            "from kbprobe.plugins import let_arrow_ignore_pandas; let_arrow_ignore_pandas()\n"
             "import pyarrow as pa\n"
             "assert pa.array(['a']).to_pylist() == ['a']",
             "pandas",

@@ -15,8 +15,8 @@ from builders.compositions.facts import UNKNOWN, Collected, Link
 from builders.compositions.paths import Hop, Path
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.plan import text_key
+from kb_cache.frequency import FUNCTION_WORDS
 from kbprobe.arrays import Bools
-from kbprobe.function_words import FUNCTION_WORDS
 from kbprobe.rng import RandomGenerator
 
 _WORD = re.compile(r"[^\W_]+")

@@ -30,13 +30,12 @@ from builders.engine.rows import Asking, draw_plan
 from builders.engine.splits import assign_splits, connected_components
 from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.english.screen import OFFENSIVE, offensive_texts
-from kb_cache.frequency import zipf_frequencies
+from kb_cache.frequency import FUNCTION_WORDS, zipf_frequencies
 from kb_cache.gcide.load import load_gcide
 from kb_cache.gcide.types import POS, Gcide
 from kbprobe.arrays import Bools, Floats, Ints, lines_of, sorted_unique
 from kbprobe.columns import mask, single_chunk, to_numpy
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
-from kbprobe.function_words import FUNCTION_WORDS
 from kbprobe.rng import RandomGenerator
 
 COMMON_CLAUSE = 64

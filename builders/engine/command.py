@@ -20,10 +20,10 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder, sweep
 from kbprobe.format.manifest import Manifest, jsonable, plain_json, read_manifest
 from kbprobe.format.setups import SPLITS
-from kbprobe.imports import let_arrow_ignore_pandas
 from kbprobe.locks import sweep_locks
 from kbprobe.options import option_name, parsed
 from kbprobe.parallel import THIS_MACHINE, Workers, using_workers
+from kbprobe.plugins import let_arrow_ignore_pandas
 from kbprobe.targets import LOCK_ENDING, taking
 from kbprobe.terminal import echo
 

@@ -6,7 +6,7 @@ import re
 from functools import cache, lru_cache
 from typing import Any
 
-from kbprobe.imports import inflect
+from kbprobe.plugins import inflect
 
 MAX_NUMBER = 999
 """The highest number that is spelled out."""

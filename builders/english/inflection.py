@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from builders.english.articles import inflect_engine
 from builders.english.word_lists import word_list, word_pairs
-from kbprobe.imports import lemminflect
+from kbprobe.plugins import lemminflect
 
 
 def noun_plural(term: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kbprobe.commands import command
+from kbprobe.cli import command
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.terminal import echo

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 from evaluation.items.own_schema import read_parquet, table_questions
 from evaluation.items.rows import Questions, read_json, row_questions
 from evaluation.items.types import ProbeSplit
-from kbprobe.arguments import path_argument, wrong_argument
-from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.errors import KbprobeError, UsageError, did_you_mean, path_argument, wrong_argument
 from kbprobe.format.dataset import CARD, DATA, damaged_files
 from kbprobe.format.manifest import MANIFEST, DataFile, Manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG

@@ -13,7 +13,7 @@ import click
 
 from evaluation.options import ModelOptions, Models, RunOptions, options_that
 from evaluation.workers import UNITS
-from kbprobe.commands import command, option
+from kbprobe.cli import command, option
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.options import command_option
 from kbprobe.progress import shown_progress

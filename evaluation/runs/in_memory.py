@@ -18,8 +18,7 @@ from evaluation.models.files import tokenizer_files
 from evaluation.models.memory import ModelInMemory, leaving_no_trace, without_autocast
 from evaluation.runs.checks import check_names
 from evaluation.runs.spec import RunSpec
-from kbprobe.arguments import path_argument, wrong_argument
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import KbprobeError, UsageError, path_argument, wrong_argument
 from kbprobe.files import scratch_folder
 
 if TYPE_CHECKING:

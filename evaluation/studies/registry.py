@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaluation.registry import Registry
 from evaluation.studies.base import Study
-from kbprobe.commands import Subcommand
+from kbprobe.cli import Subcommand
 
 EVALUATE, COLLECT = "Commands to evaluate", "Commands to collect results"
 _SENTENCES = {

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evaluation.workers import UNITS
-from kbprobe.cli import FAILED
-from kbprobe.commands import command
+from kbprobe.cli import FAILED, command
 from kbprobe.progress import shown_progress
 from kbprobe.terminal import echo
 

@@ -9,7 +9,7 @@ import click
 
 from evaluation.options import RunOptions
 from evaluation.scorers.causal.options import CausalOptions
-from kbprobe.commands import command
+from kbprobe.cli import command
 from kbprobe.errors import UsageError
 from kbprobe.options import command_option, given_of, role
 from kbprobe.progress import shown_progress

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kb_cache.frequency import FUNCTION_WORDS
 from kb_cache.vectors.types import Float32s, WordVectors
 from kbprobe.arrays import Floats, Ints, run_starts
 from kbprobe.format.setups import MASK
-from kbprobe.function_words import FUNCTION_WORDS
 
 _CLITIC = r"'(?:s|m|d|re|ve|ll)\b"
 _TOKEN = re.compile(

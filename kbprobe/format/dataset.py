@@ -9,8 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kbprobe.arguments import BUILT, path_argument
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import BUILT, KbprobeError, UsageError, path_argument
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import (
     MANIFEST,

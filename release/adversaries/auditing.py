@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kbprobe.arguments import BUILT, path_argument
 from kbprobe.audit import MARGIN
-from kbprobe.errors import require
+from kbprobe.errors import BUILT, path_argument, require
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from release.adversaries.types import Guesses, Outcome, Rows, outcomes

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kbprobe.commands import Command
+from kbprobe.cli import Command
 from kbprobe.format.labels import check_suffix
 from kbprobe.options import Options, command_option, given_of
 from kbprobe.terminal import echo

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from kbprobe.arguments import BUILT, path_argument
+from kbprobe.errors import BUILT, path_argument
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import MANIFEST, ManifestError, read_manifest
 from release.checks.findings import Finding, Report, failure, once

@@ -10,9 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kbprobe.arguments import BUILT, path_argument
 from kbprobe.cli import kbprobe_version
-from kbprobe.errors import UsageError
+from kbprobe.errors import BUILT, UsageError, path_argument
 from kbprobe.format.setups import TEST
 from kbprobe.parsing import read_record
 from kbprobe.targets import write_recorded

@@ -17,8 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from kbprobe.arguments import BUILT, path_argument
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import BUILT, KbprobeError, UsageError, path_argument
 from kbprobe.files import scratch_folder
 from kbprobe.format.manifest import MANIFEST, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG

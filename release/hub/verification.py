@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kbprobe.arguments import BUILT, optional_path
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import BUILT, KbprobeError, UsageError, optional_path
 from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import (
     MANIFEST,

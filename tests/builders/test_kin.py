@@ -9,7 +9,7 @@ import pytest
 from builders.engine.audit.kin import CONTEXT, Giveaway, akin, giveaways, holds_kin, shares_a_word
 from builders.engine.audit.ngrams import FUNCTION_WORDS
 from builders.english.lemmas import lemmas
-from kbprobe.imports import lemminflect
+from kbprobe.plugins import lemminflect
 
 ONE = np.array([0])
 

@@ -11,7 +11,7 @@ from evaluation.options import TRAINING, Models, RunOptions, options_that, run_r
 from evaluation.runs.evaluation import RECORDED
 from evaluation.runs.spec import NOT_OF_LOADED, RunSpec, plugins
 from evaluation.studies.registry import STUDIES
-from kbprobe.commands import SECTIONS
+from kbprobe.cli import SECTIONS
 from kbprobe.errors import UsageError
 
 FIELDS = RunOptions.model_fields

@@ -9,8 +9,7 @@ import pytest
 
 from evaluation.cli import main, study_command
 from evaluation.studies.registry import STUDIES
-from kbprobe.cli import run
-from kbprobe.commands import HELP
+from kbprobe.cli import HELP, run
 
 VALUES = ("", " ", "x", "-1", "0", "1e999", "nan", "inf", "9" * 400, "1,,x", "a=b", "[1]", "\u0663")
 RAW = re.compile(

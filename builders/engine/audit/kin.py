@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 
 from builders.engine.audit.ngrams import tokenise
 from builders.english.lemmas import lemmas
+from kb_cache.frequency import FUNCTION_WORDS
 from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
 from kbprobe.columns import mask, to_numpy
-from kbprobe.function_words import FUNCTION_WORDS
 
 START, INNER = 4, 5
 """Number of first letters compared at the start of words, and anywhere inside the other word."""

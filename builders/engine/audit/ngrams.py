@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kb_cache.frequency import FUNCTION_WORDS
 from kbprobe.arrays import Floats, Ints, ragged_ranges
 from kbprobe.columns import to_numpy
-from kbprobe.function_words import FUNCTION_WORDS
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from builders.function_words.nli.clauses import fixed_words
 from kb_cache.wordnet.types import WordNet
 from kbprobe.columns import mask, single_chunk, to_numpy
-from kbprobe.imports import lemminflect
+from kbprobe.plugins import lemminflect
 
 LEAST_FIT = 0.5
 """Minimum fit of two opposite adjectives (:mod:`builders.antonyms.pairs`), which ensures that both

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from builders.function_words.nli.clauses import FINITE, Clause, fixed_words
 from builders.function_words.nli.edits import Edit
-from kbprobe.imports import lemminflect
+from kbprobe.plugins import lemminflect
 
 _BE = frozenset(("am", "is", "are", "was", "were", "'m", "'re", "’m", "’re"))
 _HAVE = frozenset(("have", "has", "had", "'ve", "’ve"))

@@ -26,7 +26,7 @@ from pydantic import Field, model_validator
 
 from kbprobe.errors import KbprobeError, SourceError, UsageError, did_you_mean
 from kbprobe.files import file_sha256
-from kbprobe.format.licences import LICENCES, SourceRecord, parts_of
+from kbprobe.format.licences import SourceRecord, licences, parts_of
 from kbprobe.options import Metavar, Options
 from kbprobe.plugins import left_out, of_others
 
@@ -167,7 +167,9 @@ class OwnDataOptions(FetchOptions):
                 "or 'CC-BY-4.0 AND MIT'"
             )
         asking = [
-            part for part in parts_of(self.licence) if part not in LICENCES or LICENCES[part].asks
+            part
+            for part in parts_of(self.licence)
+            if part not in licences() or licences()[part].asks
         ]
         if asking and not self.attribution:
             raise ValueError(

@@ -1,8 +1,9 @@
 """Licences of knowledge bases, under which a probe may be published, and whom it credits.
 
 A probe's questions and choices are text taken from its sources, put into templates and mixed. The
-table cites the sections that make licences incompatible. What is asked for is in section 3(a) of
-CC BY and CC BY-NC 4.0, 3(b) of the share-alike ones, 4 of Apache 2.0, and 5(c) of the GPL.
+table, ``data/licences.yaml``, cites the sections that make licences incompatible. What is asked for
+is in section 3(a) of CC BY and CC BY-NC 4.0, 3(b) of the share-alike ones, 4 of Apache 2.0, and
+5(c) of the GPL.
 
 - **CC BY-SA 4.0** goes into what Creative Commons lists as compatible: GPLv3 since 8 October 2015,
   one way only. The list names version 3 alone, so the whole cannot be offered under "any later
@@ -16,17 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from kbprobe.errors import UsageError, did_you_mean
-
-_BY_SA_3, _BY_SA_4 = "CC-BY-SA-3.0", "CC-BY-SA-4.0"
-_GPL, _GPL_3 = "GPL-3.0-or-later", "GPL-3.0-only"
-_NC_SA = "CC-BY-NC-SA-4.0"
-_SHARE_ALIKE = frozenset({_BY_SA_3, _BY_SA_4, _GPL, _GPL_3, _NC_SA})
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,9 @@ class Licence:
         link: address of its text.
         hub: what the Hub calls it in ``license:``; ``other`` if it has no name for it.
         asks: what it asks for, in the order of its text.
+        share_alike: whether the dataset must be under this licence or one that it names.
         within: the share-alike licences that a dataset with such work may be under, the best one
-            first. A licence that is share-alike itself demands one of them.
+            first.
         reason: why it is compatible with no other, for messages.
     """
 
@@ -48,128 +47,21 @@ class Licence:
     title: str
     link: str
     hub: str
-    asks: tuple[str, ...] = ()
-    within: tuple[str, ...] = tuple(sorted(_SHARE_ALIKE))
+    asks: Sequence[str] = ()
+    share_alike: bool = False
+    within: Sequence[str] = ()
     reason: str = ""
 
-    @property
-    def share_alike(self) -> bool:
-        """Whether the dataset must be under this licence or one that it names."""
-        return self.spdx in _SHARE_ALIKE
 
+@cache
+def licences() -> Mapping[str, Licence]:
+    """Return what is known of licences, by SPDX id."""
+    import yaml
 
-def _creative_commons(kind: str, version: str = "4.0") -> tuple[str, str, str, str]:
-    return (
-        f"CC-{kind.upper()}-{version}",
-        f"Creative Commons {kind.upper()} {version}",
-        f"https://creativecommons.org/licenses/{kind}/{version}/",
-        f"cc-{kind}-{version}",
-    )
-
-
-_ATTRIBUTION = ("attribution", "a link to the licence", "a statement of changes")
-_ALIKE = (*_ATTRIBUTION, "the same licence for what is adapted")
-_GPL_TEXT = "https://www.gnu.org/licenses/gpl-3.0.html"
-_GPL_ASKS = ("its notices", "the same licence for the whole", "no further restrictions")
-_NO_MORE = (
-    "a share-alike licence allows no further restriction of use (CC BY-SA 4.0, section 3(b)(3); "
-    "GPLv3, section 10)"
-)
-
-LICENCES: Mapping[str, Licence] = {
-    licence.spdx: licence
-    for licence in (
-        Licence(
-            "CC0-1.0", "Creative Commons Zero 1.0",
-            "https://creativecommons.org/publicdomain/zero/1.0/", "cc0-1.0",
-        ),
-        Licence(
-            "PDDL-1.0", "Open Data Commons Public Domain Dedication and License 1.0",
-            "https://opendatacommons.org/licenses/pddl/1-0/", "pddl",
-        ),
-        Licence(
-            "LicenseRef-WordNet", "WordNet licence",
-            "https://wordnet.princeton.edu/license-and-commercial-use", "other",
-            ("its notice", "no use of Princeton's name in advertising"),
-        ),
-        Licence(
-            "LicenseRef-MASC", "terms of MASC, which restrict neither use nor redistribution",
-            "http://www.anc.org/data/masc/", "other", ("attribution",),
-        ),
-        Licence("MIT", "MIT licence", "https://spdx.org/licenses/MIT.html", "mit", ("its notice",)),
-        Licence(
-            "BSD-3-Clause", "BSD 3-clause licence",
-            "https://spdx.org/licenses/BSD-3-Clause.html", "bsd-3-clause",
-            ("its notice", "no use of its authors' names in advertising"),
-        ),
-        Licence(
-            "Apache-2.0", "Apache licence 2.0",
-            "https://www.apache.org/licenses/LICENSE-2.0", "apache-2.0",
-            ("its notices", "a statement of changes"),
-        ),
-        Licence(
-            *_creative_commons("by", "3.0"),
-            asks=_ATTRIBUTION,
-            within=(_BY_SA_4, _BY_SA_3),
-            reason="CC BY 3.0 goes into CC BY-SA, 3.0 or later, by common understanding; of other "
-            "share-alike licences nothing is said",
-        ),
-        Licence(
-            *_creative_commons("by"),
-            asks=_ATTRIBUTION,
-            within=(_BY_SA_4, _GPL, _GPL_3, _NC_SA),
-            reason="CC BY 4.0 does not go into share-alike licences of an earlier version "
-            "(section 2(a)(5)(C): no terms that restrict the rights it grants)",
-        ),
-        Licence(
-            *_creative_commons("by-sa", "3.0"),
-            asks=_ALIKE,
-            within=(_BY_SA_3, _BY_SA_4),
-            reason="CC BY-SA 3.0 goes into its own later versions alone (section 4(b))",
-        ),
-        Licence(
-            *_creative_commons("by-sa"),
-            asks=_ALIKE,
-            within=(_BY_SA_4, _GPL_3),
-            reason="CC BY-SA 4.0 goes into itself and GPLv3 alone (section 3(b) and "
-            "https://creativecommons.org/compatiblelicenses)",
-        ),
-        Licence(
-            _GPL, "GNU General Public License, version 3 or any later version",
-            _GPL_TEXT, "gpl-3.0", _GPL_ASKS, (_GPL, _GPL_3),
-            "the GPL goes into itself alone (section 5(c))",
-        ),
-        Licence(
-            _GPL_3, "GNU General Public License, version 3 only",
-            _GPL_TEXT, "gpl-3.0", _GPL_ASKS, (_GPL_3,),
-            "the GPL goes into itself alone (section 5(c))",
-        ),
-        Licence(
-            *_creative_commons("by-nc"),
-            asks=(*_ATTRIBUTION, "no commercial use"),
-            within=(_NC_SA,),
-            reason=f"CC BY-NC 4.0 forbids commercial use, and {_NO_MORE}",
-        ),
-        Licence(
-            *_creative_commons("by-nc-sa"),
-            asks=(*_ALIKE, "no commercial use"),
-            within=(_NC_SA,),
-            reason="CC BY-NC-SA 4.0 goes into itself alone (section 3(b)), and it forbids "
-            "commercial use",
-        ),
-        *(
-            Licence(
-                *_creative_commons(kind),
-                asks=(*_ATTRIBUTION, "nothing adapted to be shared"),
-                within=(),
-                reason="work adapted from it must not be shared (section 2(a)(1)(B)), and "
-                "questions made of it are adapted",
-            )
-            for kind in ("by-nd", "by-nc-nd")
-        ),
-    )
-}  # fmt: skip
-"""SPDX id -> licence."""
+    text = Path(__file__).with_name("data").joinpath("licences.yaml").read_text(encoding="utf-8")
+    entries: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    sharing = tuple(sorted(spdx for spdx, entry in entries.items() if entry.get("share_alike")))
+    return {spdx: Licence(spdx, **{"within": sharing, **entry}) for spdx, entry in entries.items()}
 
 
 def parts_of(expression: str) -> tuple[str, ...]:
@@ -187,30 +79,31 @@ def _whole(names: Sequence[str]) -> tuple[str, dict[str, str]]:
     Raises:
         UsageError: one is not declared, or none suits all. The message names two and the reason.
     """
+    known = licences()
     for name in names:
-        if name not in LICENCES:
+        if name not in known:
             raise UsageError(
                 f"no licence {name!r} is declared in kbprobe.format.licences, so what it asks for "
-                f"is not known.{did_you_mean(name, LICENCES)} Declared: {', '.join(LICENCES)}."
+                f"is not known.{did_you_mean(name, known)} Declared: {', '.join(known)}."
             )
-    licences = [LICENCES[name] for name in names]
-    for one in licences:
+    named = [known[name] for name in names]
+    for one in named:
         if not one.within:
             raise UsageError(f"a probe cannot be made of {one.spdx}: {one.reason}. Leave it out.")
-    demanding = [one for one in licences if one.share_alike]
+    demanding = [one for one in named if one.share_alike]
     if not demanding:
-        return _side_by_side(licences)
+        return _side_by_side(named)
     for target in demanding[0].within:
-        if all(target in one.within for one in licences):
-            return target, {"license": LICENCES[target].hub}
-    raise UsageError(_conflict(licences))
+        if all(target in one.within for one in named):
+            return target, {"license": known[target].hub}
+    raise UsageError(_conflict(named))
 
 
-def _side_by_side(licences: list[Licence]) -> tuple[str, dict[str, str]]:
+def _side_by_side(named: list[Licence]) -> tuple[str, dict[str, str]]:
     """No part is share-alike: the licences of all parts hold side by side."""
     # Of several that ask for nothing, the first of the table stands for all, in any order.
-    asking = [one for one in licences if one.asks] or [
-        min(licences, key=lambda one: list(LICENCES).index(one.spdx))
+    asking = [one for one in named if one.asks] or [
+        min(named, key=lambda one: list(licences()).index(one.spdx))
     ]
     expression = " AND ".join(one.spdx for one in asking)
     if len(asking) == 1 and asking[0].hub != "other":
@@ -221,10 +114,10 @@ def _side_by_side(licences: list[Licence]) -> tuple[str, dict[str, str]]:
     return expression, {"license": "other", "license_name": name, "license_link": link}
 
 
-def _conflict(licences: list[Licence]) -> str:
+def _conflict(named: list[Licence]) -> str:
     """Say which two licences exclude each other, and why."""
-    first, second = licences[0], licences[-1]
-    for one, other in combinations(licences, 2):
+    first, second = named[0], named[-1]
+    for one, other in combinations(named, 2):
         if (one.share_alike or other.share_alike) and not set(one.within) & set(other.within):
             first, second = one, other
             break
@@ -344,7 +237,7 @@ def terms_of(expression: str) -> Terms:
     'GPL-3.0-only'
     """
     names = parts_of(expression)
-    known = {name: LICENCES[name] for name in names if name in LICENCES}
+    known = {name: licences()[name] for name in names if name in licences()}
     parts = [(one.title, one.link, ", ".join(one.asks) or "nothing") for one in known.values()]
     parts += [(name, "", "not known here") for name in names if name not in known]
     try:

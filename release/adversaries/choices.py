@@ -16,7 +16,7 @@ from kb_cache.vectors.texts import cosines_of_means
 from kbprobe.arrays import Floats, Ints
 from kbprobe.checkpoints import FILES, reading
 from kbprobe.errors import KbprobeError, UsageError, require
-from release.adversaries.models import SEED, boosted, gold_scores, others_mean, ranks, reduced
+from release.adversaries.rows import SEED, boosted, gold_scores, others_mean, ranks, reduced
 from release.adversaries.types import Guesses, Rows
 
 if TYPE_CHECKING:
@@ -30,15 +30,12 @@ _WORD = re.compile(r"\w+")
 def surface(rows: Rows) -> Guesses:
     """Gradient boosting over numbers of each choice, as such and compared with the row's others."""
     texts, codes = rows.used_choices
-    columns = [_laid_out(values, codes) for values in _of_texts(texts, rows.word_list)]
+    of_texts = _of_texts(texts, rows.word_list)
+    columns = [np.where(codes >= 0, values[codes], np.nan) for values in of_texts]
     columns += _cosines(rows.character_ngrams, codes)
     columns += _of_nodes(rows)
     features = [one for x in columns for one in (x, x - others_mean(x), ranks(x))]
     return Guesses("surface", gold_scores(rows, np.stack(features, axis=2)))
-
-
-def _laid_out(values: Floats, codes: Ints) -> Floats:
-    return np.where(codes >= 0, values[codes], np.nan)
 
 
 def _of_texts(texts: list[str], language: str) -> list[Floats]:
@@ -160,7 +157,6 @@ def _measures(encoder: str) -> Iterator[tuple[str, Cosines]]:
 
 
 def _encoded(left: Sequence[str], right: Sequence[str], encoder: str) -> Floats:
-
     texts = sorted({*left, *right})
     number = {text: at for at, text in enumerate(texts)}
     vectors = encode(texts, encoder)

@@ -152,7 +152,8 @@ def _soundness(
             said[other] += 1
             unsound.append(Unsound(id=item.id, item_id=item.item_id, reader=reader, said=other))
     table = pd.DataFrame(judged, columns=["row", "sound", "cluster", "family"])
-    ratings = [int(found[1]) for found in map(_rating, given.values()) if found]
+    rated = (_RATING.fullmatch(vote.natural) for vote in given.values())
+    ratings = [int(found[1]) for found in rated if found]
     whole = accuracy(table["sound"], table["cluster"])
     assert whole is not None, "there is at least one judgement"
     by_family = {
@@ -175,10 +176,6 @@ def _soundness(
         ratings=len(ratings),
         unsound=unsound,
     )
-
-
-def _rating(vote: Vote) -> re.Match[str] | None:
-    return _RATING.fullmatch(vote.natural)
 
 
 def soundness_text(found: Soundness, most: int = 20) -> str:

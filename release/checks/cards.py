@@ -47,7 +47,11 @@ def card_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     if not problems:
         yield Finding("card", "ok", "front matter and text agree with the manifest")
     yield from _licence(manifest, front, text)
-    yield from _canary(manifest, text)
+    expected = canary_of(manifest.probe, manifest.request.seed)
+    if expected in text:
+        yield Finding("canary", "ok", expected.removeprefix(CANARY).strip())
+    else:
+        yield failure("canary", f"the card lacks its canary: {expected}", CARD, REMAKE)
 
 
 def _front_problems(front: Mapping[str, Any], manifest: Manifest) -> Iterator[str]:
@@ -132,14 +136,6 @@ def _licence(manifest: Manifest, front: Mapping[str, Any], text: str) -> Iterato
         yield failure("licence", what, CARD, REMAKE)
     elif not wrong:
         yield Finding("licence", "ok", f"{terms.expression}, from {sources}")
-
-
-def _canary(manifest: Manifest, text: str) -> Iterator[Finding]:
-    expected = canary_of(manifest.probe, manifest.request.seed)
-    if expected in text:
-        yield Finding("canary", "ok", expected.removeprefix(CANARY).strip())
-    else:
-        yield failure("canary", f"the card lacks its canary: {expected}", CARD, REMAKE)
 
 
 AGAIN: Mapping[Name, str] = {

@@ -86,11 +86,6 @@ class _Resource(BaseModel):
     format: str = Field("", alias="encodingFormat")
     sha256: str = ""
 
-    @property
-    def is_data_file(self) -> bool:
-        """Whether it is one file with data in it."""
-        return self.kind == "cr:FileObject" and self.format != GIT
-
 
 class _Croissant(BaseModel):
     """The files of a Croissant description."""
@@ -109,7 +104,8 @@ def croissant_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
         described = {
             one.id: one.sha256
             for one in held.distribution
-            if one.is_data_file and not one.id.startswith(_flat_folders(manifest))
+            if one.kind == "cr:FileObject" and one.format != GIT
+            if not one.id.startswith(_flat_folders(manifest))
         }
     except UsageError as error:
         described, problem = {}, f"it cannot be read: {error}"

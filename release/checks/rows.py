@@ -81,10 +81,6 @@ class ConfigRows:
         at = np.where(self.labelled, self.first + self.answer, -1)
         return np.append(self.choice.codes, -1)[at]
 
-    def ids_at(self, rows: Any) -> list[str]:
-        """Return the ids of the first few of some rows."""
-        return [str(self.ids[int(row)]) for row in np.asarray(rows)[:SHOWN]]
-
 
 def read_config(folder: Path, entries: Sequence[DataFile], pool: Executor) -> ConfigRows:
     """Read all files of a config.
@@ -198,7 +194,8 @@ class _Checker:
     def fault(self, name: str, what: str, at: Any, remedy: str = FAULT) -> Iterator[Finding]:
         """Report rows by their ids; nothing if there are none."""
         if len(at):
-            where = f"{self.config}: ids {some(self.rows.ids_at(at), total=len(at))}"
+            ids = [str(self.rows.ids[int(row)]) for row in np.asarray(at)[:SHOWN]]
+            where = f"{self.config}: ids {some(ids, total=len(at))}"
             yield failure(name, f"{len(at):,} rows: {what}", where, remedy)
 
     def blanks(self) -> Iterator[Finding]:

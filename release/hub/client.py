@@ -136,12 +136,6 @@ def redact(text: str, token: str | None) -> str:
     return _TOKEN.sub("(token)", found)[:500]
 
 
-def has_token(content: bytes, token: str | None) -> bool:
-    """Return whether a file contains the token, or anything that looks like one."""
-    text = content.decode("utf-8", errors="replace")
-    return bool((token and token in text) or _TOKEN.search(text))
-
-
 def _response_of(error: BaseException) -> tuple[int, str, Mapping[str, Any]]:
     """Find the server's response behind an error: status, message, headers."""
     cause: BaseException | None = error
@@ -254,7 +248,8 @@ class Hub:
 
     def is_secret(self, content: bytes) -> bool:
         """Return whether content contains the token, or something that looks like one."""
-        return has_token(content, self._token)
+        text = content.decode("utf-8", errors="replace")
+        return bool((self._token and self._token in text) or _TOKEN.search(text))
 
     def read(self, revision: str, attempts: int = ATTEMPTS) -> Remote:
         """Read a revision: its commit, and the files of that commit.

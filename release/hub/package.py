@@ -98,7 +98,11 @@ def pack(
     described = croissant_text(folder, repo_id=repo_id, version=version, prefix=prefix, flat=flat)
     files = [
         *_data_files(folder, manifest, prefix),
-        *_flat_files(flat, scratch, prefix),
+        *(
+            LocalFile(f"{prefix}{file.path}", scratch / file.path, file.bytes, file.sha256)
+            for one in flat
+            for file in one.files.files
+        ),
         LocalFile.of(f"{prefix}{MANIFEST}", (folder / MANIFEST).read_bytes()),
         LocalFile.of(f"{prefix}{CROISSANT}", described.encode()),
     ]
@@ -218,14 +222,16 @@ def _renamed_card(
             rest["data_files"] = [{**file, "path": _below(config, file["path"])} for file in files]
         return {"config_name": name, **rest}
 
-    def renamed_load(found: re.Match[str]) -> str:
-        return f'load_dataset("{repo_id}", "{published_name(found[1] or DEFAULT_CONFIG, config)}"'
-
     shared = {key: value for key, value in front.items() if key in (*LISTED, *LICENCE)}
     for key in ("configs", "dataset_info"):
         shared[key] = [renamed(entry) for entry in front[key]]
     loads = re.compile(rf'load_dataset\("{re.escape(repo_id)}"(?:, "([^"]+)")?')
-    return shared, loads.sub(renamed_load, text)
+    return shared, loads.sub(
+        lambda found: (
+            f'load_dataset("{repo_id}", "{published_name(found[1] or DEFAULT_CONFIG, config)}"'
+        ),
+        text,
+    )
 
 
 def _with_evaluation(text: str, section: str) -> str:
@@ -247,14 +253,6 @@ def _with_flat(front: Mapping[str, Any], flat: Sequence[FlatConfig]) -> dict[str
         for at, key in enumerate(("configs", "dataset_info"))
     }
     return {**front, **new}
-
-
-def _flat_files(flat: Sequence[FlatConfig], scratch: Path, prefix: str) -> list[LocalFile]:
-    return [
-        LocalFile(f"{prefix}{file.path}", scratch / file.path, file.bytes, file.sha256)
-        for one in flat
-        for file in one.files.files
-    ]
 
 
 @dataclass(frozen=True)

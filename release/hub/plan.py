@@ -108,8 +108,9 @@ def make_plan(package: Package, remote: Remote, prefer: Prefer | None = None) ->
     if registered is None and REGISTRATION in held and record.registration:
         outdated.append(REGISTRATION)
     changes += [Change(path, "deleted", held[path].size) for path in outdated]
-    diff = _diff(hub_text or "", card.text)
-    return Plan(tuple(changes), tuple(upload), tuple(outdated), card, diff)
+    sides = ((hub_text or "").splitlines(), card.text.splitlines())
+    diff = difflib.unified_diff(*sides, "on the Hub", "to be published", lineterm="")
+    return Plan(tuple(changes), tuple(upload), tuple(outdated), card, "\n".join(diff))
 
 
 def manifest_folders(paths: Iterable[str]) -> Iterator[str]:
@@ -278,8 +279,3 @@ def _with_licence(
         )
     rest = {key: value for key, value in front.items() if key not in LICENCE}
     return {**rest, **terms.front_matter}
-
-
-def _diff(old: str, new: str) -> str:
-    names = ("on the Hub", "to be published")
-    return "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), *names, lineterm=""))

@@ -280,9 +280,9 @@ def read_token(path: Path | None) -> str | None:
 
 
 def _show(done: Publication) -> None:
-    from kbprobe.console import Console
     from rich.text import Text
 
+    from kbprobe.console import Console
     from kbprobe.format.dataset import CARD
 
     console = Console(highlight=False, soft_wrap=True)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from evaluation.results.breakdown import RANDOM
 from evaluation.results.types import METRIC_OF, Cell, ClusterSize, Estimate, Group, Metrics
-from evaluation.results.wilson import wilson
 from evaluation.results.words import natural_key
+from kbprobe.intervals import wilson
 
 SMALL = 50
 """Cells with fewer rows are greyed out: with 50 rows, the 95% interval is up to ±14 points."""

@@ -42,12 +42,11 @@ from evaluation.results.types import Estimate
 from evaluation.results.wilson import (
     FEWEST_OTHERS,
     METHOD,
-    TAILS,
     few_others_interval,
     shared_ratio,
-    wilson,
 )
 from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.intervals import TAILS, effective_rows, student, wilson
 
 RESAMPLES = 10_000
 TWO_WAY_RESAMPLES = 2_000
@@ -192,7 +191,7 @@ def mean(values: Floats, cluster: Ints) -> Estimate | None:
     error = np.sqrt((off**2).sum() * clusters / (clusters - 1)) / values.size
     if error < 1e-12:
         return None
-    reach = _t(clusters - 1) * float(error)
+    reach = student(clusters - 1) * float(error)
     return _estimate(value, (value - reach, value + reach), values.size, "t over clusters")
 
 
@@ -438,34 +437,6 @@ def _bootstrap(
     totals = resampled_totals(np.stack(columns, axis=1), seed)
     low, high = np.quantile(number(*totals.T), TAILS)
     return float(low), float(high)
-
-
-def effective_rows(rows: Ints | Floats, right: Ints | Floats) -> float:
-    """Return how many independent rows some clusters are worth: n over the design effect.
-
-    At most n. If all rows are right, or all wrong, the similarity of rows within clusters cannot be
-    estimated; they are then taken to be as similar as possible (Kish: n squared over the sum of
-    squared cluster sizes). With few clusters, the number is reduced further by Student's t. Arrays
-    have shape [clusters].
-    """
-    from scipy.special import ndtri
-
-    n, share = float(rows.sum()), float(right.sum() / rows.sum())
-    clusters = rows.size
-    if clusters == 1:
-        return 1.0
-    if share in (0.0, 1.0):
-        worth = n**2 / float((rows.astype(np.float64) ** 2).sum())
-    else:
-        spread = float(((right - share * rows) ** 2).sum()) * clusters / (clusters - 1)
-        worth = n if spread == 0 else min(n, share * (1 - share) * n**2 / spread)
-    return max(1.0, worth * (float(ndtri(TAILS[1])) / _t(clusters - 1)) ** 2)
-
-
-def _t(freedom: int) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, TAILS[1]))
 
 
 def _count(right: Bools, cluster: Ints) -> _Clusters:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,13 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel
 
 from kbprobe.errors import require
+from kbprobe.intervals import effective_rows, wilson
 from release.annotation.votes import Verdict, Vote
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-_Z = 1.959963984540054
 
 
 class Estimate(BaseModel):
@@ -119,38 +116,11 @@ def accuracy(right: pd.Series, cluster: pd.Series) -> Estimate | None:
     """
     if right.empty:
         return None
-    counted = right.groupby(cluster).agg(["size", "sum"])
+    counted = right.groupby(cluster).agg(["size", "sum"]).to_numpy()
+    sizes, sums = counted.T.astype(float)
     n, share = len(right), float(right.mean())
-    worth = float(n) if counted["size"].max() == 1 else _effective(counted, share)
-    centre = share + _Z**2 / (2 * worth)
-    spread = _Z * math.sqrt(share * (1 - share) / worth + (_Z / (2 * worth)) ** 2)
-    shrink = 1 + _Z**2 / worth
-    return Estimate(
-        value=share,
-        low=0.0 if share == 0 else (centre - spread) / shrink,
-        high=1.0 if share == 1 else (centre + spread) / shrink,
-        n=n,
-        clusters=len(counted),
-    )
-
-
-def _effective(counted: pd.DataFrame, share: float) -> float:
-    """Return how many independent votes clusters are worth: at most all, at least 1.
-
-    ``counted`` holds each cluster's votes (``size``) and right ones (``sum``).
-    """
-    from scipy.special import stdtrit
-
-    size, clusters = counted["size"], len(counted)
-    n = float(size.sum())
-    if clusters == 1:
-        return 1.0
-    if share in (0.0, 1.0):
-        worth = n**2 / float((size**2).sum())
-    else:
-        spread = float(((counted["sum"] - share * size) ** 2).sum()) * clusters / (clusters - 1)
-        worth = min(n, share * (1 - share) * n**2 / spread) if spread else n
-    return max(1.0, worth * (_Z / float(stdtrit(clusters - 1, 0.975))) ** 2)
+    low, high = wilson(share, n if sizes.max() == 1 else effective_rows(sizes, sums))
+    return Estimate(value=share, low=low, high=high, n=n, clusters=len(counted))
 
 
 class Annotator(BaseModel):

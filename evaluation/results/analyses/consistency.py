@@ -18,10 +18,10 @@ from evaluation.results import intervals
 from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Text
 from evaluation.results.breakdown import cluster_codes, headline_rows
 from evaluation.results.types import Estimate, Model
-from evaluation.results.wilson import TAILS
 from evaluation.results.words import interval, percent
 from kbprobe.arrays import Bools, Ints, run_starts
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
+from kbprobe.intervals import TAILS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -53,7 +53,7 @@ ENGLISH_SHARE = 0.1
 
 
 def ours(path: Path) -> Report:
-    import kb_cache.conceptnet.lines  # noqa: F401 - imports are not counted
+    import kb_cache.conceptnet.source  # noqa: F401 - imports are not counted
     from kb_cache.base import Compiled
     from kb_cache.conceptnet.filter import compile_edges
     from kb_cache.conceptnet.source import read_edges
@@ -104,7 +104,7 @@ def reference(path: Path) -> Report:
 
 
 def ours_lines(path: Path) -> Report:
-    from kb_cache.conceptnet import lines as conceptnet_lines
+    from kb_cache.conceptnet import source as conceptnet_lines
     from kb_cache.conceptnet.types import Malformed
 
     malformed = Malformed(path)

@@ -9,10 +9,9 @@ from importlib.metadata import version as package_version
 from typing import TYPE_CHECKING, Any
 
 from kb_cache.base import Progress
-from kb_cache.corpora.pairs import Pair
 from kb_cache.corpora.reading import LONGEST, Skipped
 from kb_cache.corpora.rows import RawDocument, RawPair, RawText, tables_of
-from kb_cache.corpora.source import CorpusSource, PlainDocument, read_items
+from kb_cache.corpora.source import CorpusSource, Pair, PlainDocument, read_items
 from kbprobe.errors import MissingDependencyError, SourceError, require
 
 if TYPE_CHECKING:

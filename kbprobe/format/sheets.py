@@ -24,9 +24,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, with_config
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, listed
-from kbprobe.format.answers import SCALE, Scheme, marks_of, scheme_of
 from kbprobe.format.dataset import read_rows, rows_by_id
 from kbprobe.format.items import LABELS
+from kbprobe.format.labels import SCALE, Scheme, marks_of, scheme_of
 from kbprobe.format.manifest import Manifest, SplitFiles, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, MASK, NLI
 from kbprobe.parsing import read_json, read_record, validated

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import UsageError
-from kbprobe.format.answers import scheme_of
 from kbprobe.format.dataset import read_rows, rows_by_id
-from kbprobe.format.labels import read_labels
+from kbprobe.format.labels import read_labels, scheme_of
 from kbprobe.format.manifest import Manifest, read_manifest
 from kbprobe.format.sheets import Key, Kind, Shown
 from kbprobe.rng import RandomGenerator

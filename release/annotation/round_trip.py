@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError
 from kbprobe.files import file_sha256
-from kbprobe.format.answers import SCALE, marks_of, scheme_of
 from kbprobe.format.dataset import read_rows, rows_by_id
 from kbprobe.format.items import LABELS
+from kbprobe.format.labels import SCALE, marks_of, scheme_of
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import NLI
 from kbprobe.format.sheets import (

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kbprobe.errors import UsageError
-from kbprobe.format.answers import allowed_answers, parse_answer
+from kbprobe.format.labels import allowed_answers, parse_answer
 from kbprobe.format.sheets import KEY, Key, Shown
 from kbprobe.parsing import json_value
 from kbprobe.tables import as_written

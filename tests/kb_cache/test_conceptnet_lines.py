@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kb_cache.conceptnet import lines as conceptnet_lines
+from kb_cache.conceptnet import source as conceptnet_lines
 from kb_cache.conceptnet.source import read_edges
 from kb_cache.conceptnet.types import TOLERATED, Malformed, Selection
 from kbprobe.errors import SourceError, UsageError

@@ -15,9 +15,9 @@ from kb_cache.base import find_kind
 from kb_cache.corpora.conllu import read_conllu
 from kb_cache.corpora.kind import KNOWN
 from kb_cache.corpora.load import load_corpora, load_corpus
-from kb_cache.corpora.pairs import tsv_rows
 from kb_cache.corpora.reading import Skipped, decoded
 from kb_cache.corpora.rows import corpus_of
+from kb_cache.corpora.source import tsv_rows
 from kb_cache.corpora.tagged import read_tagged
 from kb_cache.corpora.types import Corpus
 from kb_cache.fetching import fetch

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from kbprobe.format.answers import SCALE_LABELS
 from kbprobe.format.dataset import write_configs
 from kbprobe.format.items import LABELS
+from kbprobe.format.labels import SCALE_LABELS
 from kbprobe.format.manifest import write_manifest
 from kbprobe.format.setups import NLI, SETUPS
 from release.annotation.round_trip import import_votes

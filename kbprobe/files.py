@@ -12,15 +12,13 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.locks import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
-
-_NAMED = 10
-"""Most files that a message lists."""
 
 
 def keep_others(target: Path, new: Path, ours: Collection[str]) -> None:
@@ -48,14 +46,15 @@ def keep_others(target: Path, new: Path, ours: Collection[str]) -> None:
         _keep(target / path, new / path)
 
 
-def listed(names: Collection[str]) -> str:
-    """Return names for a message, with the number of those that it leaves out.
+def listed(names: Iterable[Any], shown: int = 10, total: int | None = None) -> str:
+    """Name the first few, and say how many more there are (of ``total``, if names are cut off).
 
-    >>> listed(["a", "b"])
-    'a, b'
+    >>> listed("abcde", 3)
+    'a, b, c and 2 more'
     """
-    more = len(names) - _NAMED
-    return ", ".join(list(names)[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    found = [str(name) for name in names]
+    more = (len(found) if total is None else total) - shown
+    return ", ".join(found[:shown]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def refuse_working_directory(folder: Path) -> None:

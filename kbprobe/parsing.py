@@ -36,6 +36,7 @@ MAX_INTEGER = (1 << 63) - 1
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Value = TypeVar("_Value")
+_Number = TypeVar("_Number", int, float)
 _DECIMAL = {
     "int": re.compile(r"[-+]?(?:0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$"),
     "float": re.compile(
@@ -121,7 +122,7 @@ def json_value(content: str | bytes, source: str, remedy: str = "") -> Any:
             text,
             object_pairs_hook=_unique,
             parse_int=_integer,
-            parse_float=_finite,
+            parse_float=lambda digits: _within_bounds(float(digits)),
             parse_constant=_constant,
         )
         if _SURROGATE.search(text):
@@ -226,22 +227,15 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _integer(text: str) -> int:
     if len(text) > 20:  # before Python converts it, which takes time
         raise ValueError(f"the number {text[:20]}... is beyond 64 bits")
-    number = int(text)
-    _within_bounds(number)
-    return number
+    return _within_bounds(int(text))
 
 
-def _finite(text: str) -> float:
-    number = float(text)
-    _within_bounds(number)
-    return number
-
-
-def _within_bounds(number: int | float) -> None:
+def _within_bounds(number: _Number) -> _Number:
     if isinstance(number, float) and not math.isfinite(number):
         raise ValueError(f"{number} is not a finite number")
     if isinstance(number, int) and abs(number) > MAX_INTEGER:
         raise ValueError("a number is beyond 64 bits; put quotes around it if it is a text")
+    return number
 
 
 def _constant(text: str) -> NoReturn:

@@ -14,11 +14,11 @@ from kbprobe.terminal import visible
 FORMATS = ("csv", "markdown", "latex")
 Format = Literal["csv", "markdown", "latex"]
 
-_LATEX = {
+_LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}",
-}  # fmt: skip
+})  # fmt: skip
 
 _TO_THE_RIGHT = ' style="text-align: right"'
 
@@ -135,15 +135,12 @@ class Table(NamedTuple):
 
     def _latex(self) -> str:
         def line(cells: Sequence[Any]) -> str:
-            return f"{' & '.join(_in_latex(spelled(cell)) for cell in cells)} \\\\"
+            texts = (" ".join(spelled(cell).split()).translate(_LATEX) for cell in cells)
+            return f"{' & '.join(texts)} \\\\"
 
         columns = "".join("r" if right else "l" for right in self._numeric())
         ruled = [r"\hline", line(self.head), r"\hline", *map(line, self.rows), r"\hline"]
         return "\n".join([f"\\begin{{tabular}}{{{columns}}}", *ruled, r"\end{tabular}", ""])
-
-
-def _in_latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
 
 
 def spelled(cell: Any) -> str:

@@ -32,15 +32,15 @@ from builders.engine.options import with_snapshots
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.files import write_file
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.suite import (
+    RECORD,
     Inside,
     Member,
     Suite,
     checksums,
     differing,
-    forget_suite,
-    write_suite,
 )
 from kbprobe.options import MAX_SEED
 from kbprobe.parsing import read_yaml, validated
@@ -116,7 +116,8 @@ class Declared:
         """
         if self.recipe.suite is None:
             return None
-        forget_suite(self.folder)
+        record = self.folder / RECORD
+        record.unlink(missing_ok=True)
         members, found = [], dict[str, str]()
         for entry in self.recipe.probes:
             name = entry.output or entry.probe
@@ -136,7 +137,7 @@ class Declared:
             standard=self.stated is not None,
             probes=tuple(members),
         )
-        write_suite(self.folder, suite)
+        write_file(record, suite.model_dump_json(indent=2) + "\n")
         return suite
 
 

@@ -148,9 +148,9 @@ class ConceptNet(Loaded):
     def _graphs(self) -> dict[tuple[str, bool], Graph]:
         return {}
 
-    def reverse(self, relation: str, negated: bool = False) -> Graph:
+    def reverse(self, relation: str) -> Graph:
         """The graph of a relation, from end to start; built once."""
-        return self.graph(relation, negated).reversed
+        return self.graph(relation).reversed
 
     def holds(
         self, relation: str, start: npt.ArrayLike, end: npt.ArrayLike, negated: bool = False
@@ -171,10 +171,6 @@ class ConceptNet(Loaded):
         friend, a friend is a person), hence the low default.
         """
         return self.graph("IsA").walk(concepts, max_hops)
-
-    def descendants(self, concepts: npt.ArrayLike, max_hops: int = 2) -> Walk:
-        """Return what is of the kinds that concepts name, by IsA; see `ancestors`."""
-        return self.reverse("IsA").walk(concepts, max_hops)
 
     @cached_property
     def terms(self) -> Ints:

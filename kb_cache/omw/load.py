@@ -54,15 +54,15 @@ def without_variants(
         spellings: dict[str, str] = {}
         for _, word in group:
             plain = word.lower()
-            spellings[plain] = min(spellings.get(plain, word), word, key=_capitals)
+            spellings[plain] = min(
+                spellings.get(plain, word),
+                word,
+                key=lambda one: sum(letter.isupper() for letter in one),
+            )
         for plain, word in spellings.items():
             if not any(one in spellings for one in _singulars(plain, endings)):
                 found.append((synset, word))
     return found
-
-
-def _capitals(word: str) -> int:
-    return sum(letter.isupper() for letter in word)
 
 
 def _singulars(text: str, endings: Mapping[str, str]) -> Iterator[str]:

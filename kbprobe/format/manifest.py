@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -26,6 +26,7 @@ REBUILD = "Build the probe again."
 _READ_BESIDE = ("README.md", "baselines.json", "annotations.jsonl")
 """Files that commands read next to a manifest, and that it does not list."""
 
+_Found = TypeVar("_Found")
 _HEX = r"^[0-9a-f]{64}$"
 
 
@@ -263,10 +264,7 @@ class Manifest(Part):
     @property
     def configs(self) -> dict[str, list[DataFile]]:
         """The files of each config, in the manifest's order."""
-        found: dict[str, list[DataFile]] = {}
-        for entry in self.files:
-            found.setdefault(entry.config, []).append(entry)
-        return found
+        return _grouped(self.files, "config")
 
     @property
     def controls(self) -> list[str]:
@@ -275,13 +273,15 @@ class Manifest(Part):
 
     def files_of(self, config: str) -> list[DataFile]:
         """Return the files of a config, or raise a UsageError that names the configs."""
-        configs = self.configs
-        if config not in configs:
+        return self._one_of(self.configs, config, "config")
+
+    def _one_of(self, found: Mapping[str, _Found], name: str, what: str) -> _Found:
+        if name not in found:
             raise UsageError(
-                f"{self.probe} has no config {config!r}.{did_you_mean(config, configs)} "
-                f"It has: {', '.join(configs)}."
+                f"{self.probe} has no {what} {name!r}.{did_you_mean(name, found)} "
+                f"It has: {', '.join(found)}."
             )
-        return configs[config]
+        return found[name]
 
     def split_files(self, config: str) -> dict[str, SplitFiles]:
         """Return the files of each split of a config.
@@ -289,20 +289,12 @@ class Manifest(Part):
         Raises:
             UsageError: there is no such config.
         """
-        found: dict[str, list[DataFile]] = {}
-        for entry in self.files_of(config):
-            found.setdefault(entry.split, []).append(entry)
+        found = _grouped(self.files_of(config), "split")
         return {split: SplitFiles(config, split, tuple(files)) for split, files in found.items()}
 
     def files_of_split(self, config: str, split: str) -> SplitFiles:
         """Return the files of a split of a config, or raise a UsageError that names the splits."""
-        splits = self.split_files(config)
-        if split not in splits:
-            raise UsageError(
-                f"{self.probe} has no split {split!r}.{did_you_mean(split, splits)} "
-                f"It has: {', '.join(splits)}."
-            )
-        return splits[split]
+        return self._one_of(self.split_files(config), split, "split")
 
     @property
     def rows_digest(self) -> str:
@@ -314,6 +306,13 @@ class Manifest(Part):
     def content(self) -> dict[str, Any]:
         """The manifest as plain data, with what it was read with and no defaults added."""
         return self.model_dump(mode="json", exclude_unset=True)
+
+
+def _grouped(files: Iterable[DataFile], by: str) -> dict[str, list[DataFile]]:
+    found: dict[str, list[DataFile]] = {}
+    for entry in files:
+        found.setdefault(getattr(entry, by), []).append(entry)
+    return found
 
 
 class ManifestError(UsageError):

@@ -12,7 +12,6 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from kbprobe.errors import KbprobeError
-from kbprobe.files import write_file
 from kbprobe.format.manifest import Manifest, read_manifest
 from kbprobe.parsing import read_record
 
@@ -78,16 +77,6 @@ def differing(stated: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
         for path in sorted(stated.keys() | found.keys())
         if stated.get(path) != found.get(path)
     ]
-
-
-def write_suite(folder: Path, suite: Suite) -> None:
-    """Write the record of a suite into its folder."""
-    write_file(folder / RECORD, suite.model_dump_json(indent=2) + "\n")
-
-
-def forget_suite(folder: Path) -> None:
-    """Remove the record of a suite that was built earlier."""
-    (folder / RECORD).unlink(missing_ok=True)
 
 
 def read_suite(folder: Path) -> Suite | None:

@@ -56,7 +56,7 @@ def card_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
 
 def _front_problems(front: Mapping[str, Any], manifest: Manifest) -> Iterator[str]:
     if lacking := [name for name in REQUIRED if not front.get(name)]:
-        yield f"front matter lacks {some(lacking, 11)}"
+        yield f"front matter lacks {some(lacking, shown=11)}"
     held = {name: {str(one) for one in listed(front.get(name))} for name in LISTED}
     if unknown := held["annotations_creators"] - set(CREATORS):
         yield f"annotations_creators: {some(sorted(unknown))} is none of {', '.join(CREATORS)}"
@@ -99,7 +99,7 @@ def _text_problems(text: str, manifest: Manifest) -> Iterator[str]:
     if left := re.findall(r"\{\{.*?\}\}|\{%.*?%\}", prose):
         yield f"template syntax is left: {some(left)}"
     if lacking := [name for name in SECTIONS if f"\n## {name}" not in text]:
-        yield f"no section {some(lacking, 8)}"
+        yield f"no section {some(lacking, shown=8)}"
     if f"{manifest.counts.rows:,} rows" not in text:
         yield f"it does not say that there are {manifest.counts.rows:,} rows"
     for split, rows in manifest.counts.splits.items():
@@ -261,5 +261,5 @@ def _findings(config: str, audit: Audit | None) -> Iterator[Finding]:
         yield Finding("audit", "warning", what, config, "Say so in the card.")
     unsure = [name for name, cells in audit.baselines.items() if cells["all"].verdict == "few rows"]
     if unsure:
-        what = f"too few rows ({audit.scored_rows:,}) for a verdict on {some(unsure, 2)}"
+        what = f"too few rows ({audit.scored_rows:,}) for a verdict on {some(unsure, shown=2)}"
         yield Finding("audit", "warning", what, config, "Build it larger (--limit).")

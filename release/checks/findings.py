@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from kbprobe.files import listed
 from kbprobe.terminal import echo
 
 Verdict = Literal["ok", "warning", "failed"]
@@ -133,12 +135,5 @@ def once(findings: Iterable[Finding]) -> list[Finding]:
     return list(merged.values())
 
 
-def some(names: Iterable[Any], shown: int = SHOWN, total: int | None = None) -> str:
-    """Name the first few, and say how many more there are (of ``total``, if names are cut off).
-
-    >>> some("abcde")
-    'a, b, c and 2 more'
-    """
-    found = [str(name) for name in names]
-    more = (len(found) if total is None else total) - shown
-    return ", ".join(found[:shown]) + (f" and {more:,} more" if more > 0 else "")
+some = partial(listed, shown=SHOWN)
+"""Names the first few rows or files, and says how many more there are."""

@@ -95,7 +95,7 @@ def test_graphs_both_ways(mini_net: ConceptNet) -> None:
     assert cn.graph("IsA") is cn.graph("IsA")
     assert cn.ancestors([dog], max_hops=2).node.tolist() == [animal, organism]
     assert cn.ancestors([dog], max_hops=3).node.tolist() == [animal, organism, entity]
-    walk = cn.descendants([entity], max_hops=2)
+    walk = cn.reverse("IsA").walk([entity], max_hops=2)
     assert sorted(zip(walk.node.tolist(), walk.hops.tolist(), strict=True)) == sorted(
         [(organism, 1), (animal, 2)]
     )

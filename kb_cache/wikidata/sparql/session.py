@@ -208,17 +208,17 @@ class CachedEndpoint:
 
     Attributes:
         url: the endpoint's address.
-        name: for the manifest.
+        name: "wikidata-HOST", for the manifest.
         licence: SPDX expression of the data's licence.
     """
+
+    licence = "CC0-1.0"
 
     def __init__(
         self,
         endpoint: str | Endpoint,
         offline: bool = False,
         refresh: bool = False,
-        name: str | None = None,
-        licence: str = "CC0-1.0",
         limits: Limits | None = None,
         now: Callable[[], str] = utc_now,
     ) -> None:
@@ -229,15 +229,12 @@ class CachedEndpoint:
                 that a build from the cache needs neither contact nor SPARQLWrapper.
             offline: use cached answers alone and never open a connection.
             refresh: ask every query once more, and replace cached answers.
-            name: by default "wikidata-HOST".
-            licence: of the data.
             limits: of an endpoint given by its address.
             now: the date of answers.
         """
         self._endpoint = endpoint if isinstance(endpoint, Endpoint) else None
         self.url = endpoint.url if isinstance(endpoint, Endpoint) else checked_url(endpoint)
-        self.name = name or f"wikidata-{urlsplit(self.url).hostname}"
-        self.licence = licence
+        self.name = f"wikidata-{urlsplit(self.url).hostname}"
         self.offline, self._refresh, self._limits, self._now = offline, refresh, limits, now
         self._stated: str | None = None
         self._used: set[str] = set()

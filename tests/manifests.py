@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+from kbprobe.format.dataset import data_folder
+from kbprobe.format.items import Items
 from kbprobe.format.manifest import DataFile
+from kbprobe.format.shards import SharedWork, write_shards
 
 
 def toy_manifest(
@@ -26,3 +30,9 @@ def toy_manifest(
         "files": files,
         **parts,
     }
+
+
+def write_parquet(folder: Path, configs: Mapping[str, Mapping[str, Items]]) -> list[DataFile]:
+    """Write the items of each config and split into ``folder``."""
+    shards = write_shards(folder, configs, "parquet", SharedWork(2), data_folder)
+    return [shard.file for shard in shards]

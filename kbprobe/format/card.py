@@ -249,4 +249,4 @@ def _strings(column: Coded, codes: Any) -> int:
     import pyarrow.compute as pc
 
     lengths = to_numpy(pc.binary_length(column.values))
-    return OFFSET * codes.size + int(lengths[codes].sum(dtype=np.int64))
+    return int(OFFSET * codes.size + lengths[codes].sum(dtype=np.int64))

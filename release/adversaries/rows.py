@@ -1,4 +1,7 @@
-"""Adversaries that use other rows, ids and positions, but do not read a row's texts."""
+"""Adversaries that read no row's texts: those of other rows, ids and positions, and linear models.
+
+Models run on one thread, so that their scores are the same everywhere.
+"""
 
 from __future__ import annotations
 

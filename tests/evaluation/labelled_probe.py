@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kbprobe.format.dataset import write_configs
 from kbprobe.format.items import LABELS
 from kbprobe.format.manifest import write_manifest
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
-from tests.manifests import toy_manifest
+from tests.manifests import toy_manifest, write_parquet
 from tests.release.annotation_toy import make_row, rows_items
 
 NOUNS = ["dog", "cat", "mouse", "car", "bus", "truck", "bicycle", "house", "piano", "toy"]
@@ -55,6 +54,6 @@ def write(folder: Path, setup: str, pairs: int = PAIRS) -> Path:
     questions = rows_items([make_row("test", at, "mc_qa", labelled=True) for at in range(10)])
     folder.mkdir(parents=True)
     configs = {"default": splits, "minimal_pairs": {"test": questions}}
-    files = write_configs(folder, configs, "parquet")
+    files = write_parquet(folder, configs)
     write_manifest(folder, toy_manifest(folder.name, files))
     return folder

@@ -12,12 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from kbprobe.format.dataset import write_configs
 from kbprobe.format.items import LABELS, Items, arrow_schema
 from kbprobe.format.manifest import write_manifest
 from kbprobe.format.sheets import read_key
 from release.annotation.gold import items_of
-from tests.manifests import toy_manifest
+from tests.manifests import toy_manifest, write_parquet
 from tests.rows import empty_row
 
 CARD = """---
@@ -90,7 +89,7 @@ def make_probe(
     }
     folder.mkdir(parents=True)
     configs = dict.fromkeys(("default", *controls), splits)
-    files = write_configs(folder, configs, "parquet")
+    files = write_parquet(folder, configs)
     write_manifest(folder, toy_manifest("toy", files, about="What is <it> & why?"))
     (folder / "README.md").write_text(CARD, encoding="utf-8")
     return folder

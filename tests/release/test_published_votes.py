@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from kbprobe.format.dataset import write_configs
 from kbprobe.format.items import LABELS
 from kbprobe.format.labels import SCALE_LABELS
 from kbprobe.format.manifest import write_manifest
 from kbprobe.format.setups import NLI, SETUPS
 from release.annotation.round_trip import import_votes
-from tests.manifests import toy_manifest
+from tests.manifests import toy_manifest, write_parquet
 from tests.real_data import beside
 from tests.release.annotation_toy import make_row, rows_items
 
@@ -65,6 +64,6 @@ def _probe(folder: Path, published: list[dict[str, Any]]) -> Path:
         for row in published
     ]
     folder.mkdir()
-    files = write_configs(folder, {"default": {"test": rows_items(rows)}}, "parquet")
+    files = write_parquet(folder, {"default": {"test": rows_items(rows)}})
     write_manifest(folder, toy_manifest("comparatives", files))
     return folder

@@ -7,8 +7,9 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoints
 from importlib.metadata import entry_points as all_entry_points
+from operator import attrgetter
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.files import file_sha256
@@ -31,6 +32,19 @@ _installed = cache(all_entry_points)
 def entry_points(group: str) -> EntryPoints:
     """Return the entry points of a group; those of all groups are read once, which takes 50 ms."""
     return _installed().select(group=group)
+
+
+def imported(place: str) -> Callable[..., Any]:
+    """Return a function that imports the one at ``module:function`` when it is called.
+
+    So an entry can name code that imports torch, and ``evaluate-probe --help`` stays fast.
+    """
+    module, _, name = place.partition(":")
+
+    def call(*args: Any) -> Any:
+        return attrgetter(name)(import_module(module))(*args)
+
+    return call
 
 
 class Registry(Generic[_Entry]):

@@ -10,8 +10,8 @@ learning rate above 0 for these two: ours are our own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -19,20 +19,16 @@ from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS
 from evaluation.learners.base import (
     Epochs,
     HeadLearner,
-    HeadTraining,
     TrainingOptions,
     WeightDecay,
     made_by_learner,
 )
 from evaluation.models.capabilities import Capability
+from evaluation.registry import imported
 from evaluation.scorers.base import ScorerEntry
-from evaluation.vectors.options import VectorsOptions, vectors_content, word_vectors
-from kbprobe.errors import UsageError
+from evaluation.vectors.options import VectorsOptions, vectors_content
 from kbprobe.format.setups import CLOZE
 from kbprobe.options import RARE
-
-if TYPE_CHECKING:
-    from evaluation.results.metrics import Scores
 
 
 class HeadOptions(TrainingOptions):
@@ -69,111 +65,47 @@ HEAD = ScorerEntry(
 """The scorer of heads: logits of choices."""
 
 
-def _fit_linear(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
-    from evaluation.frozen.plans import CandidatePlan, mask_body
-    from evaluation.frozen.readers import ANSWER_VECTOR, MASK_VECTOR
-    from evaluation.frozen.training import fit_side_by_side
-
-    checkpoint = training.model.checkpoint
-    if Capability.MASKED_SCORES in checkpoint.capabilities:
-        plan = CandidatePlan(training, MASK_VECTOR, mask_body)
-    elif Capability.CAUSAL_SCORES in checkpoint.capabilities:
-        plan = CandidatePlan(training, ANSWER_VECTOR)
-    else:
-        raise UsageError(
-            f"--learner linear trains a language model's output embeddings, but {checkpoint.id} "
-            f"({checkpoint.architecture}) has none. Use --learner frozen."
-        )
-    return fit_side_by_side(training, plan)
-
-
-def _fit_mlp(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
-    from evaluation.frozen.plans import CandidatePlan, mask_body
-    from evaluation.frozen.readers import MASK_VECTOR
-    from evaluation.frozen.training import fit_side_by_side
-
-    plan = CandidatePlan(training, MASK_VECTOR, mask_body, trained=True)
-    return fit_side_by_side(training, plan)
+def _learner(
+    name: str,
+    fit: str,
+    needs: Capability,
+    learning_rate: float,
+    options: type[HeadOptions] = HeadOptions,
+    setups: tuple[str, ...] = SCORED_SETUPS,
+    content: Callable[[Any], Mapping[str, str]] = lambda _options: {},
+) -> HeadLearner:
+    """Declare a learner of heads, which a function of this package trains."""
+    return HeadLearner(
+        name=name,
+        label="heads",
+        version=1,
+        needs=needs,
+        scorer=HEAD,
+        learning_rate=learning_rate,
+        fit=imported(f"evaluation.frozen.{fit}"),
+        options=options,
+        setups=setups,
+        content=content,
+    )
 
 
-def _fit_frozen(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
-    from evaluation.frozen.plans import UnitPlan
-    from evaluation.frozen.readers import LAST_VECTOR, PAIR_VECTOR
-    from evaluation.frozen.training import fit_side_by_side
-
-    causal = Capability.CAUSAL_SCORES in training.model.checkpoint.capabilities
-    kind = LAST_VECTOR if causal else PAIR_VECTOR
-    return fit_side_by_side(training, UnitPlan(training, kind))
-
-
-def _fit_pooled(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
-    from evaluation.frozen.plans import LabelPlan
-    from evaluation.frozen.readers import MAX_VECTOR
-    from evaluation.frozen.training import fit_side_by_side
-
-    return fit_side_by_side(training, LabelPlan(training, MAX_VECTOR))
-
-
-def _fit_mlm_baseline(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
-    from evaluation.frozen.training import fit_side_by_side
-    from evaluation.frozen.words import WordPlan
-
-    words = word_vectors(training.fittings[0].options)
-    return fit_side_by_side(training, WordPlan(training, words))
-
-
-LINEAR = HeadLearner(
-    name="linear",
-    label="heads",
-    version=1,
-    needs=Capability.HIDDEN_STATES,
-    scorer=HEAD,
-    learning_rate=1e-3,
-    fit=_fit_linear,
-    options=HeadOptions,
-    setups=(CLOZE,),
+LINEAR = _learner("linear", "plans:fit_linear", Capability.HIDDEN_STATES, 1e-3, setups=(CLOZE,))
+MLP = _learner("mlp", "plans:fit_mlp", Capability.MASKED_SCORES, 1e-4, setups=(CLOZE,))
+FROZEN = _learner("frozen", "plans:fit_frozen", Capability.HIDDEN_STATES, 1e-3)
+POOLED = _learner(
+    "pooled",
+    "plans:fit_pooled",
+    Capability.HIDDEN_STATES,
+    1e-3,
+    PooledOptions,
+    LABELLED_SETUPS,
 )
-MLP = HeadLearner(
-    name="mlp",
-    label="heads",
-    version=1,
-    needs=Capability.MASKED_SCORES,
-    scorer=HEAD,
-    learning_rate=1e-4,
-    fit=_fit_mlp,
-    options=HeadOptions,
-    setups=(CLOZE,),
-)
-FROZEN = HeadLearner(
-    name="frozen",
-    label="heads",
-    version=1,
-    needs=Capability.HIDDEN_STATES,
-    scorer=HEAD,
-    learning_rate=1e-3,
-    fit=_fit_frozen,
-    options=HeadOptions,
-)
-POOLED = HeadLearner(
-    name="pooled",
-    label="heads",
-    version=1,
-    needs=Capability.HIDDEN_STATES,
-    scorer=HEAD,
-    learning_rate=1e-3,
-    fit=_fit_pooled,
-    options=PooledOptions,
-    setups=LABELLED_SETUPS,
-)
-MLM_BASELINE = HeadLearner(
-    name="mlm_baseline",
-    label="heads",
-    version=1,
-    needs=Capability.NOTHING,
-    scorer=HEAD,
-    learning_rate=4e-4,  # as published
-    fit=_fit_mlm_baseline,
-    options=BaselineOptions,
-    setups=(CLOZE,),
-    content=vectors_content,
+MLM_BASELINE = _learner(
+    "mlm_baseline",
+    "words:fit_mlm_baseline",
+    Capability.NOTHING,
+    4e-4,  # as published
+    BaselineOptions,
+    (CLOZE,),
+    vectors_content,
 )

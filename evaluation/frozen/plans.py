@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -12,15 +12,26 @@ from torch import nn
 
 from evaluation.frozen.candidates import CandidateHeads, Pieces, output_vectors, pieces_of
 from evaluation.frozen.heads import LabelHead, ModelBody, UnitHead
-from evaluation.frozen.readers import Text, VectorKind, VectorReader
+from evaluation.frozen.readers import (
+    ANSWER_VECTOR,
+    LAST_VECTOR,
+    MASK_VECTOR,
+    MAX_VECTOR,
+    PAIR_VECTOR,
+    Text,
+    VectorKind,
+    VectorReader,
+)
 from evaluation.frozen.store import VECTORS, VectorStore
-from evaluation.frozen.training import Cost, HeadPlan, Rows, RowTable
+from evaluation.frozen.training import Cost, HeadPlan, Rows, RowTable, fit_side_by_side
 from evaluation.items.types import Item
 from evaluation.learners.base import HeadTraining
-from evaluation.models.capabilities import head_that_gives
+from evaluation.models.capabilities import Capability, head_that_gives
 from evaluation.models.loading import load_tokenizer
+from evaluation.results.metrics import Scores
 from evaluation.scorers.readable import unreadable_items
 from kbprobe.arrays import Ints
+from kbprobe.errors import UsageError
 from kbprobe.format.setups import SETUPS
 
 if TYPE_CHECKING:
@@ -193,21 +204,9 @@ class UnitPlan(ModelPlan):
         ones = np.ones(int(counts.sum()), dtype=np.int64)
         return Rows(row_table(items, places, candidates, self.vectors.device), ones, {})
 
-    def modules(
-        self, fitted: Sequence[RowTable], seeds: Sequence[int]
-    ) -> list[tuple[nn.Module, RowTable]]:
-        """Initialise a linear layer for each fitting."""
-        dimensions, device = self.vectors.shape[1], self.vectors.device
-        return [
-            (UnitHead(dimensions, torch.Generator().manual_seed(seed)).to(device), rows)
-            for rows, seed in zip(fitted, seeds, strict=True)
-        ]
-
-    def whole(
-        self, parameters: dict[str, torch.Tensor], rows: RowTable, seed: int
-    ) -> dict[str, torch.Tensor]:
-        """Return the parameters: they score any row."""
-        return parameters
+    def module(self, rows: RowTable, generator: torch.Generator) -> nn.Module:
+        """Initialise a linear layer."""
+        return UnitHead(self.vectors.shape[1], generator)
 
 
 class LabelPlan(ModelPlan):
@@ -221,28 +220,43 @@ class LabelPlan(ModelPlan):
         table = row_table(items, places, np.array(numbers, dtype=np.int64), self.vectors.device)
         return Rows(table, ones, {})
 
-    def modules(
-        self, fitted: Sequence[RowTable], seeds: Sequence[int]
-    ) -> list[tuple[nn.Module, RowTable]]:
-        """Initialise a classifier for each fitting; its rows have a choice for every label."""
-        dimensions, device = self.vectors.shape[1], self.vectors.device
-        return [
-            (
-                LabelHead(
-                    dimensions, rows.candidates.shape[1], torch.Generator().manual_seed(seed)
-                ).to(device),
-                rows,
-            )
-            for rows, seed in zip(fitted, seeds, strict=True)
-        ]
-
-    def whole(
-        self, parameters: dict[str, torch.Tensor], rows: RowTable, seed: int
-    ) -> dict[str, torch.Tensor]:
-        """Return the parameters: they score any row."""
-        return parameters
+    def module(self, rows: RowTable, generator: torch.Generator) -> nn.Module:
+        """Initialise a classifier; its rows have a choice for every label."""
+        return LabelHead(self.vectors.shape[1], rows.candidates.shape[1], generator)
 
 
-def mask_body(model: PreTrainedModel) -> nn.Module:
-    """Return the layers of a masked LM's head before its output embeddings."""
-    return ModelBody(model)
+def fit_linear(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
+    """Fit a language model's output embeddings.
+
+    Raises:
+        UsageError: the model has none.
+    """
+    checkpoint = training.model.checkpoint
+    if Capability.MASKED_SCORES in checkpoint.capabilities:
+        plan = CandidatePlan(training, MASK_VECTOR, ModelBody)
+    elif Capability.CAUSAL_SCORES in checkpoint.capabilities:
+        plan = CandidatePlan(training, ANSWER_VECTOR)
+    else:
+        raise UsageError(
+            f"--learner linear trains a language model's output embeddings, but {checkpoint.id} "
+            f"({checkpoint.architecture}) has none. Use --learner frozen."
+        )
+    return fit_side_by_side(training, plan)
+
+
+def fit_mlp(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
+    """Fit the whole head of a masked LM."""
+    plan = CandidatePlan(training, MASK_VECTOR, ModelBody, trained=True)
+    return fit_side_by_side(training, plan)
+
+
+def fit_frozen(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
+    """Fit a linear layer on the vectors of question-choice pairs."""
+    causal = Capability.CAUSAL_SCORES in training.model.checkpoint.capabilities
+    kind = LAST_VECTOR if causal else PAIR_VECTOR
+    return fit_side_by_side(training, UnitPlan(training, kind))
+
+
+def fit_pooled(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
+    """Fit small classifiers of labels on texts."""
+    return fit_side_by_side(training, LabelPlan(training, MAX_VECTOR))

@@ -14,9 +14,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,6 @@ import torch
 
 from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
-from evaluation.models.loading import longest_input
 from evaluation.scorers.causal.layout import PairTokenizer
 from evaluation.scorers.causal.prompts import BLANK, Rendered
 from evaluation.scorers.classifier.tokens import tokenize
@@ -45,25 +44,40 @@ Vectors = npt.NDArray[np.float32]
 
 
 class VectorReader(ABC):
-    """Computes the vectors of texts with one loaded model.
+    """Computes the vectors of texts with one loaded model, from its last hidden states.
 
     Attributes:
         parameters: the number of the model's parameters.
     """
 
-    parameters: int
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._model, self._tokenizer = model, tokenizer
+        self.parameters = model.num_parameters()
+        self._runner = EncoderRunner(model, tokenizer)
 
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
         """Return the items that are too long for this kind of vector, and why; others are cut."""
         return {}
 
     @abstractmethod
-    def encode(self, texts: Sequence[Text]) -> Any:
-        """Tokenize texts; what is returned has ``lengths``, shape [texts]."""
+    def encode(self, texts: Sequence[Text]) -> EncodedTexts:
+        """Tokenize texts."""
+
+    @torch.inference_mode()
+    def vectors(self, encoded: EncodedTexts, sequences: Ints) -> Vectors:
+        """Return the vectors of some texts, run as one batch, shape [n, dimensions]."""
+        found = self._runner.run(encoded, sequences, self._forward)
+        vectors: Vectors = found.float().cpu().numpy()
+        return vectors
 
     @abstractmethod
-    def vectors(self, encoded: Any, sequences: Ints) -> Vectors:
-        """Return the vectors of some texts, run as one batch, shape [n, dimensions]."""
+    def _forward(self, inputs: Inputs) -> torch.Tensor:
+        """Return the vectors of a batch, shape [n, dimensions]."""
+
+    def _encoded(self, rows: Sequence[Sequence[int]]) -> EncodedTexts:
+        """Lay out token sequences, one for each text."""
+        flat = np.fromiter(chain.from_iterable(rows), dtype=np.int32)
+        return EncodedTexts.one_each(flat, np.fromiter(map(len, rows), dtype=np.int64), None)
 
 
 @dataclass(frozen=True)
@@ -115,36 +129,7 @@ def _labelled(item: Item) -> list[Text]:
     return [(item.premise, item.question)]
 
 
-class _Reader(VectorReader):
-    """Reads the last hidden states of a model without its head."""
-
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        self._model, self._tokenizer = model, tokenizer
-        self.parameters = model.num_parameters()
-        self._runner = EncoderRunner(model, tokenizer)
-        self._limit = longest_input(model, tokenizer)
-
-    @torch.inference_mode()
-    def vectors(self, encoded: EncodedTexts, sequences: Ints) -> Vectors:
-        """Return the vectors of some texts; see :meth:`VectorReader.vectors`."""
-        found = self._runner.run(encoded, sequences, self._forward)
-        vectors: Vectors = found.float().cpu().numpy()
-        return vectors
-
-    def _forward(self, inputs: Inputs) -> torch.Tensor:
-        """Return the vectors of a batch, shape [n, dimensions]."""
-        raise NotImplementedError
-
-    def _encoded(self, rows: Sequence[Sequence[int]]) -> EncodedTexts:
-        """Lay out token sequences, one for each text."""
-        flat = array("i")
-        for row in rows:
-            flat.extend(row)
-        lengths = np.fromiter(map(len, rows), dtype=np.int64)
-        return EncodedTexts.one_each(np.array(flat, dtype=np.int32), lengths, None)
-
-
-class MaskReader(_Reader):
+class MaskReader(VectorReader):
     """Reads the vector at the mask."""
 
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
@@ -157,7 +142,7 @@ class MaskReader(_Reader):
         """Put the mask into the gap; a text that is too long keeps the tokens nearest to it."""
         left, right = list(filled.left), list(filled.right)
         # The special tokens at both ends are kept.
-        while len(left) + 1 + len(right) > self._limit:
+        while len(left) + 1 + len(right) > self._runner.limit:
             longer = left if len(left) > len(right) else right
             del longer[1 if longer is left else -2]
         return [*left, int(self._tokenizer.mask_token_id), *right]
@@ -168,7 +153,7 @@ class MaskReader(_Reader):
         return hidden[torch.arange(len(mask), device=mask.device), mask]
 
 
-class PairReader(_Reader):
+class PairReader(VectorReader):
     """Reads the vector of a question with a choice."""
 
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
@@ -187,13 +172,13 @@ class PairReader(_Reader):
         return first if pooled is None else pooled
 
 
-class LastReader(_Reader):
+class LastReader(VectorReader):
     """Reads the vector of the last token of a text."""
 
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
         """Tokenize texts; one that is too long is truncated on the left."""
         ids = self._tokenizer([text for (text,) in texts], verbose=False)["input_ids"]
-        return self._encoded([row[-self._limit :] for row in ids])
+        return self._encoded([row[-self._runner.limit :] for row in ids])
 
     def _forward(self, inputs: Inputs) -> torch.Tensor:
         last = inputs["attention_mask"].sum(-1) - 1
@@ -208,10 +193,10 @@ class AnswerReader(LastReader):
         """Tokenize prompts that end where the answer is expected."""
         prompts = [Rendered(answer_prompt(question), ()) for (question,) in texts]
         contexts = PairTokenizer(self._tokenizer).encode(prompts)
-        return self._encoded([list(pair.context)[-self._limit :] for pair in contexts])
+        return self._encoded([list(pair.context)[-self._runner.limit :] for pair in contexts])
 
 
-class MaxReader(_Reader):
+class MaxReader(VectorReader):
     """Reads the element-wise maximum over the vectors of a text's tokens."""
 
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:

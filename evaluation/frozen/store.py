@@ -25,7 +25,7 @@ from pydantic import BaseModel
 
 from evaluation.content import content_hash
 from evaluation.frozen.readers import Text, VectorReader, Vectors
-from evaluation.scorers.batching import BackOff, Rows, cut_batches
+from evaluation.scorers.batching import BackOff, Rows
 from evaluation.workers import Workers
 from kb_cache.store import unusable
 from kbprobe.arrays import DAMAGED_ARRAY, Ints
@@ -173,12 +173,13 @@ class VectorStore:
                 rows = np.flatnonzero(missing & (part_of == part))
                 encoded = reader.encode([texts[row] for row in rows.tolist()])
                 vectors_of = partial(reader.vectors, encoded)
-                batches, found = cut_batches(encoded.lengths, batch_tokens), []
-                for batch in batches:
-                    found.append(back_off.run(vectors_of, encoded.lengths, batch))
-                    done += len(batch)
+                found = []
+                for own in back_off.batches(vectors_of, encoded.lengths, batch_tokens):
+                    found.append(own)
+                    done += len(own[0])
                     progress("reading vectors", done, total)
-                vectors = np.concatenate(found)[np.argsort(np.concatenate(batches))]
+                batches, parts_of = map(np.concatenate, zip(*found, strict=True))
+                vectors = parts_of[np.argsort(batches)]
                 if not np.isfinite(vectors).all():
                     raise KbprobeError(
                         "the model's hidden states are not finite: try --dtype float32"

@@ -303,17 +303,24 @@ class HeadPlan(ABC):
     def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
         """Read the vectors of some rows of each split, given by index; called once."""
 
-    @abstractmethod
+    def module(self, rows: RowTable, generator: torch.Generator) -> nn.Module:
+        """Initialise the module of one fitting, where it reads rows as they are."""
+        raise NotImplementedError
+
     def modules(
         self, fitted: Sequence[RowTable], seeds: Sequence[int]
     ) -> list[tuple[nn.Module, RowTable]]:
         """Make modules of one shape for some fittings, and their rows as the modules read them."""
+        return [
+            (self.module(rows, torch.Generator().manual_seed(seed)).to(self.vectors.device), rows)
+            for rows, seed in zip(fitted, seeds, strict=True)
+        ]
 
-    @abstractmethod
     def whole(
         self, parameters: dict[str, torch.Tensor], rows: RowTable, seed: int
     ) -> dict[str, torch.Tensor]:
         """Return the parameters that score any row, from those fitted on some."""
+        return parameters
 
 
 def fit_side_by_side(training: HeadTraining, plan: HeadPlan) -> Iterator[tuple[int, Scores]]:

@@ -6,7 +6,7 @@ vector, such as the mask, is all zeros. It knows only words and their positions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -15,15 +15,23 @@ from torch import nn
 from evaluation.frozen.candidates import CandidateHeads
 from evaluation.frozen.heads import FreshBody
 from evaluation.frozen.plans import row_table
-from evaluation.frozen.training import Cost, Rows
+from evaluation.frozen.training import Cost, Rows, fit_side_by_side
 from evaluation.items.types import Item
 from evaluation.learners.base import HeadTraining
+from evaluation.results.metrics import Scores
+from evaluation.vectors.options import word_vectors
 from kb_cache.vectors.texts import tokenize
 from kb_cache.vectors.types import WordVectors
 from kbprobe.arrays import Ints
 
 FIRST = 20
 """Number of tokens of a question that are read."""
+
+
+def fit_mlm_baseline(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
+    """Fit MLM-Baseline."""
+    words = word_vectors(training.fittings[0].options)
+    return fit_side_by_side(training, WordPlan(training, words))
 
 
 class WordPlan(CandidateHeads):

@@ -11,7 +11,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, overload
 
@@ -21,7 +21,7 @@ from evaluation.items.types import Item, choice_starts, questions_of, take_items
 from evaluation.results.metrics import Scores
 from evaluation.runs.score_cache import ScoreCache, choices_of
 from evaluation.scorers.base import Encoded, Scorer
-from evaluation.scorers.batching import BackOff, cut_batches
+from evaluation.scorers.batching import BackOff
 from evaluation.workers import ALONE, Workers
 from kbprobe.arrays import Ints, run_starts
 from kbprobe.errors import KbprobeError
@@ -33,7 +33,7 @@ _ROWS_PER_PART = 16384
 """Approximate maximum number of rows in a part, however short they are."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Effort:
     """What a run cost: seconds, and what was computed rather than found."""
 
@@ -75,16 +75,17 @@ def score_items(
     workers.wait()
     todo = [part for part, known in enumerate(found) if known is None]
     todo = todo[workers.rank :: workers.count]
-    run = _PartsRun(scorer, batch_tokens, parameters, progress, sum(len(rows_of[p]) for p in todo))
+    effort = Effort()
     with workers.together():
         if todo:
             score_name = next((part.score_name for part in found if part is not None), None)
             if score_name is None and workers.count > 1:
                 score_name = scorer.score_name(items)  # Others have parts that decide it too.
             parts = _Parts(items, [rows_of[part] for part in todo])
-            for part, scored in zip(todo, run.scores(parts, score_name), strict=True):
-                cache.write_part(part, rows_of[part], starts, scored)
-                found[part] = scored
+            scored = _score_parts(parts, scorer, score_name, batch_tokens, progress, effort)
+            for part, own in zip(todo, scored, strict=True):
+                found[part] = replace(own, parameters=parameters)
+                cache.write_part(part, rows_of[part], starts, found[part])
 
     for part, rows in enumerate(rows_of):
         if found[part] is None:
@@ -100,7 +101,7 @@ def score_items(
     if workers.leads:
         cache.write(scores, starts)
     workers.wait()
-    return scores, run.effort()
+    return scores, effort
 
 
 class _Parts(Sequence[Sequence[Item]]):
@@ -133,66 +134,42 @@ class _Parts(Sequence[Sequence[Item]]):
         return (run_starts(sizes[rows]) for rows in self._rows_of)
 
 
-class _PartsRun:
-    """Encodes and scores parts one after another; only one is held at a time."""
+def _score_parts(
+    parts: _Parts,
+    scorer: Scorer,
+    score_name: str | None,
+    batch_tokens: int,
+    progress: Progress,
+    effort: Effort,
+) -> Iterator[Scores]:
+    """Encode and score parts one after another; only one is held at a time.
 
-    def __init__(
-        self, scorer: Scorer, batch_tokens: int, parameters: int, progress: Progress, rows: int
-    ) -> None:
-        self._scorer = scorer
-        self._batch_tokens = batch_tokens
-        self._parameters = parameters
-        self._progress = progress
-        self._rows = rows
-        self._back_off = BackOff()
-        self._encoding = self._scoring = 0.0
-        self._rows_done = self._sequences_done = 0
+    ``score_name`` is what scores are, if that is known; what is done is added to ``effort``.
+    """
+    every = list(parts.starts())
+    rows, back_off = sum(map(len, every)) - len(every), BackOff()
 
-    def scores(self, parts: _Parts, score_name: str | None) -> Iterator[Scores]:
-        """Give the scores of each part; ``score_name`` is what they are, if that is known."""
+    def told(done: int) -> None:
+        share = (len(starts) - 1) * done // len(encoded.lengths)
+        progress("scoring", effort.rows + share, rows)
+
+    began = time.perf_counter()
+    progress("tokenizing", 0, rows)
+    score_name, coming = scorer.encode_parts(parts, score_name)
+    effort.encode += time.perf_counter() - began
+    for starts in every:
         began = time.perf_counter()
-        self._progress("tokenizing", 0, self._rows)
-        score_name, coming = self._scorer.encode_parts(parts, score_name)
-        self._encoding += time.perf_counter() - began
-        for starts in parts.starts():
-            began = time.perf_counter()
-            encoded = next(coming)
-            encoded_at = time.perf_counter()
-            scored = self._part(starts, encoded, score_name)
-            self._encoding += encoded_at - began
-            self._scoring += time.perf_counter() - encoded_at
-            self._rows_done += len(starts) - 1
-            yield scored
-
-    def effort(self) -> Effort:
-        """Return what has been done."""
-        return Effort(
-            self._encoding,
-            self._scoring,
-            self._rows_done,
-            self._sequences_done,
-            self._back_off.halvings,
-        )
-
-    def _part(self, starts: Ints, encoded: Encoded, score_name: str) -> Scores:
-        sequences, rows = len(encoded.lengths), len(starts) - 1
-
-        def told(done: int) -> None:
-            share = rows * done // sequences
-            self._progress("scoring", self._rows_done + share, self._rows)
-
+        encoded = next(coming)
+        effort.encode += time.perf_counter() - began
+        began = time.perf_counter()
         scored = score_encoded(
-            self._scorer,
-            encoded,
-            starts,
-            score_name,
-            self._batch_tokens,
-            parameters=self._parameters,
-            back_off=self._back_off,
-            told=told,
+            scorer, encoded, starts, score_name, batch_tokens, back_off=back_off, told=told
         )
-        self._sequences_done += sequences
-        return scored
+        effort.score += time.perf_counter() - began
+        effort.rows += len(starts) - 1
+        effort.sequences += len(encoded.lengths)
+        effort.halvings = back_off.halvings
+        yield scored
 
 
 def score_encoded(
@@ -203,7 +180,6 @@ def score_encoded(
     batch_tokens: int,
     *,
     back_off: BackOff,
-    parameters: int = 0,
     told: Callable[[int], None] = lambda done: None,
 ) -> Scores:
     """Score items that are tokenized, batch after batch.
@@ -215,16 +191,15 @@ def score_encoded(
         score_name: what their scores are.
         batch_tokens: padded tokens in a batch.
         back_off: knows what fitted into memory so far.
-        parameters: how many the model has.
         told: called after each batch with how many sequences are done.
 
     Raises:
         KbprobeError: memory does not suffice for a single sequence.
     """
-    lengths = encoded.lengths
     numbers, done = np.zeros(starts[-1]), 0
-    for batch in cut_batches(lengths, batch_tokens):
-        values = back_off.run(partial(scorer.score, encoded), lengths, batch)
+    for batch, values in back_off.batches(
+        partial(scorer.score, encoded), encoded.lengths, batch_tokens
+    ):
         np.add.at(numbers, encoded.slot_choice[encoded.slots(batch)[1]], values)
         done += len(batch)
         told(done)
@@ -236,9 +211,9 @@ def score_encoded(
         set_aside=encoded.set_aside,
         notes=encoded.notes,
         score_name=score_name,
-        sequences=len(lengths),
-        sequence_tokens=int(lengths.sum()),
-        parameters=parameters,
+        sequences=len(encoded.lengths),
+        sequence_tokens=int(encoded.lengths.sum()),
+        parameters=0,
         answers=encoded.answers,
     )
 

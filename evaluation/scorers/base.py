@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +119,13 @@ class Scorer(ABC):
 
     divisible = True
 
+    @classmethod
+    def from_inputs(cls, inputs: ScorerInputs) -> Self:
+        """Make the scorer of an evaluation: of a model, its tokenizer and the scorer's options."""
+        make: Any = cls
+        scorer: Self = make(inputs.model, inputs.tokenizer, **inputs.options.model_dump())
+        return scorer
+
     @abstractmethod
     def encode(self, items: Sequence[Item]) -> Encoded:
         """Tokenize some items.
@@ -196,7 +203,7 @@ class ScorerEntry:
         version: raised whenever scores may change; part of the key of cached scores.
         needs: what a model must be able to do.
         make: makes the scorer. Import torch and transformers in it, not at the top of the file,
-            so that ``evaluate-probe --help`` stays fast.
+            so that ``evaluate-probe --help`` stays fast (:func:`evaluation.registry.imported`).
         options: its options. A field declared with ``exclude=True`` has no influence on scores.
         setups: the setups of items that it scores.
         wording: the one of these that rows of labels (``acceptability``, ``nli``) are put as by

@@ -7,7 +7,7 @@ run ends with the same bytes as an uninterrupted one.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,13 @@ class BackOff:
     def __init__(self) -> None:
         self._fits: int | None = None
         self.halvings = 0
+
+    def batches(
+        self, score: Callable[[Ints], Rows], lengths: Ints, budget: int
+    ) -> Iterator[tuple[Ints, Rows]]:
+        """Run sequences in batches of :func:`cut_batches`; yield each with its numbers."""
+        for batch in cut_batches(lengths, budget):
+            yield batch, self.run(score, lengths, batch)
 
     def run(self, score: Callable[[Ints], Rows], lengths: Ints, batch: Ints) -> Rows:
         """Return the numbers computed for all sequences of a batch, in their order.

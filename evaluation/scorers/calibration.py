@@ -12,7 +12,8 @@ over the row's choices.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -21,9 +22,10 @@ from pydantic import Field
 from evaluation.items.types import MASK, Item, choice_starts
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import Encoded, Scorer, ScorerEntry, ScorerInputs
-from evaluation.scorers.batching import BackOff, cut_batches
+from evaluation.scorers.batching import BackOff
 from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.masked import MaskedOptions
+from evaluation.scorers.pmi import likelihood_scorer
 from kbprobe.arrays import Floats, Ints
 from kbprobe.format.setups import CLOZE, QUESTION
 from kbprobe.options import RARE, Metavar
@@ -95,7 +97,8 @@ class CalibratedScorer(Scorer):
         self, parts: Sequence[Sequence[Item]], score_name: str | None = None
     ) -> tuple[str, Iterator[Encoded]]:
         """Tokenize parts of the items; see :meth:`Scorer.encode_parts`."""
-        name, coming = self._inner.encode_parts(parts, score_name and _inner_name(score_name))
+        known = score_name and score_name.removeprefix("calibrated ")
+        name, coming = self._inner.encode_parts(parts, known)
         encoded = (
             self._calibrated(items, inner, name) for items, inner in zip(parts, coming, strict=True)
         )
@@ -129,17 +132,8 @@ class CalibratedScorer(Scorer):
         added = np.zeros(len(inner.slot_choice))
         choices, first = np.unique(inner.slot_choice, return_index=True)
         added[first] = -log_share[choices]
-        return CalibratedEncoded(
-            inner=inner,
-            added=added,
-            lengths=inner.lengths,
-            item=inner.item,
-            slot_starts=inner.slot_starts,
-            slot_choice=inner.slot_choice,
-            choice_tokens=inner.choice_tokens,
-            set_aside=set_aside,
-            notes=inner.notes,
-        )
+        shared = {one.name: getattr(inner, one.name) for one in fields(Encoded)}
+        return CalibratedEncoded(**{**shared, "set_aside": set_aside}, inner=inner, added=added)
 
     def _key(self, item: Item, choice: int) -> tuple[str, str, str]:
         """Return what a choice's content-free score depends on."""
@@ -169,10 +163,8 @@ class CalibratedScorer(Scorer):
         _, coming = self._inner.encode_parts([bare], score_name)
         encoded = next(coming)
         scores = np.zeros(int(choice_starts(bare)[-1]))
-        for batch in cut_batches(encoded.lengths, _BATCH_TOKENS):
-            values = self._back_off.run(
-                lambda part: self._inner.score(encoded, part), encoded.lengths, batch
-            )
+        score = partial(self._inner.score, encoded)
+        for batch, values in self._back_off.batches(score, encoded.lengths, _BATCH_TOKENS):
             np.add.at(scores, encoded.slot_choice[encoded.slots(batch)[1]], values)
         starts = choice_starts(bare)[:-1]
         obstacles = {}
@@ -204,20 +196,9 @@ def _mean_log_share(scores: Floats, starts: Ints) -> Floats:
     return np.asarray(np.logaddexp.reduce(shares, axis=1) - np.log(scores.shape[1]))
 
 
-def _inner_name(score_name: str) -> str:
-    return score_name.removeprefix("calibrated ")
-
-
 def _make(inputs: ScorerInputs) -> Scorer:
-    from evaluation.models.capabilities import is_encoder_decoder
-    from evaluation.scorers.causal.prompted import prompt_of
-    from evaluation.scorers.causal.scorer import CausalScorer
-    from evaluation.scorers.seq2seq.scorer import Seq2SeqScorer
-
-    options: CalibrationOptions = inputs.options
-    scorer = Seq2SeqScorer if is_encoder_decoder(inputs.model.config) else CausalScorer
-    inner = scorer(inputs.model, inputs.tokenizer, prompt=prompt_of(inputs), pack=options.pack)
-    return CalibratedScorer(inner, options.content_free, inner.prompt)
+    inner = likelihood_scorer(inputs)
+    return CalibratedScorer(inner, inputs.options.content_free, inner.prompt)
 
 
 def _make_masked(inputs: ScorerInputs) -> Scorer:

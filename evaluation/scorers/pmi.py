@@ -8,53 +8,28 @@ text. With the default, an empty text, the score is that of lm-evaluation-harnes
 
 from __future__ import annotations
 
-from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from typing import TYPE_CHECKING
+
+from evaluation.models.capabilities import Capability, is_encoder_decoder
+from evaluation.scorers.base import ScorerEntry, ScorerInputs
 from evaluation.scorers.causal.options import CausalOptions, NeutralOptions
-from kbprobe.errors import UsageError
 from kbprobe.format.setups import QUESTION
+
+if TYPE_CHECKING:
+    from evaluation.scorers.causal.prompted import PromptedScorer
 
 
 class PmiOptions(CausalOptions, NeutralOptions):
     """Those of the causal-LM scorer, and the neutral text."""
 
 
-def _make(inputs: ScorerInputs) -> Scorer:
-    from dataclasses import replace
-
-    from evaluation.items.types import Item
-    from evaluation.models.capabilities import is_encoder_decoder
-    from evaluation.scorers.causal.prompted import PromptedScorer, prompt_of
-    from evaluation.scorers.causal.prompts import Rendered
+def likelihood_scorer(inputs: ScorerInputs) -> PromptedScorer:
+    """Make the log-likelihood scorer of a causal LM, or of an encoder-decoder model."""
     from evaluation.scorers.causal.scorer import CausalScorer
     from evaluation.scorers.seq2seq.scorer import Seq2SeqScorer
 
-    if inputs.options.letters:
-        raise UsageError(
-            "--letters (and the study orders, which sets it) scores the letters of choices, and "
-            "--scorer pmi their texts: leave one out"
-        )
-
-    class Pmi(PromptedScorer):
-        """Subtracts the log-likelihood after the neutral text, scored once per choice."""
-
-        def render(self, item: Item) -> list[tuple[Rendered, float]]:
-            neutral = replace(item, question=inputs.options.neutral)
-            (alone,) = self.prompt.without_shots().render(neutral, self.to_chat)
-            return [*super().render(item), (alone, -1.0)]
-
-        def score_name(self, items: object) -> str:
-            return "pointwise mutual information"
-
-    class CausalPmi(Pmi, CausalScorer):
-        """PMI with a causal LM: the neutral text is the context."""
-
-    class Seq2SeqPmi(Pmi, Seq2SeqScorer):
-        """PMI with an encoder-decoder model: the neutral text is in the encoder."""
-
-    scorer = Seq2SeqPmi if is_encoder_decoder(inputs.model.config) else CausalPmi
-    prompt, pack = prompt_of(inputs), inputs.options.pack
-    return scorer(inputs.model, inputs.tokenizer, prompt=prompt, pack=pack)
+    kind = Seq2SeqScorer if is_encoder_decoder(inputs.model.config) else CausalScorer
+    return kind.from_inputs(inputs)
 
 
 PMI = ScorerEntry(
@@ -62,7 +37,7 @@ PMI = ScorerEntry(
     label="PMI",
     version=1,
     needs=Capability.LIKELIHOODS,
-    make=_make,
+    make=likelihood_scorer,
     options=PmiOptions,
     setups=(QUESTION,),
     uses_train=lambda options: options.shots > 0,

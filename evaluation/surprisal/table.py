@@ -8,6 +8,7 @@ its tokens, times ln 2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -98,16 +99,14 @@ def _rows(
     scorer: CausalScorer, items: Sequence[Item], batch_tokens: int, set_aside: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of some items, and note those that cannot be scored."""
-    from evaluation.scorers.batching import BackOff, cut_batches
+    from evaluation.scorers.batching import BackOff
 
     encoded = scorer.encode(items)
     set_aside |= {items[number].id: reason for number, reason in encoded.set_aside.items()}
-    back_off, cells = BackOff(), np.empty(int(encoded.cell_starts[-1]))
-    for batch in cut_batches(encoded.lengths, batch_tokens):
-        at = encoded.cells(batch)
-        cells[at] = back_off.run(
-            lambda part: scorer.token_log_probs(encoded, part), encoded.lengths, batch
-        )
+    cells = np.empty(int(encoded.cell_starts[-1]))
+    score = partial(scorer.token_log_probs, encoded)
+    for batch, values in BackOff().batches(score, encoded.lengths, batch_tokens):
+        cells[encoded.cells(batch)] = values
     slot_of = dict(zip(encoded.slot_choice.tolist(), range(len(encoded.slot_choice)), strict=True))
     starts = choice_starts(items)
     for number, item in enumerate(items):

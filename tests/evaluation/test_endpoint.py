@@ -146,9 +146,9 @@ def test_pmi_equals_that_of_the_model_loaded_here(
         endpoint = Endpoint(server.url, "tiny", tmp_path, PATIENT)
         if family == "gpt2":
             with pytest.raises(UsageError, match="--start"):
-                scored(EndpointScorer(endpoint, neutral=""), questions())
+                scored(EndpointScorer(endpoint, Prompt(neutral="")), questions())
         start = "<|endoftext|>" if family == "gpt2" else ""
-        there = scored(EndpointScorer(endpoint, neutral="", start=start), questions())
+        there = scored(EndpointScorer(endpoint, Prompt(neutral=""), start=start), questions())
         assert len(server.prompts) == len(set(server.prompts)), "neutral ones are sent once"
     assert there.scores == pytest.approx(here.scores, abs=1e-4)
 

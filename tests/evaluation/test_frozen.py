@@ -20,9 +20,9 @@ import torch
 import evaluation
 from evaluation.frozen import store as store_module
 from evaluation.frozen import training as fitting_module
-from evaluation.frozen.heads import CandidateHead, FreshBody, LabelHead, UnitHead
+from evaluation.frozen.heads import CandidateHead, FreshBody, LabelHead, ModelBody, UnitHead
 from evaluation.frozen.learners import HeadOptions
-from evaluation.frozen.plans import CandidatePlan, UnitPlan, mask_body
+from evaluation.frozen.plans import CandidatePlan, UnitPlan
 from evaluation.frozen.readers import (
     ANSWER_VECTOR,
     LAST_VECTOR,
@@ -145,7 +145,7 @@ def test_an_untrained_head_gives_the_masked_scorer_s_logits(family, trained, tmp
         )
         for choices in [tuple(choices)]
     )[:2]
-    plan = CandidatePlan(training(model, [], tmp_path / "cache"), MASK_VECTOR, mask_body, trained)
+    plan = CandidatePlan(training(model, [], tmp_path / "cache"), MASK_VECTOR, ModelBody, trained)
     assert not plan.set_aside(rows)
     if family == "deberta-v3-head":
         with pytest.raises(KbprobeError, match="cannot be trained on its own"):
@@ -169,7 +169,7 @@ def test_an_untrained_head_gives_the_masked_scorer_s_logits(family, trained, tmp
 
 def test_a_candidate_of_several_pieces_starts_from_their_mean(bert, tmp_path):
     rows = (Item("1", "mc_mlm", "It is a [MASK].", ("dog", "dogs"), 0),)
-    plan = CandidatePlan(training(bert, [], tmp_path), MASK_VECTOR, mask_body)
+    plan = CandidatePlan(training(bert, [], tmp_path), MASK_VECTOR, ModelBody)
     plan.set_aside(rows)
     (read,) = plan.read([(rows, np.arange(1))])
     ((module, _),) = plan.modules([read.table], [0])

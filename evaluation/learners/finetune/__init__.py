@@ -8,6 +8,7 @@ encoders with a classifier of labels (``full_labels``).
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -48,25 +49,11 @@ class LabelsOptions(FinetuneOptions, ClassifierOptions):
     """How to fine-tune a network that gives labels, and what the classes of its head mean."""
 
 
-def _fit(training: Training) -> AbstractContextManager[ReadyScorer]:
+def _fit(training: Training, network: str) -> AbstractContextManager[ReadyScorer]:
+    from evaluation.learners.finetune import training as networks
     from evaluation.learners.finetune.kept import finetuned
-    from evaluation.learners.finetune.training import CHOICES
 
-    return finetuned(training, CHOICES)
-
-
-def _fit_masked(training: Training) -> AbstractContextManager[ReadyScorer]:
-    from evaluation.learners.finetune.kept import finetuned
-    from evaluation.learners.finetune.training import CANDIDATES
-
-    return finetuned(training, CANDIDATES)
-
-
-def _fit_labels(training: Training) -> AbstractContextManager[ReadyScorer]:
-    from evaluation.learners.finetune.kept import finetuned
-    from evaluation.learners.finetune.training import LABELS
-
-    return finetuned(training, LABELS)
+    return finetuned(training, getattr(networks, network))
 
 
 def _not_kept_yet(options: FinetuneOptions) -> bool:
@@ -81,7 +68,7 @@ FULL = ModelLearner(
     needs=Capability.TRAINABLE,
     scorer=MULTIPLE_CHOICE,
     learning_rate=LEARNING_RATE,
-    fit=_fit,
+    fit=partial(_fit, network="CHOICES"),
     options=FinetuneOptions,
     wanted=_not_kept_yet,
 )
@@ -92,7 +79,7 @@ FULL_MLM = ModelLearner(
     needs=Capability.MASKED_SCORES | Capability.TRAINABLE,
     scorer=MASKED_CANDIDATES,
     learning_rate=LEARNING_RATE,
-    fit=_fit_masked,
+    fit=partial(_fit, network="CANDIDATES"),
     options=FinetuneOptions,
     wanted=_not_kept_yet,
     setups=(CLOZE,),
@@ -104,7 +91,7 @@ FULL_LABELS = ModelLearner(
     needs=Capability.TRAINABLE,
     scorer=CLASSIFIER,
     learning_rate=LEARNING_RATE,
-    fit=_fit_labels,
+    fit=partial(_fit, network="LABELS"),
     options=LabelsOptions,
     wanted=_not_kept_yet,
     setups=LABELLED_SETUPS,

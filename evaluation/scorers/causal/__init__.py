@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from evaluation.registry import imported
+from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.causal.options import CausalOptions
 from kbprobe.format.setups import QUESTION
-
-
-def _make(inputs: ScorerInputs) -> Scorer:
-    from evaluation.scorers.causal.scorer import CausalScorer
-
-    return CausalScorer.from_inputs(inputs)
-
 
 CAUSAL_LM = ScorerEntry(
     name="causal_lm",
     label="causal LM",
     version=1,
     needs=Capability.CAUSAL_SCORES,
-    make=_make,
+    make=imported("evaluation.scorers.causal.scorer:CausalScorer.from_inputs"),
     options=CausalOptions,
     wording=QUESTION,
     uses_train=lambda options: options.shots > 0,

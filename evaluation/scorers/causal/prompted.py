@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
@@ -176,9 +176,26 @@ class PromptedScorer(Scorer):
         self._chat = ChatTemplate(tokenizer) if self.prompt.chat else None
         self._special, self._unknown = SpecialTexts(tokenizer), unknown_token(tokenizer)
 
+    @classmethod
+    def from_inputs(cls, inputs: ScorerInputs) -> Self:
+        """Make the scorer of an evaluation, whose options are :class:`CausalOptions`.
+
+        Raises:
+            UsageError: the template cannot be read, or there are too few examples.
+        """
+        make: Any = cls
+        options: CausalOptions = inputs.options
+        special = SpecialTexts(inputs.tokenizer)
+        examples = [item for item in inputs.examples if special.obstacle(item) is None]
+        prompt = Prompt.from_options(options, examples, inputs.seed, chat=options.chat)
+        # Those of one family alone, such as whether the end is scored.
+        further = options.model_dump(include={"pack", "score_end"})
+        scorer: Self = make(inputs.model, inputs.tokenizer, prompt=prompt, **further)
+        return scorer
+
     def score_name(self, items: Sequence[Item]) -> str:
         """Return what a choice's score is."""
-        return "log-likelihood of a letter" if self.prompt.letters else "log-likelihood"
+        return self.prompt.score_name
 
     def render(self, item: Item) -> list[tuple[Rendered, float]]:
         """Return an item's contexts with continuations, and the weight of each in the scores.
@@ -189,8 +206,7 @@ class PromptedScorer(Scorer):
         Raises:
             UsageError: the item does not fit the prompt.
         """
-        rendered = self.prompt.render(item, self.to_chat)
-        return [(one, 1 / len(rendered)) for one in rendered]
+        return self.prompt.weighted(item, self.to_chat)
 
     def to_chat(self, messages: list[Message]) -> str:
         """Render a chat with the tokenizer's template; see :class:`ChatTemplate`."""
@@ -209,18 +225,6 @@ class PromptedScorer(Scorer):
                 for choice, continuation in enumerate(continuations, start=first_choice):
                     one.choices.setdefault(continuation, []).append(choice)
         return list(contexts.values())
-
-
-def prompt_of(inputs: ScorerInputs) -> Prompt:
-    """Return the prompt of an evaluation, whose options are :class:`CausalOptions`.
-
-    Raises:
-        UsageError: the template cannot be read, or there are too few examples.
-    """
-    options: CausalOptions = inputs.options
-    special = SpecialTexts(inputs.tokenizer)
-    examples = [item for item in inputs.examples if special.obstacle(item) is None]
-    return Prompt.from_options(options, examples, inputs.seed, chat=options.chat)
 
 
 def longest_text(

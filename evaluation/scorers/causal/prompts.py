@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from evaluation.items.orders import LETTERS, Order, drawn_permutation, several_orders
 from evaluation.items.types import MASK, Item
-from evaluation.scorers.causal.options import PromptOptions
+from evaluation.scorers.causal.options import NeutralOptions, PromptOptions
 from kbprobe.errors import UsageError
 
 QUESTION_TEMPLATE = "{question}"
@@ -73,6 +73,8 @@ class Prompt:
             question and the set of examples, not on the order of items; items that ask the same
             question get the same examples. None of these asks that question itself.
         shots_order: the seed of the order in which they are shown; None: as they were drawn.
+        neutral: a text in place of the question, after which choices are scored as well, without
+            examples: that is subtracted. None: nothing is.
     """
 
     template: str | None = None
@@ -84,12 +86,18 @@ class Prompt:
     examples: Sequence[Item] = ()
     seed: int = 0
     shots_order: int | None = None
+    neutral: str | None = None
 
     def __post_init__(self) -> None:
         """Check the template's fields and the number of examples; raises ``UsageError``."""
         check_template(self._template, letters=self.letters)
         if self.orders is not None and not self.letters:
             raise UsageError("--orders shows lettered choices in orders: give --letters as well")
+        if self.neutral is not None and self.letters:
+            raise UsageError(
+                "--letters (and the study orders, which sets it) scores the letters of choices, "
+                "and --scorer pmi or endpoint_pmi their texts: leave one out"
+            )
         if self.shots < 0:
             raise UsageError(f"--shots must be at least 0, not {self.shots}")
         if self.shots and len(self._pool) <= self.shots:
@@ -117,6 +125,7 @@ class Prompt:
             examples=examples,
             seed=seed if options.shots_seed is None else options.shots_seed,
             shots_order=options.shots_order,
+            neutral=options.neutral if isinstance(options, NeutralOptions) else None,
         )
 
     def render(self, item: Item, to_chat: ToChat | None = None) -> list[Rendered]:
@@ -133,9 +142,22 @@ class Prompt:
             return [_as_chat(shots, question, to_chat) for question in texts]
         return [_as_text(shots, question) for question in texts]
 
-    def without_shots(self) -> Prompt:
-        """Return the prompt without examples."""
-        return replace(self, shots=0, examples=())
+    def weighted(self, item: Item, to_chat: ToChat | None = None) -> list[tuple[Rendered, float]]:
+        """Render an item, and say what each log-likelihood counts in the score of its choice."""
+        rendered = self.render(item, to_chat)
+        weighted = [(one, 1 / len(rendered)) for one in rendered]
+        if self.neutral is not None:
+            bare = replace(self, shots=0, examples=())
+            (alone,) = bare.render(replace(item, question=self.neutral), to_chat)
+            weighted.append((alone, -1.0))
+        return weighted
+
+    @property
+    def score_name(self) -> str:
+        """What a choice's score is."""
+        if self.neutral is not None:
+            return "pointwise mutual information"
+        return "log-likelihood of a letter" if self.letters else "log-likelihood"
 
     @property
     def _template(self) -> str:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evaluation.items.types import Item, choice_starts
-from evaluation.scorers.base import ScorerInputs, aside
+from evaluation.scorers.base import aside
 from evaluation.scorers.causal.forward import cell_log_probs, score_sequences, supports_packing
 from evaluation.scorers.causal.layout import (
     PACK_TOKENS,
@@ -25,12 +25,7 @@ from evaluation.scorers.causal.layout import (
     PairTokens,
     grow_trees,
 )
-from evaluation.scorers.causal.prompted import (
-    ContextChoices,
-    PromptedScorer,
-    longest_text,
-    prompt_of,
-)
+from evaluation.scorers.causal.prompted import ContextChoices, PromptedScorer, longest_text
 from evaluation.scorers.causal.prompts import Prompt, Rendered
 from evaluation.scorers.readable import unknown_candidate, unreadable_items
 from kbprobe.arrays import Floats, Ints
@@ -99,13 +94,6 @@ class CausalScorer(PromptedScorer):
         self._supports_packing = supports_packing(model, self._pairs, self._window)
         self.packs = pack and self._supports_packing
         """Whether questions are read once for all their choices."""
-
-    @classmethod
-    def from_inputs(cls, inputs: ScorerInputs) -> Self:
-        """Make the scorer of an evaluation, whose options are :class:`CausalOptions`."""
-        return cls(
-            inputs.model, inputs.tokenizer, prompt=prompt_of(inputs), pack=inputs.options.pack
-        )
 
     def encode(self, items: Sequence[Item]) -> CausalEncoded:
         """Tokenize all items; see :class:`CausalScorer` for what is set aside or cut.

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from evaluation.items.types import LABELLED_SETUPS
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from evaluation.registry import imported
+from evaluation.scorers.base import ScorerEntry
 from kbprobe.options import RARE, Options
 
 
@@ -22,18 +23,12 @@ class ClassifierOptions(Options):
     )
 
 
-def _make(inputs: ScorerInputs) -> Scorer:
-    from evaluation.scorers.classifier.scorer import ClassifierScorer
-
-    return ClassifierScorer(inputs.model, inputs.tokenizer, **inputs.options.model_dump())
-
-
 CLASSIFIER = ScorerEntry(
     name="classifier",
     label="sequence classifier",
     version=1,
     needs=Capability.CLASS_SCORES,
-    make=_make,
+    make=imported("evaluation.scorers.classifier.scorer:ClassifierScorer.from_inputs"),
     options=ClassifierOptions,
     setups=LABELLED_SETUPS,
 )

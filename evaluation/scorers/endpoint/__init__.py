@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from evaluation.registry import imported
+from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.causal.options import NeutralOptions, PromptOptions
-from kbprobe.errors import UsageError
 from kbprobe.format.setups import QUESTION
 from kbprobe.options import RARE, Metavar
 
@@ -28,22 +28,7 @@ class EndpointPmiOptions(EndpointOptions, NeutralOptions):
     """Those of the endpoint's scorer, and the neutral text."""
 
 
-def _make(inputs: ScorerInputs) -> Scorer:
-    from evaluation.scorers.endpoint.scorer import EndpointScorer
-
-    return EndpointScorer.from_inputs(inputs)
-
-
-def _make_pmi(inputs: ScorerInputs) -> Scorer:
-    from evaluation.scorers.endpoint.scorer import EndpointScorer
-
-    if inputs.options.letters:
-        raise UsageError(
-            "--letters scores the letters of choices, and --scorer endpoint_pmi their texts: "
-            "leave one out"
-        )
-    return EndpointScorer.from_inputs(inputs, neutral=inputs.options.neutral)
-
+_make = imported("evaluation.scorers.endpoint.scorer:EndpointScorer.from_inputs")
 
 ENDPOINT_LM = ScorerEntry(
     name="endpoint",
@@ -62,7 +47,7 @@ ENDPOINT_PMI = ScorerEntry(
     label="PMI of a causal LM behind an endpoint",
     version=1,
     needs=Capability.ENDPOINT_SCORES,
-    make=_make_pmi,
+    make=_make,
     options=EndpointPmiOptions,
     setups=(QUESTION,),
     uses_train=lambda options: options.shots > 0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from evaluation.endpoints.answers import Pair, Scored, divided
 from evaluation.endpoints.client import BudgetSpent
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import Encoded, Scorer, ScorerInputs, aside
-from evaluation.scorers.causal.prompts import Prompt, Rendered
+from evaluation.scorers.causal.prompts import Prompt
 from kbprobe.arrays import Floats, Ints, run_starts
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ class EndpointScorer(Scorer):
         endpoint: Endpoint,
         prompt: Prompt | None = None,
         *,
-        neutral: str | None = None,
         start: str = "",
     ) -> None:
         """Set the endpoint and the prompt.
@@ -72,19 +71,16 @@ class EndpointScorer(Scorer):
         Args:
             endpoint: the endpoint of the model.
             prompt: how items are put to the model; by default, the question and the choice.
-            neutral: text in place of the question, after which choices are scored as well; None:
-                they are not.
             start: text before a continuation that has no context.
         """
-        self._endpoint, self._prompt = endpoint, prompt or Prompt()
-        self._neutral, self._start = neutral, start
+        self._endpoint, self._prompt, self._start = endpoint, prompt or Prompt(), start
 
     @classmethod
-    def from_inputs(cls, inputs: ScorerInputs, neutral: str | None = None) -> Self:
+    def from_inputs(cls, inputs: ScorerInputs) -> Self:
         """Make the scorer of an evaluation, whose options are ``EndpointOptions``."""
         options = inputs.options
         prompt = Prompt.from_options(options, inputs.examples, inputs.seed)
-        return cls(inputs.model, prompt, neutral=neutral, start=options.start)
+        return cls(inputs.model, prompt, start=options.start)
 
     def encode(self, items: Sequence[Item]) -> EndpointEncoded:
         """Render all prompts, and report how many are to be sent.
@@ -96,7 +92,7 @@ class EndpointScorer(Scorer):
         item_of = np.repeat(np.arange(len(items)), np.diff(starts))
         slots: dict[Pair, list[tuple[int, float]]] = {}
         for item, first in zip(items, starts.tolist(), strict=False):
-            for (context, continuations), weight in self._rendered(item):
+            for (context, continuations), weight in self._prompt.weighted(item):
                 for choice, continuation in enumerate(continuations, start=first):
                     pair = divided(context, continuation)
                     if not pair.context and self._start:
@@ -151,18 +147,7 @@ class EndpointScorer(Scorer):
 
     def score_name(self, items: Sequence[Item]) -> str:
         """Return what a choice's score is."""
-        if self._neutral is not None:
-            return "pointwise mutual information"
-        return "log-likelihood of a letter" if self._prompt.letters else "log-likelihood"
-
-    def _rendered(self, item: Item) -> list[tuple[Rendered, float]]:
-        rendered = self._prompt.render(item)
-        weighted = [(one, 1 / len(rendered)) for one in rendered]
-        if self._neutral is not None:
-            neutral = replace(item, question=self._neutral)
-            (alone,) = self._prompt.without_shots().render(neutral)
-            weighted.append((alone, -1.0))
-        return weighted
+        return self._prompt.score_name
 
     def _fill_in(
         self, encoded: EndpointEncoded, sequences: Ints, answers: Sequence[Scored]

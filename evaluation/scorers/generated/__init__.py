@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from evaluation.registry import imported
+from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.generated.options import ChatOptions, GenerationOptions
 from kbprobe.format.setups import QUESTION
-
-
-def _make_chat(inputs: ScorerInputs) -> Scorer:
-    from evaluation.scorers.generated.chat import ChatScorer
-
-    return ChatScorer.from_inputs(inputs)
-
-
-def _make_local(inputs: ScorerInputs) -> Scorer:
-    from evaluation.scorers.generated.local import LocalScorer
-
-    return LocalScorer.from_inputs(inputs)
-
 
 CHAT_ANSWERS = ScorerEntry(
     name="chat",
     label="chat model behind an endpoint",
     version=1,
     needs=Capability.CHAT_ANSWERS,
-    make=_make_chat,
+    make=imported("evaluation.scorers.generated.chat:ChatScorer.from_inputs"),
     options=ChatOptions,
     wording=QUESTION,
     uses_train=lambda options: options.shots > 0,
@@ -35,7 +23,7 @@ GENERATE = ScorerEntry(
     label="causal LM that writes its answer",
     version=1,
     needs=Capability.CAUSAL_SCORES,
-    make=_make_local,
+    make=imported("evaluation.scorers.generated.local:LocalScorer.from_inputs"),
     options=GenerationOptions,
     wording=QUESTION,
     uses_train=lambda options: options.shots > 0,

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from evaluation.registry import imported
+from evaluation.scorers.base import ScorerEntry
 from kbprobe.format.setups import CLOZE
 from kbprobe.options import RARE, Options
 
@@ -27,24 +28,12 @@ class MaskedOptions(Options):
     )
 
 
-def _make(inputs: ScorerInputs) -> Scorer:
-    from evaluation.scorers.masked.scorer import MaskedScorer
-
-    return MaskedScorer(inputs.model, inputs.tokenizer, **inputs.options.model_dump())
-
-
-def _make_candidates(inputs: ScorerInputs) -> Scorer:
-    from evaluation.scorers.masked.candidates import CandidateScorer
-
-    return CandidateScorer(inputs.model, inputs.tokenizer)
-
-
 MASKED_LM = ScorerEntry(
     name="masked_lm",
     label="masked LM",
     version=1,
     needs=Capability.MASKED_SCORES,
-    make=_make,
+    make=imported("evaluation.scorers.masked.scorer:MaskedScorer.from_inputs"),
     options=MaskedOptions,
     wording=CLOZE,
     normalization=lambda _options: "sum",
@@ -54,7 +43,7 @@ CANDIDATES = ScorerEntry(
     label="masked LM trained on candidates",
     version=1,
     needs=Capability.MASKED_SCORES,
-    make=_make_candidates,
+    make=imported("evaluation.scorers.masked.candidates:CandidateScorer.from_inputs"),
     setups=(CLOZE,),
 )
 """Not registered, since it is meant only for models that a learner trained with these scores."""

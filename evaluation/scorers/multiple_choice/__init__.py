@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
-
-
-def _make(inputs: ScorerInputs) -> Scorer:
-    from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
-
-    return MultipleChoiceScorer(inputs.model, inputs.tokenizer)
-
+from evaluation.registry import imported
+from evaluation.scorers.base import ScorerEntry
 
 MULTIPLE_CHOICE = ScorerEntry(
     name="multiple_choice",
     label="multiple-choice model",
     version=1,
     needs=Capability.CHOICE_HEAD,
-    make=_make,
+    make=imported("evaluation.scorers.multiple_choice.scorer:MultipleChoiceScorer.from_inputs"),
 )

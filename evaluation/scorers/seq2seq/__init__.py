@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from evaluation.registry import imported
+from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.causal.options import CausalOptions
 from kbprobe.format.setups import QUESTION
 from kbprobe.options import RARE
@@ -21,25 +22,12 @@ class Seq2SeqOptions(CausalOptions):
     )
 
 
-def _make(inputs: ScorerInputs) -> Scorer:
-    from evaluation.scorers.causal.prompted import prompt_of
-    from evaluation.scorers.seq2seq.scorer import Seq2SeqScorer
-
-    return Seq2SeqScorer(
-        inputs.model,
-        inputs.tokenizer,
-        prompt=prompt_of(inputs),
-        pack=inputs.options.pack,
-        score_end=inputs.options.score_end,
-    )
-
-
 SEQ2SEQ_LM = ScorerEntry(
     name="seq2seq_lm",
     label="sequence-to-sequence LM",
     version=1,
     needs=Capability.SEQ2SEQ_SCORES,
-    make=_make,
+    make=imported("evaluation.scorers.seq2seq.scorer:Seq2SeqScorer.from_inputs"),
     options=Seq2SeqOptions,
     wording=QUESTION,
     uses_train=lambda options: options.shots > 0,

@@ -16,7 +16,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from evaluation.models.capabilities import Capability
 from evaluation.scorers.causal.layout import PairTokenizer
 from evaluation.scorers.causal.prompts import BLANK, Rendered
 from evaluation.scorers.classifier.tokens import tokenize
-from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
+from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs, Tokenized
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kbprobe.arrays import Ints
@@ -76,8 +75,7 @@ class VectorReader(ABC):
 
     def _encoded(self, rows: Sequence[Sequence[int]]) -> EncodedTexts:
         """Lay out token sequences, one for each text."""
-        flat = np.fromiter(chain.from_iterable(rows), dtype=np.int32)
-        return EncodedTexts.one_each(flat, np.fromiter(map(len, rows), dtype=np.int64), None)
+        return EncodedTexts.one_each(Tokenized.of(rows, None, ()))
 
 
 @dataclass(frozen=True)
@@ -203,7 +201,7 @@ class MaxReader(VectorReader):
         """Tokenize texts as classifiers read them: a premise and its hypothesis as a pair."""
         pairs = [(premise, text) for premise, text in texts]
         read = tokenize(pairs, self._tokenizer, self._runner)
-        return EncodedTexts.one_each(read.tokens, read.lengths, read.types)
+        return EncodedTexts.one_each(read)
 
     def _forward(self, inputs: Inputs) -> torch.Tensor:
         hidden: torch.Tensor = self._model.base_model(**inputs)[0]

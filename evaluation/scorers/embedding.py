@@ -131,7 +131,7 @@ def _make(inputs: ScorerInputs) -> Scorer:
         def _vectors(self, texts: list[str]) -> tuple[Floats, int]:
             """Return the vectors of texts, of length 1, and how many were too long."""
             read = tokenize([("", text) for text in texts], inputs.tokenizer, self._runner)
-            encoded = EncodedTexts.one_each(read.tokens, read.lengths, read.types)
+            encoded = EncodedTexts.one_each(read)
             order = np.argsort(read.lengths, kind="stable")
             batches = np.split(order, np.arange(_BATCH, len(order), _BATCH))
             found = torch.cat(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -31,6 +32,34 @@ Inputs = Mapping[str, torch.Tensor]
 """What a model's ``forward`` takes, by name: shape [n, longest]."""
 
 
+class Tokenized(NamedTuple):
+    """Texts as tokens, one after another.
+
+    Attributes:
+        tokens: the ids of all texts.
+        types: the segment of each token, or None where the model takes none.
+        lengths: the number of tokens of each text, shape [texts].
+        cut: the numbers of the texts that were too long.
+    """
+
+    tokens: Tokens
+    types: Tokens | None
+    lengths: Ints
+    cut: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(
+        cls, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None, cut: Iterable[int]
+    ) -> Self:
+        """Lay out the tokens of each text, and their segments if the model takes them."""
+        lengths = np.fromiter(map(len, ids), dtype=np.int64)
+        return cls(_flat(ids), None if types is None else _flat(types), lengths, frozenset(cut))
+
+
+def _flat(rows: Sequence[Sequence[int]]) -> Tokens:
+    return np.fromiter(chain.from_iterable(rows), dtype=np.int32)
+
+
 @dataclass(frozen=True, kw_only=True)
 class EncodedTexts(EncodedTokens):
     """Texts, or pairs of texts, as tokens.
@@ -42,24 +71,31 @@ class EncodedTexts(EncodedTokens):
     token_types: Tokens | None
 
     @classmethod
-    def one_each(cls, tokens: Tokens, lengths: Ints, types: Tokens | None) -> Self:
-        """Lay out texts that give one number, or one vector, each.
+    def one_each(cls, read: Tokenized) -> Self:
+        """Lay out texts that give one number, or one vector, each."""
+        numbers = np.arange(len(read.lengths))
+        return cls.shared(read, numbers, numbers, choice_tokens=np.ones_like(numbers))
+
+    @classmethod
+    def shared(cls, read: Tokenized, of_choice: Ints, item_of: Ints, **further: Any) -> Self:
+        """Lay out texts that give a number to each choice which is shown by them.
 
         Args:
-            tokens: those of all texts, one text after another.
-            lengths: the number of tokens of each text, shape [texts].
-            types: the segment of each token, or None where the model takes none.
+            read: the distinct texts, in the order of the choices.
+            of_choice: the text of each choice, shape [choices].
+            item_of: the item of each choice, shape [choices].
+            further: other attributes.
         """
-        numbers = np.arange(len(lengths))
+        _, first = np.unique(of_choice, return_index=True)
         return cls(
-            lengths=lengths,
-            item=numbers,
-            slot_starts=np.arange(len(lengths) + 1),
-            slot_choice=numbers,
-            choice_tokens=np.ones_like(numbers),
-            tokens=tokens,
-            token_types=types,
-            token_starts=run_starts(lengths),
+            lengths=read.lengths,
+            item=item_of[first],
+            slot_starts=run_starts(np.bincount(of_choice, minlength=len(read.lengths))),
+            slot_choice=np.argsort(of_choice, kind="stable"),
+            tokens=read.tokens,
+            token_types=read.types,
+            token_starts=run_starts(read.lengths),
+            **further,
         )
 
 

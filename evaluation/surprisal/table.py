@@ -106,7 +106,7 @@ def _rows(
     cells = np.empty(int(encoded.cell_starts[-1]))
     score = partial(scorer.token_log_probs, encoded)
     for batch, values in BackOff().batches(score, encoded.lengths, batch_tokens):
-        cells[encoded.cells(batch)] = values
+        cells[encoded.cells(batch)[2]] = values
     slot_of = dict(zip(encoded.slot_choice.tolist(), range(len(encoded.slot_choice)), strict=True))
     starts = choice_starts(items)
     for number, item in enumerate(items):

@@ -47,11 +47,7 @@ def score_sequences(model: PreTrainedModel, encoded: CausalEncoded, sequences: I
     Returns:
         The weighted log-likelihood (nats) of each of their slots, sequence after sequence.
     """
-    _, slots = encoded.slots(sequences)
-    starts = run_starts(np.diff(encoded.cell_starts)[slots])[:-1]
-    cells = cell_log_probs(model, encoded, sequences)
-    scores: Floats = np.add.reduceat(cells, starts) * encoded.slot_weight[slots]
-    return scores
+    return encoded.summed(sequences, cell_log_probs(model, encoded, sequences))
 
 
 def cell_log_probs(
@@ -66,8 +62,8 @@ def cell_log_probs(
         The log-probability (nats) of each requested token, slot after slot, or what ``read``
         returns for the logits, the row that predicts each token, and the tokens.
     """
-    counts, slots = encoded.slots(sequences)
-    of_slot = np.diff(encoded.cell_starts)[slots]
+    counts, _ = encoded.slots(sequences)
+    _, of_slot, _ = encoded.cells(sequences)
     of_sequence = np.add.reduceat(of_slot, run_starts(counts)[:-1])
     starts = run_starts(of_sequence)
     cells = np.empty(int(starts[-1]))

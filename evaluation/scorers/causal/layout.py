@@ -109,34 +109,49 @@ def grow_trees(
 
 
 @dataclass(frozen=True, kw_only=True)
-class CausalEncoded(EncodedTokens):
-    """Sequences of a causal model.
+class EncodedCells(EncodedTokens):
+    """Sequences whose slots are log-likelihoods of several tokens.
 
-    A slot is the log-likelihood of one continuation: the sum over its *cells*, each the
-    log-probability of one target token after one token of the sequence.
+    A slot is the sum over its *cells*, each the log-probability of one token after others.
 
     Attributes:
-        positions: of :class:`~evaluation.scorers.causal.layout.Tree`, as ``ends``; shape [tokens].
-        ends: see ``Tree``.
-        branched: which sequences need positions and a mask of their own, shape [sequences].
         cell_starts: slot ``t`` has cells ``cell_starts[t] .. cell_starts[t + 1]``.
-        cell_after: the token that each cell's target follows, as an index into its sequence.
+        cell_after: where each cell's target follows, shape [cells].
         cell_target: the token predicted, shape [cells].
         slot_weight: the weight of a slot's log-likelihood in its choice's score, shape [slots].
     """
 
-    positions: Tokens
-    ends: Tokens
-    branched: Bools
     cell_starts: Ints
     cell_after: Tokens
     cell_target: Tokens
     slot_weight: Floats
 
-    def cells(self, sequences: Ints) -> Ints:
-        """Return the cells of some sequences, slot after slot."""
+    def cells(self, sequences: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return the slots of some sequences, how many cells each has, and the cells of all."""
         _, slots = self.slots(sequences)
-        return ragged_ranges(self.cell_starts[slots], np.diff(self.cell_starts)[slots])
+        counts = np.diff(self.cell_starts)[slots]
+        return slots, counts, ragged_ranges(self.cell_starts[slots], counts)
+
+    def summed(self, sequences: Ints, values: Floats) -> Floats:
+        """Return the weighted sum of each slot of some sequences, given the values of its cells."""
+        slots, counts, _ = self.cells(sequences)
+        sums: Floats = np.add.reduceat(values, np.cumsum(counts) - counts)
+        return sums * self.slot_weight[slots]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CausalEncoded(EncodedCells):
+    """Sequences of a causal model; a cell's target follows one token of its sequence.
+
+    Attributes:
+        positions: of :class:`~evaluation.scorers.causal.layout.Tree`, as ``ends``; shape [tokens].
+        ends: see ``Tree``.
+        branched: which sequences need positions and a mask of their own, shape [sequences].
+    """
+
+    positions: Tokens
+    ends: Tokens
+    branched: Bools
 
 
 class Batch(NamedTuple):
@@ -161,22 +176,55 @@ class Batch(NamedTuple):
     cell_target: Ints
 
 
-_KINDS = {
-    "lengths": "q",
-    "item": "q",
-    "slot_choice": "q",
-    "slot_weight": "d",
-    **dict.fromkeys(("tokens", "positions", "ends", "cell_after", "cell_target"), "i"),
-}
-"""What is collected from sequences, and in which type of :class:`array.array`."""
+class Collector:
+    """Collects sequences one by one, and lays them out as arrays."""
+
+    def __init__(self, columns: Mapping[str, str] | None = None, runs: Sequence[str] = ()) -> None:
+        """Name what is collected of each sequence, beside its tokens, slots and cells.
+
+        Args:
+            columns: fields, and the type of their numbers in :class:`array.array`.
+            runs: fields that say where runs start, for which the lengths are collected.
+        """
+        self.columns: dict[str, array[Any]] = {
+            **{name: array("i") for name in ("tokens", "cell_after", "cell_target")},
+            **{name: array("q") for name in ("lengths", "item", "slot_choice")},
+            "slot_weight": array("d"),
+            **{name: array(kind) for name, kind in (columns or {}).items()},
+        }
+        self.runs = {name: array("q") for name in ("slot_starts", "cell_starts", *runs)}
+
+    def add_sequence(self, item: int, tokens: Sequence[int]) -> None:
+        """Add the tokens of a sequence; its slots come next."""
+        self.columns["item"].append(item)
+        self.columns["lengths"].append(len(tokens))
+        self.columns["tokens"].extend(tokens)
+        self.runs["slot_starts"].append(0)
+
+    def add_slots(
+        self, choices: Sequence[int], weight: float, after: Sequence[int], target: Sequence[int]
+    ) -> None:
+        """Add a slot of the last sequence for each choice that a target stands for."""
+        for choice in choices:
+            self.columns["cell_after"].extend(after)
+            self.columns["cell_target"].extend(target)
+            self.columns["slot_choice"].append(choice)
+            self.columns["slot_weight"].append(weight)
+            self.runs["cell_starts"].append(len(after))
+        self.runs["slot_starts"][-1] += len(choices)
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the fields of :class:`EncodedCells` and further ones, as arrays."""
+        arrays: dict[str, Any] = {name: np.array(held) for name, held in self.columns.items()}
+        arrays |= {name: run_starts(lengths) for name, lengths in self.runs.items()}
+        return {**arrays, "token_starts": run_starts(arrays["lengths"])}
 
 
-class LayoutBuilder:
-    """Collects sequences one by one and lays them out as arrays."""
+class LayoutBuilder(Collector):
+    """Collects trees one by one, and lays them out as sequences."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, array[Any]] = {name: array(kind) for name, kind in _KINDS.items()}
-        self._slots, self._cells, self._branched = array("q"), array("q"), array("b")
+        super().__init__({"positions": "i", "ends": "i", "branched": "b"})
 
     def add(
         self,
@@ -187,37 +235,21 @@ class LayoutBuilder:
         weight: float,
     ) -> None:
         """Add a sequence, each of whose continuations scores some choices."""
-        columns, before = self._columns, len(self._cells)
-        columns["tokens"].extend(tree.tokens)
-        columns["positions"].extend(tree.positions)
-        columns["ends"].extend(tree.ends)
-        columns["lengths"].append(len(tree.tokens))
-        columns["item"].append(item)
-        self._branched.append(tree.branched)
+        self.add_sequence(item, tree.tokens)
+        self.columns["positions"].extend(tree.positions)
+        self.columns["ends"].extend(tree.ends)
+        self.columns["branched"].append(tree.branched)
         for number, after in tree.paths:
-            for choice in choices[number]:
-                columns["cell_after"].extend(after)
-                columns["cell_target"].extend(continuations[number])
-                columns["slot_choice"].append(choice)
-                columns["slot_weight"].append(weight)
-                self._cells.append(len(after))
-        self._slots.append(len(self._cells) - before)
+            self.add_slots(choices[number], weight, after, continuations[number])
 
     def build(
         self, choice_tokens: Ints, set_aside: Mapping[int, str], notes: Mapping[str, int]
     ) -> CausalEncoded:
         """Return all sequences as arrays."""
-        columns: dict[str, Any] = {name: np.array(held) for name, held in self._columns.items()}
-        return CausalEncoded(
-            **columns,
-            slot_starts=run_starts(self._slots),
-            cell_starts=run_starts(self._cells),
-            token_starts=run_starts(columns["lengths"]),
-            branched=np.array(self._branched, dtype=np.bool_),
-            choice_tokens=choice_tokens,
-            set_aside=set_aside,
-            notes=notes,
-        )
+        arrays = self.arrays()
+        arrays["branched"] = arrays["branched"].astype(np.bool_)
+        further = {"choice_tokens": choice_tokens, "set_aside": set_aside, "notes": notes}
+        return CausalEncoded(**arrays, **further)
 
 
 def cut_out(encoded: CausalEncoded, sequences: Ints, *, multiple: int = 1) -> Batch:
@@ -245,9 +277,8 @@ def cut_out(encoded: CausalEncoded, sequences: Ints, *, multiple: int = 1) -> Ba
     positions[at] = encoded.positions[source]
     ends[at] = encoded.ends[source] + np.repeat(offset, lengths)
 
-    slot_counts, slots = encoded.slots(sequences)
-    cell_counts = encoded.cell_starts[slots + 1] - encoded.cell_starts[slots]
-    cells = ragged_ranges(encoded.cell_starts[slots], cell_counts)
+    slot_counts, _ = encoded.slots(sequences)
+    _, cell_counts, cells = encoded.cells(sequences)
     first = np.repeat(np.repeat(line * width + offset, slot_counts), cell_counts)
     rows, cell_row = np.unique(first + encoded.cell_after[cells], return_inverse=True)
     return Batch(

@@ -8,7 +8,7 @@ import subprocess  # nosec B404 # of this interpreter, with a script of ours
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
@@ -21,7 +21,7 @@ from evaluation.models.files import first_line
 from evaluation.scorers.base import Scorer, ScorerInputs
 from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.prompts import Message, Prompt, Rendered
-from evaluation.scorers.readable import SpecialTexts, unknown_token
+from evaluation.scorers.readable import SpecialTexts, unknown_token, unreadable_items
 from kbprobe.errors import KbprobeError, UsageError
 
 if TYPE_CHECKING:
@@ -225,6 +225,18 @@ class PromptedScorer(Scorer):
                 for choice, continuation in enumerate(continuations, start=first_choice):
                     one.choices.setdefault(continuation, []).append(choice)
         return list(contexts.values())
+
+    def _set_aside(
+        self, items: Sequence[Item], item_of: Sequence[int], reasons: Mapping[int, str]
+    ) -> dict[int, str]:
+        """Return the items that are not scored, given why choices of the ``item_of`` are not."""
+        set_aside: dict[int, str] = {}
+        for choice, reason in reasons.items():
+            set_aside.setdefault(item_of[choice], reason)
+        set_aside |= self._special.obstacles(items)
+        if self.prompt.letters:  # The choices are in the prompt, not in the scored text.
+            set_aside |= unreadable_items(items, self._tokenizer)
+        return set_aside
 
 
 def longest_text(

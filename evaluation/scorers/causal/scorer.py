@@ -27,7 +27,7 @@ from evaluation.scorers.causal.layout import (
 )
 from evaluation.scorers.causal.prompted import ContextChoices, PromptedScorer, longest_text
 from evaluation.scorers.causal.prompts import Prompt, Rendered
-from evaluation.scorers.readable import unknown_candidate, unreadable_items
+from evaluation.scorers.readable import unknown_candidate
 from kbprobe.arrays import Floats, Ints
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class CausalScorer(PromptedScorer):
             UsageError: the prompt cannot hold an item.
         """
         starts = choice_starts(items)
-        item_of = np.repeat(np.arange(len(items)), np.diff(starts))
+        item_of = np.repeat(np.arange(len(items)), np.diff(starts)).tolist()
         numbers = range(len(items))
         contexts = self._contexts(zip(numbers, items, starts[:-1].tolist(), strict=True))
         tokens = [
@@ -115,9 +115,7 @@ class CausalScorer(PromptedScorer):
                 ]
             )
         ]
-        set_aside = self._set_aside(contexts, tokens, item_of) | self._special.obstacles(items)
-        if self.prompt.letters:  # The choices are in the prompt, not in the scored text.
-            set_aside |= unreadable_items(items, self._tokenizer)
+        set_aside = self._set_aside(items, item_of, self._reasons(contexts, tokens))
         builder = LayoutBuilder()
         choice_tokens = [0.0] * int(starts[-1])
         truncated: set[int] = set()
@@ -126,13 +124,13 @@ class CausalScorer(PromptedScorer):
             # Continuations that stand for a choice, by what they cut off from the context.
             by_cut: dict[int, tuple[list[array[int]], list[list[int]]]] = {}
             for continuation, named in zip(continuations, one.choices.values(), strict=True):
-                choices = [choice for choice in named if int(item_of[choice]) not in set_aside]
+                choices = [choice for choice in named if item_of[choice] not in set_aside]
                 for choice in choices:
                     choice_tokens[choice] += one.weight * len(continuation)
                 # The last token is predicted but not read, so there is room for one more.
                 cut = max(0, len(context) + len(continuation) - (self._max_length + 1))
                 if cut:
-                    truncated.update(int(item_of[choice]) for choice in choices)
+                    truncated.update(item_of[choice] for choice in choices)
                 if choices:
                     ends, stand_for = by_cut.setdefault(cut, ([], []))
                     ends.append(continuation)
@@ -165,9 +163,10 @@ class CausalScorer(PromptedScorer):
         found = self._tokenizer.convert_ids_to_tokens(list(tokens))
         return [str(one) for one in found]
 
-    def _set_aside(
-        self, contexts: Sequence[ContextChoices], tokens: Sequence[PairTokens], item_of: Ints
+    def _reasons(
+        self, contexts: Sequence[ContextChoices], tokens: Sequence[PairTokens]
     ) -> dict[int, str]:
+        """Return the choices that cannot be scored, and why."""
         reasons: dict[int, str] = {}
         for one, pair in zip(contexts, tokens, strict=True):
             found = zip(one.choices.items(), pair.continuations, strict=True)
@@ -183,7 +182,7 @@ class CausalScorer(PromptedScorer):
                 elif reason is None:
                     continue
                 for number in numbers:
-                    reasons.setdefault(int(item_of[number]), reason)
+                    reasons.setdefault(number, reason)
         return reasons
 
 

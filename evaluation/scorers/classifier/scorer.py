@@ -20,7 +20,7 @@ from evaluation.scorers.base import Scorer
 from evaluation.scorers.classifier.tokens import classes_of, tokenize
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from evaluation.scorers.readable import SpecialTexts
-from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
+from kbprobe.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -82,25 +82,18 @@ class ClassifierScorer(Scorer):
         number_of = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         sequence_of = np.array([number_of[text] for text in texts], dtype=np.int64)
         read = tokenize(list(number_of), self._tokenizer, self._runner)
-        starts = choice_starts(items)
-        widths = np.diff(starts)
-        order = np.argsort(sequence_of, kind="stable")
-        slot_choice = ragged_ranges(starts[order], widths[order])
+        widths = np.diff(choice_starts(items))
         class_of = [classes[item.setup][label] for item in items for label in item.choices]
-        slots = np.bincount(sequence_of, weights=widths, minlength=len(number_of))
+        of_choice = np.repeat(sequence_of, widths)
         items_cut = sum(number in read.cut for number in sequence_of.tolist())
-        return ClassifierEncoded(
-            lengths=read.lengths,
-            item=np.unique(sequence_of, return_index=True)[1],
-            slot_starts=run_starts(slots.astype(np.int64)),
-            slot_choice=slot_choice,
-            choice_tokens=np.ones(int(starts[-1]), dtype=np.int64),
+        return ClassifierEncoded.shared(
+            read,
+            of_choice,
+            np.repeat(np.arange(len(items)), widths),
+            choice_tokens=np.ones(len(of_choice), dtype=np.int64),
             set_aside=self._special.obstacles(items),
             notes={"truncated": items_cut} if items_cut else {},
-            tokens=read.tokens,
-            token_types=read.types,
-            token_starts=run_starts(read.lengths),
-            slot_class=np.array(class_of, dtype=np.int64)[slot_choice],
+            slot_class=np.array(class_of, dtype=np.int64)[np.argsort(of_choice, kind="stable")],
         )
 
     @torch.inference_mode()

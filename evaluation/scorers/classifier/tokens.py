@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from evaluation.scorers.base import Tokens
-from evaluation.scorers.encoder import EncoderRunner
-from kbprobe.arrays import Ints
+from evaluation.scorers.encoder import EncoderRunner, Tokenized
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
 
@@ -18,22 +13,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _TEXTS_AT_A_TIME = 8192
-
-
-class Tokenized(NamedTuple):
-    """Texts as tokens, one after another.
-
-    Attributes:
-        tokens: the ids of all texts.
-        types: the segment of each token, or None where the model takes none.
-        lengths: the number of tokens of each text, shape [texts].
-        cut: the numbers of the texts that were too long.
-    """
-
-    tokens: Tokens
-    types: Tokens | None
-    lengths: Ints
-    cut: frozenset[int]
 
 
 def tokenize(
@@ -72,14 +51,7 @@ def tokenize(
                 ids[number] = found["input_ids"][at]
                 if runner.takes_types:
                     types[number] = found["token_type_ids"][at]
-    lengths = np.fromiter(map(len, ids), dtype=np.int64)
-    return Tokenized(
-        _flat(ids), _flat(types) if runner.takes_types else None, lengths, frozenset(cut)
-    )
-
-
-def _flat(rows: Sequence[Sequence[int]]) -> Tokens:
-    return np.fromiter(chain.from_iterable(rows), dtype=np.int32)
+    return Tokenized.of(ids, types if runner.takes_types else None, cut)
 
 
 SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {

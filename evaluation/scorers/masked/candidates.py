@@ -14,15 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from evaluation.items.types import Item, choice_starts
+from evaluation.items.types import Item
 from evaluation.scorers.base import Encoded, Scorer
-from evaluation.scorers.masked.pieces import Filled
-from evaluation.scorers.masked.scorer import (
-    MaskedEncoded,
-    MaskedScorer,
-    MaskedSequences,
-    gap_of_item,
-)
+from evaluation.scorers.masked.scorer import MaskedEncoded, MaskedScorer
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 
 
@@ -62,34 +56,11 @@ class CandidateScorer(MaskedScorer):
         Raises:
             UsageError: a cloze does not hold exactly one mask.
         """
-        gaps, starts = [gap_of_item(item) for item in items], choice_starts(items)
-        placed = self._placer.place(gaps, [item.choices for item in items])
-        sequences, set_aside = MaskedSequences(self._mask), dict[int, str]()
-        pieces: list[tuple[int, ...]] = [()] * int(starts[-1])
-        truncated = several = 0
-        for number, (item, filled) in enumerate(zip(items, placed, strict=True)):
-            if reason := self._obstacle(item, filled):
-                set_aside[number] = reason
-                continue
-            fitting = self._fit(filled)
-            truncated += fitting is not filled
-            several += any(len(one.pieces) > 1 for one in filled)
-            for choice, one in enumerate(fitting, int(starts[number])):
-                pieces[choice] = one.pieces
-                first = Filled(one.left, one.pieces[:1], one.words[:1], one.right)
-                sequences.add(number, gaps[number], choice, first)
-        notes = {"truncated": truncated, "several_pieces": several}
-        if not self._head.gathers:
-            notes["plain_forward"] = len(sequences)
-        encoded = sequences.encoded(
-            choices=int(starts[-1]),
-            log_probs=False,
-            set_aside=set_aside,
-            notes={name: count for name, count in notes.items() if count},
-        )
+        encoded, several, pieces = self._encoded(items, first=True)
         tokens = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+        notes = {**encoded.notes, "several_pieces": several} if several else encoded.notes
         return CandidateEncoded(
-            **{**vars(encoded), "choice_tokens": tokens},
+            **{**vars(encoded), "choice_tokens": tokens, "notes": notes},
             pieces=np.fromiter(chain.from_iterable(pieces), dtype=np.int64),
             piece_starts=run_starts(tokens),
         )

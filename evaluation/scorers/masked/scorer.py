@@ -104,7 +104,7 @@ class MaskedSequences:
             yield (*pieces[:at], *(self.mask,) * (end - at), *pieces[end:])
 
     def encoded(
-        self, choices: int, log_probs: bool, set_aside: dict[int, str], notes: dict[str, int]
+        self, choices: int, set_aside: dict[int, str], notes: dict[str, int]
     ) -> MaskedEncoded:
         """Lay everything out as arrays."""
         contexts = list(self.contexts)
@@ -126,7 +126,7 @@ class MaskedSequences:
             token_starts=run_starts(lengths),
             position=_ints(len(left) + middle.index(self.mask) for left, _, middle in rows),
             slot_piece=_ints(piece for _, piece in slots),
-            log_probs=log_probs,
+            log_probs=False,
         )
 
 
@@ -198,13 +198,24 @@ class MaskedScorer(Scorer):
             UsageError: a cloze does not contain exactly one mask; or, with ``multi_piece="error"``,
                 an item cannot be scored as single pieces.
         """
-        placed = self._placer.place(
-            [gap_of_item(item) for item in items], [item.choices for item in items]
-        )
+        encoded, several, _ = self._encoded(items)
+        return replace(encoded, log_probs=self._in_nats(items) or several > 0)
+
+    def _encoded(
+        self, items: Sequence[Item], first: bool = False
+    ) -> tuple[MaskedEncoded, int, list[tuple[int, ...]]]:
+        """Tokenize all items, with a slot for each piece or for the ``first`` of a candidate alone.
+
+        Returns:
+            The sequences, with slots of logits; the number of rows with a candidate of several
+            pieces; and the pieces of every choice.
+        """
+        gaps, starts = [gap_of_item(item) for item in items], choice_starts(items).tolist()
+        placed = self._placer.place(gaps, [item.choices for item in items])
         set_aside: dict[int, str] = {}
         sequences = MaskedSequences(self._mask)
-        truncated, log_probs = 0, self._in_nats(items)
-        starts = choice_starts(items).tolist()
+        pieces: list[tuple[int, ...]] = [()] * starts[-1]
+        truncated = several = 0
         for number, (item, filled) in enumerate(zip(items, placed, strict=True)):
             reason = self._obstacle(item, filled)
             if reason and self._multi_piece == "error":
@@ -212,17 +223,18 @@ class MaskedScorer(Scorer):
             if reason:
                 set_aside[number] = reason
                 continue
-            gap, fitting = gap_of_item(item), self._fit(filled)
+            fitting = self._fit(filled)
             truncated += fitting is not filled
-            log_probs |= any(len(one.pieces) > 1 for one in filled)
-            for choice, candidate in enumerate(fitting, starts[number]):
-                sequences.add(number, gap, choice, candidate)
+            several += any(len(one.pieces) > 1 for one in filled)
+            for choice, one in enumerate(fitting, starts[number]):
+                pieces[choice] = one.pieces
+                if first:
+                    one = replace(one, pieces=one.pieces[:1], words=one.words[:1])
+                sequences.add(number, gaps[number], choice, one)
         notes = {"truncated": truncated} if truncated else {}
         if not self._head.gathers:
             notes["plain_forward"] = len(sequences)
-        return sequences.encoded(
-            choices=starts[-1], log_probs=log_probs, set_aside=set_aside, notes=notes
-        )
+        return sequences.encoded(starts[-1], set_aside, notes), several, pieces
 
     @torch.inference_mode()
     def score(self, encoded: MaskedEncoded, sequences: Ints) -> Floats:

@@ -9,60 +9,22 @@ Richardson and Sabharwal 2020 (WordNetQA).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from evaluation.items.types import MASK, Item, choice_starts
 from evaluation.models.loading import require_fast
-from evaluation.scorers.base import Scorer, Tokens, aside
-from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
+from evaluation.scorers.base import Scorer, aside
+from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs, Tokenized
 from evaluation.scorers.readable import SpecialTexts, unknown_candidate, unknown_token
-from kbprobe.arrays import Bools, Floats, Ints, run_starts
+from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """The distinct pairs of some items, in the order of the items.
-
-    Items that share a question and a choice share the pair.
-
-    Attributes:
-        of_choice: the pair of each choice of each item, shape [choices].
-        item: the first item that each pair belongs to, shape [pairs].
-        choices: the text of each pair's choice.
-    """
-
-    of_choice: Ints
-    item: Ints
-    choices: list[str]
-
-    @classmethod
-    def of(cls, items: Sequence[Item]) -> Pairs:
-        """Return the pairs of some items."""
-        item_of_choice = np.repeat(np.arange(len(items)), np.diff(choice_starts(items)))
-        keys = [(item.setup, item.question, text) for item in items for text in item.choices]
-        number_of = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-        of_choice = np.array([number_of[key] for key in keys], dtype=np.int64)
-        _, first = np.unique(of_choice, return_index=True)
-        return cls(of_choice, item_of_choice[first], [text for _, _, text in number_of])
-
-    @property
-    def slot_starts(self) -> Ints:
-        """The start of each pair's slots (:class:`evaluation.scorers.base.Encoded`)."""
-        return run_starts(np.bincount(self.of_choice, minlength=len(self.choices)))
-
-    @property
-    def slot_choice(self) -> Ints:
-        """The choice of each slot."""
-        return np.argsort(self.of_choice, kind="stable")
 
 
 _PAIRS_AT_A_TIME = 8192
@@ -106,38 +68,41 @@ class MultipleChoiceScorer(Scorer):
         Raises:
             UsageError: an item has a mask and the model has none.
         """
-        found = Pairs.of(items)
-        pairs = [
-            (self._question(items[at]), text)
-            for at, text in zip(found.item.tolist(), found.choices, strict=True)
-        ]
-        read = self._tokenized(pairs)
-        own, pair_of = read.choice_tokens, found.of_choice
-        item_of_choice = np.repeat(np.arange(len(items)), np.diff(choice_starts(items)))
+        item_of = np.repeat(np.arange(len(items)), np.diff(choice_starts(items)))
+        keys = [(item.setup, item.question, text) for item in items for text in item.choices]
+        number_of = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        pair_of = np.array([number_of[key] for key in keys], dtype=np.int64)
+        first = item_of[np.unique(pair_of, return_index=True)[1]].tolist()
+        read, own, crowded, unknown = self._tokenized(
+            [
+                (self._question(items[at]), text)
+                for at, (_, _, text) in zip(first, number_of, strict=True)
+            ]
+        )
+
+        def choices_of(pairs: Iterable[int]) -> list[int]:
+            found: list[int] = np.flatnonzero(np.isin(pair_of, list(pairs))).tolist()
+            return found
+
         set_aside = {
-            int(item_of_choice[at]): aside(
+            int(item_of[at]): aside(
                 "a choice that leaves no room for its question",
                 f"{own[pair_of[at]]:,} tokens; this model reads {self._runner.limit:,}",
             )
-            for at in np.flatnonzero(read.crowded[pair_of]).tolist()
+            for at in choices_of(crowded)
         }
         set_aside |= {
-            int(item_of_choice[at]): read.unknown[int(pair_of[at])]
-            for at in np.flatnonzero(np.isin(pair_of, list(read.unknown)))[::-1].tolist()
+            int(item_of[at]): unknown[int(pair_of[at])] for at in reversed(choices_of(unknown))
         }
         set_aside |= self._special.obstacles(items)
-        cut = set(item_of_choice[read.cut[pair_of]].tolist()) - set(set_aside)
-        return EncodedTexts(
-            lengths=read.lengths,
-            item=found.item,
-            slot_starts=found.slot_starts,
-            slot_choice=found.slot_choice,
+        cut = set(item_of[choices_of(read.cut)].tolist()) - set(set_aside)
+        return EncodedTexts.shared(
+            read,
+            pair_of,
+            item_of,
             choice_tokens=own[pair_of],
             set_aside=set_aside,
             notes={"truncated": len(cut)} if cut else {},
-            tokens=read.tokens,
-            token_types=read.types,
-            token_starts=run_starts(read.lengths),
         )
 
     @torch.inference_mode()
@@ -182,11 +147,18 @@ class MultipleChoiceScorer(Scorer):
             )
         return item.question.replace(MASK, mask)
 
-    def _tokenized(self, pairs: Sequence[tuple[str, str]]) -> _Read:
-        tokens, types, lengths = array("i"), array("i"), np.zeros(len(pairs), dtype=np.int64)
-        own, cut = np.zeros_like(lengths), np.zeros(len(pairs), dtype=np.bool_)
-        unknown: dict[int, str] = {}
-        crowded = np.zeros_like(cut)
+    def _tokenized(
+        self, pairs: Sequence[tuple[str, str]]
+    ) -> tuple[Tokenized, Ints, set[int], dict[int, str]]:
+        """Tokenize pairs of a question and a choice.
+
+        Returns:
+            Their tokens; how many of them are the choice's, shape [pairs]; the pairs whose choice
+            leaves no room for the question; and those whose choice contains the unknown token,
+            with the reason in words.
+        """
+        ids, types, own = [], [], np.zeros(len(pairs), dtype=np.int64)
+        cut, crowded, unknown = set(), set(), dict[int, str]()
         for start in range(0, len(pairs), _PAIRS_AT_A_TIME):
             questions, choices = zip(*pairs[start : start + _PAIRS_AT_A_TIME], strict=True)
             encoding = self._tokenizer(
@@ -197,24 +169,23 @@ class MultipleChoiceScorer(Scorer):
                 return_attention_mask=False,
                 verbose=False,
             )
-            for row, ids in enumerate(encoding["input_ids"]):
-                at, parts = start + row, encoding.sequence_ids(row)
-                own[at], cut[at] = parts.count(1), len(ids) > self._runner.limit
-                choice = [token for token, part in zip(ids, parts, strict=True) if part == 1]
-                if reason := unknown_candidate(choices[row], choice, self._unknown):
+            for at, tokens in enumerate(encoding["input_ids"], start):
+                parts = encoding.sequence_ids(at - start)
+                own[at] = parts.count(1)
+                choice = [token for token, part in zip(tokens, parts, strict=True) if part == 1]
+                if reason := unknown_candidate(choices[at - start], choice, self._unknown):
                     unknown[at] = reason
-                kept: Sequence[int] = range(len(ids))
-                if cut[at]:
-                    kept, crowded[at] = self._kept(parts)
-                lengths[at] = len(kept)
-                tokens.extend(ids[place] for place in kept)
+                kept: Sequence[int] = range(len(tokens))
+                if len(tokens) > self._runner.limit:
+                    cut.add(at)
+                    kept, no_room = self._kept(parts)
+                    crowded |= {at} if no_room else set()
+                ids.append(array("i", (tokens[place] for place in kept)))
                 if self._runner.takes_types:
-                    segments = encoding["token_type_ids"][row]
-                    types.extend(segments[place] for place in kept)
-        segments_of = np.array(types, dtype=np.int32) if self._runner.takes_types else None
-        return _Read(
-            np.array(tokens, dtype=np.int32), segments_of, lengths, own, cut, crowded, unknown
-        )
+                    segments = encoding["token_type_ids"][at - start]
+                    types.append(array("i", (segments[place] for place in kept)))
+        read = Tokenized.of(ids, types if self._runner.takes_types else None, cut)
+        return read, own, crowded, unknown
 
     def _kept(self, parts: Sequence[int | None]) -> tuple[Sequence[int], bool]:
         """Return the tokens kept of a pair that is too long: all but the first of the question.
@@ -228,24 +199,3 @@ class MultipleChoiceScorer(Scorer):
             return range(self._runner.limit), True
         dropped = set(question[:excess])
         return [position for position in range(len(parts)) if position not in dropped], False
-
-
-class _Read(NamedTuple):
-    """Pairs as tokens.
-
-    Attributes:
-        tokens, types: those of all pairs, one after another; types None if the model takes none.
-        lengths: the number of tokens of each pair.
-        choice_tokens: the number of tokens of each pair's choice.
-        cut: whether the pair was too long.
-        crowded: whether its choice leaves no room for the question.
-        unknown: the pairs whose choice contains the unknown token, with the reason in words.
-    """
-
-    tokens: Tokens
-    types: Tokens | None
-    lengths: Ints
-    choice_tokens: Ints
-    cut: Bools
-    crowded: Bools
-    unknown: Mapping[int, str]

@@ -20,7 +20,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from evaluation.scorers.batching import out_of_memory
 from evaluation.scorers.likelihoods import GROSS, TOLERANCES, logits_at, target_log_probs
 from evaluation.scorers.seq2seq.layout import Asked, Seq2SeqEncoded, lay_out
-from kbprobe.arrays import Floats, Ints, ragged_ranges
+from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import KbprobeError, UsageError
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ class Seq2SeqRunner:
                 f"the model gives scores that are not finite in {self.model.dtype}. "
                 "Use --dtype bfloat16 or --dtype float32."
             )
-        scores: Floats = np.add.reduceat(values, batch.slot_cells) * batch.slot_weight
-        return scores
+        return encoded.summed(sequences, values)
 
     def _plain(self, batch: _Batch) -> Iterator[Found]:
         """Run each sequence alone, in the plain forward pass: the encoder for each row."""
@@ -175,21 +174,16 @@ class _Batch:
         cells: their numbers among all cells, shape [n].
         cell_sequence: for each, which of the batch's sequences it belongs to.
         cell_row, cell_after, cell_target: of :class:`Seq2SeqEncoded`, shape [n].
-        slot_cells: the first cell of each slot.
-        slot_weight: of each slot.
     """
 
     def __init__(self, encoded: Seq2SeqEncoded, sequences: Ints) -> None:
         self.encoded, self.sequences = encoded, sequences
-        slot_counts, slots = encoded.slots(sequences)
-        counts = np.diff(encoded.cell_starts)[slots]
-        self.cells = ragged_ranges(encoded.cell_starts[slots], counts)
+        slot_counts, _ = encoded.slots(sequences)
+        _, counts, self.cells = encoded.cells(sequences)
         self.cell_sequence = np.repeat(np.repeat(np.arange(len(sequences)), slot_counts), counts)
         self.cell_row = encoded.cell_row[self.cells]
         self.cell_after = encoded.cell_after[self.cells].astype(np.int64)
         self.cell_target = encoded.cell_target[self.cells].astype(np.int64)
-        self.slot_cells = np.cumsum(counts) - counts
-        self.slot_weight = encoded.slot_weight[slots]
 
     def row_place(self, rows: Ints, cells: Ints) -> Ints:
         """Return which of some rows each of some cells is predicted in."""

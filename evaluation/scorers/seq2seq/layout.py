@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evaluation.scorers.base import EncodedTokens, Tokens
-from evaluation.scorers.causal.layout import grow_trees
-from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
+from evaluation.scorers.base import Tokens
+from evaluation.scorers.causal.layout import Collector, EncodedCells, grow_trees
+from kbprobe.arrays import Ints, ragged_ranges
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -180,12 +179,12 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seq2SeqEncoded(EncodedTokens):
+class Seq2SeqEncoded(EncodedCells):
     """Sequences of an encoder-decoder model: the tokens are those of the encoder.
 
     Sequence ``s`` has the decoder's rows ``row_starts[s] .. row_starts[s + 1]``. All of them begin
-    with what the decoder is given. A slot is the log-likelihood of one target: the sum over its
-    *cells*, each the log-probability of one token after a token of one row.
+    with what the decoder is given. ``cell_after`` is how many of a row's own tokens stand before
+    the target.
 
     Attributes:
         given: tokens that the decoder is given, of all sequences.
@@ -193,11 +192,7 @@ class Seq2SeqEncoded(EncodedTokens):
         row_starts: shape [sequences + 1].
         row_tokens: what each row adds to the given tokens, which may be nothing.
         row_token_starts: where the tokens of each row start, shape [rows + 1].
-        cell_starts: slot ``t`` has cells ``cell_starts[t] .. cell_starts[t + 1]``.
         cell_row: the row that predicts each cell's target, shape [cells].
-        cell_after: how many of the row's own tokens stand before the target.
-        cell_target: the token predicted, shape [cells].
-        slot_weight: what a slot's log-likelihood counts in its choice's score, shape [slots].
     """
 
     given: Tokens
@@ -205,11 +200,7 @@ class Seq2SeqEncoded(EncodedTokens):
     row_starts: Ints
     row_tokens: Tokens
     row_token_starts: Ints
-    cell_starts: Ints
     cell_row: Ints
-    cell_after: Tokens
-    cell_target: Tokens
-    slot_weight: Floats
 
     def given_tokens(self, sequences: Ints) -> Ints:
         """Return what the decoder is given for some sequences, equally many tokens: [n, tokens]."""
@@ -231,17 +222,6 @@ class Seq2SeqEncoded(EncodedTokens):
         return batch
 
 
-_KINDS = {
-    **dict.fromkeys(("lengths", "item", "slot_choice", "cell_row"), "q"),
-    "slot_weight": "d",
-    **dict.fromkeys(("tokens", "given", "row_tokens", "cell_after", "cell_target"), "i"),
-}
-"""What is collected, and as what type of :class:`array.array`."""
-
-_RUNS = ("slots", "given", "rows", "row_tokens", "cells")
-"""The arrays for which the lengths of runs are collected."""
-
-
 def lay_out(
     asked: Sequence[Asked], choice_tokens: Ints, set_aside: Mapping[int, str], notes: dict[str, int]
 ) -> Seq2SeqEncoded:
@@ -249,42 +229,24 @@ def lay_out(
 
     Targets of which one is read on the way to another share a row.
     """
-    columns: dict[str, array[Any]] = {name: array(kind) for name, kind in _KINDS.items()}
-    runs = {name: array("q") for name in _RUNS}
+    runs = ("given_starts", "row_starts", "row_token_starts")
+    collector = Collector({"given": "i", "row_tokens": "i", "cell_row": "q"}, runs)
+    columns, lengths = collector.columns, collector.runs
+    rows = lengths["row_token_starts"]
     for one in asked:
-        columns["tokens"].extend(one.source)
-        columns["lengths"].append(len(one.source))
-        columns["item"].append(one.item)
+        collector.add_sequence(one.item, one.source)
         columns["given"].extend(one.given)
-        runs["given"].append(len(one.given))
-        targets = list(one.targets)
-        slots, before = 0, len(runs["row_tokens"])
+        lengths["given_starts"].append(len(one.given))
+        targets, before = list(one.targets), len(rows)
         for tree in grow_trees(one.given, targets, limit=0):
-            row = len(runs["row_tokens"])
             own = tree.tokens[len(one.given) :]
             columns["row_tokens"].extend(own)
-            runs["row_tokens"].append(len(own))
             for number, after in tree.paths:
-                for choice in one.targets[targets[number]]:
-                    columns["cell_row"].extend([row] * len(after))
-                    columns["cell_after"].extend(at - len(one.given) + 1 for at in after)
-                    columns["cell_target"].extend(targets[number])
-                    columns["slot_choice"].append(choice)
-                    columns["slot_weight"].append(one.weight)
-                    runs["cells"].append(len(after))
-                    slots += 1
-        runs["rows"].append(len(runs["row_tokens"]) - before)
-        runs["slots"].append(slots)
-    arrays: dict[str, Any] = {name: np.array(held) for name, held in columns.items()}
-    return Seq2SeqEncoded(
-        **arrays,
-        slot_starts=run_starts(runs["slots"]),
-        token_starts=run_starts(arrays["lengths"]),
-        given_starts=run_starts(runs["given"]),
-        row_starts=run_starts(runs["rows"]),
-        row_token_starts=run_starts(runs["row_tokens"]),
-        cell_starts=run_starts(runs["cells"]),
-        choice_tokens=choice_tokens,
-        set_aside=set_aside,
-        notes=notes,
-    )
+                choices = one.targets[targets[number]]
+                columns["cell_row"].extend([len(rows)] * len(after) * len(choices))
+                places = [at - len(one.given) + 1 for at in after]
+                collector.add_slots(choices, one.weight, places, targets[number])
+            rows.append(len(own))
+        lengths["row_starts"].append(len(rows) - before)
+    further = {"choice_tokens": choice_tokens, "set_aside": set_aside, "notes": notes}
+    return Seq2SeqEncoded(**collector.arrays(), **further)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from evaluation.scorers.base import aside
 from evaluation.scorers.causal.prompted import PromptedScorer, longest_text
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer, unreadable
-from evaluation.scorers.readable import unknown_candidate, unreadable_items
+from evaluation.scorers.readable import unknown_candidate
 from evaluation.scorers.seq2seq.forward import Seq2SeqRunner, supports_reuse
 from evaluation.scorers.seq2seq.layout import (
     Asked,
@@ -39,74 +39,33 @@ _SENTINELS = ("▁<extra_id_{}>", "<extra_id_{}>")
 """mT5's vocabulary has them with the mark of a space; its tokenizer may add others, untrained."""
 
 
-class FilledGap(NamedTuple):
-    """A candidate in a gap.
-
-    Attributes:
-        source: what the encoder reads.
-        given: the tokens that the decoder is given.
-        target: those that are scored after them.
-    """
-
-    source: Ids
-    given: Ids
-    target: Ids
-
-
-class GapFormat(Protocol):
-    """Writes a candidate in its text as the encoder and the decoder see it."""
-
-    def write(self, filled: Filled) -> FilledGap:
-        """Write it; the pieces of the candidate are those that it has in its text."""
-        ...
-
-
 @dataclass(frozen=True)
-class SentinelFormat:
-    """T5's: "A <extra_id_0> can fly." and "<extra_id_0> robin <extra_id_1>".
+class GapFormat:
+    """How a model was pretrained to fill gaps: as T5 with sentinels, or as BART with a mask.
 
-    The sentinel after the candidate is scored: it says that nothing more is missing.
+    T5 reads "A <extra_id_0> can fly." and writes "<extra_id_0> robin <extra_id_1>". The sentinel
+    after the candidate is scored: it says that nothing more is missing.
+
+    BART reads "A <mask> can fly." and writes "A robin can fly.". What stands before the gap is
+    given, since all candidates share it; the candidate and the rest of the text with its end are
+    scored.
 
     Attributes:
         start: the tokens that the decoder starts from.
-        first, second: the sentinels.
+        gap: the token in the candidate's place: the first sentinel, or the mask.
+        end: the second sentinel; None: the whole text is written.
     """
 
     start: Ids
-    first: int
-    second: int
+    gap: int
+    end: int | None
 
-    def write(self, filled: Filled) -> FilledGap:
-        """Put the first sentinel in the candidate's place, and the candidate between the two."""
-        return FilledGap(
-            (*filled.left, self.first, *filled.right),
-            (*self.start, self.first),
-            (*filled.pieces, self.second),
-        )
-
-
-@dataclass(frozen=True)
-class SentenceFormat:
-    """BART's: "A <mask> can fly." and "A robin can fly.".
-
-    What stands before the gap is given, since all candidates share it; the candidate and the rest
-    of the text with its end are scored.
-
-    Attributes:
-        start: the token that the decoder starts from.
-        mask: the mask's id.
-    """
-
-    start: int
-    mask: int
-
-    def write(self, filled: Filled) -> FilledGap:
-        """Put the mask in the candidate's place, and the filled-in text into the decoder."""
-        return FilledGap(
-            (*filled.left, self.mask, *filled.right),
-            (self.start, *filled.left),
-            (*filled.pieces, *filled.right),
-        )
+    def write(self, filled: Filled) -> tuple[Ids, Ids, Ids]:
+        """Return what the encoder reads, what the decoder is given, and what is scored after it."""
+        source = (*filled.left, self.gap, *filled.right)
+        if self.end is None:
+            return source, (*self.start, *filled.left), (*filled.pieces, *filled.right)
+        return source, (*self.start, self.gap), (*filled.pieces, self.end)
 
 
 def gap_format(
@@ -125,9 +84,9 @@ def gap_format(
     for written in _SENTINELS:
         first, second = (vocabulary.get(written.format(number), known) for number in (0, 1))
         if max(first, second) < known:
-            return SentinelFormat(start, first, second)
+            return GapFormat(start, first, second)
     if model.config.model_type == "bart" and tokenizer.mask_token_id is not None:
-        return SentenceFormat(start[0], tokenizer.mask_token_id)
+        return GapFormat(start[:1], tokenizer.mask_token_id, None)
     return (
         f"the tokenizer of {tokenizer.name_or_path!r} has no sentinels (<extra_id_0>, "
         f"<extra_id_1>) as T5's, and a model of type {model.config.model_type} is not known to be "
@@ -235,13 +194,7 @@ class Seq2SeqScorer(PromptedScorer):
         numbered = list(zip(range(len(items)), items, starts[:-1].tolist(), strict=True))
         asked, reasons = self._questions([one for one in numbered if not self._is_gap(one[1])])
         clozes, further = self._clozes([one for one in numbered if self._is_gap(one[1])])
-        set_aside: dict[int, str] = {}
-        for choice, reason in {**reasons, **further}.items():
-            set_aside.setdefault(item_of[choice], reason)
-        set_aside |= self._special.obstacles(items)
-        if self.prompt.letters:  # The choices are shown, and what is scored says nothing of them.
-            set_aside |= unreadable_items(items, self._tokenizer)
-
+        set_aside = self._set_aside(items, item_of, {**reasons, **further})
         kept: list[Asked] = []
         choice_tokens = np.zeros(int(starts[-1]))
         truncated: set[int] = set()

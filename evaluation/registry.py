@@ -39,12 +39,16 @@ def imported(place: str) -> Callable[..., Any]:
 
     So an entry can name code that imports torch, and ``evaluate-probe --help`` stays fast.
     """
-    module, _, name = place.partition(":")
 
     def call(*args: Any) -> Any:
-        return attrgetter(name)(import_module(module))(*args)
+        return _found(place)(*args)
 
     return call
+
+
+def _found(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return attrgetter(name)(import_module(module))
 
 
 class Registry(Generic[_Entry]):
@@ -57,7 +61,7 @@ class Registry(Generic[_Entry]):
     """
 
     def __init__(
-        self, what: str, group: str, kind: type[_Entry], built_in: Mapping[str, str]
+        self, what: str, group: str, kind: type[_Entry], built_in: Mapping[str, str | _Entry]
     ) -> None:
         """Describe the registry; each entry is imported when it is first used.
 
@@ -65,7 +69,7 @@ class Registry(Generic[_Entry]):
             what: what an entry is, for messages: ``scorer``.
             group: the entry point group of other packages' entries.
             kind: the class that all entries have.
-            built_in: kbprobe's own entries by name, each as ``module:attribute``.
+            built_in: kbprobe's own entries by name, or each as ``module:attribute``.
         """
         self._what, self._group, self._kind, self._built_in = what, group, kind, built_in
         self._loaded: dict[str, _Entry] = {}
@@ -87,8 +91,8 @@ class Registry(Generic[_Entry]):
         """
         if name in self._built_in:
             if name not in self._loaded:
-                module, _, attribute = self._built_in[name].partition(":")
-                self._loaded[name] = getattr(import_module(module), attribute)
+                entry = self._built_in[name]
+                self._loaded[name] = _found(entry) if isinstance(entry, str) else entry
             return self._loaded[name]
         if name not in self._further():
             names = self.names()

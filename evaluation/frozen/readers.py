@@ -29,7 +29,7 @@ from evaluation.scorers.causal.prompts import BLANK, Rendered
 from evaluation.scorers.classifier.tokens import tokenize
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs, Tokenized
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer
-from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
+from evaluation.scorers.multiple_choice import MultipleChoiceScorer
 from kbprobe.arrays import Ints
 
 if TYPE_CHECKING:

@@ -30,6 +30,8 @@ class MajorityScorer(RowScorer):
     in all rows, and never by the choice's place.
     """
 
+    score_kind = "log frequency"
+
     def __init__(self, items: Sequence[Item], seed: int) -> None:
         self._answers = Counter(item.choices[item.answer] for item in items)
         self._seed = seed
@@ -42,10 +44,6 @@ class MajorityScorer(RowScorer):
         }
         scores = (score[text] for item in items for text in item.choices)
         return np.fromiter(scores, dtype=np.float64), {}
-
-    def score_name(self, items: Sequence[Item]) -> str:
-        """Return ``log frequency``."""
-        return "log frequency"
 
 
 @contextmanager

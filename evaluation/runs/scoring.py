@@ -84,8 +84,8 @@ def score_items(
             parts = _Parts(items, [rows_of[part] for part in todo])
             scored = _score_parts(parts, scorer, score_name, batch_tokens, progress, effort)
             for part, own in zip(todo, scored, strict=True):
-                found[part] = replace(own, parameters=parameters)
-                cache.write_part(part, rows_of[part], starts, found[part])
+                counted = found[part] = replace(own, parameters=parameters)
+                cache.write_part(part, rows_of[part], starts, counted)
 
     for part, rows in enumerate(rows_of):
         if found[part] is None:

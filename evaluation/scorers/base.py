@@ -115,9 +115,11 @@ class Scorer(ABC):
     Attributes:
         divisible: whether items may be encoded and scored in parts, which bounds memory and what
             an interruption costs. Not so where notes count what recurs in several parts.
+        score_kind: what a choice's score is, where :meth:`score_name` is not overridden.
     """
 
     divisible = True
+    score_kind = ""
 
     @classmethod
     def from_inputs(cls, inputs: ScorerInputs) -> Self:
@@ -162,9 +164,9 @@ class Scorer(ABC):
             The numbers of all their slots, sequence after sequence, shape [slots of these].
         """
 
-    @abstractmethod
     def score_name(self, items: Sequence[Item]) -> str:
         """Say what a choice's score is: ``logit``, or ``log-likelihood`` (nats)."""
+        return self.score_kind
 
 
 class ReadyScorer(NamedTuple):
@@ -209,7 +211,8 @@ class ScorerEntry:
         wording: the one of these that rows of labels (``acceptability``, ``nli``) are put as by
             :func:`evaluation.items.wordings.worded`; None: it does not score such rows unless
             they are among ``setups``.
-        uses_train: whether, with these options, it takes examples from the train split.
+        uses_train: whether, with these options, it takes examples from the train split; by default
+            those that are given as ``shots``.
         normalization: what log-likelihoods of answers are divided by unless the user says
             otherwise; None: its scores are of another kind, and are never divided.
         content: what else its scores depend on, with these options, such as the digest of word
@@ -224,7 +227,7 @@ class ScorerEntry:
     options: type[Options] = Options
     setups: tuple[str, ...] = SCORED_SETUPS
     wording: str | None = None
-    uses_train: Callable[[Any], bool] = lambda _options: False
+    uses_train: Callable[[Any], bool] = lambda options: getattr(options, "shots", 0) > 0
     normalization: Callable[[Any], str | None] = lambda _options: None
     content: Callable[[Any], Mapping[str, str]] = lambda _options: {}
 

@@ -4,9 +4,9 @@ After Zhao, Wallace, Feng, Klein & Singh, "Calibrate Before Use" (ICML 2021, sec
 favours some answers whatever the question. Its probabilities of a row's choices are divided by
 their mean probabilities after several content-free texts.
 
-PMI (:mod:`evaluation.scorers.pmi`) subtracts one log-likelihood. With a single content-free text,
-the choices are ranked as by PMI; with several, the mean is over probabilities, each normalised
-over the row's choices.
+PMI (:data:`evaluation.scorers.entries.PMI`) subtracts one log-likelihood. With a single
+content-free text, the choices are ranked as by PMI; with several, the mean is over probabilities,
+each normalised over the row's choices.
 """
 
 from __future__ import annotations
@@ -14,47 +14,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from evaluation.items.types import MASK, Item, choice_starts
-from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import Encoded, Scorer, ScorerEntry, ScorerInputs
+from evaluation.scorers.base import Encoded, Scorer, ScorerInputs
 from evaluation.scorers.batching import BackOff
-from evaluation.scorers.causal.options import CausalOptions
-from evaluation.scorers.masked import MaskedOptions
-from evaluation.scorers.pmi import likelihood_scorer
+from evaluation.scorers.causal.prompts import Prompt
+from evaluation.scorers.masked.scorer import MaskedScorer
+from evaluation.scorers.seq2seq.scorer import likelihood_scorer
 from kbprobe.arrays import Floats, Ints
-from kbprobe.format.setups import CLOZE, QUESTION
-from kbprobe.options import RARE, Metavar
-
-if TYPE_CHECKING:
-    from evaluation.scorers.causal.prompts import Prompt
+from kbprobe.format.setups import CLOZE
 
 _BATCH_TOKENS = 4096
 """Number of padded tokens in a batch of content-free texts, which are short."""
-
-_CONTENT_FREE = Field(
-    ("N/A", MASK, ""),
-    min_length=1,
-    description="Texts without content that replace the question; probabilities are divided by "
-    "their mean over these texts. In clozes, a mask is appended to texts that have none.",
-)
-Texts = Annotated[tuple[str, ...], Metavar("TEXT,..."), RARE]
-
-
-class CalibrationOptions(CausalOptions):
-    """Those of the causal-LM scorer, and the texts without content."""
-
-    content_free: Texts = _CONTENT_FREE
-
-
-class MaskedCalibrationOptions(MaskedOptions):
-    """Those of the masked-LM scorer, and the texts without content."""
-
-    content_free: Texts = _CONTENT_FREE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,35 +170,14 @@ def _mean_log_share(scores: Floats, starts: Ints) -> Floats:
     return np.asarray(np.logaddexp.reduce(shares, axis=1) - np.log(scores.shape[1]))
 
 
-def _make(inputs: ScorerInputs) -> Scorer:
+def calibrated(inputs: ScorerInputs) -> CalibratedScorer:
+    """Make the scorer of a model that gives log-likelihoods."""
     inner = likelihood_scorer(inputs)
     return CalibratedScorer(inner, inputs.options.content_free, inner.prompt)
 
 
-def _make_masked(inputs: ScorerInputs) -> Scorer:
-    from evaluation.scorers.masked.scorer import MaskedScorer
-
+def masked_calibrated(inputs: ScorerInputs) -> CalibratedScorer:
+    """Make the scorer of a masked LM."""
     given = inputs.options.model_dump()
     texts = given.pop("content_free")
     return CalibratedScorer(MaskedScorer(inputs.model, inputs.tokenizer, **given), texts)
-
-
-CALIBRATED = ScorerEntry(
-    name="calibrated",
-    label="contextual calibration",
-    version=1,
-    needs=Capability.LIKELIHOODS,
-    make=_make,
-    options=CalibrationOptions,
-    wording=QUESTION,
-    uses_train=lambda options: options.shots > 0,
-)
-MASKED_CALIBRATED = ScorerEntry(
-    name="masked_calibrated",
-    label="masked contextual calibration",
-    version=1,
-    needs=Capability.MASKED_SCORES,
-    make=_make_masked,
-    options=MaskedCalibrationOptions,
-    wording=CLOZE,
-)

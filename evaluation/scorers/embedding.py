@@ -8,34 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, Field
+import torch
+from pydantic import BaseModel
 
 from evaluation.items.types import Item
-from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import RowScorer, Scorer, ScorerEntry, ScorerInputs
+from evaluation.scorers.base import RowScorer
+from evaluation.scorers.classifier.tokens import tokenize
+from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from kbprobe.arrays import Floats
 from kbprobe.errors import UsageError
-from kbprobe.options import Options
 from kbprobe.parsing import read_json, validated
 
 if TYPE_CHECKING:
-    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _BATCH = 128
 """Texts encoded at once; they are sorted by length, so that little is padded."""
-
-
-class EmbeddingOptions(Options):
-    """How the vectors of tokens become that of a text."""
-
-    pooling: Literal["mean", "first", "last"] = Field(
-        "mean",
-        description="Vector of a text: the mean over its tokens, or that of its first or last "
-        "token, as the model was trained.",
-    )
 
 
 _POOLING = {
@@ -90,10 +81,8 @@ def pooled(states: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tens
     Args:
         states: the last hidden states, padded on the right, shape [texts, tokens, dimensions].
         mask: 1 for tokens and 0 for padding, shape [texts, tokens].
-        pooling: which, see :class:`EmbeddingOptions`.
+        pooling: which, :class:`~evaluation.scorers.entries.EmbeddingOptions`.
     """
-    import torch
-
     if pooling == "first":
         return states[:, 0]
     if pooling == "last":
@@ -102,58 +91,43 @@ def pooled(states: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tens
     return (states * shown).sum(1) / shown.sum(1)
 
 
-def _make(inputs: ScorerInputs) -> Scorer:
-    import torch
+class EmbeddingScorer(RowScorer):
+    """Encodes each text once; the notes count those that were too long for the model."""
 
-    from evaluation.scorers.classifier.tokens import tokenize
-    from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
+    score_kind = "cosine"
 
-    class EmbeddingScorer(RowScorer):
-        """Encodes each text once; the notes count those that were too long for the model."""
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pooling: str
+    ) -> None:
+        check_layers(Path(model.config.name_or_path), pooling)
+        self._model, self._tokenizer, self._pooling = model, tokenizer, pooling
+        self._runner = EncoderRunner(model, tokenizer)
 
-        def __init__(self) -> None:
-            check_layers(Path(inputs.model.config.name_or_path), inputs.options.pooling)
-            self._runner = EncoderRunner(inputs.model, inputs.tokenizer)
+    def choice_scores(self, items: Sequence[Item]) -> tuple[Floats, Mapping[str, int]]:
+        """Return the cosine of each choice with its question."""
+        questions = [item.question for item in items for _ in item.choices]
+        choices = [text for item in items for text in item.choices]
+        numbers = {text: n for n, text in enumerate(dict.fromkeys([*questions, *choices]))}
+        vectors, cut = self._vectors(list(numbers))
+        asked = vectors[[numbers[text] for text in questions]]
+        scores = np.einsum("ij,ij->i", asked, vectors[[numbers[text] for text in choices]])
+        return scores.astype(np.float64), {"cut_texts": cut} if cut else {}
 
-        def choice_scores(self, items: Sequence[Item]) -> tuple[Floats, Mapping[str, int]]:
-            questions = [item.question for item in items for _ in item.choices]
-            choices = [text for item in items for text in item.choices]
-            numbers = {text: n for n, text in enumerate(dict.fromkeys([*questions, *choices]))}
-            vectors, cut = self._vectors(list(numbers))
-            asked = vectors[[numbers[text] for text in questions]]
-            scores = np.einsum("ij,ij->i", asked, vectors[[numbers[text] for text in choices]])
-            return scores.astype(np.float64), {"cut_texts": cut} if cut else {}
+    @torch.inference_mode()
+    def _vectors(self, texts: list[str]) -> tuple[Floats, int]:
+        """Return the vectors of texts, of length 1, and how many were too long."""
+        read = tokenize([("", text) for text in texts], self._tokenizer, self._runner)
+        encoded = EncodedTexts.one_each(read)
+        order = np.argsort(read.lengths, kind="stable")
+        batches = np.split(order, np.arange(_BATCH, len(order), _BATCH))
+        found = torch.cat(
+            [self._runner.run(encoded, batch, self._forward).cpu() for batch in batches]
+        )
+        vectors = np.empty(found.shape, dtype=np.float64)
+        vectors[order] = torch.nn.functional.normalize(found.float(), dim=1).numpy()
+        return vectors, len(read.cut)
 
-        def score_name(self, items: Sequence[Item]) -> str:
-            return "cosine"
-
-        @torch.inference_mode()
-        def _vectors(self, texts: list[str]) -> tuple[Floats, int]:
-            """Return the vectors of texts, of length 1, and how many were too long."""
-            read = tokenize([("", text) for text in texts], inputs.tokenizer, self._runner)
-            encoded = EncodedTexts.one_each(read)
-            order = np.argsort(read.lengths, kind="stable")
-            batches = np.split(order, np.arange(_BATCH, len(order), _BATCH))
-            found = torch.cat(
-                [self._runner.run(encoded, batch, self._forward).cpu() for batch in batches]
-            )
-            vectors = np.empty(found.shape, dtype=np.float64)
-            vectors[order] = torch.nn.functional.normalize(found.float(), dim=1).numpy()
-            return vectors, len(read.cut)
-
-        def _forward(self, batch: Inputs) -> torch.Tensor:
-            states = inputs.model.base_model(**batch)[0]
-            mask = batch.get("attention_mask", torch.ones_like(batch["input_ids"]))
-            return pooled(states, mask, inputs.options.pooling)
-
-    return EmbeddingScorer()
-
-
-EMBEDDING = ScorerEntry(
-    name="embedding",
-    label="sentence encoder",
-    version=1,
-    needs=Capability.HIDDEN_STATES,
-    make=_make,
-    options=EmbeddingOptions,
-)
+    def _forward(self, batch: Inputs) -> torch.Tensor:
+        states = self._model.base_model(**batch)[0]
+        mask = batch.get("attention_mask", torch.ones_like(batch["input_ids"]))
+        return pooled(states, mask, self._pooling)

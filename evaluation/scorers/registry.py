@@ -6,34 +6,15 @@ from evaluation.models.capabilities import Capability, heads_that_give, is_encod
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint, refuse_idle_model
 from evaluation.registry import Registry
 from evaluation.scorers.base import ScorerEntry
+from evaluation.scorers.entries import ENTRIES
 from kbprobe.errors import UsageError
 
 SCORERS = Registry[ScorerEntry](
     "scorer",
     "kbprobe.scorers",
     ScorerEntry,
-    {
-        "masked_lm": "evaluation.scorers.masked:MASKED_LM",
-        "causal_lm": "evaluation.scorers.causal:CAUSAL_LM",
-        "seq2seq_lm": "evaluation.scorers.seq2seq:SEQ2SEQ_LM",
-        "pmi": "evaluation.scorers.pmi:PMI",
-        "endpoint": "evaluation.scorers.endpoint:ENDPOINT_LM",
-        "endpoint_pmi": "evaluation.scorers.endpoint:ENDPOINT_PMI",
-        "chat": "evaluation.scorers.generated:CHAT_ANSWERS",
-        "generate": "evaluation.scorers.generated:GENERATE",
-        "calibrated": "evaluation.scorers.calibration:CALIBRATED",
-        "masked_calibrated": "evaluation.scorers.calibration:MASKED_CALIBRATED",
-        "masked_rank": "evaluation.scorers.rank:MASKED_RANK",
-        "causal_rank": "evaluation.scorers.rank:CAUSAL_RANK",
-        "multiple_choice": "evaluation.scorers.multiple_choice:MULTIPLE_CHOICE",
-        "classifier": "evaluation.scorers.classifier:CLASSIFIER",
-        "embedding": "evaluation.scorers.embedding:EMBEDDING",
-        "random": "evaluation.scorers.guessing:RANDOM",
-        "vec_similarity": "evaluation.scorers.vec_similarity:VEC_SIMILARITY",
-        "vec_similarity_published": "evaluation.scorers.vec_similarity:VEC_SIMILARITY_PUBLISHED",
-    },
+    {entry.name: entry for entry in ENTRIES},
 )
-"""All scorers. A checkpoint is scored with the first whose needs it meets, unless one is named."""
 
 
 def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntry:

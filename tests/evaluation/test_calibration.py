@@ -14,8 +14,8 @@ import torch
 import evaluation
 from evaluation.items.types import Item
 from evaluation.scorers.base import ScorerInputs
-from evaluation.scorers.calibration import CALIBRATED, MASKED_CALIBRATED
 from evaluation.scorers.causal.scorer import CausalScorer
+from evaluation.scorers.entries import CALIBRATED, MASKED_CALIBRATED
 from evaluation.scorers.masked.scorer import MaskedScorer
 from tests.evaluation import tiny_causal, tiny_masked
 from tests.evaluation.test_causal import reference, run

@@ -9,7 +9,7 @@ import torch
 from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import ScorerInputs
-from evaluation.scorers.embedding import EMBEDDING, EmbeddingOptions
+from evaluation.scorers.entries import EMBEDDING, EmbeddingOptions
 from evaluation.scorers.registry import SCORERS, choose_scorer
 from kbprobe.errors import UsageError
 from tests.evaluation import tiny_multiple_choice as tiny

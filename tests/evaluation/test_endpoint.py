@@ -36,7 +36,7 @@ from evaluation.scorers.batching import BackOff
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.causal.scorer import CausalScorer
 from evaluation.scorers.endpoint.scorer import EndpointScorer
-from evaluation.scorers.pmi import PMI
+from evaluation.scorers.entries import PMI
 from kbprobe.errors import UsageError
 from tests.evaluation import jsonl_probe, tiny_causal
 from tests.evaluation.endpoint_server import Fault, Script, serving

@@ -16,7 +16,7 @@ from evaluation.learners.finetune import training as finetuning
 from evaluation.learners.finetune.kept import _holds, keep
 from evaluation.learners.finetune.training import Course, finetune
 from evaluation.models.loading import fresh_parameters
-from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
+from evaluation.scorers.multiple_choice import MultipleChoiceScorer
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_multiple_choice as tiny
 

@@ -21,7 +21,7 @@ from evaluation.items.types import MASK, Item
 from evaluation.results.analyses.generated import Generated, generated_of
 from evaluation.runs.evaluation import Evaluation
 from evaluation.scorers.base import ScorerInputs
-from evaluation.scorers.generated import GENERATE
+from evaluation.scorers.entries import GENERATE
 from evaluation.scorers.generated.reading import letter_shares, read_choice
 from kbprobe.errors import UsageError
 from tests.evaluation import jsonl_probe, tiny_causal

@@ -17,7 +17,7 @@ from evaluation.models.loading import (
     refuse_fresh_head,
 )
 from evaluation.scorers.batching import cut_batches
-from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
+from evaluation.scorers.multiple_choice import MultipleChoiceScorer
 from kbprobe.errors import UsageError
 from tests.evaluation import tiny_multiple_choice as tiny
 

@@ -14,7 +14,7 @@ import evaluation
 from evaluation.cli import main
 from evaluation.items.types import Item
 from evaluation.scorers.base import ScorerInputs
-from evaluation.scorers.pmi import PMI
+from evaluation.scorers.entries import PMI
 from tests.evaluation import tiny_causal
 
 CHOICES = ("a dog", "a cat", "the river")

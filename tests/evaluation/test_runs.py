@@ -178,7 +178,7 @@ def test_files_that_do_not_define_what_is_named(files, words, said, world, capsy
     (world / "broken.py").write_text("scorer\n")
     (world / "taken.py").write_text(
         "from dataclasses import replace\n"
-        "from evaluation.scorers.guessing import RANDOM\n"
+        "from evaluation.scorers.entries import RANDOM\n"
         "OWN = replace(RANDOM)\n"
     )
     run("questions", "--model", "none", *words, code=1 if "broken.py" in words else 2)

@@ -23,7 +23,7 @@ from evaluation.models.checkpoint import open_checkpoint
 from evaluation.scorers.base import Encoded, Floats, ScorerInputs
 from evaluation.scorers.batching import cut_batches
 from evaluation.scorers.causal.prompts import Prompt
-from evaluation.scorers.pmi import PMI
+from evaluation.scorers.entries import PMI
 from evaluation.scorers.registry import choose_scorer
 from evaluation.scorers.seq2seq import forward
 from evaluation.scorers.seq2seq.scorer import Seq2SeqScorer

@@ -149,7 +149,7 @@ def test_a_failed_run_leaves_its_training_for_the_next(probes, model, trainings,
     spec = RunSpec.parse(probes["one"], model, OPTIONS)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "evaluation.scorers.multiple_choice.scorer.MultipleChoiceScorer.score",
+            "evaluation.scorers.multiple_choice.MultipleChoiceScorer.score",
             lambda *_: (_ for _ in ()).throw(KbprobeError("no more")),
         )
         (failed,) = execute([spec])

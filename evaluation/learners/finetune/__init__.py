@@ -19,8 +19,7 @@ from evaluation.learners.base import ModelLearner, Training, TrainingOptions
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import ReadyScorer
 from evaluation.scorers.classifier import CLASSIFIER, ClassifierOptions
-from evaluation.scorers.masked import CANDIDATES as MASKED_CANDIDATES
-from evaluation.scorers.multiple_choice import MULTIPLE_CHOICE
+from evaluation.scorers.entries import CANDIDATES, MULTIPLE_CHOICE
 from kbprobe.format.setups import CLOZE
 from kbprobe.options import RARE, Metavar
 
@@ -77,7 +76,7 @@ FULL_MLM = ModelLearner(
     label="fine-tuning",
     version=1,
     needs=Capability.MASKED_SCORES | Capability.TRAINABLE,
-    scorer=MASKED_CANDIDATES,
+    scorer=CANDIDATES,
     learning_rate=LEARNING_RATE,
     fit=partial(_fit, network="CANDIDATES"),
     options=FinetuneOptions,

@@ -75,6 +75,7 @@ class WordsScorer(Scorer):
     """
 
     divisible = False  # A word that recurs is counted once.
+    score_kind = "logit"  # comparable within an item only
 
     def __init__(self, model: Network, vectors: WordVectors, device: torch.device) -> None:
         self.model = model.to(device).eval()
@@ -118,10 +119,6 @@ class WordsScorer(Scorer):
         first = np.concatenate([[0], np.cumsum(counts)[:-1]])
         place = first[row_of_slot] + slots - encoded.slot_starts[rows][row_of_slot]
         return self._logits(encoded, rows)[torch.from_numpy(place).to(self.device)]
-
-    def score_name(self, items: Sequence[Item]) -> str:
-        """Return ``logit``: comparable within an item only."""
-        return "logit"
 
     def _logits(self, encoded: EncodedRows, rows: Ints) -> torch.Tensor:
         scores: torch.Tensor = self.model(encoded.batch(rows))

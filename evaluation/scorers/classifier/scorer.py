@@ -48,6 +48,8 @@ class ClassifierScorer(Scorer):
     special token of the model is set aside (:mod:`evaluation.scorers.readable`).
     """
 
+    score_kind = "log-probability of the class"
+
     def __init__(
         self,
         model: PreTrainedModel,
@@ -129,10 +131,6 @@ class ClassifierScorer(Scorer):
         )
         found: torch.Tensor = logits[tuple(at)]
         return found
-
-    def score_name(self, items: Sequence[Item]) -> str:
-        """Return what a choice's score is."""
-        return "log-probability of the class"
 
     def _classes(self, setup: str) -> dict[str, int]:
         config = self._model.config

@@ -10,7 +10,7 @@ from evaluation.endpoints.chat import Reply
 from evaluation.endpoints.client import BudgetSpent
 from evaluation.items.types import Item
 from evaluation.scorers.base import ScorerInputs
-from evaluation.scorers.generated.options import ChatOptions
+from evaluation.scorers.entries import ChatOptions
 from evaluation.scorers.generated.scorer import GeneratedEncoded, GeneratedScorer, prompt_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from evaluation.endpoints.chat import Message, Reply
 from evaluation.items.types import Item
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.causal.prompted import ChatTemplate, longest_text
-from evaluation.scorers.generated.options import GenerationOptions
+from evaluation.scorers.entries import GenerationOptions
 from evaluation.scorers.generated.scorer import GeneratedEncoded, GeneratedScorer, prompt_of
 from evaluation.scorers.readable import SpecialTexts, unreadable_items
 

@@ -15,9 +15,12 @@ from evaluation.items.types import Item, choice_starts
 from evaluation.results.analyses.generated import UNREAD, Answer
 from evaluation.scorers.base import Encoded, Scorer, aside, row_sequences
 from evaluation.scorers.causal.prompts import Prompt
-from evaluation.scorers.generated.options import INSTRUCTED, GenerationOptions
+from evaluation.scorers.entries import GenerationOptions
 from evaluation.scorers.generated.reading import letter_shares, read_choice
 from kbprobe.arrays import Floats, Ints
+
+INSTRUCTED = "Question: {question}\n{choices}\nAnswer with the letter of the right choice alone."
+"""The default prompt of a chat."""
 
 
 class Asked(NamedTuple):

@@ -6,7 +6,7 @@ pretrained models were not trained on such means, this is for models that were.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from evaluation.items.types import Item
-from evaluation.scorers.base import Encoded, Scorer
+from evaluation.scorers.base import Scorer
 from evaluation.scorers.masked.scorer import MaskedEncoded, MaskedScorer
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 
@@ -39,6 +39,9 @@ class CandidateScorer(MaskedScorer):
     Single pieces have the scores that :class:`MaskedScorer` gives them. Rows with a candidate of
     several pieces are counted in the notes as ``several_pieces``.
     """
+
+    score_kind = "logit"
+    encode_parts, score_name = Scorer.encode_parts, Scorer.score_name  # whatever the pieces
 
     @property
     def model(self) -> torch.nn.Module:
@@ -71,16 +74,6 @@ class CandidateScorer(MaskedScorer):
         values = self.slot_logits(encoded, encoded.slots(sequences)[1])
         scores: Floats = values.cpu().numpy().astype(np.float64)
         return scores
-
-    def encode_parts(
-        self, parts: Sequence[Sequence[Item]], score_name: str | None = None
-    ) -> tuple[str, Iterator[Encoded]]:
-        """Tokenize parts of the items: scores are logits whatever the pieces."""
-        return Scorer.encode_parts(self, parts, score_name)
-
-    def score_name(self, items: Sequence[Item]) -> str:
-        """Return ``logit``: comparable within an item only."""
-        return "logit"
 
     def slot_logits(self, encoded: CandidateEncoded, slots: Ints) -> torch.Tensor:
         """Return the logit of each of some slots: float32, shape [n], differentiable.

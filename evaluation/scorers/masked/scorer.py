@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -21,7 +21,6 @@ import torch
 from evaluation.items.types import Item, choice_starts
 from evaluation.models.loading import longest_input
 from evaluation.scorers.base import Encoded, EncodedTokens, Scorer, aside
-from evaluation.scorers.masked import MultiPiece
 from evaluation.scorers.masked.head import MaskHead
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer, unreadable
 from evaluation.scorers.readable import SpecialTexts, unknown_token
@@ -155,12 +154,12 @@ class MaskedScorer(Scorer):
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         *,
-        multi_piece: MultiPiece = "pll",
+        multi_piece: Literal["pll", "skip", "error"] = "pll",
         log_probs: bool = False,
     ) -> None:
         """Set the loaded model, on its device and in any dtype, and its fast tokenizer.
 
-        The options are those of :class:`~evaluation.scorers.masked.MaskedOptions`.
+        The options are those of :class:`~evaluation.scorers.entries.MaskedOptions`.
 
         Raises:
             UsageError: the tokenizer has no mask, or is a slow one.

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluation.items.types import MASK, Item, choice_starts
-from evaluation.scorers.base import aside
+from evaluation.models.capabilities import is_encoder_decoder
+from evaluation.scorers.base import ScorerInputs, aside
 from evaluation.scorers.causal.prompted import PromptedScorer, longest_text
 from evaluation.scorers.causal.prompts import Prompt
+from evaluation.scorers.causal.scorer import CausalScorer
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer, unreadable
 from evaluation.scorers.readable import unknown_candidate
 from evaluation.scorers.seq2seq.forward import Seq2SeqRunner, supports_reuse
@@ -312,3 +314,9 @@ class Seq2SeqScorer(PromptedScorer):
                 number += 1
             asked.append(one)
         return asked
+
+
+def likelihood_scorer(inputs: ScorerInputs) -> PromptedScorer:
+    """Make the log-likelihood scorer of a causal LM, or of an encoder-decoder model."""
+    kind = Seq2SeqScorer if is_encoder_decoder(inputs.model.config) else CausalScorer
+    return kind.from_inputs(inputs)

@@ -42,6 +42,8 @@ class MultipleChoiceScorer(Scorer):
     its question, and those of :mod:`evaluation.scorers.readable`, are set aside.
     """
 
+    score_kind = "logit"  # comparable within an item only
+
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         """Set the loaded model, on its device and in any dtype, and its fast tokenizer.
 
@@ -126,10 +128,6 @@ class MultipleChoiceScorer(Scorer):
     def slot_logits(self, encoded: EncodedTexts, slots: Ints) -> torch.Tensor:
         """Return the logit of each of some slots: float32, shape [n], differentiable."""
         return self.logits(encoded, encoded.sequence_of(slots))
-
-    def score_name(self, items: Sequence[Item]) -> str:
-        """Return ``logit``: comparable within an item only."""
-        return "logit"
 
     def _forward(self, inputs: Inputs) -> torch.Tensor:
         tensors = {name: tensor.unsqueeze(1) for name, tensor in inputs.items()}

@@ -71,7 +71,7 @@ class ChatEndpoint(ServedModel):
     def known(self, chat: str, wanted: Wanted, max_tokens: int) -> Reply | None:
         """Return what was answered before to a chat (JSON); None: it has not been sent."""
         parameters = self._known_parameters(wanted, max_tokens)
-        kept = parameters and self.store.find_reply(*self._request(chat, parameters))
+        kept = parameters and self.store.find("reply", *self._request(chat, parameters))
         return None if kept is None else Reply(*kept)
 
     def replies(
@@ -102,7 +102,7 @@ class ChatEndpoint(ServedModel):
             return read_reply(answer, self.url)
 
         for number, reply in in_threads(ask, chats, self.concurrency, self.client.stop):
-            self.store.add_reply(reply, *self._request(chats[number], parameters))
+            self.store.add("reply", reply, *self._request(chats[number], parameters))
             yield number, reply
 
     def _request(self, chat: str, parameters: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -119,7 +119,7 @@ class ChatEndpoint(ServedModel):
     def _known_parameters(self, wanted: Wanted, max_tokens: int) -> dict[str, Any] | None:
         about = f"{wanted} {max_tokens}"
         if about not in self._agreed:
-            kept = self.store.find_reply(self.digest, "parameters", about)
+            kept = self.store.find("reply", self.digest, "parameters", about)
             if kept is None:
                 return None
             self._agreed[about] = kept
@@ -154,7 +154,7 @@ class ChatEndpoint(ServedModel):
         limit = next(name for name in parameters if name.startswith("max_"))
         parameters[limit] = 1 if "logprobs" in parameters else max_tokens
         about = f"{wanted} {max_tokens}"
-        self.store.add_reply(parameters, self.digest, "parameters", about)
+        self.store.add("reply", parameters, self.digest, "parameters", about)
         self._agreed[about] = parameters
         return parameters
 

@@ -69,7 +69,8 @@ class Endpoint(ServedModel):
 
     def known(self, pair: Pair) -> Scored | None:
         """Return what was answered before; None: the pair has not been sent."""
-        return self.store.find(self.digest, pair)
+        kept = self.store.find("answer", self.digest, *pair)
+        return None if kept is None else Scored(*kept)
 
     def scores(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Scored]]:
         """Send pairs, and yield number and log-likelihood as they are answered, and kept.
@@ -82,20 +83,21 @@ class Endpoint(ServedModel):
         """
         self.client.start()
         for context in {pair.context for pair in pairs} - self._contexts.keys():
-            if (known := self.store.find_context(self.digest, context)) is not None:
+            if (known := self.store.find("context", self.digest, context)) is not None:
                 self._contexts[context] = Future()
                 self._contexts[context].set_result(known)
                 self._kept.add(context)
         found = in_threads(self._score, pairs, self.concurrency, self.client.stop)
         for number, scored in found:
-            self.store.add(self.digest, pairs[number], scored)
+            self.store.add("answer", scored, self.digest, *pairs[number])
             self._keep_context(pairs[number].context)
             yield number, scored
 
     def _keep_context(self, context: str) -> None:
         """Keep the tokens of a context, if they were asked for."""
         if context in self._contexts and context not in self._kept:
-            self.store.add_context(self.digest, context, self._contexts[context].result())
+            tokens = list(self._contexts[context].result())
+            self.store.add("context", tokens, self.digest, context)
             self._kept.add(context)
 
     def _alone(self, context: str) -> Sequence[str]:

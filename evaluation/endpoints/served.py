@@ -160,19 +160,41 @@ class ServedModel:
                 *(self.url, f"{len(tokens):,}", f"{sum(tokens):,}", written, f"{answered:,}"),
             )
 
-    def spent(self, error: BudgetSpent, tokens: Sequence[int], total: int) -> BudgetSpent:
-        """Return what to raise where the budget ends.
+    def answered(
+        self,
+        asked: Sequence[_Argument],
+        known: Callable[[_Argument], _Result | None],
+        send: Callable[[Sequence[_Argument]], Iterator[tuple[int, _Result]]],
+        text_of: Callable[[_Argument], str],
+        every: Sequence[_Argument] = (),
+    ) -> list[_Result]:
+        """Return the answers to prompts; only new ones are sent.
 
         Args:
-            error: says which budget.
-            tokens: of each prompt that is left, by estimate.
-            total: of all prompts.
+            asked: the prompts.
+            known: returns what was answered before.
+            send: sends prompts, and gives number and answer.
+            text_of: returns the text of a prompt.
+            every: all prompts that will be asked; by default those that are sent.
+
+        Raises:
+            BudgetSpent: the budget ends first; the message says how much is left.
         """
-        return BudgetSpent(
-            f"{error}: {total - len(tokens):,} of {total:,} prompts are answered, and kept. "
-            f"{len(tokens):,} prompts are left, about {sum(tokens):,} tokens: run the same command "
-            "again to go on."
-        )
+        kept = ((one, known(one)) for one in dict.fromkeys(asked))
+        found = {one: answer for one, answer in kept if answer is not None}
+        todo = [one for one in dict.fromkeys(asked) if one not in found]
+        try:
+            for number, answer in send(todo):
+                found[todo[number]] = answer
+        except BudgetSpent as error:
+            every = every or todo
+            left = [self.estimated_tokens(text_of(one)) for one in every if known(one) is None]
+            raise BudgetSpent(
+                f"{error}: {len(every) - len(left):,} of {len(every):,} prompts are answered, and "
+                f"kept. {len(left):,} prompts are left, about {sum(left):,} tokens: run the same "
+                "command again to go on."
+            ) from error
+        return [found[one] for one in asked]
 
     def _listed(self) -> str:
         """Check the model's name against the list of models, and return its owner.

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from evaluation.endpoints.answers import Pair, Scored
 from kb_cache.store import unusable
 from kbprobe.errors import CacheError
 from kbprobe.files import write_file
@@ -75,36 +74,20 @@ class AnswerStore:
         """Keep what answered; see :meth:`models`."""
         self._add("model", digest.encode(), (digest, list(tokens), list(log_probs)))
 
-    def find(self, digest: str, pair: Pair) -> Scored | None:
-        """Return what a model of this digest answered; None: it has not been asked."""
-        found = self._find("answer", _key(digest, *pair))
-        return None if found is None else Scored(*found)
+    def find(self, kind: str, *request: str) -> Any:
+        """Return what was kept of the answer to a request; None: it has not been sent.
 
-    def add(self, digest: str, pair: Pair, scored: Scored) -> None:
-        """Keep an answer."""
-        self._add("answer", _key(digest, *pair), scored)
-
-    def find_context(self, digest: str, context: str) -> list[str] | None:
-        """Return the tokens of a context that was sent alone; None: it was not."""
-        tokens: list[str] | None = self._find("context", _key(digest, context))
-        return tokens
-
-    def add_context(self, digest: str, context: str, tokens: Sequence[str]) -> None:
-        """Keep the tokens of a context that was sent alone."""
-        self._add("context", _key(digest, context), list(tokens))
-
-    def find_reply(self, *request: str) -> Any:
-        """Return what was kept of the answer to a request; None: it has not been sent."""
-        return self._find("reply", _key(*request))
-
-    def add_reply(self, reply: Any, *request: str) -> None:
-        """Keep an answer that JSON can hold; see :meth:`find_reply`."""
-        self._add("reply", _key(*request), reply)
-
-    def _find(self, kind: str, key: bytes) -> Any:
+        Args:
+            kind: ``answer``, ``context`` (its tokens, where it was sent alone) or ``reply``.
+            request: the digest of the model, and the texts that were sent.
+        """
         with self._usable():
-            row = self._connection.execute(_ENTRY, (kind, key)).fetchone()
+            row = self._connection.execute(_ENTRY, (kind, _key(*request))).fetchone()
             return None if row is None else _opened(kind, *row)
+
+    def add(self, kind: str, content: Any, *request: str) -> None:
+        """Keep an answer that JSON can hold; see :meth:`find`."""
+        self._add(kind, _key(*request), content)
 
     def _add(self, kind: str, key: bytes, content: Any) -> None:
         told = json.dumps(content).encode()
@@ -137,6 +120,5 @@ def _opened(kind: str, key: Any, content: Any, seal: Any) -> Any:
     return json.loads(content) if whole and _seal(kind, key, content) == seal else None
 
 
-def _key(digest: str, *texts: str) -> bytes:
-    text = json.dumps([digest, *texts])
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+def _key(*request: str) -> bytes:
+    return hashlib.blake2b(json.dumps(request).encode(), digest_size=16).digest()

@@ -74,22 +74,18 @@ def export_command(
     folders: tuple[Path, ...],
     target: str,
     output: Path | None,
-    dataset: str | None,
-    revision: str,
-    config_name: str | None,
-    create_pr: str | None,
-    endpoint: str | None,
     organization: str | None,
     relationship: str,
+    **hub: Any,
 ) -> None:
     """Export results; prints the files, and the page of the pull request."""
     place = output or Path("exports", f"results-{target}")
     if target == HUB:
-        if dataset is None:
+        if hub["dataset"] is None:
             raise UsageError("--to hub needs --dataset USER/NAME: where the probe is published")
-        _to_hub(folders, place, dataset, revision, config_name, create_pr, endpoint)
+        _to_hub(folders, place, **hub)
         return
-    if (dataset, config_name, create_pr) != (None, None, None):
+    if any(hub[name] is not None for name in ("dataset", "config_name", "create_pr")):
         raise UsageError("--dataset, --config-name and --create-pr are options of --to hub")
     if organization is None:
         raise UsageError("--to every-eval-ever needs --organization NAME: who evaluated")

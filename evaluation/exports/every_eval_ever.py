@@ -105,48 +105,71 @@ def _place(task: str, model: str) -> Path:
 def _mean(
     card: Scorecard, model: ModelCard, suite: str, name: str, estimate: Estimate
 ) -> dict[str, Any]:
+    """Return a mean over the probes of a score card."""
     probes = model.probes
+    return _result(
+        f"{suite}/{name}",
+        suite,
+        suite,
+        {
+            "probes": ", ".join(one.probe for one in probes),
+            "rows": str(sum(one.rows for one in probes)),
+            "rows_sha256": card.rows_sha256,
+            "standard": str(card.standard).lower(),
+        },
+        f"Mean over the probes of (x - chance) / (1 - chance), where x is {OVERALL_MEANS[name]}.",
+        (f"kbprobe.{name}", name),
+        -1,
+        estimate,
+    )
+
+
+def _result(
+    result_id: str,
+    evaluation: str,
+    dataset: str,
+    source: dict[str, str],
+    described: str,
+    metric: tuple[str, str],
+    lowest: int,
+    estimate: Estimate,
+    metric_details: dict[str, str] | None = None,
+    score_details: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return a number in the schema's form; ``metric`` is its id and name."""
     return {
-        "evaluation_result_id": f"{suite}/{name}",
-        "evaluation_name": suite,
+        "evaluation_result_id": result_id,
+        "evaluation_name": evaluation,
         "source_data": {
-            "dataset_name": suite,
+            "dataset_name": dataset,
             "source_type": "other",
-            "additional_details": {
-                "probes": ", ".join(one.probe for one in probes),
-                "rows": str(sum(one.rows for one in probes)),
-                "rows_sha256": card.rows_sha256,
-                "standard": str(card.standard).lower(),
-            },
+            "additional_details": source,
         },
         "metric_config": {
-            "evaluation_description": "Mean over the probes of (x - chance) / (1 - chance), where "
-            f"x is {OVERALL_MEANS[name]}.",
-            "metric_id": f"kbprobe.{name}",
-            "metric_name": name,
+            "evaluation_description": described,
+            "metric_id": metric[0],
+            "metric_name": metric[1],
             "metric_kind": "accuracy",
             "metric_unit": "proportion",
             "lower_is_better": False,
             "score_type": "continuous",
-            "min_score": -1,
+            "min_score": lowest,
             "max_score": 1,
+            **({"additional_details": metric_details} if metric_details else {}),
         },
         "score_details": {
             "score": estimate.value,
+            **({"details": score_details} if score_details else {}),
             "uncertainty": {
-                "confidence_interval": _interval(estimate),
+                "confidence_interval": {
+                    "lower": estimate.low,
+                    "upper": estimate.high,
+                    "confidence_level": 0.95,
+                    "method": estimate.method,
+                },
                 "num_samples": estimate.n,
             },
         },
-    }
-
-
-def _interval(estimate: Estimate) -> dict[str, Any]:
-    return {
-        "lower": estimate.low,
-        "upper": estimate.high,
-        "confidence_level": 0.95,
-        "method": estimate.method,
     }
 
 
@@ -203,49 +226,31 @@ def _about(
 def _accuracy(one: Exported) -> dict[str, Any]:
     """Return the accuracy of a run."""
     metrics, probe = one.results.metrics, one.results.probe
-    accuracy, metric = metrics.accuracy, METRIC_OF[metrics.normalization]
     measured, sample = "Share of rows whose right choice scored best.", {}
     if probe.split_rows is not None:
         measured += f" Measured on {probe.rows:,} of the {probe.split_rows:,} rows (--limit)."
         sample = {"rows_of_split": str(probe.split_rows)}
     if (remark := headline_remark(metrics)) is not None:
         measured += f" The {remark}."
-    return {
-        "evaluation_result_id": _result_id(one),
-        "evaluation_name": one.task,
-        "source_data": {
-            "dataset_name": probe.name,
-            "source_type": "other",
-            "additional_details": {
-                "source": probe.source,
-                "split": probe.split,
-                "rows": str(probe.rows),
-                **sample,
-                "rows_sha256": probe.fingerprint,
-                "built_by": f"kbprobe {probe.kbprobe_version or 'unknown'}",
-            },
+    return _result(
+        _result_id(one),
+        one.task,
+        probe.name,
+        {
+            "source": probe.source,
+            "split": probe.split,
+            "rows": str(probe.rows),
+            **sample,
+            "rows_sha256": probe.fingerprint,
+            "built_by": f"kbprobe {probe.kbprobe_version or 'unknown'}",
         },
-        "metric_config": {
-            "evaluation_description": measured,
-            "metric_id": "accuracy",
-            "metric_name": metric,
-            "metric_kind": "accuracy",
-            "metric_unit": "proportion",
-            "lower_is_better": False,
-            "score_type": "continuous",
-            "min_score": 0,
-            "max_score": 1,
-            "additional_details": {"chance": f"{metrics.chance:.6f}"},
-        },
-        "score_details": {
-            "score": accuracy.value,
-            "details": {"rows_set_aside": str(metrics.items - metrics.scored)},
-            "uncertainty": {
-                "confidence_interval": _interval(accuracy),
-                "num_samples": metrics.accuracy.n,
-            },
-        },
-    }
+        measured,
+        ("accuracy", METRIC_OF[metrics.normalization]),
+        0,
+        metrics.accuracy,
+        {"chance": f"{metrics.chance:.6f}"},
+        {"rows_set_aside": str(metrics.items - metrics.scored)},
+    )
 
 
 def _rows(one: Exported, evaluation: str) -> Iterator[dict[str, Any]]:

@@ -99,7 +99,7 @@ class EmbeddingScorer(RowScorer):
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pooling: str
     ) -> None:
-        check_layers(Path(model.config.name_or_path), pooling)
+        check_layers(Path(str(model.config.name_or_path)), pooling)
         self._model, self._tokenizer, self._pooling = model, tokenizer, pooling
         self._runner = EncoderRunner(model, tokenizer)
 

@@ -249,11 +249,12 @@ def test_a_damaged_answer_is_asked_again(tmp_path: Path) -> None:
 
     store = opened()
     store.add_model("0f", tokens, [-0.8125])
-    store.add("0f", pair, scored_)
-    store.add_context("0f", pair.context, tokens)
-    assert (store.find("0f", pair), store.find_context("0f", "A dog")) == (scored_, tokens)
+    store.add("answer", scored_, "0f", *pair)
+    store.add("context", tokens, "0f", pair.context)
+    assert store.find("answer", "0f", *pair) == list(scored_)
+    assert store.find("context", "0f", "A dog") == tokens
     assert store.models() == [("0f", tokens, [-0.8125])]
-    assert store.find("0e", pair) is None
+    assert store.find("answer", "0e", *pair) is None
     store.close()
     (file,) = tmp_path.rglob("answers.sqlite")
     whole = file.read_bytes()
@@ -262,12 +263,17 @@ def test_a_damaged_answer_is_asked_again(tmp_path: Path) -> None:
         assert whole.count(there) >= 1
         file.write_bytes(whole.replace(there, flipped))
         store = opened()
-        found = store.find("0f", pair), store.models(), store.find_context("0f", "A dog")
+        found = (
+            store.find("answer", "0f", *pair),
+            store.models(),
+            store.find("context", "0f", "A dog"),
+        )
         assert [bool(one) for one in found].count(False) == (2 if there == b' dog"' else 1)
         store.add_model("0f", tokens, [-0.8125])
-        store.add("0f", pair, scored_)
-        store.add_context("0f", pair.context, tokens)
-        assert (store.find("0f", pair), store.models()[0][2]) == (scored_, [-0.8125])
+        store.add("answer", scored_, "0f", *pair)
+        store.add("context", tokens, "0f", pair.context)
+        assert store.find("answer", "0f", *pair) == list(scored_)
+        assert store.models()[0][2] == [-0.8125]
         store.close()
 
 

@@ -248,8 +248,9 @@ class LayoutBuilder(Collector):
         """Return all sequences as arrays."""
         arrays = self.arrays()
         arrays["branched"] = arrays["branched"].astype(np.bool_)
-        further = {"choice_tokens": choice_tokens, "set_aside": set_aside, "notes": notes}
-        return CausalEncoded(**arrays, **further)
+        return CausalEncoded(
+            **arrays, choice_tokens=choice_tokens, set_aside=set_aside, notes=notes
+        )
 
 
 def cut_out(encoded: CausalEncoded, sequences: Ints, *, multiple: int = 1) -> Batch:

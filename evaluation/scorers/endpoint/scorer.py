@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from evaluation.endpoints.answers import Pair, Scored, divided
-from evaluation.endpoints.client import BudgetSpent
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import Encoded, Scorer, ScorerInputs, aside
 from evaluation.scorers.causal.prompts import Prompt
@@ -129,16 +129,10 @@ class EndpointScorer(Scorer):
             KbprobeError: the endpoint returns no usable answers, or the budget is spent.
         """
         pairs = [encoded.pairs[number] for number in sequences]
-        found = [self._endpoint.known(pair) for pair in pairs]
-        todo = [number for number, scored in enumerate(found) if scored is None]
-        try:
-            for number, scored in self._endpoint.scores([pairs[number] for number in todo]):
-                found[todo[number]] = scored
-        except BudgetSpent as error:
-            left = [pair for pair in encoded.pairs if self._endpoint.known(pair) is None]
-            tokens = [self._endpoint.estimated_tokens(pair.text) for pair in left]
-            raise self._endpoint.spent(error, tokens, len(encoded.pairs)) from error
-        answers = [scored for scored in found if scored is not None]
+        endpoint, text_of = self._endpoint, attrgetter("text")
+        answers = endpoint.answered(
+            pairs, endpoint.known, endpoint.scores, text_of, every=encoded.pairs
+        )
         counts, slots = encoded.slots(sequences)
         self._fill_in(encoded, sequences, answers)
         values = np.repeat([scored.log_likelihood for scored in answers], counts)

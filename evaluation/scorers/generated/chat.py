@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from evaluation.endpoints.chat import Reply
-from evaluation.endpoints.client import BudgetSpent
 from evaluation.items.types import Item
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.entries import ChatOptions
@@ -43,7 +43,8 @@ class ChatScorer(GeneratedScorer):
         """Render all prompts, and report how many are to be sent."""
         encoded = super().encode(items)
         prompts = {one.prompt for own in encoded.asked for one in own}
-        left = self._left(prompts)
+        known = self._endpoint.known
+        left = [one for one in prompts if known(one, self._wanted, self.max_tokens) is None]
         self._endpoint.announce(
             self.estimated_tokens(left), len(prompts) - len(left), self.max_tokens
         )
@@ -57,25 +58,13 @@ class ChatScorer(GeneratedScorer):
         """Return about how many tokens each prompt has."""
         return [self._endpoint.estimated_tokens(prompt) for prompt in prompts]
 
-    def _left(self, prompts: set[str]) -> list[str]:
-        known = self._endpoint.known
-        return [one for one in prompts if known(one, self._wanted, self.max_tokens) is None]
-
     def replies(self, prompts: Sequence[str]) -> list[Reply]:
         """Have some prompts answered; only new ones are sent.
 
         Raises:
             KbprobeError: the endpoint returns no usable answers, or the budget is spent.
         """
-        known = (
-            (one, self._endpoint.known(one, self._wanted, self.max_tokens)) for one in {*prompts}
-        )
-        found = {one: reply for one, reply in known if reply is not None}
-        todo = sorted({*prompts} - found.keys())
-        try:
-            for number, reply in self._endpoint.replies(todo, self._wanted, self.max_tokens):
-                found[todo[number]] = reply
-        except BudgetSpent as error:
-            left = self._left({*todo})
-            raise self._endpoint.spent(error, self.estimated_tokens(left), len(todo)) from error
-        return [found[prompt] for prompt in prompts]
+        endpoint, wanted, most = self._endpoint, self._wanted, self.max_tokens
+        known = partial(endpoint.known, wanted=wanted, max_tokens=most)
+        send = partial(endpoint.replies, wanted=wanted, max_tokens=most)
+        return endpoint.answered(prompts, known, send, str)

@@ -248,5 +248,5 @@ def lay_out(
                 collector.add_slots(choices, one.weight, places, targets[number])
             rows.append(len(own))
         lengths["row_starts"].append(len(rows) - before)
-    further = {"choice_tokens": choice_tokens, "set_aside": set_aside, "notes": notes}
-    return Seq2SeqEncoded(**collector.arrays(), **further)
+    arrays = collector.arrays()
+    return Seq2SeqEncoded(**arrays, choice_tokens=choice_tokens, set_aside=set_aside, notes=notes)

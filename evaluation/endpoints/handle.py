@@ -9,9 +9,9 @@ from evaluation.endpoints.chat import ChatEndpoint
 from evaluation.endpoints.endpoint import Endpoint
 from evaluation.models.capabilities import CHAT, ENDPOINT, Head
 from evaluation.models.checkpoint import Checkpoint
-from evaluation.models.handle import ModelHandle
+from evaluation.models.handle import ModelHandle, require_packages
 from evaluation.models.loading import choose_device, choose_dtype
-from kbprobe.errors import UsageError, require
+from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from evaluation.models.handle import Loaded
@@ -36,8 +36,7 @@ class EndpointHandle(ModelHandle):
         # A test may replace the limits.
         from evaluation.endpoints.client import Limits
 
-        for package in ("torch", "transformers", "matplotlib"):
-            require(package, "eval", "evaluating models")
+        require_packages()
         head, kind = (CHAT, ChatEndpoint) if options.chat else (ENDPOINT, Endpoint)
         self._endpoint = kind(
             str(options.endpoint),
@@ -53,21 +52,16 @@ class EndpointHandle(ModelHandle):
         owner = self._endpoint.owner
         self.checkpoint = Checkpoint(
             id=model,
-            folder=Path(),
-            revision=None,
             head=head,
             capabilities=head.gives,
             architecture=f"endpoint ({owner})" if owner else "endpoint",
-            config=None,
             weights_sha256=self._endpoint.digest,
             tokenizer_sha256=self._endpoint.tokenizer_digest,
-            loading={},
         )
         self.device = choose_device("cpu")
         stated = _USUAL_DTYPE if options.dtype == "auto" else options.dtype
         self.dtype = choose_dtype(stated, self.device)
         self.batch_tokens = options.batch_tokens or _BATCH_TOKENS
-        self.seconds = self.training_seconds = 0.0
 
     @property
     def device_name(self) -> str:

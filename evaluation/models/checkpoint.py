@@ -148,7 +148,7 @@ NO_MODEL = "none"
 """Stands for a model where the scorer needs none."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """A checkpoint that was found, identified and not yet loaded.
 
@@ -169,15 +169,15 @@ class Checkpoint:
     """
 
     id: str
-    folder: Path
-    revision: str | None
+    folder: Path = Path()
+    revision: str | None = None
     head: Head
     capabilities: Capability
     architecture: str
-    config: PretrainedConfig | None = field(repr=False)
-    weights_sha256: str
-    tokenizer_sha256: str
-    loading: Mapping[str, Any]
+    config: PretrainedConfig | None = field(default=None, repr=False)
+    weights_sha256: str = ""
+    tokenizer_sha256: str = ""
+    loading: Mapping[str, Any] = field(default_factory=dict)
     random_weights: int | None = None
     adapter: Adapter | None = None
     base: Checkpoint | None = None
@@ -192,8 +192,9 @@ class Checkpoint:
 
 def no_checkpoint() -> Checkpoint:
     """Return what stands for a checkpoint where the scorer needs no model."""
-    nothing = Capability.NOTHING
-    return Checkpoint(NO_MODEL, Path(), None, ENCODER, nothing, NO_MODEL, None, "", "", {})
+    return Checkpoint(
+        id=NO_MODEL, head=ENCODER, capabilities=Capability.NOTHING, architecture=NO_MODEL
+    )
 
 
 def refuse_idle_model(model: str, option: str) -> None:

@@ -12,6 +12,7 @@ from evaluation.options import ModelOptions
 from kbprobe.errors import require
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     Loaded = tuple[PreTrainedModel, PreTrainedTokenizerBase]
@@ -23,11 +24,24 @@ BATCH_TOKENS = {"cpu": 1024, "cuda": 16384, "mps": 4096}
 """Default budgets: padded tokens in a batch, by type of device."""
 
 
+def default_batch(device: torch.device) -> int:
+    """Return the default budget of a device."""
+    return BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])
+
+
+def require_packages() -> None:
+    """Raise an error that says how to install what evaluating models needs, unless it is there."""
+    for package in ("torch", "transformers", "matplotlib"):
+        require(package, "eval", "evaluating models")
+
+
 class ModelHandle:
     """One checkpoint on one device, for any number of runs.
 
     ``seconds`` and ``training_seconds`` were spent on loading and on fine-tuning so far.
     """
+
+    seconds = training_seconds = 0.0
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         """Open the checkpoint; its weights are loaded later.
@@ -36,16 +50,13 @@ class ModelHandle:
             UsageError: there is no such checkpoint, device or dtype.
             KbprobeError: its files cannot be fetched or read, or torch is not installed.
         """
-        for package in ("torch", "transformers", "matplotlib"):
-            require(package, "eval", "evaluating models")
+        require_packages()
         given = options.model_dump(include=IDENTITY)
         none = model == NO_MODEL
         self.checkpoint = no_checkpoint() if none else open_checkpoint(model, **given)
         self.device = choose_device(options.device)
         self.dtype = choose_dtype(options.dtype, self.device)
-        default = BATCH_TOKENS.get(self.device.type, BATCH_TOKENS["cpu"])
-        self.batch_tokens = options.batch_tokens or default
-        self.seconds = self.training_seconds = 0.0
+        self.batch_tokens = options.batch_tokens or default_batch(self.device)
         self._loaded: tuple[Head, Loaded] | None = None
 
     @property

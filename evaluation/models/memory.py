@@ -6,14 +6,13 @@ import copy
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evaluation.models.capabilities import ENCODER, HEADS, Capability, Head, is_encoder_decoder
 from evaluation.models.checkpoint import Checkpoint
-from evaluation.models.handle import BATCH_TOKENS, ModelHandle
+from evaluation.models.handle import ModelHandle, default_batch
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,20 +56,13 @@ class ModelInMemory(ModelHandle):
             capabilities = Capability.NOTHING
         self.checkpoint = Checkpoint(
             id=str(getattr(model.config, "name_or_path", "") or "the model in memory"),
-            folder=Path(),
-            revision=None,
             head=head,
             capabilities=capabilities,
             architecture=architecture,
             config=model.config,
-            weights_sha256="",
-            tokenizer_sha256="",
-            loading={},
         )
         self.device, self.dtype = model.device, dtype or model.dtype
-        default = BATCH_TOKENS.get(self.device.type, BATCH_TOKENS["cpu"])
-        self.batch_tokens = batch_tokens or default
-        self.seconds = self.training_seconds = 0.0
+        self.batch_tokens = batch_tokens or default_batch(self.device)
         # Scorers reset a tokenizer's truncation and padding: the caller's keeps its own.
         self._both: Loaded = model, copy.deepcopy(tokenizer)
 

@@ -56,12 +56,6 @@ class MultipleChoiceScorer(Scorer):
         self._runner = EncoderRunner(model, tokenizer)
         self._special, self._unknown = SpecialTexts(tokenizer), unknown_token(tokenizer)
 
-    @property
-    def device(self) -> torch.device:
-        """The model's device."""
-        device: torch.device = self.model.device
-        return device
-
     def encode(self, items: Sequence[Item]) -> EncodedTexts:
         """Tokenize each distinct pair of question and choice, in the order of the items.
 

@@ -266,7 +266,7 @@ def _train(
         fresh=fresh,
         first=training.first,
         course=course,
-        saving=unfinished,
+        saving=unfinished.after_step,
     )
     named: dict[str, Any] = {"id": checkpoint.id, "revision": checkpoint.revision, **base}
     if checkpoint.random_weights is not None:

@@ -119,11 +119,8 @@ class Course:
     seconds: float = 0.0
 
 
-class Saving(Protocol):
-    """Saves the state of a training now and then."""
-
-    def after_step(self, state: Callable[[], Course]) -> None:
-        """Save the state if it is time to."""
+Saving = Callable[[Callable[[], Course]], None]
+"""Is called after a step with what gives the state of the training, and may save that."""
 
 
 def finetune(
@@ -244,10 +241,6 @@ class TrainableScorer(Protocol):
     def model(self) -> torch.nn.Module:
         """The network: all its parameters are trained."""
 
-    @property
-    def device(self) -> torch.device:
-        """Where it is."""
-
     def slot_logits(self, encoded: Any, slots: Ints) -> torch.Tensor:
         """Return the logit of each of some slots: float32, shape [n], differentiable.
 
@@ -286,7 +279,7 @@ class ChoiceTraining:
         self._scorer = scorer
         self._encoded = encoded
         self._options = options
-        self._device = scorer.device
+        self._device = next(scorer.model.parameters()).device
         self._answers = np.array([item.answer for item in items], dtype=np.int64)
         self._starts = choice_starts(items)
         self._slot_of_choice = np.argsort(encoded.slot_choice)
@@ -342,7 +335,7 @@ class ChoiceTraining:
             course.losses.append(loss)
             progress("fine-tuning", step + 1, steps)
             if saving is not None and step + 1 < steps:
-                saving.after_step(state)
+                saving(state)
         course.optimizer = self._optimizer.state_dict()
         return course
 

@@ -61,7 +61,7 @@ class ClassifierScorer(Scorer):
 
         ``class_labels`` is that of :class:`~evaluation.scorers.classifier.ClassifierOptions`.
         """
-        self._model = model
+        self.model = model
         self._tokenizer = tokenizer
         self._stated = class_labels
         self._runner = EncoderRunner(model, tokenizer)
@@ -108,16 +108,6 @@ class ClassifierScorer(Scorer):
         scores: Floats = log_probs[rows, encoded.slot_class[slots]]
         return scores
 
-    @property
-    def model(self) -> PreTrainedModel:
-        """The network."""
-        return self._model
-
-    @property
-    def device(self) -> torch.device:
-        """The model's device."""
-        return self._model.device
-
     def slot_logits(self, encoded: ClassifierEncoded, slots: Ints) -> torch.Tensor:
         """Return the logit of each of some slots: float32, shape [n], differentiable.
 
@@ -133,7 +123,7 @@ class ClassifierScorer(Scorer):
         return found
 
     def _classes(self, setup: str) -> dict[str, int]:
-        config = self._model.config
+        config = self.model.config
         names = {int(number): str(name) for number, name in (config.id2label or {}).items()}
         return classes_of(setup, names, self._stated, str(config.name_or_path))
 
@@ -149,5 +139,5 @@ class ClassifierScorer(Scorer):
         )
 
     def _logits(self, inputs: Inputs) -> torch.Tensor:
-        logits: torch.Tensor = self._model(**inputs).logits
+        logits: torch.Tensor = self.model(**inputs).logits
         return logits.float()

@@ -43,16 +43,6 @@ class CandidateScorer(MaskedScorer):
     score_kind = "logit"
     encode_parts, score_name = Scorer.encode_parts, Scorer.score_name  # whatever the pieces
 
-    @property
-    def model(self) -> torch.nn.Module:
-        """The masked LM."""
-        return self._model
-
-    @property
-    def device(self) -> torch.device:
-        """The model's device."""
-        return self._model.device
-
     def encode(self, items: Sequence[Item]) -> CandidateEncoded:
         """Tokenize all items; see :class:`MaskedScorer` for what is set aside or cut.
 

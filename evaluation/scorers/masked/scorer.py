@@ -171,7 +171,7 @@ class MaskedScorer(Scorer):
                 f"the tokenizer of {tokenizer.name_or_path!r} has no mask token, and a masked LM "
                 "is scored with one. Name a checkpoint that has it, or choose another scorer."
             )
-        self._model: PreTrainedModel = model.eval()
+        self.model: PreTrainedModel = model.eval()
         self._tokenizer = tokenizer
         self._multi_piece = multi_piece
         self._log_probs = log_probs
@@ -355,7 +355,7 @@ class MaskedScorer(Scorer):
         ids = np.array([short + [self._pad] * (len(long) - len(short)), long])
         inputs = self._inputs(ids, np.arange(len(long)) < [[len(short)], [len(long)]])
         positions = np.array([len(self._prefix), len(self._prefix) + 2])
-        return MaskHead(self._model, inputs, self._to_device(positions))
+        return MaskHead(self.model, inputs, self._to_device(positions))
 
     def _inputs(self, ids: Ints, shown: Bools) -> dict[str, torch.Tensor]:
         inputs = {"input_ids": self._to_device(ids), "attention_mask": self._to_device(shown)}
@@ -364,7 +364,7 @@ class MaskedScorer(Scorer):
         return inputs
 
     def _to_device(self, numbers: Ints | Bools) -> torch.Tensor:
-        return torch.from_numpy(numbers.astype(np.int64, copy=False)).to(self._model.device)
+        return torch.from_numpy(numbers.astype(np.int64, copy=False)).to(self.model.device)
 
 
 def gap_of_item(item: Item) -> Gap:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from evaluation.items.sources import source_argument
 from evaluation.items.types import choice_starts
-from evaluation.models.memory import ModelInMemory, leaving_no_trace, without_autocast
+from evaluation.models.handle import ModelInMemory, leaving_no_trace, without_autocast
 from evaluation.results.breakdown import headline_rows
 from evaluation.results.metrics import predictions_table, tie_tolerance
 from evaluation.results.types import Normalization

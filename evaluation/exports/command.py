@@ -101,8 +101,15 @@ def _to_hub(
     create_pr: str | None,
     endpoint: str | None,
 ) -> None:
-    from evaluation.exports.hub import check_id, entries, is_commit, write_entries
-    from evaluation.exports.model_repo import hub_api, open_pull_request, pinned
+    from evaluation.exports.hub import (
+        check_id,
+        entries,
+        hub_api,
+        is_commit,
+        open_pull_request,
+        pinned,
+        write_entries,
+    )
     from evaluation.exports.reading import read_exported
 
     check_id(dataset, "--dataset")

@@ -102,7 +102,7 @@ POOLED = _learner(
 )
 MLM_BASELINE = _learner(
     "mlm_baseline",
-    "words:fit_mlm_baseline",
+    "plans:fit_mlm_baseline",
     Capability.NOTHING,
     4e-4,  # as published
     BaselineOptions,

@@ -1,17 +1,22 @@
-"""Heads on a model's vectors: the candidates' output embeddings, or one linear layer."""
+"""What learners of heads on fixed vectors differ in: their vectors and their modules.
+
+MLM-Baseline of [O] is an untrained masked-LM head on the word vectors of a cloze's first words.
+The vectors of the first 20 tokens are concatenated and padded with zeros; a token without a
+vector, such as the mask, is all zeros. It knows only words and their positions.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
 from torch import nn
 
-from evaluation.frozen.candidates import CandidateHeads, Pieces, output_vectors, pieces_of
-from evaluation.frozen.heads import LabelHead, ModelBody, UnitHead
+from evaluation.frozen.heads import CandidateHead, FreshBody, LabelHead, ModelBody, UnitHead
 from evaluation.frozen.readers import (
     ANSWER_VECTOR,
     LAST_VECTOR,
@@ -21,6 +26,7 @@ from evaluation.frozen.readers import (
     Text,
     VectorKind,
     VectorReader,
+    answer_prompt,
 )
 from evaluation.frozen.store import VECTORS, VectorStore
 from evaluation.frozen.training import Cost, HeadPlan, Rows, RowTable, fit_side_by_side
@@ -29,7 +35,14 @@ from evaluation.learners.base import HeadTraining
 from evaluation.models.capabilities import Capability, head_that_gives
 from evaluation.models.loading import load_tokenizer
 from evaluation.results.metrics import Scores
-from evaluation.scorers.readable import unreadable_items
+from evaluation.scorers.causal.layout import PairTokenizer
+from evaluation.scorers.causal.prompts import Rendered
+from evaluation.scorers.masked.pieces import Placer, unreadable
+from evaluation.scorers.masked.scorer import gap_of_item
+from evaluation.scorers.readable import SpecialTexts, unknown_token, unreadable_items
+from evaluation.vectors.options import word_vectors
+from kb_cache.vectors.texts import tokenize
+from kb_cache.vectors.types import WordVectors
 from kbprobe.arrays import Ints
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import SETUPS
@@ -49,6 +62,123 @@ def row_table(
     answers = np.array([item.answer for item in items], dtype=np.int64)
     parts = (torch.from_numpy(part).to(device) for part in (vectors, candidates, answers))
     return RowTable(*parts)
+
+
+Pieces = tuple[int, ...]
+"""The token ids of a candidate in its context."""
+
+
+class CandidateHeads(HeadPlan):
+    """Heads with the candidates' output embeddings, and a body that the vectors pass first."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    @abstractmethod
+    def start(self, seed: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+        """Return the initial weights of a head.
+
+        Returns:
+            Its own body; output embeddings, shape [candidates, dimensions]; and biases.
+        """
+
+    def numbered(self, choices: Sequence[Sequence[Hashable]]) -> Ints:
+        """Number the candidates of rows, shape [rows, most choices]; -1 if there is none."""
+        width = max(map(len, choices), default=0)
+        table = np.full((len(choices), width), -1, dtype=np.int64)
+        for row, candidates in enumerate(choices):
+            for at, candidate in enumerate(candidates):
+                table[row, at] = self._numbers.setdefault(candidate, len(self._numbers))
+        return table
+
+    def candidates(self) -> list[Hashable]:
+        """Return the distinct candidates of all rows, in the order of their numbers."""
+        return list(self._numbers)
+
+    def modules(
+        self, fitted: Sequence[RowTable], seeds: Sequence[int]
+    ) -> list[tuple[nn.Module, RowTable]]:
+        """Make heads over the candidates that occur in the rows; others stay as they are."""
+        shown = [_shown(rows) for rows in fitted]
+        most = max(map(len, shown))
+        made: list[tuple[nn.Module, RowTable]] = []
+        for rows, own, seed in zip(fitted, shown, seeds, strict=True):
+            body, all_weights, all_biases = self.start(seed)
+            weight = all_weights.new_zeros(most, all_weights.shape[1])
+            bias = all_biases.new_zeros(most)
+            weight[: len(own)], bias[: len(own)] = all_weights[own], all_biases[own]
+            local = torch.searchsorted(own, rows.candidates.clamp(min=0))
+            local = torch.where(rows.candidates < 0, -1, local)
+            head = CandidateHead(body, weight, bias)
+            made.append((head, RowTable(rows.vectors, local, rows.answers)))
+        return made
+
+    def whole(
+        self, parameters: dict[str, torch.Tensor], rows: RowTable, seed: int
+    ) -> dict[str, torch.Tensor]:
+        """Insert the fitted candidates' output embeddings into those of all candidates."""
+        own = _shown(rows)
+        _, weight, bias = self.start(seed)
+        weight, bias = weight.clone(), bias.clone()
+        weight[own], bias[own] = parameters["weight"][: len(own)], parameters["bias"][: len(own)]
+        return {**parameters, "weight": weight, "bias": bias}
+
+
+def _shown(rows: RowTable) -> torch.Tensor:
+    shown: torch.Tensor = torch.unique(rows.candidates[rows.candidates >= 0])
+    return shown
+
+
+def output_vectors(
+    model: PreTrainedModel, candidates: Sequence[Pieces]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a model's output embeddings and biases for candidates, in float32 on the CPU.
+
+    A candidate of several tokens has the mean of its tokens' embeddings.
+
+    Returns:
+        Shapes [candidates, dimensions] and [candidates].
+    """
+    decoder = model.get_output_embeddings()
+    flat = torch.tensor([piece for pieces in candidates for piece in pieces])
+    counts = torch.tensor([len(pieces) for pieces in candidates])
+    owner = torch.repeat_interleave(torch.arange(len(counts)), counts)
+    with torch.no_grad():
+        rows = decoder.weight[flat.to(decoder.weight.device)].float().cpu()
+        weight = torch.zeros(len(counts), rows.shape[1]).index_add_(0, owner, rows)
+        bias = torch.zeros(len(counts))
+        if decoder.bias is not None:
+            own = decoder.bias[flat.to(decoder.bias.device)].float().cpu()
+            bias.index_add_(0, owner, own)
+    return weight / counts.unsqueeze(1), bias / counts
+
+
+def pieces_of(
+    items: Sequence[Item], tokenizer: PreTrainedTokenizerBase, capabilities: Capability
+) -> tuple[list[list[Pieces]], dict[int, str]]:
+    """Tokenize the choices of clozes in context, or after the prompt of a causal LM.
+
+    Returns:
+        For each item the tokens of its choices; and the items that cannot be scored, with reasons.
+    """
+    if Capability.MASKED_SCORES in capabilities:
+        placed = Placer(tokenizer).place(
+            [gap_of_item(item) for item in items], [item.choices for item in items]
+        )
+        found = [[tuple(filled.pieces) for filled in row] for row in placed]
+    else:
+        prompts = [
+            Rendered(answer_prompt(item.question), tuple(f" {choice}" for choice in item.choices))
+            for item in items
+        ]
+        pairs = PairTokenizer(tokenizer).encode(prompts)
+        found = [[tuple(tokens) for tokens in pair.continuations] for pair in pairs]
+    unknown, reasons = unknown_token(tokenizer), SpecialTexts(tokenizer).obstacles(items)
+    for row, choices in enumerate(found):
+        for text, pieces in zip(items[row].choices, choices, strict=True):
+            if reason := unreadable(text, pieces, unknown):
+                reasons.setdefault(row, reason)
+    return found, reasons
 
 
 class ModelPlan(HeadPlan):
@@ -225,6 +355,61 @@ class LabelPlan(ModelPlan):
         return LabelHead(self.vectors.shape[1], rows.candidates.shape[1], generator)
 
 
+FIRST = 20
+"""Number of tokens of a question that are read."""
+
+
+class WordPlan(CandidateHeads):
+    """Heads on word vectors: body and output embeddings are initialised from the seed."""
+
+    def __init__(self, training: HeadTraining, words: WordVectors) -> None:
+        """Set the word vectors."""
+        super().__init__()
+        self._device, self._words = training.model.device, words
+
+    def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
+        """Return nothing: any text can be read."""
+        return {}
+
+    def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
+        """Look up the words of some rows of each split."""
+        asked = [items[row].question for items, rows in splits for row in rows.tolist()]
+        questions = {text: number for number, text in enumerate(dict.fromkeys(asked))}
+        tokens = [tokenize(text)[:FIRST] for text in questions]
+        flat = [token for row in tokens for token in row]
+        distinct = {token: number for number, token in enumerate(dict.fromkeys(flat))}
+        known = self._words.rows(list(distinct))
+        table = np.zeros((len(distinct), self._words.dimensions), dtype=np.float32)
+        table[known >= 0] = self._words.matrix[known[known >= 0]]
+        vectors = np.zeros((len(tokens), FIRST, self._words.dimensions), dtype=np.float32)
+        for row, own in enumerate(tokens):
+            vectors[row, : len(own)] = table[[distinct[token] for token in own]]
+        self.vectors = torch.from_numpy(vectors).flatten(1).to(self._device)
+        read = [self._rows(items, rows, questions) for items, rows in splits]
+        body, weight, bias = self.start(0)
+        numbers = sum(part.numel() for part in (*body.parameters(), weight, bias))
+        self.cost = Cost(len(questions), len(flat), numbers)
+        return read
+
+    def start(self, seed: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+        """Initialise a head; see :meth:`CandidateHeads.start`."""
+        generator = torch.Generator().manual_seed(seed)
+        candidates, width = len(self.candidates()), self.vectors.shape[1]
+        body = FreshBody(width, generator)
+        weight = torch.empty(candidates, width).normal_(0, 0.02, generator=generator)
+        bias = torch.zeros(candidates)
+        return body.to(self._device), weight.to(self._device), bias.to(self._device)
+
+    def _rows(self, items: Sequence[Item], rows: Ints, questions: Mapping[str, int]) -> Rows:
+        places = np.zeros((len(items), 1), dtype=np.int64)
+        places[rows, 0] = [questions[items[row].question] for row in rows.tolist()]
+        table = self.numbered([item.choices for item in items])
+        count = sum(len(item.choices) for item in items)
+        return Rows(
+            row_table(items, places, table, self._device), np.ones(count, dtype=np.int64), {}
+        )
+
+
 def fit_linear(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     """Fit a language model's output embeddings.
 
@@ -260,3 +445,9 @@ def fit_frozen(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
 def fit_pooled(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     """Fit small classifiers of labels on texts."""
     return fit_side_by_side(training, LabelPlan(training, MAX_VECTOR))
+
+
+def fit_mlm_baseline(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
+    """Fit MLM-Baseline."""
+    words = word_vectors(training.fittings[0].options)
+    return fit_side_by_side(training, WordPlan(training, words))

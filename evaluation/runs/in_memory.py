@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from evaluation.models.capabilities import ENCODER, HEADS
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.files import tokenizer_files
-from evaluation.models.memory import ModelInMemory, leaving_no_trace, without_autocast
+from evaluation.models.handle import ModelInMemory, leaving_no_trace, without_autocast
 from evaluation.runs.checks import check_names
 from evaluation.runs.spec import RunSpec
 from kbprobe.errors import KbprobeError, UsageError, path_argument, wrong_argument

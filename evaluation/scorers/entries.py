@@ -189,7 +189,7 @@ CHAT_ANSWERS = ScorerEntry(
     label="chat model behind an endpoint",
     version=1,
     needs=Capability.CHAT_ANSWERS,
-    make=imported(f"{_HERE}.generated.chat:ChatScorer.from_inputs"),
+    make=imported(f"{_HERE}.generated.scorer:ChatScorer.from_inputs"),
     options=ChatOptions,
     wording=QUESTION,
 )

@@ -19,7 +19,7 @@ from datasets import Dataset, DatasetDict
 
 import evaluation
 import kbprobe
-from evaluation.models.memory import leaving_no_trace
+from evaluation.models.handle import leaving_no_trace
 from kbprobe.errors import UsageError
 from tests.evaluation import tiny_causal, tiny_masked
 

@@ -22,7 +22,7 @@ from evaluation.frozen import store as store_module
 from evaluation.frozen import training as fitting_module
 from evaluation.frozen.heads import CandidateHead, FreshBody, LabelHead, ModelBody, UnitHead
 from evaluation.frozen.learners import HeadOptions
-from evaluation.frozen.plans import CandidatePlan, UnitPlan
+from evaluation.frozen.plans import CandidatePlan, UnitPlan, WordPlan
 from evaluation.frozen.readers import (
     ANSWER_VECTOR,
     LAST_VECTOR,
@@ -31,7 +31,6 @@ from evaluation.frozen.readers import (
     answer_prompt,
 )
 from evaluation.frozen.training import Head, RowTable, score_rows, train_heads
-from evaluation.frozen.words import WordPlan
 from evaluation.items.control_task import control_keys, random_labels
 from evaluation.items.sources import open_probe
 from evaluation.items.types import Item, choice_starts

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from evaluation.endpoints.chat import Message, Reply
+from evaluation.endpoints.chat import ChatEndpoint, Message, Reply
 from evaluation.items.orders import LETTERS
 from evaluation.items.types import Item, choice_starts
 from evaluation.results.analyses.generated import UNREAD, Answer
-from evaluation.scorers.base import Encoded, Scorer, aside, row_sequences
+from evaluation.scorers.base import Encoded, Scorer, ScorerInputs, aside, row_sequences
 from evaluation.scorers.causal.prompts import Prompt
-from evaluation.scorers.entries import GenerationOptions
+from evaluation.scorers.entries import ChatOptions, GenerationOptions
 from evaluation.scorers.generated.reading import letter_shares, read_choice
 from kbprobe.arrays import Floats, Ints
 
@@ -170,3 +172,56 @@ def prompt_of(
     lettered = options.model_copy(update={"letters": True})
     prompt = Prompt.from_options(lettered, examples, seed, chat=chat)
     return replace(prompt, template=INSTRUCTED) if chat and options.prompt is None else prompt
+
+
+class ChatScorer(GeneratedScorer):
+    """Scores choices by answers in a chat; an answer is sent for once, and kept."""
+
+    divisible = False  # Answers are kept one by one, and all prompts are counted beforehand.
+
+    def __init__(
+        self, endpoint: ChatEndpoint, options: ChatOptions, examples: Sequence[Item], seed: int
+    ) -> None:
+        """Set the endpoint, and how items are asked."""
+        super().__init__(prompt_of(options, examples, seed, chat=True), options)
+        self._endpoint, self._wanted = endpoint, options.answers
+
+    @classmethod
+    def from_inputs(cls, inputs: ScorerInputs) -> Self:
+        """Make the scorer of an evaluation, whose options are :class:`ChatOptions`."""
+        return cls(inputs.model, inputs.options, inputs.examples, inputs.seed)
+
+    @property
+    def by_probability(self) -> bool:
+        """Whether choices get the probabilities of their letters."""
+        return self._endpoint.gives_letters(self._wanted, self.max_tokens)
+
+    def encode(self, items: Sequence[Item]) -> GeneratedEncoded:
+        """Render all prompts, and report how many are to be sent."""
+        encoded = super().encode(items)
+        prompts = {one.prompt for own in encoded.asked for one in own}
+        known = self._endpoint.known
+        left = [one for one in prompts if known(one, self._wanted, self.max_tokens) is None]
+        self._endpoint.announce(
+            self.estimated_tokens(left), len(prompts) - len(left), self.max_tokens
+        )
+        return encoded
+
+    def chat_text(self, messages: list[Message]) -> str:
+        """Return a chat as JSON."""
+        return json.dumps(messages)
+
+    def estimated_tokens(self, prompts: Sequence[str]) -> list[int]:
+        """Return about how many tokens each prompt has."""
+        return [self._endpoint.estimated_tokens(prompt) for prompt in prompts]
+
+    def replies(self, prompts: Sequence[str]) -> list[Reply]:
+        """Have some prompts answered; only new ones are sent.
+
+        Raises:
+            KbprobeError: the endpoint returns no usable answers, or the budget is spent.
+        """
+        endpoint, wanted, most = self._endpoint, self._wanted, self.max_tokens
+        known = partial(endpoint.known, wanted=wanted, max_tokens=most)
+        send = partial(endpoint.replies, wanted=wanted, max_tokens=most)
+        return endpoint.answered(prompts, known, send, str)

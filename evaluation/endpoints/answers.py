@@ -40,6 +40,7 @@ _NO_PROMPT_SCORES = (
     "with --model, without --endpoint."
 )
 _UNKNOWN = re.compile(r"<unk>|\[UNK\]")
+"""Tokens that stand for what the tokenizer does not know."""
 _MOST = 1e-3
 """Log-probabilities above 0 by no more than this are rounding."""
 
@@ -184,11 +185,6 @@ def _prompt_length(
     return len(texts) - generated, None
 
 
-def holds_unknown(texts: Sequence[str], continuation: str) -> bool:
-    """Tell whether tokens hold one that stands for what the tokenizer does not know."""
-    return any(_UNKNOWN.fullmatch(one.strip()) and one.strip() not in continuation for one in texts)
-
-
 NO_TOKEN = "a choice leaves no token to score after its question"
 UNKNOWN = "a candidate with characters unknown to the tokenizer"
 TOO_LONG = "a prompt longer than the endpoint takes"
@@ -257,7 +253,8 @@ def score_pair(pair: Pair, whole: PromptTokens, alone: Callable[[str], Sequence[
         return Scored(0.0, 0, total, NO_TOKEN)
     if own[0] is None:
         raise NothingBefore
-    if holds_unknown(texts, pair.continuation):
+    shown = [one.strip() for one in texts]
+    if any(_UNKNOWN.fullmatch(one) and one not in pair.continuation for one in shown):
         return Scored(0.0, 0, total, UNKNOWN)
     log_likelihood = sum(value for value in own if value is not None)
     return Scored(log_likelihood, len(own), total, straddles=straddles)

@@ -157,10 +157,6 @@ class ItemColumns(Sequence[Item]):
         """The texts of all choices, items one after another: strings, shape [choices]."""
         return plain(self.choices.flatten())
 
-    def setup_names(self) -> frozenset[str]:
-        """Return the setups that occur."""
-        return frozenset(self.setups.unique().to_pylist())
-
     def fingerprint(self) -> str:
         """Hash ids, setups, texts, choices and answers, in order.
 

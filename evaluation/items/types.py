@@ -165,7 +165,7 @@ def fingerprint(items: Sequence[Item]) -> str:
 def setups_of(items: Sequence[Item]) -> frozenset[str]:
     """Return the setups that occur."""
     if isinstance(items, ItemColumns):
-        return items.setup_names()
+        return frozenset(items.setups.unique().to_pylist())
     return frozenset(item.setup for item in items)
 
 

@@ -176,6 +176,8 @@ class Run:
             found = {"name": entry.name, "version": entry.version, "options": own}
             return {**found, **entry.content(options)}
 
+        # Of examples in prompts, or of the learner.
+        seed = self.spec.run.seed if self.learner is None else self.train_seed
         learner = None
         if self.learner is not None and self.learner_options is not None:
             learner = {
@@ -201,16 +203,9 @@ class Run:
             "scorer": named(self.scorer, self.scorer_options),
             "learner": learner,
             "train": None if self.train is None else self.train.fingerprint,
-            "seed": self._seed_of_content,
+            "seed": None if self.train is None else seed,
             "versions": {name: installed_version(name) for name in ("torch", "transformers")},
         }
-
-    @property
-    def _seed_of_content(self) -> int | None:
-        """The seed that scores depend on, if any: of the learner, or of examples in prompts."""
-        if self.train is None:
-            return None
-        return self.spec.run.seed if self.learner is None else self.train_seed
 
     @cached_property
     def key(self) -> str:

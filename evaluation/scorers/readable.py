@@ -8,7 +8,7 @@ token: two unknown candidates would have the same score.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evaluation.items.types import LABELLED_SETUPS, MASK, Item
@@ -78,23 +78,17 @@ def unreadable_items(
     reasons, unknown = SpecialTexts(tokenizer).obstacles(items), unknown_token(tokenizer)
     if unknown is None:
         return reasons
-    candidates = {
-        text for item in items if item.setup not in LABELLED_SETUPS for text in item.choices
-    }
-    known = dict(_unknown(sorted(candidates), tokenizer, unknown))
-    for number, item in enumerate(items):
-        reason = next((known[text] for text in item.choices if text in known), None)
-        if reason is not None and item.setup not in LABELLED_SETUPS:
-            reasons.setdefault(number, reason)
-    return reasons
-
-
-def _unknown(
-    texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, unknown: int
-) -> Iterable[tuple[str, str]]:
-    for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        part = list(texts[start : start + _TEXTS_AT_ONCE])
+    asked = [item for item in items if item.setup not in LABELLED_SETUPS]
+    candidates = sorted({text for item in asked for text in item.choices})
+    known: dict[str, str] = {}
+    for start in range(0, len(candidates), _TEXTS_AT_ONCE):
+        part = candidates[start : start + _TEXTS_AT_ONCE]
         ids = tokenizer(part, add_special_tokens=False, verbose=False)["input_ids"]
         for text, pieces in zip(part, ids, strict=True):
             if reason := unknown_candidate(text, pieces, unknown):
-                yield text, reason
+                known[text] = reason
+    for number, item in enumerate(items):
+        found = next((known[text] for text in item.choices if text in known), None)
+        if found is not None and item.setup not in LABELLED_SETUPS:
+            reasons.setdefault(number, found)
+    return reasons

@@ -50,22 +50,21 @@ def record_of(plan: Plan) -> SuiteRecord:
     """Return the record of a suite whose runs have all ended."""
     names = [request.output.name for request in plan.requests if request.output is not None]
     return SuiteRecord(
-        runs=[_recorded(run, plan.folder, names) for run in plan.sorted_runs],
-    )
-
-
-def _recorded(run: PlannedRun, folder: Path, names: list[str]) -> RecordedRun:
-    return RecordedRun(
-        key=run.key,
-        folder=run.folder.relative_to(folder).as_posix(),
-        probe=str(run.spec.probe),
-        model=run.spec.model,
-        options=run.spec.named_options(),
-        studies=[names[number] for number in run.studies],
-        state="finished" if run.finished else "failed",
-        error=run.error,
-        rows=run.rows,
-        accuracy=run.accuracy,
+        runs=[
+            RecordedRun(
+                key=run.key,
+                folder=run.folder.relative_to(plan.folder).as_posix(),
+                probe=str(run.spec.probe),
+                model=run.spec.model,
+                options=run.spec.named_options(),
+                studies=[names[number] for number in run.studies],
+                state="finished" if run.finished else "failed",
+                error=run.error,
+                rows=run.rows,
+                accuracy=run.accuracy,
+            )
+            for run in plan.sorted_runs
+        ]
     )
 
 

@@ -229,7 +229,9 @@ def keep(
         tokenizer.save_pretrained(aside)
         if course is not None:
             torch.save(course.optimizer, aside / _OPTIMIZER)
-        files = {name: file_sha256(aside / name) for name in _files_of(aside)}
+        # The folder's lock is hidden.
+        names = sorted(path.name for path in aside.iterdir() if not path.name.startswith("."))
+        files = {name: file_sha256(aside / name) for name in names}
         text = json.dumps({**record, "files": files}, indent=2, sort_keys=True)
         (aside / RECORD).write_text(text + "\n", encoding="utf-8", newline="\n")
 
@@ -318,8 +320,3 @@ def _holds(folder: Path, identity: Mapping[str, Any]) -> bool:
         return False
     wanted = all(record.get(name) == value for name, value in identity.items())
     return wanted and not find_damage(folder, files)
-
-
-def _files_of(folder: Path) -> list[str]:
-    """The files of a checkpoint that was just written; the folder's lock is hidden."""
-    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))

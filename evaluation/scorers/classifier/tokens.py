@@ -100,7 +100,8 @@ def classes_of(
             f"{model} tells {len(names)} classes apart ({shown}), and rows of the setup {setup} "
             f"have {len(labels)} labels: {', '.join(labels)}. {_other_number(setup, names)}"
         )
-    meant = [_label_of(setup, name) for name in names]
+    spelled = {text: label for label, texts in SPELLINGS[setup].items() for text in texts}
+    meant = [spelled.get(_plain(name)) for name in names]
     if set(meant) == set(labels):
         return {label: meant.index(label) for label in labels}
     if stated:
@@ -109,7 +110,7 @@ def classes_of(
             f"{', '.join(labels)}. Name each of them once, in the order of the checkpoint's "
             "classes."
         )
-    if all(_is_number(name) for name in names):
+    if all(_plain(name).removeprefix("label").strip().isdigit() for name in names):
         raise UsageError(
             f"{model} does not say what its classes mean ({shown}). Look it up where the "
             f"checkpoint is described, and state it from the first class on, such as "
@@ -123,20 +124,8 @@ def classes_of(
     )
 
 
-def _label_of(setup: str, name: str) -> str | None:
-    spelled = _plain(name)
-    for label, spellings in SPELLINGS[setup].items():
-        if spelled in spellings:
-            return label
-    return None
-
-
 def _plain(name: str) -> str:
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
-
-
-def _is_number(name: str) -> bool:
-    return _plain(name).removeprefix("label").strip().isdigit()
 
 
 def _other_number(setup: str, names: Sequence[str]) -> str:

@@ -46,7 +46,10 @@ class SourceTokenizer:
         self._tokenizer, self._limit = tokenizer, limit
         first = tokenizer.bos_token_id
         self._first = None if first is None else str(tokenizer.decode(first))
-        self._before = _special_before(tokenizer)
+        # The special tokens that the tokenizer puts before a text.
+        whole = _ids(tokenizer, text=[_SAMPLE])[0]
+        bare = _ids(tokenizer, text=[_SAMPLE], add_special_tokens=False)[0]
+        self._before = _find(whole, bare) or 0
 
     def __call__(self, texts: Iterable[str]) -> dict[str, Source]:
         """Tokenize distinct texts; white space that ends them is left out.
@@ -138,12 +141,6 @@ def _decoder_inputs(model: PreTrainedModel, labels: list[int]) -> list[int]:
     if start is None:
         start = getattr(model.config, "decoder_start_token_id", None)
     return [] if start is None else [int(start), *labels[:-1]]
-
-
-def _special_before(tokenizer: PreTrainedTokenizerBase) -> int:
-    """Count the special tokens that a tokenizer puts before a text."""
-    whole = _ids(tokenizer, text=[_SAMPLE])[0]
-    return _find(whole, _ids(tokenizer, text=[_SAMPLE], add_special_tokens=False)[0]) or 0
 
 
 def _find(tokens: Sequence[int], part: Sequence[int]) -> int | None:

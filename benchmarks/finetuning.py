@@ -41,7 +41,7 @@ WARM_UP = 2
 
 def options_of(batch: int) -> Any:
     """Return the training options of both sides."""
-    from evaluation.learners.finetune import FinetuneOptions
+    from evaluation.learners.entries import FinetuneOptions
 
     return FinetuneOptions(train_batch=batch, epochs=1)
 

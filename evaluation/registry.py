@@ -34,14 +34,15 @@ def entry_points(group: str) -> EntryPoints:
     return _installed().select(group=group)
 
 
-def imported(place: str) -> Callable[..., Any]:
+def imported(place: str, *further: Any) -> Callable[..., Any]:
     """Return a function that imports the one at ``module:function`` when it is called.
 
-    So an entry can name code that imports torch, and ``evaluate-probe --help`` stays fast.
+    It adds the ``further`` arguments. So an entry can name code that imports torch, and
+    ``evaluate-probe --help`` stays fast.
     """
 
     def call(*args: Any) -> Any:
-        return _found(place)(*args)
+        return _found(place)(*args, *further)
 
     return call
 

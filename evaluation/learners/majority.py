@@ -13,14 +13,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item
-from evaluation.learners.base import ModelLearner, Training, made_by_learner
-from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import ReadyScorer, RowScorer, ScorerEntry
+from evaluation.items.types import Item
+from evaluation.learners.base import Training
+from evaluation.scorers.base import ReadyScorer, RowScorer
 from evaluation.scorers.guessing import drawn_share
 from kbprobe.arrays import Floats
-
-_SETUPS = (*SCORED_SETUPS, *LABELLED_SETUPS)
 
 
 class MajorityScorer(RowScorer):
@@ -47,23 +44,6 @@ class MajorityScorer(RowScorer):
 
 
 @contextmanager
-def _fit(training: Training) -> Iterator[ReadyScorer]:
+def fitted(training: Training) -> Iterator[ReadyScorer]:
+    """Count the answers of the training rows."""
     yield ReadyScorer(MajorityScorer(training.items, training.seed), 0)
-
-
-MAJORITY = ModelLearner(
-    name="majority",
-    label="majority",
-    version=1,
-    needs=Capability.NOTHING,
-    scorer=ScorerEntry(
-        name="majority",
-        label="majority",
-        version=1,
-        needs=Capability.NOTHING,
-        make=made_by_learner,
-        setups=_SETUPS,
-    ),
-    fit=_fit,
-    setups=_SETUPS,
-)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evaluation.learners.base import LearnerEntry
+from evaluation.learners.entries import ENTRIES
 from evaluation.models.checkpoint import Checkpoint, refuse_idle_model
 from evaluation.registry import Registry
 from kbprobe.errors import UsageError
@@ -11,23 +12,8 @@ LEARNERS = Registry[LearnerEntry](
     "learner",
     "kbprobe.learners",
     LearnerEntry,
-    {
-        "full": "evaluation.learners.finetune:FULL",
-        "full_mlm": "evaluation.learners.finetune:FULL_MLM",
-        "full_labels": "evaluation.learners.finetune:FULL_LABELS",
-        "linear": "evaluation.frozen.learners:LINEAR",
-        "mlp": "evaluation.frozen.learners:MLP",
-        "frozen": "evaluation.frozen.learners:FROZEN",
-        "pooled": "evaluation.frozen.learners:POOLED",
-        "majority": "evaluation.learners.majority:MAJORITY",
-        "choice_only": "evaluation.learners.words:CHOICE_ONLY",
-        "choice_to_choice": "evaluation.learners.words:CHOICE_TO_CHOICE",
-        "question_to_choice": "evaluation.learners.words:QUESTION_TO_CHOICE",
-        "esim": "evaluation.learners.words:ESIM",
-        "mlm_baseline": "evaluation.frozen.learners:MLM_BASELINE",
-    },
+    {entry.name: entry for entry in ENTRIES},
 )
-"""All learners. A checkpoint is fitted with the first whose needs it meets, unless one is named."""
 
 
 def choose_learner(checkpoint: Checkpoint, name: str | None, scorer: str | None) -> LearnerEntry:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from evaluation.items.types import Item, choice_starts
 from evaluation.learners.base import draw_rows, rate_share, slanted_triangle
-from evaluation.learners.finetune import RECORD, FinetuneOptions
+from evaluation.learners.entries import RECORD, FinetuneOptions
 from evaluation.learners.finetune import training as finetuning
 from evaluation.learners.finetune.kept import _holds, keep
 from evaluation.learners.finetune.training import Course, finetune

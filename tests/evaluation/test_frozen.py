@@ -21,7 +21,6 @@ import evaluation
 from evaluation.frozen import store as store_module
 from evaluation.frozen import training as fitting_module
 from evaluation.frozen.heads import CandidateHead, FreshBody, LabelHead, ModelBody, UnitHead
-from evaluation.frozen.learners import HeadOptions
 from evaluation.frozen.plans import CandidatePlan, UnitPlan, WordPlan
 from evaluation.frozen.readers import (
     ANSWER_VECTOR,
@@ -35,6 +34,7 @@ from evaluation.items.control_task import control_keys, random_labels
 from evaluation.items.sources import open_probe
 from evaluation.items.types import Item, choice_starts
 from evaluation.learners.base import HeadFitting, HeadTraining, slanted_triangle
+from evaluation.learners.entries import HeadOptions
 from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
 from evaluation.runs.executor import execute

@@ -10,7 +10,7 @@ import transformers
 
 import evaluation
 from evaluation.items.folds import open_rows
-from evaluation.learners.finetune import LabelsOptions
+from evaluation.learners.entries import LabelsOptions
 from evaluation.learners.finetune.training import LABELS
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.scorers.classifier.scorer import ClassifierScorer

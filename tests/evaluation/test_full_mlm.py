@@ -12,7 +12,7 @@ import transformers
 
 import evaluation
 from evaluation.items.types import Item, choice_starts
-from evaluation.learners.finetune import RECORD, FinetuneOptions
+from evaluation.learners.entries import RECORD, FinetuneOptions
 from evaluation.learners.finetune.kept import keep
 from evaluation.learners.finetune.training import CANDIDATES, ChoiceTraining, finetune
 from evaluation.models.loading import fresh_parameters

@@ -116,7 +116,7 @@ def files(world):
     (world / "twice.py").write_text(block)
     (world / "frequent.py").write_text(
         "from dataclasses import replace\n"
-        "from evaluation.learners.majority import MAJORITY\n"
+        "from evaluation.learners.entries import MAJORITY\n"
         "FREQUENT, RARE = (replace(MAJORITY, name=name) for name in ('frequent', 'rare'))\n"
     )
     yield page

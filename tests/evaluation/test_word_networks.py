@@ -13,7 +13,8 @@ import evaluation
 import evaluation.vectors.options as vector_options
 from evaluation.items.types import Item, choice_starts
 from evaluation.learners.base import Training
-from evaluation.learners.words import WordsOptions, fitting
+from evaluation.learners.entries import WordsOptions
+from evaluation.learners.words import fitting
 from evaluation.learners.words.fitting import WordsScorer
 from evaluation.learners.words.networks import (
     Batch,

@@ -16,8 +16,8 @@ import torch
 from evaluation.content import installed_version
 from evaluation.items.types import fingerprint
 from evaluation.learners.base import Training, training_folder
-from evaluation.learners.finetune import RECORD, FinetuneOptions
-from evaluation.learners.finetune.training import Course, Network, finetune
+from evaluation.learners.entries import RECORD, FinetuneOptions
+from evaluation.learners.finetune.training import NETWORKS, Course, Network, finetune
 from evaluation.learners.kept import TrainedOnce, writing_model
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.loading import (
@@ -118,7 +118,7 @@ _OPTIMIZER = "optimizer.pt"
 """The file, beside the trained weights, with the state of the optimizer."""
 
 
-def finetuned(training: Training, network: Network) -> AbstractContextManager[ReadyScorer]:
+def finetuned(training: Training, learner: str) -> AbstractContextManager[ReadyScorer]:
     """Fine-tune a checkpoint, or find it where an interrupted run left it, and load it.
 
     With a constant learning rate, more epochs go on from the same training with fewer, where that
@@ -132,8 +132,9 @@ def finetuned(training: Training, network: Network) -> AbstractContextManager[Re
         KbprobeError: training failed, or the result cannot be written.
     """
     model, kept = training.model, training.options.keep_checkpoint
+    network = NETWORKS[learner]
     identity: dict[str, Any] = {
-        "learner": network.learner,
+        "learner": learner,
         "base": {
             "weights_sha256": model.checkpoint.weights_sha256,
             "tokenizer_sha256": model.checkpoint.tokenizer_sha256,

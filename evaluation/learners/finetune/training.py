@@ -19,7 +19,7 @@ import transformers
 
 from evaluation.items.types import Item, choice_starts, fingerprint
 from evaluation.learners.base import TrainingOptions, rate_share
-from evaluation.learners.finetune import LEARNING_RATE, FinetuneOptions
+from evaluation.learners.entries import LEARNING_RATE, FinetuneOptions
 from evaluation.models.capabilities import CLASSIFIER, MASKED_LM, MULTIPLE_CHOICE, Head
 from evaluation.models.checkpoint import Checkpoint
 from evaluation.models.loading import draw_fresh
@@ -90,6 +90,7 @@ CANDIDATES = Network("full_mlm", MASKED_LM, False, CandidateScorer)
 """A whole masked LM: reads the question, and scores candidates at the mask."""
 LABELS = Network("full_labels", CLASSIFIER, True, ClassifierScorer, _with_labels)
 """A sequence classifier: reads a text or a pair of texts, and scores labels."""
+NETWORKS = {network.learner: network for network in (CHOICES, CANDIDATES, LABELS)}
 
 
 _BATCHES_SORTED_TOGETHER = 50

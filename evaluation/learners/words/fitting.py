@@ -14,10 +14,10 @@ from safetensors.torch import load_file, save_file
 
 from evaluation.items.types import Item, choice_starts, fingerprint
 from evaluation.learners.base import Training, training_folder
+from evaluation.learners.entries import WORDS_LEARNING_RATE, WordsOptions
 from evaluation.learners.finetune.training import ChoiceTraining
 from evaluation.learners.kept import TrainedOnce, writing_model
-from evaluation.learners.words import LEARNING_RATE, WordsOptions
-from evaluation.learners.words.networks import Batch, Network, Padded
+from evaluation.learners.words.networks import NETWORKS, Batch, Network, Padded
 from evaluation.scorers.base import Encoded, ReadyScorer, Scorer, row_sequences
 from evaluation.vectors.options import word_vectors
 from kb_cache.vectors.texts import WordTexts
@@ -140,24 +140,21 @@ _FILE = "network.safetensors"
 _CHECKSUM = "sha256"
 
 
-def fitted(
-    training: Training, name: str, kind: type[Network]
-) -> AbstractContextManager[ReadyScorer]:
+def fitted(training: Training, learner: str) -> AbstractContextManager[ReadyScorer]:
     """Train a network, or find what an interrupted run left of it.
 
     Args:
         training: what it is trained with.
-        name: of the learner.
-        kind: of network.
+        learner: the name of the learner, which says the kind of network.
 
     Raises:
         UsageError: the word vectors are not there.
         KbprobeError: training diverged, or a row does not fit into memory.
     """
     options: WordsOptions = training.options
-    vectors, handle = word_vectors(options), training.model
+    vectors, handle, kind = word_vectors(options), training.model, NETWORKS[learner]
     identity = {
-        "learner": name,
+        "learner": learner,
         "options": options.model_dump(mode="json"),
         "vectors": vectors.digest,
         "seed": training.seed,
@@ -211,7 +208,7 @@ def train(training: Training, vectors: WordVectors, kind: type[Network]) -> Netw
         encoded = scorer.encode(training.items)
         model.train()
         learning = ChoiceTraining(
-            scorer, encoded, training.items, options, training.seed, LEARNING_RATE
+            scorer, encoded, training.items, options, training.seed, WORDS_LEARNING_RATE
         )
         learning.run(training.progress)
     return model.eval().cpu()

@@ -292,3 +292,12 @@ class QuestionToChoice(Network):
         pooled = self.dropout(highest(self.encoded(batch)))
         scores: torch.Tensor = self.attention(pooled[batch.question], pooled[batch.choice])
         return scores
+
+
+NETWORKS: dict[str, type[Network]] = {
+    "esim": Esim,
+    "choice_only": ChoiceOnly,
+    "choice_to_choice": ChoiceToChoice,
+    "question_to_choice": QuestionToChoice,
+}
+"""The networks, by the names of their learners."""

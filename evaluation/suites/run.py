@@ -10,18 +10,16 @@ from typing import Any, Literal
 from pydantic import Field
 
 from evaluation.executors.base import Executor
-from evaluation.results.sealed import Sealed, read_sealed, write_sealed
+from evaluation.results.sealed import Sealed, write_sealed
 from evaluation.results.types import Model
 from evaluation.runs.folders import load
 from evaluation.studies.base import Finished, StudyRequest, write_summary
 from evaluation.suites.plan import Plan, PlannedRun
 from kbprobe.errors import KbprobeError
-from kbprobe.parsing import validated
 from kbprobe.targets import OTHER_FOLDER, unwritable
 
 RECORD = "suite.json"
 SCHEMA_VERSION = "1.0"
-_REMEDY = "Run the suite again to write it anew: finished runs are kept."
 
 
 class RecordedRun(Model):
@@ -66,28 +64,6 @@ def record_of(plan: Plan) -> SuiteRecord:
             for run in plan.sorted_runs
         ]
     )
-
-
-def write_record(record: SuiteRecord, folder: Path) -> Path:
-    """Write ``suite.json`` into a suite's folder atomically; return its path.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    write_sealed(folder / RECORD, record.model_dump_json(indent=2))
-    return folder / RECORD
-
-
-def read_record(folder: Path) -> SuiteRecord:
-    """Read a suite's record.
-
-    Raises:
-        FileNotFoundError: there is none.
-        UsageError: it is damaged, edited or of another version.
-    """
-    path = folder / RECORD
-    held = read_sealed(path, _REMEDY, SCHEMA_VERSION)
-    return validated(held, SuiteRecord, str(path), _REMEDY)
 
 
 Report = Callable[[PlannedRun, int, int], None]
@@ -151,7 +127,7 @@ def run_suite(
             lacking[request.output.name] = str(error)
     record = record_of(plan)
     try:
-        write_record(record, plan.folder)
+        write_sealed(plan.folder / RECORD, record.model_dump_json(indent=2))
     except OSError as error:
         raise unwritable(plan.folder, error, OTHER_FOLDER) from error
     return Done(record, executed, summaries, lacking)

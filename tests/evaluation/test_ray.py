@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from evaluation.executors.base import Ended
-from evaluation.suites.run import RECORD, read_record
+from evaluation.suites.run import RECORD
 from tests.evaluation import golden_cases
-from tests.evaluation.test_suites import declare
+from tests.evaluation.test_suites import declare, read_record
 from tests.reliability.commands import _hash
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix]

@@ -16,11 +16,12 @@ import yaml
 
 from evaluation.cli import main
 from evaluation.executors.base import Ended
+from evaluation.results.sealed import read_sealed
 from evaluation.runs.costs import forecast
 from evaluation.runs.spec import RunSpec
 from evaluation.suites.file import read_suite
 from evaluation.suites.plan import Plan
-from evaluation.suites.run import RECORD, read_record, run_suite
+from evaluation.suites.run import RECORD, SCHEMA_VERSION, SuiteRecord, run_suite
 from kbprobe.errors import UsageError
 from tests.evaluation import golden_cases
 
@@ -49,6 +50,10 @@ def declare(folder: Path, **parts: object) -> Path:
     path = folder / "suite.yaml"
     path.write_text(yaml.safe_dump(whole))
     return path
+
+
+def read_record(folder: Path) -> SuiteRecord:
+    return SuiteRecord.model_validate(read_sealed(folder / RECORD, "", SCHEMA_VERSION))
 
 
 def run(*words: object, code: int = 0) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import heapq
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from evaluation.items.own_schema import NEEDED, own_questions
 from evaluation.items.sources import FoundSplit, probe_split
 from evaluation.items.types import ProbeSplit
 from kbprobe.columns import codes, single_chunk
-from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,11 +76,7 @@ def sample_rows(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
     They reach more clusters than :func:`sample_clusters` does, so that accuracy is known more
     exactly; but parts of clusters have no strict accuracy. The rows kept stay in the order of the
     source.
-
-    Raises:
-        UsageError: ``limit`` is below 1.
     """
-    _check_limit(limit)
     if limit >= len(split.items):
         return split
     clusters = single_chunk(split.about["cluster"])
@@ -95,11 +90,7 @@ def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
     Drawing ends at the first cluster that does not fit: to pass it over would favour small ones.
     The rows kept stay in the order of the source. If the first cluster alone is too large it is
     cut, and the rows count as having no clusters.
-
-    Raises:
-        UsageError: ``limit`` is below 1.
     """
-    _check_limit(limit)
     if limit >= len(split.items):
         return split
     return _cut(split, draw_clusters(single_chunk(split.about["cluster"]), limit, seed))
@@ -178,8 +169,3 @@ def _cut(split: ProbeSplit, drawn: Drawn) -> ProbeSplit:
     whole = len(split.items), drawn.clusters
     clustered = split.clustered and drawn.whole
     return replace(split.take(drawn.rows), clustered=clustered, drawn_from=whole)
-
-
-def _check_limit(limit: Any) -> None:
-    if limit < 1:
-        raise UsageError(f"--limit must be at least 1, not {limit}")

@@ -14,13 +14,11 @@ from evaluation.models.capabilities import ENCODER, Head
 from evaluation.models.checkpoint import Checkpoint, apply
 from evaluation.models.files import CONFIG, first_line, not_of_weights
 from kbprobe.checkpoints import reading
-from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.errors import KbprobeError, UsageError
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 _QUANTIZERS = {
     "awq": "gptqmodel",
@@ -254,17 +252,9 @@ def choose_device(name: str) -> torch.device:
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """Return the type for ``auto`` (bfloat16 on a GPU that has it, else float32) or by name.
-
-    Raises:
-        UsageError: an unknown name.
-    """
+    """Return the type for ``auto`` (bfloat16 on a GPU that has it, else float32) or by name."""
     import torch
 
-    if name not in DTYPES:
-        raise UsageError(
-            f"no dtype {name!r}.{did_you_mean(name, DTYPES)} There are: {', '.join(DTYPES)}."
-        )
     if name == "auto":
         reduced = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         return torch.bfloat16 if reduced else torch.float32

@@ -145,8 +145,6 @@ def test_no_shot_asks_the_same_question():
 def test_too_few_examples_are_refused():
     with pytest.raises(UsageError, match="more than 20 distinct questions"):
         Prompt(shots=20, examples=TRAIN)
-    with pytest.raises(UsageError, match="at least 0"):
-        Prompt(shots=-1)
 
 
 def test_chat_has_turns_and_no_space_before_the_answer():

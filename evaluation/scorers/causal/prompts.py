@@ -98,8 +98,6 @@ class Prompt:
                 "--letters (and the study orders, which sets it) scores the letters of choices, "
                 "and --scorer pmi or endpoint_pmi their texts: leave one out"
             )
-        if self.shots < 0:
-            raise UsageError(f"--shots must be at least 0, not {self.shots}")
         if self.shots and len(self._pool) <= self.shots:
             raise UsageError(
                 f"--shots {self.shots} needs more than {self.shots} distinct questions in the "

@@ -16,7 +16,7 @@ import numpy as np
 from evaluation.items.types import Item
 from evaluation.learners.base import Training
 from evaluation.scorers.base import ReadyScorer, RowScorer
-from evaluation.scorers.guessing import drawn_share
+from evaluation.scorers.model_free import drawn_share
 from kbprobe.arrays import Floats
 
 

@@ -59,7 +59,7 @@ CANDIDATES = ScorerEntry(
     label="masked LM trained on candidates",
     version=1,
     needs=Capability.MASKED_SCORES,
-    make=imported(f"{_HERE}.masked.candidates:CandidateScorer.from_inputs"),
+    make=imported(f"{_HERE}.masked.scorer:CandidateScorer.from_inputs"),
     setups=(CLOZE,),
 )
 """Not registered, since it is meant only for models that a learner trained with these scores."""
@@ -312,7 +312,7 @@ RANDOM = ScorerEntry(
     label="guessing",
     version=1,
     needs=Capability.NOTHING,
-    make=imported(f"{_HERE}.guessing:GuessingScorer.from_inputs"),
+    make=imported(f"{_HERE}.model_free:GuessingScorer.from_inputs"),
     options=GuessingOptions,
     setups=(*SCORED_SETUPS, *LABELLED_SETUPS),
 )
@@ -321,7 +321,7 @@ VEC_SIMILARITY = ScorerEntry(
     label="VecSimilarity",
     version=2,
     needs=Capability.NOTHING,
-    make=imported(f"{_HERE}.vec_similarity:of_means"),
+    make=imported(f"{_HERE}.model_free:of_means"),
     options=VectorsOptions,
     content=vectors_content,
 )
@@ -330,7 +330,7 @@ VEC_SIMILARITY_PUBLISHED = ScorerEntry(
     label="VecSimilarity as published",
     version=1,
     needs=Capability.NOTHING,
-    make=imported(f"{_HERE}.vec_similarity:published"),
+    make=imported(f"{_HERE}.model_free:published"),
     options=VectorsOptions,
     content=vectors_content,
 )

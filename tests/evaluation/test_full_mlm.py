@@ -17,8 +17,7 @@ from evaluation.learners.finetune.kept import keep
 from evaluation.learners.finetune.training import CANDIDATES, ChoiceTraining, finetune
 from evaluation.models.loading import fresh_parameters
 from evaluation.scorers.masked import head as masked_head
-from evaluation.scorers.masked.candidates import CandidateScorer
-from evaluation.scorers.masked.scorer import MaskedScorer
+from evaluation.scorers.masked.scorer import CandidateScorer, MaskedScorer
 from kbprobe.errors import UsageError
 from tests.evaluation import jsonl_probe, tiny_masked
 

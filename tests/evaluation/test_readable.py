@@ -13,8 +13,7 @@ from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.causal.scorer import CausalScorer
 from evaluation.scorers.classifier.scorer import ClassifierScorer
-from evaluation.scorers.masked.candidates import CandidateScorer
-from evaluation.scorers.masked.scorer import MaskedScorer
+from evaluation.scorers.masked.scorer import CandidateScorer, MaskedScorer
 from evaluation.scorers.multiple_choice import MultipleChoiceScorer
 from evaluation.scorers.readable import SpecialTexts, unknown_token, unreadable_items
 from tests.evaluation import jsonl_probe, tiny_causal, tiny_masked

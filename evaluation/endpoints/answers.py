@@ -69,16 +69,8 @@ class PromptTokens:
     starts: Sequence[int] | None
 
 
-def request_content(model: str, prompt: str) -> dict[str, Any]:
-    """Return what is posted to ask for the log-probabilities of a prompt's tokens."""
-    return {
-        "model": model,
-        "prompt": prompt,
-        "echo": True,
-        "logprobs": 1,
-        "max_tokens": 1,
-        "temperature": 0,
-    }
+REQUEST = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
+"""What is posted with a model and a prompt, to ask for log-probabilities of the prompt's tokens."""
 
 
 def only_choice(answer: Any, url: str) -> tuple[dict[str, Any], Callable[[str], EndpointError]]:
@@ -100,7 +92,7 @@ def only_choice(answer: Any, url: str) -> tuple[dict[str, Any], Callable[[str], 
 
 
 def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
-    """Read the answer to :func:`request_content`.
+    """Read the answer to a :data:`REQUEST`.
 
     Raises:
         NoPromptScores: it says nothing of the prompt's tokens.

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from evaluation.endpoints.answers import (
+    REQUEST,
     TOO_LONG,
     NothingBefore,
     Pair,
     PromptTokens,
     Scored,
     read_answer,
-    request_content,
     score_pair,
 )
 from evaluation.endpoints.client import Limits, RequestRefused
@@ -134,7 +134,7 @@ class Endpoint(ServedModel):
     def _ask(self, text: str) -> PromptTokens:
         """Return the tokens of a text."""
         estimate = self.estimated_tokens(text)
-        content = request_content(self.model, text)
+        content = {"model": self.model, "prompt": text, **REQUEST}
         answer = self.client.send("completions", content, estimate)
         found = read_answer(answer, text, self.url)
         self.client.budget.correct(len(found.texts) - estimate)

@@ -18,13 +18,12 @@ from torch import nn
 
 from evaluation.frozen.heads import CandidateHead, FreshBody, LabelHead, ModelBody, UnitHead
 from evaluation.frozen.readers import (
-    ANSWER_VECTOR,
-    LAST_VECTOR,
-    MASK_VECTOR,
-    MAX_VECTOR,
-    PAIR_VECTOR,
+    AnswerReader,
+    LastReader,
+    MaskReader,
+    MaxReader,
+    PairReader,
     Text,
-    VectorKind,
     VectorReader,
     answer_prompt,
 )
@@ -184,7 +183,7 @@ def pieces_of(
 class ModelPlan(HeadPlan):
     """A plan whose vectors are computed by a model, once for each text."""
 
-    def __init__(self, training: HeadTraining, kind: VectorKind) -> None:
+    def __init__(self, training: HeadTraining, kind: type[VectorReader]) -> None:
         """Set the kind of vectors; the model is loaded only when needed."""
         self._training, self._kind = training, kind
 
@@ -196,7 +195,7 @@ class ModelPlan(HeadPlan):
         return unreadable_items(items, load_tokenizer(self._training.model.checkpoint))
 
     def _reader(self) -> VectorReader:
-        return self._kind.reader(*self._load())
+        return self._kind(*self._load())
 
     def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
         """Read the vectors of some rows of each split; see :meth:`HeadPlan.read`."""
@@ -247,7 +246,7 @@ class CandidatePlan(ModelPlan, CandidateHeads):
     def __init__(
         self,
         training: HeadTraining,
-        kind: VectorKind,
+        kind: type[VectorReader],
         body: Callable[[PreTrainedModel], nn.Module] | None = None,
         trained: bool = False,
     ) -> None:
@@ -418,9 +417,9 @@ def fit_linear(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     """
     checkpoint = training.model.checkpoint
     if Capability.MASKED_SCORES in checkpoint.capabilities:
-        plan = CandidatePlan(training, MASK_VECTOR, ModelBody)
+        plan = CandidatePlan(training, MaskReader, ModelBody)
     elif Capability.CAUSAL_SCORES in checkpoint.capabilities:
-        plan = CandidatePlan(training, ANSWER_VECTOR)
+        plan = CandidatePlan(training, AnswerReader)
     else:
         raise UsageError(
             f"--learner linear trains a language model's output embeddings, but {checkpoint.id} "
@@ -431,20 +430,20 @@ def fit_linear(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
 
 def fit_mlp(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     """Fit the whole head of a masked LM."""
-    plan = CandidatePlan(training, MASK_VECTOR, ModelBody, trained=True)
+    plan = CandidatePlan(training, MaskReader, ModelBody, trained=True)
     return fit_side_by_side(training, plan)
 
 
 def fit_frozen(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     """Fit a linear layer on the vectors of question-choice pairs."""
     causal = Capability.CAUSAL_SCORES in training.model.checkpoint.capabilities
-    kind = LAST_VECTOR if causal else PAIR_VECTOR
+    kind = LastReader if causal else PairReader
     return fit_side_by_side(training, UnitPlan(training, kind))
 
 
 def fit_pooled(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     """Fit small classifiers of labels on texts."""
-    return fit_side_by_side(training, LabelPlan(training, MAX_VECTOR))
+    return fit_side_by_side(training, LabelPlan(training, MaxReader))
 
 
 def fit_mlm_baseline(training: HeadTraining) -> Iterator[tuple[int, Scores]]:

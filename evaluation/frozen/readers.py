@@ -14,9 +14,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,13 +45,25 @@ class VectorReader(ABC):
     """Computes the vectors of texts with one loaded model, from its last hidden states.
 
     Attributes:
+        name: of this kind of vectors; part of the key of stored ones.
+        version: incremented whenever vectors may change; part of the key.
+        needs: what a model must be able to do.
         parameters: the number of the model's parameters.
     """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    needs: ClassVar[Capability]
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self._model, self._tokenizer = model, tokenizer
         self.parameters = model.num_parameters()
         self._runner = EncoderRunner(model, tokenizer)
+
+    @staticmethod
+    @abstractmethod
+    def texts(item: Item) -> list[Text]:
+        """Return the texts of one item: one, or one for each of its choices."""
 
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
         """Return the items that are too long for this kind of vector, and why; others are cut."""
@@ -78,57 +89,21 @@ class VectorReader(ABC):
         return EncodedTexts.one_each(Tokenized.of(rows, None, ()))
 
 
-@dataclass(frozen=True)
-class VectorKind:
-    """Declares a kind of vectors.
-
-    Attributes:
-        name: part of the key of stored vectors.
-        version: incremented whenever vectors may change; part of the key.
-        needs: what a model must be able to do.
-        texts: the texts of one item: one, or one for each of its choices.
-        reader: makes a reader from a loaded model and its tokenizer.
-    """
-
-    name: str
-    version: int
-    needs: Capability
-    texts: Callable[[Item], list[Text]]
-    reader: Callable[[Any, Any], VectorReader]
-
-
 def answer_prompt(question: str) -> str:
     """Return what a causal LM reads before it answers a cloze."""
     gap = Gap.of(question)
     return f"{gap.left}{BLANK}{gap.right}\nAnswer:"
 
 
-def _one_text(item: Item) -> list[Text]:
-    # The context is tokenized as around a candidate: its choice must not reveal the answer.
-    return [(item.question, min(item.choices))]
-
-
-def _question(item: Item) -> list[Text]:
-    return [(item.question,)]
-
-
-def _pairs(item: Item) -> list[Text]:
-    return [(item.setup, item.question, choice) for choice in item.choices]
-
-
-def _filled(item: Item) -> list[Text]:
-    if item.setup != "mc_mlm":
-        return [(f"{item.question} {choice}",) for choice in item.choices]
-    gap = Gap.of(item.question)
-    return [(gap.left + choice + gap.right,) for choice in item.choices]
-
-
-def _labelled(item: Item) -> list[Text]:
-    return [(item.premise, item.question)]
-
-
 class MaskReader(VectorReader):
     """Reads the vector at the mask."""
+
+    name, needs = "mask", Capability.MASKED_SCORES
+
+    @staticmethod
+    def texts(item: Item) -> list[Text]:
+        """Return the question, and a choice: the context is tokenized as around a candidate."""
+        return [(item.question, min(item.choices))]  # The choice must not reveal the answer.
 
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
         """Tokenize clozes with the model's own mask in the gap."""
@@ -154,6 +129,13 @@ class MaskReader(VectorReader):
 class PairReader(VectorReader):
     """Reads the vector of a question with a choice."""
 
+    name, needs = "pair", Capability.HIDDEN_STATES
+
+    @staticmethod
+    def texts(item: Item) -> list[Text]:
+        """Return the question with each choice."""
+        return [(item.setup, item.question, choice) for choice in item.choices]
+
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
         """Return the items with a choice that leaves no room for its question."""
         return MultipleChoiceScorer(self._model, self._tokenizer).encode(items).set_aside
@@ -173,6 +155,16 @@ class PairReader(VectorReader):
 class LastReader(VectorReader):
     """Reads the vector of the last token of a text."""
 
+    name, needs = "last", Capability.CAUSAL_SCORES
+
+    @staticmethod
+    def texts(item: Item) -> list[Text]:
+        """Return the question followed by each choice, or the cloze filled with it."""
+        if item.setup != "mc_mlm":
+            return [(f"{item.question} {choice}",) for choice in item.choices]
+        gap = Gap.of(item.question)
+        return [(gap.left + choice + gap.right,) for choice in item.choices]
+
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
         """Tokenize texts; one that is too long is truncated on the left."""
         ids = self._tokenizer([text for (text,) in texts], verbose=False)["input_ids"]
@@ -187,6 +179,13 @@ class LastReader(VectorReader):
 class AnswerReader(LastReader):
     """Reads the vector of the last token before the answer."""
 
+    name, needs = "answer", Capability.CAUSAL_SCORES
+
+    @staticmethod
+    def texts(item: Item) -> list[Text]:
+        """Return the question."""
+        return [(item.question,)]
+
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
         """Tokenize prompts that end where the answer is expected."""
         prompts = [Rendered(answer_prompt(question), ()) for (question,) in texts]
@@ -196,6 +195,13 @@ class AnswerReader(LastReader):
 
 class MaxReader(VectorReader):
     """Reads the element-wise maximum over the vectors of a text's tokens."""
+
+    name, needs = "max", Capability.HIDDEN_STATES
+
+    @staticmethod
+    def texts(item: Item) -> list[Text]:
+        """Return the premise, if there is one, and the text."""
+        return [(item.premise, item.question)]
 
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
         """Tokenize texts as classifiers read them: a premise and its hypothesis as a pair."""
@@ -209,10 +215,3 @@ class MaxReader(VectorReader):
             padding = inputs["attention_mask"] == 0
             hidden = hidden.masked_fill(padding.unsqueeze(-1), -torch.inf)
         return hidden.amax(1)
-
-
-MASK_VECTOR = VectorKind("mask", 1, Capability.MASKED_SCORES, _one_text, MaskReader)
-ANSWER_VECTOR = VectorKind("answer", 1, Capability.CAUSAL_SCORES, _question, AnswerReader)
-PAIR_VECTOR = VectorKind("pair", 1, Capability.HIDDEN_STATES, _pairs, PairReader)
-LAST_VECTOR = VectorKind("last", 1, Capability.CAUSAL_SCORES, _filled, LastReader)
-MAX_VECTOR = VectorKind("max", 1, Capability.HIDDEN_STATES, _labelled, MaxReader)

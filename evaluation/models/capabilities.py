@@ -170,19 +170,12 @@ ENDPOINT = Head(
 """Not among :data:`HEADS`, like the next: no checkpoint has it."""
 CHAT = Head("chat", "chat model behind an endpoint", Capability.CHAT_ANSWERS, "", None)
 
-_HERE = "evaluation.models.capabilities"
+_HEADS = (MASKED_LM, MULTIPLE_CHOICE, CAUSAL_LM, SEQ2SEQ_LM, CLASSIFIER, ENCODER)
 HEADS = Registry[Head](
     "head",
     "kbprobe.heads",
     Head,
-    {
-        "masked_lm": f"{_HERE}:MASKED_LM",
-        "multiple_choice": f"{_HERE}:MULTIPLE_CHOICE",
-        "causal_lm": f"{_HERE}:CAUSAL_LM",
-        "seq2seq_lm": f"{_HERE}:SEQ2SEQ_LM",
-        "classifier": f"{_HERE}:CLASSIFIER",
-        "encoder": f"{_HERE}:ENCODER",
-    },
+    {head.name: head for head in _HEADS},
 )
 """All heads; of an architecture that several fit, the first is taken."""
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 from evaluation.content import installed_version
 from evaluation.items.types import choice_starts
 from evaluation.items.wordings import wordings
-from evaluation.models.checkpoint import Checkpoint
 from evaluation.options import TRAINING, RunOptions, options_that
 from evaluation.results.analyses import (
     consistency,
@@ -211,18 +210,6 @@ def learning_of(run: Run) -> dict[str, Any]:
     return learnt
 
 
-def _adapter(checkpoint: Checkpoint) -> AdapterInfo | None:
-    """Say which adapter a checkpoint is, if it is one."""
-    if checkpoint.adapter is None or checkpoint.base is None:
-        return None
-    return AdapterInfo(
-        sha256=checkpoint.adapter.sha256,
-        base=checkpoint.base.id,
-        base_revision=checkpoint.base.revision,
-        base_weights_sha256=checkpoint.base.weights_sha256,
-    )
-
-
 def _results(
     run: Run, scores: Scores, halvings: int, metrics: Metrics, timings: Timings
 ) -> Results:
@@ -234,6 +221,14 @@ def _results(
         notes["train_overlap"] = run.overlap
     if halvings:
         notes["halved_batches"] = halvings
+    adapter = None
+    if checkpoint.adapter is not None and checkpoint.base is not None:
+        adapter = AdapterInfo(
+            sha256=checkpoint.adapter.sha256,
+            base=checkpoint.base.id,
+            base_revision=checkpoint.base.revision,
+            base_weights_sha256=checkpoint.base.weights_sha256,
+        )
     return Results(
         probe=ProbeInfo(
             name=run.rows.name,
@@ -260,7 +255,7 @@ def _results(
             dtype=model.dtype_name,
             device=model.device_name,
             random_weights=checkpoint.random_weights,
-            adapter=_adapter(checkpoint),
+            adapter=adapter,
             finetuning=learning_of(run) or None,
         ),
         scoring=Scoring(

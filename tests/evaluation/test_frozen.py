@@ -23,10 +23,10 @@ from evaluation.frozen import training as fitting_module
 from evaluation.frozen.heads import CandidateHead, FreshBody, LabelHead, ModelBody, UnitHead
 from evaluation.frozen.plans import CandidatePlan, UnitPlan, WordPlan
 from evaluation.frozen.readers import (
-    ANSWER_VECTOR,
-    LAST_VECTOR,
-    MASK_VECTOR,
-    PAIR_VECTOR,
+    AnswerReader,
+    LastReader,
+    MaskReader,
+    PairReader,
     answer_prompt,
 )
 from evaluation.frozen.training import Head, RowTable, score_rows, train_heads
@@ -144,7 +144,7 @@ def test_an_untrained_head_gives_the_masked_scorer_s_logits(family, trained, tmp
         )
         for choices in [tuple(choices)]
     )[:2]
-    plan = CandidatePlan(training(model, [], tmp_path / "cache"), MASK_VECTOR, ModelBody, trained)
+    plan = CandidatePlan(training(model, [], tmp_path / "cache"), MaskReader, ModelBody, trained)
     assert not plan.set_aside(rows)
     if family == "deberta-v3-head":
         with pytest.raises(KbprobeError, match="cannot be trained on its own"):
@@ -168,7 +168,7 @@ def test_an_untrained_head_gives_the_masked_scorer_s_logits(family, trained, tmp
 
 def test_a_candidate_of_several_pieces_starts_from_their_mean(bert, tmp_path):
     rows = (Item("1", "mc_mlm", "It is a [MASK].", ("dog", "dogs"), 0),)
-    plan = CandidatePlan(training(bert, [], tmp_path), MASK_VECTOR, ModelBody)
+    plan = CandidatePlan(training(bert, [], tmp_path), MaskReader, ModelBody)
     plan.set_aside(rows)
     (read,) = plan.read([(rows, np.arange(1))])
     ((module, _),) = plan.modules([read.table], [0])
@@ -184,7 +184,7 @@ def test_a_candidate_of_several_pieces_starts_from_their_mean(bert, tmp_path):
 def test_causal_models_are_read_where_the_answer_comes(tmp_path):
     tiny_causal.write("gpt2", tmp_path / "gpt2")
     rows = planted(3)
-    plan = CandidatePlan(training(str(tmp_path / "gpt2"), [], tmp_path), ANSWER_VECTOR)
+    plan = CandidatePlan(training(str(tmp_path / "gpt2"), [], tmp_path), AnswerReader)
     assert not plan.set_aside(rows)
     (read,) = plan.read([(rows, np.arange(3))])
     model, tokenizer = plan._load()
@@ -196,10 +196,10 @@ def test_causal_models_are_read_where_the_answer_comes(tmp_path):
         torch.testing.assert_close(plan.vectors[at], state, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", [PAIR_VECTOR, LAST_VECTOR], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [PairReader, LastReader], ids=lambda kind: kind.name)
 def test_pairs_are_read_alone_as_in_a_batch(kind, bert, tmp_path):
     model = bert
-    if kind is LAST_VECTOR:
+    if kind is LastReader:
         tiny_causal.write("gpt2", tmp_path / "gpt2")
         model = str(tmp_path / "gpt2")
     rows = (
@@ -213,7 +213,7 @@ def test_pairs_are_read_alone_as_in_a_batch(kind, bert, tmp_path):
     for row, places in zip(rows, read.table.vectors.tolist(), strict=True):
         for choice, place in zip(row.choices, places, strict=False):
             with torch.no_grad():
-                if kind is PAIR_VECTOR:
+                if kind is PairReader:
                     output = loaded(**tokenizer(row.question, choice, return_tensors="pt"))
                     expected = output[0][0, 0]
                     assert getattr(output, "pooler_output", None) is None, "never trained"

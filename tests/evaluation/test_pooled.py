@@ -9,7 +9,7 @@ import transformers
 
 import evaluation
 from evaluation.frozen.plans import LabelPlan
-from evaluation.frozen.readers import MAX_VECTOR, MaxReader
+from evaluation.frozen.readers import MaxReader
 from evaluation.items.folds import open_rows, take_fold
 from evaluation.items.types import Item
 from evaluation.learners.base import HeadTraining
@@ -40,7 +40,7 @@ def bert(tmp_path_factory):
 
 def plan_of(model, folder):
     handle = ModelHandle(model, ModelOptions())
-    return LabelPlan(HeadTraining(handle, [], folder, ALONE, silent), MAX_VECTOR)
+    return LabelPlan(HeadTraining(handle, [], folder, ALONE, silent), MaxReader)
 
 
 def label_items(setup, *texts):

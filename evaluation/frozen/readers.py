@@ -25,7 +25,6 @@ from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.causal.layout import PairTokenizer
 from evaluation.scorers.causal.prompts import BLANK, Rendered
-from evaluation.scorers.classifier.tokens import tokenize
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs, Tokenized
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer
 from evaluation.scorers.multiple_choice import MultipleChoiceScorer
@@ -206,8 +205,7 @@ class MaxReader(VectorReader):
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
         """Tokenize texts as classifiers read them: a premise and its hypothesis as a pair."""
         pairs = [(premise, text) for premise, text in texts]
-        read = tokenize(pairs, self._tokenizer, self._runner)
-        return EncodedTexts.one_each(read)
+        return EncodedTexts.one_each(self._runner.tokenize(pairs))
 
     def _forward(self, inputs: Inputs) -> torch.Tensor:
         hidden: torch.Tensor = self._model.base_model(**inputs)[0]

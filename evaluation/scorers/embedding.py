@@ -16,7 +16,6 @@ from pydantic import BaseModel
 
 from evaluation.items.types import Item
 from evaluation.scorers.base import RowScorer
-from evaluation.scorers.classifier.tokens import tokenize
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from kbprobe.arrays import Floats
 from kbprobe.errors import UsageError
@@ -100,7 +99,7 @@ class EmbeddingScorer(RowScorer):
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pooling: str
     ) -> None:
         check_layers(Path(str(model.config.name_or_path)), pooling)
-        self._model, self._tokenizer, self._pooling = model, tokenizer, pooling
+        self._model, self._pooling = model, pooling
         self._runner = EncoderRunner(model, tokenizer)
 
     def choice_scores(self, items: Sequence[Item]) -> tuple[Floats, Mapping[str, int]]:
@@ -116,7 +115,7 @@ class EmbeddingScorer(RowScorer):
     @torch.inference_mode()
     def _vectors(self, texts: list[str]) -> tuple[Floats, int]:
         """Return the vectors of texts, of length 1, and how many were too long."""
-        read = tokenize([("", text) for text in texts], self._tokenizer, self._runner)
+        read = self._runner.tokenize([("", text) for text in texts])
         encoded = EncodedTexts.one_each(read)
         order = np.argsort(read.lengths, kind="stable")
         batches = np.split(order, np.arange(_BATCH, len(order), _BATCH))

@@ -28,6 +28,8 @@ Fourier transform and Nystromformer's landmarks mix in padding, and XLNet and Ro
 last position. They are run without any padding, on texts of one length at a time.
 """
 
+_TEXTS_AT_A_TIME = 8192
+
 Inputs = Mapping[str, torch.Tensor]
 """What a model's ``forward`` takes, by name: shape [n, longest]."""
 
@@ -108,7 +110,7 @@ class EncoderRunner:
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        self.model = model.eval()
+        self.model, self._tokenizer = model.eval(), tokenizer
         self.limit = longest_input(model, tokenizer)
         self._segment = tokenizer.pad_token_type_id
         padding = getattr(model.config, "pad_token_id", None)
@@ -125,6 +127,42 @@ class EncoderRunner:
             pair = tokenizer("a", "b", return_token_type_ids=True)
             segments = max(pair["token_type_ids"], default=0) + 1
         self.takes_types = "token_type_ids" in takes and segments > 1
+
+    def tokenize(self, texts: Sequence[tuple[str, str]]) -> Tokenized:
+        """Tokenize texts, each a pair of a premise ("" for none) and what is asked about it.
+
+        A text that is too long is cut as the tokenizer cuts it: the longer text of a pair loses
+        tokens first.
+        """
+
+        def encoding(some: Sequence[tuple[str, str]], paired: bool, cut: bool = False) -> Any:
+            first, second = zip(*some, strict=True)
+            return self._tokenizer(
+                *((list(first), list(second)) if paired else (list(second),)),
+                truncation=cut,
+                max_length=self.limit if cut else None,
+                return_token_type_ids=self.takes_types,
+                return_attention_mask=False,
+                verbose=False,
+            )
+
+        ids: list[Sequence[int]] = [()] * len(texts)
+        types: list[Sequence[int]] = [()] * len(texts)
+        cut: set[int] = set()
+        for paired in (False, True):
+            numbers = [number for number, text in enumerate(texts) if bool(text[0]) is paired]
+            for start in range(0, len(numbers), _TEXTS_AT_A_TIME):
+                part = numbers[start : start + _TEXTS_AT_A_TIME]
+                encoded = encoding([texts[number] for number in part], paired)
+                for row, number in enumerate(part):
+                    found, at = encoded, row
+                    if len(encoded["input_ids"][row]) > self.limit:
+                        cut.add(number)
+                        found, at = encoding([texts[number]], paired, cut=True), 0
+                    ids[number] = found["input_ids"][at]
+                    if self.takes_types:
+                        types[number] = found["token_type_ids"][at]
+        return Tokenized.of(ids, types if self.takes_types else None, cut)
 
     def run(
         self,

@@ -219,8 +219,7 @@ def _scorer_as_it_is(
 
     A classifier is used only if its classes are the labels of the rows.
     """
-    from evaluation.scorers.classifier import CLASSIFIER
-    from evaluation.scorers.classifier.tokens import classes_of
+    from evaluation.scorers.classifier import CLASSIFIER, classes_of
 
     scorer = zero_shot_scorer(checkpoint.capabilities, setups)
     if scorer is CLASSIFIER:

@@ -18,8 +18,7 @@ from kbprobe.terminal import echo
 if TYPE_CHECKING:
     from evaluation.executors.base import Executor
     from evaluation.runs.costs import Cost
-    from evaluation.suites.plan import Plan, PlannedRun
-    from evaluation.suites.run import Done
+    from evaluation.suites.run import Done, Plan, PlannedRun
     from kbprobe.progress import Progress
 
 PROGRAM = "evaluate-probe"
@@ -81,8 +80,7 @@ def suite_command(
 ) -> int:
     """Run a suite."""
     from evaluation.suites.file import read_suite
-    from evaluation.suites.plan import Plan
-    from evaluation.suites.run import run_suite
+    from evaluation.suites.run import Plan, run_suite
 
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")
@@ -203,7 +201,7 @@ def _write_page(folder: Path) -> None:
     """Write the page of all results, unless what draws it is not installed."""
     from evaluation.report.suite import make_suite_page
     from evaluation.results.types import REPORT
-    from evaluation.suites.plan import RUNS
+    from evaluation.suites.run import RUNS
     from kbprobe.errors import MissingDependencyError
 
     try:

@@ -10,8 +10,8 @@ import transformers
 
 from evaluation.items.types import Item
 from evaluation.scorers.batching import cut_batches
+from evaluation.scorers.classifier import classes_of
 from evaluation.scorers.classifier.scorer import ClassifierScorer
-from evaluation.scorers.classifier.tokens import classes_of
 from evaluation.scorers.encoder import EncoderRunner
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import SETUPS

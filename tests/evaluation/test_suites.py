@@ -20,8 +20,7 @@ from evaluation.results.sealed import read_sealed
 from evaluation.runs.costs import forecast
 from evaluation.runs.spec import RunSpec
 from evaluation.suites.file import read_suite
-from evaluation.suites.plan import Plan
-from evaluation.suites.run import RECORD, SCHEMA_VERSION, SuiteRecord, run_suite
+from evaluation.suites.run import RECORD, SCHEMA_VERSION, Plan, SuiteRecord, run_suite
 from kbprobe.errors import UsageError
 from tests.evaluation import golden_cases
 

@@ -25,8 +25,8 @@ from evaluation.models.checkpoint import Checkpoint
 from evaluation.models.loading import draw_fresh
 from evaluation.scorers.base import Encoded
 from evaluation.scorers.batching import free_memory, out_of_memory
+from evaluation.scorers.classifier import classes_of
 from evaluation.scorers.classifier.scorer import ClassifierScorer
-from evaluation.scorers.classifier.tokens import classes_of
 from evaluation.scorers.masked.scorer import CandidateScorer
 from evaluation.scorers.multiple_choice import MultipleChoiceScorer
 from kbprobe.arrays import Ints, ragged_ranges

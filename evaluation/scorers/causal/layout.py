@@ -129,7 +129,7 @@ class EncodedCells(EncodedTokens):
     def cells(self, sequences: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the slots of some sequences, how many cells each has, and the cells of all."""
         _, slots = self.slots(sequences)
-        counts = np.diff(self.cell_starts)[slots]
+        counts = self.cell_starts[slots + 1] - self.cell_starts[slots]
         return slots, counts, ragged_ranges(self.cell_starts[slots], counts)
 
     def summed(self, sequences: Ints, values: Floats) -> Floats:

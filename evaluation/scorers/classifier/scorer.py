@@ -17,7 +17,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import Scorer
-from evaluation.scorers.classifier.tokens import classes_of, tokenize
+from evaluation.scorers.classifier import classes_of
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from evaluation.scorers.readable import SpecialTexts
 from kbprobe.arrays import Floats, Ints
@@ -62,7 +62,6 @@ class ClassifierScorer(Scorer):
         ``class_labels`` is that of :class:`~evaluation.scorers.classifier.ClassifierOptions`.
         """
         self.model = model
-        self._tokenizer = tokenizer
         self._stated = class_labels
         self._runner = EncoderRunner(model, tokenizer)
         self._special = SpecialTexts(tokenizer)
@@ -83,7 +82,7 @@ class ClassifierScorer(Scorer):
         texts = [(item.premise, item.question) for item in items]
         number_of = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         sequence_of = np.array([number_of[text] for text in texts], dtype=np.int64)
-        read = tokenize(list(number_of), self._tokenizer, self._runner)
+        read = self._runner.tokenize(list(number_of))
         widths = np.diff(choice_starts(items))
         class_of = [classes[item.setup][label] for item in items for label in item.choices]
         of_choice = np.repeat(sequence_of, widths)

@@ -19,6 +19,8 @@ softmax over them, as Mihaylov et al. 2018 (OpenBookQA) and Richardson and Sabha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -30,13 +32,14 @@ from evaluation.learners.base import (
     HeadLearner,
     ModelLearner,
     TrainBatch,
+    Training,
     TrainingOptions,
     WeightDecay,
     made_by_learner,
 )
 from evaluation.models.capabilities import Capability
 from evaluation.registry import imported
-from evaluation.scorers.base import ScorerEntry
+from evaluation.scorers.base import ReadyScorer, ScorerEntry
 from evaluation.scorers.classifier import CLASSIFIER, ClassifierOptions
 from evaluation.scorers.entries import CANDIDATES, MULTIPLE_CHOICE
 from evaluation.vectors.options import VectorsOptions, vectors_content
@@ -178,6 +181,14 @@ MLM_BASELINE = _head(
 
 # Without a model
 
+
+@contextmanager
+def _majority(training: Training) -> Iterator[ReadyScorer]:
+    from evaluation.scorers.model_free import MajorityScorer
+
+    yield ReadyScorer(MajorityScorer(training.items, training.seed), 0)
+
+
 MAJORITY = ModelLearner(
     name="majority",
     label="majority",
@@ -191,7 +202,7 @@ MAJORITY = ModelLearner(
         make=made_by_learner,
         setups=HEAD.setups,
     ),
-    fit=imported("evaluation.learners.majority:fitted"),
+    fit=_majority,
     setups=HEAD.setups,
 )
 

@@ -1,4 +1,8 @@
-"""Scorers that read no model: guessing, and how similar the words of question and choice are.
+"""Scorers that read no model: guessing, frequent answers, and similarity of words.
+
+Majority scores each choice by how often it is the answer in the training rows. Where all rows have
+the same choices (labels, fixed answers) that is the most frequent answer; elsewhere the choice
+whose text answers most training rows.
 
 ``vec_similarity`` is the cosine of the mean vectors of the content words of question and choice.
 ``vec_similarity_published`` is the definition of Richardson and Sabharwal (2020), section
@@ -9,6 +13,8 @@ most of most questions, so that it answers far fewer questions.
 from __future__ import annotations
 
 import hashlib
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
@@ -52,6 +58,29 @@ def drawn_share(seed: int, *texts: str) -> float:
     key = "\0".join((str(seed), *texts)).encode("utf-8", "surrogatepass")
     number = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
     return ((number >> 11) + 0.5) * 2.0**-53
+
+
+class MajorityScorer(RowScorer):
+    """Scores a choice by the log of how often its text is the answer in the training rows.
+
+    To each count a number below 1 is added, a hash of seed and text: it breaks ties, the same way
+    in all rows, and never by the choice's place.
+    """
+
+    score_kind = "log frequency"
+
+    def __init__(self, items: Sequence[Item], seed: int) -> None:
+        self._answers = Counter(item.choices[item.answer] for item in items)
+        self._seed = seed
+
+    def choice_scores(self, items: Sequence[Item]) -> tuple[Floats, Mapping[str, int]]:
+        """Return the score of each choice."""
+        texts = dict.fromkeys(text for item in items for text in item.choices)
+        score = {
+            text: math.log(self._answers[text] + drawn_share(self._seed, text)) for text in texts
+        }
+        scores = (score[text] for item in items for text in item.choices)
+        return np.fromiter(scores, dtype=np.float64), {}
 
 
 class VecSimilarityScorer(RowScorer):

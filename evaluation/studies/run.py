@@ -11,8 +11,7 @@ from pydantic import BaseModel
 from evaluation.items.sources import UnknownSplit
 from evaluation.learners.registry import LEARNERS
 from evaluation.runs.checks import check_model, check_names, check_runs, check_split
-from evaluation.runs.dry_run import announce_requests
-from evaluation.runs.executor import Outcome, execute
+from evaluation.runs.executor import Outcome, announce_requests, execute
 from evaluation.runs.folders import holding
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Failed, Finished, StudyRequest, write_summary

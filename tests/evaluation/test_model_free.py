@@ -9,12 +9,11 @@ import yaml
 import evaluation
 from evaluation.cli import main
 from evaluation.items.types import Item, choice_starts
-from evaluation.learners.majority import MajorityScorer
 from evaluation.learners.registry import choose_learner
 from evaluation.models.checkpoint import no_checkpoint
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.entries import VEC_SIMILARITY, VEC_SIMILARITY_PUBLISHED
-from evaluation.scorers.model_free import GuessingScorer
+from evaluation.scorers.model_free import GuessingScorer, MajorityScorer
 from evaluation.scorers.registry import choose_scorer
 from evaluation.vectors.options import VectorsOptions, word_vectors
 from kb_cache.fetching import fetch

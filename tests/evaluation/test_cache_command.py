@@ -75,7 +75,7 @@ def test_what_makes_no_sense_is_refused(words, message, capsys):
 
 
 def test_the_kinds_are_the_folders_that_evaluations_write():
-    from evaluation.endpoints.store import ENDPOINTS
+    from evaluation.endpoints.served import ENDPOINTS
     from evaluation.frozen.store import VECTORS
     from evaluation.runs.score_cache import SCORES
 

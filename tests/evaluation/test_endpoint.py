@@ -26,7 +26,7 @@ from evaluation.endpoints.answers import (
 )
 from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits
 from evaluation.endpoints.endpoint import Endpoint
-from evaluation.endpoints.store import AnswerStore
+from evaluation.endpoints.served import AnswerStore
 from evaluation.items.types import Item, choice_starts
 from evaluation.results.metrics import Scores
 from evaluation.results.types import RESULTS

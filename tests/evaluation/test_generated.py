@@ -22,7 +22,7 @@ from evaluation.results.analyses.generated import Generated, generated_of
 from evaluation.runs.evaluation import Evaluation
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.entries import GENERATE
-from evaluation.scorers.generated.reading import letter_shares, read_choice
+from evaluation.scorers.generated.scorer import letter_shares, read_choice
 from kbprobe.errors import UsageError
 from tests.evaluation import jsonl_probe, tiny_causal
 from tests.evaluation.endpoint_server import Fault, Script, serving

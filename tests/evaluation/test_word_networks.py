@@ -16,6 +16,7 @@ from evaluation.learners.base import Training
 from evaluation.learners.entries import WordsOptions
 from evaluation.learners.words import fitting
 from evaluation.learners.words.fitting import WordsScorer
+from evaluation.learners.words.networks import NETWORKS as LEARNERS
 from evaluation.learners.words.networks import (
     Batch,
     ChoiceOnly,
@@ -354,8 +355,9 @@ def test_divergence_is_an_error(vectors):
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_what_an_interrupted_run_trained_is_found_again(kind, monkeypatch):
     def fitted():
-        return fitting.fitted(training(TRAIN[:24], quick), kind.__name__, kind)
+        return fitting.fitted(training(TRAIN[:24], quick), name)
 
+    name = next(name for name, known in LEARNERS.items() if known is kind)
     quick = QUICK.model_copy(update={"epochs": 1})
     with fitted() as ready:
         expected = scores(ready.scorer, TEST[:5])

@@ -46,6 +46,19 @@ from evaluation.vectors.options import VectorsOptions, vectors_content
 from kbprobe.format.setups import CLOZE, QUESTION
 from kbprobe.options import RARE, Metavar
 
+
+def _scorer(name: str, label: str, setups: tuple[str, ...], version: int = 1) -> ScorerEntry:
+    """Declare the scorer of a learner, which alone can make it."""
+    return ScorerEntry(
+        name=name,
+        label=label,
+        version=version,
+        needs=Capability.NOTHING,
+        make=made_by_learner,
+        setups=setups,
+    )
+
+
 # Fine-tuning of whole networks
 
 RECORD = "finetuning.json"
@@ -133,14 +146,7 @@ class BaselineOptions(HeadOptions, VectorsOptions):
     weight_decay: WeightDecay = 0.0
 
 
-HEAD = ScorerEntry(
-    name="head",
-    label="head on a frozen model",
-    version=1,
-    needs=Capability.NOTHING,
-    make=made_by_learner,
-    setups=(*SCORED_SETUPS, *LABELLED_SETUPS),
-)
+HEAD = _scorer("head", "head on a frozen model", (*SCORED_SETUPS, *LABELLED_SETUPS))
 """The scorer of heads: logits of choices."""
 
 
@@ -194,14 +200,7 @@ MAJORITY = ModelLearner(
     label="majority",
     version=1,
     needs=Capability.NOTHING,
-    scorer=ScorerEntry(
-        name="majority",
-        label="majority",
-        version=1,
-        needs=Capability.NOTHING,
-        make=made_by_learner,
-        setups=HEAD.setups,
-    ),
+    scorer=_scorer("majority", "majority", HEAD.setups),
     fit=_majority,
     setups=HEAD.setups,
 )
@@ -249,14 +248,7 @@ def _network(
         label=label,
         version=version,
         needs=Capability.NOTHING,
-        scorer=ScorerEntry(
-            name=name,
-            label=label,
-            version=version,
-            needs=Capability.NOTHING,
-            make=made_by_learner,
-            setups=(QUESTION,),
-        ),
+        scorer=_scorer(name, label, (QUESTION,), version),
         learning_rate=learning_rate,
         fit=imported("evaluation.learners.words.fitting:fitted", name),
         options=options,

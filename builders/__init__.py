@@ -105,8 +105,8 @@ def list_probes() -> ProbeList:
     """Return all probes: what each asks and needs, its rows, and whether it can be built here.
 
     >>> import kbprobe
-    >>> [one.name for one in kbprobe.list_probes() if one.state == "ready"][:2]
-    ['age_comparison', 'antonym_negation']
+    >>> [one.name for one in kbprobe.list_probes() if one.state == "ready"][0]
+    'age_comparison'
     """
     from builders.engine.listing import ProbeList, listed_probes
 

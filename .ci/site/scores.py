@@ -1,0 +1,103 @@
+"""Read score cards of kbprobe-1, write the figures that pages state of them, and draw them.
+
+    evaluate-probe scorecard probes/kbprobe-1 --model models/smollm2 -o results/smollm2
+    python .ci/site/scores.py smollm2=results/smollm2 minilm=results/minilm
+    python .ci/site/figures.py
+
+Names that are given are replaced or added in ``docs/figures/scores.json``, the others stay. The
+heat map, ``docs/images/scores.png``, is of all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+SCORES = DOCS / "figures" / "scores.json"
+IMAGE = DOCS / "images" / "scores.png"
+SUITE = "kbprobe-1"
+PARTS = {"near": "near_accuracy", "random": "random_accuracy", "all": "accuracy"}
+"""The rows of a probe by their distractors: name -> the score card's field."""
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """Return the figures of a score card of one model.
+
+    Raises:
+        SystemExit: it is of another suite, or not of all of its rows.
+    """
+    card = json.loads((folder / "scorecard.json").read_text("utf-8"))
+    if card["suite"] != SUITE or not card["standard"] or len(card["models"]) != 1:
+        raise SystemExit(f"{folder} is not the score card of one model on {SUITE}")
+    (model,) = card["models"]
+    return {
+        "options": model["options"],
+        "overall": {name: _estimate(one) for name, one in model["overall"].items() if one},
+        "probes": {one["probe"]: _of_probe(one) for one in model["probes"]},
+    }
+
+
+def _of_probe(probe: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of a model on a probe."""
+    best = max((all_["all"] for all_ in probe["oracles"].values()), default=None)
+    return {
+        "chance": round(probe["chance"], 6),
+        **{name: _estimate(probe[field]) for name, field in PARTS.items() if probe[field]},
+        "hops": {hops: _estimate(one) for hops, one in probe["hops"].items()},
+        "best_baseline": probe["best_baseline"],
+        "best_oracle": best,
+    }
+
+
+def _estimate(estimate: dict[str, Any]) -> list[float]:
+    """Return a value and the ends of its interval."""
+    return [round(estimate[part], 6) for part in ("value", "low", "high")]
+
+
+def draw(scores: dict[str, Any]) -> None:
+    """Draw the accuracy above chance of each model on each probe, near and random rows apart."""
+    first = next(iter(scores.values()))["probes"]
+    rows = [
+        (probe, part)
+        for probe, of in first.items()
+        for part in PARTS
+        if part in of and (part != "all" or "near" not in of)
+    ]
+    accuracy = np.array(
+        [[of["probes"][probe][part][0] for of in scores.values()] for probe, part in rows]
+    )
+    chance = np.array([[first[probe]["chance"]] for probe, _ in rows])
+    figure = Figure(figsize=(2.6 + 1.1 * len(scores), 0.8 + 0.3 * len(rows)), layout="constrained")
+    axes = figure.add_subplot()
+    image = axes.imshow(
+        100 * (accuracy - chance) / (1 - chance), "RdYlBu", aspect="auto", vmin=-100, vmax=100
+    )
+    for (row, column), share in np.ndenumerate(accuracy):
+        axes.text(column, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=8)
+    axes.set_xticks(range(len(scores)), [*scores], rotation=20, ha="right", fontsize=8)
+    labels = [probe if part == "all" else f"{probe}, {part}" for probe, part in rows]
+    axes.set_yticks(range(len(rows)), labels, fontsize=8)
+    figure.colorbar(image, label="points above chance (100: all right)", shrink=0.6)
+    figure.savefig(IMAGE, dpi=110)
+
+
+def main() -> None:
+    """Read the score cards given, and draw all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cards", nargs="*", metavar="NAME=DIR")
+    scores = json.loads(SCORES.read_text("utf-8")) if SCORES.exists() else {}
+    for card in parser.parse_args().cards:
+        name, folder = card.split("=", 1)
+        scores[name] = read_card(Path(folder))
+    SCORES.write_text(json.dumps(scores, indent=1) + "\n", "utf-8")
+    draw(scores)
+
+
+if __name__ == "__main__":
+    main()

@@ -388,7 +388,18 @@ def _document(card: Scorecard) -> doc.Document:
                 ),
             ],
         ),
-        *(doc.Section(model.label, [_table(model), _contaminated(model)]) for model in card.models),
+        *(
+            doc.Section(
+                model.label,
+                [
+                    _accuracies(model),
+                    _by_number_of_hops(model),
+                    _without_the_knowledge(model),
+                    _contaminated(model),
+                ],
+            )
+            for model in card.models
+        ),
     ]
     return doc.Document(
         "Score card",
@@ -435,25 +446,48 @@ def _caveats(card: Scorecard) -> list[str]:
     return [*said, *dict.fromkeys(told)]
 
 
-def _table(model: ModelCard) -> doc.Table:
+def _accuracies(model: ModelCard) -> doc.Table:
+    return doc.Table.of(
+        model.probes,
+        {
+            "probe": lambda one: one.probe,
+            "accuracy": lambda one: one.accuracy,
+            "score": lambda one: cells.score(one.score.value),
+            "near": lambda one: one.near_accuracy and one.near_accuracy.value,
+            "random": lambda one: one.random_accuracy and one.random_accuracy.value,
+            "strict": lambda one: one.strict_accuracy and one.strict_accuracy.value,
+        },
+        "Accuracy by probe",
+    )
+
+
+def _by_number_of_hops(model: ModelCard) -> doc.Table | None:
+    """Return the accuracies by hops of the probes that have several numbers of them."""
+    probes = [one for one in model.probes if one.hops]
+    numbers = sorted({hops for one in probes for hops in one.hops}, key=int)
+    if not numbers:
+        return None
+
+    def accuracy(hops: str, one: ProbeScore) -> float | None:
+        return one.hops[hops].value if hops in one.hops else None
+
+    columns = {hops: partial(accuracy, hops) for hops in numbers}
+    return doc.Table.of(
+        probes, {"probe": lambda one: one.probe, **columns}, "Accuracy by number of hops"
+    )
+
+
+def _without_the_knowledge(model: ModelCard) -> doc.Table:
     return doc.Table.of(
         model.probes,
         {
             "probe": lambda one: one.probe,
             "rows": lambda one: one.rows,
-            "chance": lambda one: percent(one.chance),
-            "accuracy": lambda one: one.accuracy,
-            "score": lambda one: cells.score(one.score.value),
-            "near": lambda one: one.near_accuracy,
-            "random": lambda one: one.random_accuracy,
-            "strict": lambda one: one.strict_accuracy,
-            "by hops": lambda one: (
-                ", ".join(f"{k}: {percent(e.value)}" for k, e in one.hops.items()) or "–"
-            ),
-            "partial knowledge": _best_oracle,
-            "baseline": lambda one: one.best_baseline and one.best_baseline[1],
+            "chance": lambda one: one.chance,
+            "best baseline": lambda one: one.best_baseline and one.best_baseline[1],
+            "best oracle": _best_oracle,
         },
-        "Accuracy by probe",
+        "Accuracy of the best baseline, and of the best reader of partial knowledge",
     )
 
 

@@ -79,7 +79,7 @@ def count(probe: Probe, given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "rows": len(plan),
         "splits": {name: int((plan.split == code).sum()) for code, name in enumerate(SPLITS)},
-        "concepts": int(np.unique(plan.provenance.concept.codes).size),
+        "concepts": int(np.unique(plan.concept.codes).size),
         "golds": int(np.unique(plan.nodes[:, 0]).size),
         "dropped": dict(plan.dropped),
         "open_s": round(opened - start, 2),

@@ -19,13 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from builders.antonyms.doubts import antonym_features
 from builders.antonyms.pairs import sense_names
-from builders.antonyms.senses import Senses
+from builders.antonyms.senses import Senses, antonym_features
 from builders.engine.splits import connected_components
 from builders.judged.model import DATA, JUDGED, MODELS, PAIRS, STRATA
-from builders.wordnet.features import features_of
-from builders.wordnet.glosses import Glosses
+from builders.wordnet.features import Glosses, features_of
 from builders.wordnet.synsets import path_facts
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet

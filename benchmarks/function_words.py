@@ -17,17 +17,14 @@ from typing import Any
 
 from builders.engine.drops import DropLog
 from builders.function_words.candidates import swap_candidates
-from builders.function_words.coordination import coordination_swaps
-from builders.function_words.definiteness import definiteness_swaps
 from builders.function_words.nli import probes
 from builders.function_words.nli.lexicon import lexicon
 from builders.function_words.nli.options import NliOptions
 from builders.function_words.nli.probes import CorpusAndWordNet
 from builders.function_words.options import AcceptabilityOptions, SentenceEndOptions
-from builders.function_words.pairs import natural_sentences
 from builders.function_words.sentence_ends import sentence_end_candidates
-from builders.function_words.source import tagged_sentences
-from builders.function_words.wh_words import wh_swaps
+from builders.function_words.swaps import coordination_swaps, definiteness_swaps, wh_swaps
+from builders.function_words.tokens import natural_sentences, tagged_sentences
 from kb_cache.corpora.load import load_corpus
 from kb_cache.corpora.rows import RawDocument, RawText, corpus_of
 from kb_cache.corpora.types import Corpus
@@ -72,14 +69,14 @@ def asked(name: str, texts: CorpusAndWordNet) -> int:
     """Return the rows of a probe's plan, or the candidates of an acceptability probe."""
     if name in NAMES:
         return len(getattr(probes, f"fw_{name}")(texts, NliOptions(), RandomGenerator.of(0)))
-    tagged, dropped = tagged_sentences(texts.corpus), DropLog()
-    if name == EOS:
-        options = SentenceEndOptions()
-        allowed = natural_sentences(tagged, options, dropped)
+    options = SentenceEndOptions() if name == EOS else AcceptabilityOptions()
+    limits = options.min_tokens, options.max_tokens
+    tagged = tagged_sentences(texts.corpus)
+    allowed = natural_sentences(tagged, *limits, DropLog(), screen=options.screen)
+    if isinstance(options, SentenceEndOptions):
         rng = RandomGenerator.of(0)
         found = sentence_end_candidates(tagged, texts.corpus, allowed, options.sigma, rng)
     else:
-        allowed = natural_sentences(tagged, AcceptabilityOptions(), dropped)
         found = swap_candidates(tagged, list(SWAPS[name](tagged, allowed)))
     return len(found.sentence)
 

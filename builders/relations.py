@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from builders.engine.options import DrawOptions
 from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions
 from builders.engine.rows import Asking, Territory, draw_plan
 from kb_cache.graph import Graph
-from kbprobe.arrays import Bools, Ints, sorted_unique
+from kbprobe.arrays import Bools, Ints, lines_of, sorted_unique
 from kbprobe.rng import RandomGenerator
 
 QUESTION_FIELDS = ("word", "synonyms", "gloss", "pos", "relation")
@@ -110,21 +111,21 @@ def relation_plan(
     names = list(edges)
     concept, gold = (np.concatenate([ends[at] for ends in edges.values()]) for at in (0, 1))
     relation = np.repeat(np.arange(len(names)), [ends[0].size for ends in edges.values()])
-    keep = dropped.drop("a shared word gives the gold away", given_away(source, concept, gold))
+    tests = {"a shared word gives the gold away": given_away(source, concept, gold)}
     if stop.size:
-        keep &= dropped.drop("the concept is on the stop list", np.isin(concept, stop) & keep)
+        tests["the concept is on the stop list"] = np.isin(concept, stop)
     if min_zipf and source.choices.frequency is not None:
         used, local = np.unique(np.concatenate([concept, gold]), return_inverse=True)
-        rare = (source.choices.frequency(used) < min_zipf)[local].reshape(2, -1).any(axis=0)
-        keep &= dropped.drop("a word is too rare", rare & keep)
-    concept, gold, relation = concept[keep], gold[keep], relation[keep]
+        rare = (source.choices.frequency(used) < min_zipf)[local]
+        tests["a word is too rare"] = rare[: concept.size] | rare[concept.size :]
+    concept, gold, relation = lines_of((concept, gold, relation), dropped.sift(tests))
     marked = flags(concept, gold) if flags else Flags.none(gold.size)
     if most_golds:
         # Flagged golds do not take the places of others.
         cell = 2 * (concept * len(names) + relation) + marked.flagged
         first = first_of_each(cell, most_golds, rng.child("golds"), gold)
         keep = dropped.keep("beyond --golds-per-concept", first)
-        concept, gold, relation = concept[keep], gold[keep], relation[keep]
+        concept, gold, relation = lines_of((concept, gold, relation), keep)
         marked = marked.take(keep)
     key, question = np.unique(concept * len(names) + relation, return_inverse=True)
     asked, code = key // len(names), key % len(names)
@@ -144,7 +145,7 @@ def relation_plan(
     truth = Truth.of(concepts, *true.expand(concepts), source.alike, source.near)
     if maybe:
         truth = truth.and_true(maybe(concept, gold))
-    asking = Asking(question, line, concept, gold, np.ones_like(line))
+    asking = Asking(question, line, concept, gold, np.ones_like(line), marked)
     territory = source.territory(options.split_shares, rng.seed)
     return draw_plan(
         asking,
@@ -162,7 +163,6 @@ def relation_plan(
         options=options,
         rng=rng,
         dropped=dropped,
-        flags=marked,
     )
 
 
@@ -183,12 +183,15 @@ def given_away(source: NodeSource, concept: Ints, gold: Ints) -> Bools:
     return shared | np.fromiter(inside, np.bool_, count=left.size)
 
 
+def common_beginning(one: str, other: str) -> int:
+    """Return how many letters two words have in common at their beginning."""
+    return sum(takewhile(bool, map(str.__eq__, one, other)))
+
+
 def looks_alike(one: str, other: str) -> bool:
     """Return whether one word contains the other, or both begin with half of the shorter one."""
     short, long = sorted((one, other), key=len)
-    same = next(
-        (at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short)
-    )
+    same = common_beginning(short, long)
     within = len(short) > 1 and short in long
     return within or (same >= SHORTEST_SHARED and 2 * same >= len(short))
 

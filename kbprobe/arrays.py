@@ -59,6 +59,17 @@ def ragged_ranges(starts: Ints, lengths: Ints) -> Ints:
     return ranges
 
 
+def mask_at(size: int | tuple[int, ...], where: Any) -> Bools:
+    """Return a mask of that shape which is true at an index.
+
+    >>> mask_at(4, [1, 3]).tolist()
+    [False, True, False, True]
+    """
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[where] = True
+    return mask
+
+
 def run_starts(lengths: Iterable[int] | Ints) -> Ints:
     """Return the start of each run when runs are concatenated, followed by the total length.
 

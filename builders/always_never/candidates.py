@@ -23,7 +23,6 @@ from builders.always_never.options import SCALE
 from builders.always_never.slots import FAMILIES, Pool, Slots, Terms, said_of
 from builders.comparisons.objects import load_things
 from kb_cache.graph import Graph
-from kb_cache.wordnet.types import POS
 from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.rng import RandomGenerator
@@ -137,15 +136,11 @@ def sized(terms: Terms) -> Bools:
 def _senses(slots: Slots, terms: Terms) -> Ints:
     """Return the first noun sense of each word, or -1 if WordNet has none."""
     wordnet = slots.wordnet
-    synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
-    first = (to_numpy(wordnet.senses["number"]) == 1) & (
-        wordnet.pos_codes[synset] == POS.index("n")
-    )
-    lines = np.flatnonzero(first)
+    lines = np.flatnonzero(wordnet.first_nouns)
     lemmas = pc.utf8_lower(wordnet.lemma_texts()).take(pa.array(lines))
     at = pc.index_in(pa.array(terms.text, pa.string()), single_chunk(lemmas))
     found = to_numpy(at.fill_null(-1)).astype(np.int64)
-    return np.where(found < 0, -1, synset[lines][found])
+    return np.where(found < 0, -1, wordnet.sense_synset[lines][found])
 
 
 def _above(slots: Slots, terms: Terms) -> Graph:

@@ -6,7 +6,14 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from builders.engine.options import ConceptNetName, ProbeOptions, WordNetName
+from builders.engine.options import (
+    ConceptNetName,
+    KindsWordNetName,
+    LabelFiles,
+    MinAgreement,
+    MinVotes,
+    ProbeOptions,
+)
 from kbprobe.errors import did_you_mean
 from kbprobe.options import Metavar
 
@@ -26,13 +33,8 @@ class AlwaysNeverOptions(ProbeOptions):
         (0.5, 0.15, 0.35),
         description="Shares of the subjects in train, validation and test, before --train-rows.",
     )
-    conceptnet: ConceptNetName = Field(
-        "5.7",
-        description="Which ConceptNet (see kb-cache list); 5.7, or the only one in the cache.",
-    )
-    wordnet: WordNetName = Field(
-        "3.0", description="Which WordNet tells kinds and parts of speech."
-    )
+    conceptnet: ConceptNetName = "5.7"
+    wordnet: KindsWordNetName = "3.0"
     families: tuple[str, ...] = Field(
         FAMILIES[:6], min_length=1, description=f"Template families, of {', '.join(FAMILIES)}."
     )
@@ -48,24 +50,15 @@ class AlwaysNeverOptions(ProbeOptions):
         ge=1,
         description="Completions of the --proposer to consider for each subject.",
     )
-    labels: Annotated[tuple[str, ...], Metavar("FILE,...")] = Field(
-        (),
-        description="Files of votes, or of labels: make the labelled probe from the candidates "
-        "of the same options and seed.",
-    )
+    labels: LabelFiles = ()
     readings: bool = Field(
         True,
         description="Without --labels, --silver and --proposer, ask what language models have "
         "read, and answer it by these readings; --no-readings: candidates for annotators, without "
         "answers.",
     )
-    min_votes: int = Field(1, ge=1, description="Votes (--labels) that a row needs to be labelled.")
-    min_agreement: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="Minimum share of a row's votes (--labels) for its answer.",
-    )
+    min_votes: MinVotes = 1
+    min_agreement: MinAgreement = 0.5
     max_majority: float = Field(
         0.26,
         gt=0,

@@ -11,35 +11,25 @@ only words of the slot's kind are kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from builders.always_never.candidates import all_said, draw, grades, pool
 from builders.always_never.options import FAMILIES, SCALE, AlwaysNeverOptions
-from builders.always_never.slots import Pool
+from builders.always_never.slots import PACKAGE, Pool, Slots
 from builders.engine.drops import DropLog
-from builders.engine.labels import (
-    BALANCE,
-    LANGUAGE_MODEL,
-    NONE,
-    Readings,
-    about_votes,
-    agreed,
-    annotator_names,
-    balanced,
-    files_digest,
-    read_verdicts,
-    readings,
-)
+from builders.engine.labelled import Decided, answered, decide_rows, unlabelled
+from builders.engine.labels import NONE, balanced, files_digest, readings
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import assign_splits
-from builders.engine.strategies import FixedScale, FromAnnotators
+from builders.engine.strategies import FixedScale
 from builders.lexicons import ConceptNetFirst, conceptnet_first
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.wordnet.types import WordNet
@@ -49,20 +39,8 @@ from kbprobe.errors import UsageError, require
 from kbprobe.format.setups import CLOZE, MASK, NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from builders.always_never.slots import Slots
-
-
 NAME = "always_never"
 
-CANDIDATES = {
-    "source": "Nobody has labelled these rows yet: they are candidates (answer -1). "
-    "`release-probe annotate` makes sheets for annotators, and `build-probe always_never --labels "
-    "FILE` the probe.",
-}
-VOTED = "Votes of annotators: the answer of a row is what most of them said."
 CALIBRATION = (
     "On 60 published rows, mixed in unmarked, their majority gave people's answer in 68%, and one "
     "at most a step from it in 97%; they may have been trained on these."
@@ -101,8 +79,6 @@ def open_sources(options: AlwaysNeverOptions) -> ConceptNetFirst:
 
 @lru_cache(maxsize=2)
 def _slots(conceptnet: ConceptNet, wordnet: WordNet, min_zipf: float, screen: bool) -> Slots:
-    from builders.always_never.slots import Slots
-
     return Slots(conceptnet, wordnet, min_zipf, screen)
 
 
@@ -121,29 +97,40 @@ def always_never(
 ) -> Plan:
     """Do cats never, rarely, sometimes, often or always drink coffee?"""
     slots = _slots(sources.conceptnet, sources.wordnet, options.min_zipf, options.screen)
-    found, read = _read(slots, options), readings(NAME, "builders.always_never")
+    found, read = _read(slots, options), readings(NAME, PACKAGE)
     if not found:
         found, read = [_pairs(slots, name, options, rng) for name in options.families], NONE
     dropped = DropLog()
-    for pool, one, _ in found if not options.silver and not read.votes else ():
-        dropped[f"{pool.name}: too few words for as many candidates"] = (
+    for words, one, _ in found if not options.silver and not read.votes else ():
+        dropped[f"{words.name}: too few words for as many candidates"] = (
             options.per_family - one.size
         )
     plan = _candidates(slots, found, options, dropped, rng)
     if options.silver:
         return _silver(plan, found, slots, options, rng)
-    return _voted(plan, sources, options, read, rng) if options.labels or read.votes else plan
+    if not options.labels and not read.votes:
+        return plan
+    decided = decide_rows(
+        plan,
+        NAME,
+        sources.name,
+        SCALE,
+        options,
+        read=read,
+        calibration=CALIBRATION,
+        balance=lambda rows, answer: _balanced(plan, rows, answer, options, rng),
+        remedy=_remedy(options),
+    )
+    return answered(plan, decided, "voted" if options.labels else "read")
 
 
-Pairs = tuple["Pool", Ints, Ints]
+Pairs = tuple[Pool, Ints, Ints]
 
 
 def _read(slots: Slots, options: AlwaysNeverOptions) -> list[Pairs]:
     """Return the pairs judged by readers whose words are in the knowledge base."""
     if not options.readings or options.labels or options.silver or options.proposer:
         return []
-    from builders.always_never.candidates import pool
-
     found = []
     for name in options.families:
         words = pool(slots, name)
@@ -153,7 +140,7 @@ def _read(slots: Slots, options: AlwaysNeverOptions) -> list[Pairs]:
         )
         pairs = [
             (subject[one], object_[other])
-            for family, one, other in readings(NAME, "builders.always_never").votes
+            for family, one, other in readings(NAME, PACKAGE).votes
             if family == name and one in subject and other in object_
         ][: options.per_family]
         if pairs:
@@ -164,8 +151,6 @@ def _read(slots: Slots, options: AlwaysNeverOptions) -> list[Pairs]:
 
 def _pairs(slots: Slots, name: str, options: AlwaysNeverOptions, rng: RandomGenerator) -> Pairs:
     """Choose a family's pairs."""
-    from builders.always_never.candidates import all_said, draw, pool
-
     found = pool(slots, name)
     if options.silver:
         return found, *all_said(found, slots)
@@ -215,50 +200,8 @@ def _candidates(
         facts=Facts.from_triples(pool.edges(slots, one, other) for pool, one, other in pairs),
         hops=0,
         order=FixedScale(),
-        answers=FromAnnotators(np.zeros(len(pairs), dtype=np.bool_), CANDIDATES),
+        answers=unlabelled(len(pairs), NAME),
         dropped=dropped,
-    )
-
-
-def _voted(
-    plan: Plan,
-    sources: ConceptNetFirst,
-    options: AlwaysNeverOptions,
-    read: Readings,
-    rng: RandomGenerator,
-) -> Plan:
-    """Label the rows by the votes, or else by the readings, and balance them."""
-    from builders.engine.render.assemble import id_texts, row_identity, row_ids
-
-    ids = id_texts(row_ids(plan, row_identity(NAME, sources.name))).to_pylist()
-    place = {name: at for at, name in enumerate(ids)}
-    files = [Path(path) for path in options.labels]
-    if files:
-        given = read_verdicts(files, ids, SCALE, options.min_votes)
-    else:
-        given = read.verdicts(ids, plan.question_keys, SCALE)
-    verdicts = {verdict.id: verdict for verdict in agreed(given, options.min_agreement)}
-    kept = [verdict for verdict in verdicts.values() if verdict.kept]
-    rows = np.array([place[verdict.id] for verdict in kept], dtype=np.int64)
-    answer = np.array([verdict.answer for verdict in kept], dtype=np.int64)
-    stay = _balanced(plan, rows, answer, options, rng)
-    for at in np.flatnonzero(~stay).tolist():
-        verdicts[kept[at].id] = kept[at].left_out(BALANCE)
-    dropped = DropLog(plan.dropped)
-    for reason in sorted(verdict.reason for verdict in verdicts.values() if not verdict.kept):
-        dropped[f"labels: {reason}"] += 1
-    dropped["labels: candidates not judged"] += len(ids) - len(verdicts)
-    names = annotator_names(verdicts.values())
-    return _labelled(
-        replace(plan, dropped=+dropped),
-        rows[stay],
-        answer[stay],
-        "voted" if files else "read",
-        options,
-        about_votes(list(verdicts.values()), VOTED)
-        if files
-        else about_votes(list(verdicts.values()), read.source(CALIBRATION), LANGUAGE_MODEL),
-        [verdict.line(names, SCALE) for verdict in verdicts.values()],
     )
 
 
@@ -270,14 +213,19 @@ def _silver(
     rng: RandomGenerator,
 ) -> Plan:
     """Label the rows by what ConceptNet says, and balance them."""
-    from builders.always_never.candidates import grades
-
     answer = np.concatenate([grades(pool, slots, ones, others) for pool, ones, others in found])
     rows = np.arange(len(plan), dtype=np.int64)
     stay = _balanced(plan, rows, answer, options, rng)
-    plan = plan.with_dropped("silver: left out to balance the answers", int((~stay).sum()))
+    dropped = DropLog(plan.dropped)
+    dropped.keep("silver: left out to balance the answers", stay)
+    dropped.require(int(stay.sum()), _remedy(options), f"{NAME}: no labelled row is left")
     about = {"source": SILVER, "annotator_kind": "silver"}
-    return _labelled(plan, rows[stay], answer[stay], "silver", options, about)
+    decided = Decided(rows[stay], answer[stay], about, (), +dropped)
+    return answered(plan, decided, "silver")
+
+
+def _remedy(options: AlwaysNeverOptions) -> str:
+    return f"Loosen --min-agreement, --min-votes or --max-majority ({options.max_majority:g})."
 
 
 def _balanced(
@@ -287,31 +235,6 @@ def _balanced(
     cell = plan.family.codes[rows] * len(SPLITS) + plan.split[rows]
     key = plan.question_keys[rows]
     return balanced(cell, answer, len(SCALE), options.max_majority, rng.child("balance"), key)
-
-
-def _labelled(
-    plan: Plan,
-    rows: Ints,
-    answer: Ints,
-    kind: str,
-    options: AlwaysNeverOptions,
-    about: Mapping[str, Any],
-    lines: Sequence[Mapping[str, Any]] = (),
-) -> Plan:
-    """Take some rows, with the answer before the other choices."""
-    DropLog(plan.dropped).require(
-        rows.size,
-        f"Loosen --min-agreement, --min-votes or --max-majority ({options.max_majority:g}).",
-        f"{NAME}: no labelled row is left",
-    )
-    taken = plan.take(rows)
-    order = np.argsort(taken.nodes != answer[:, None], axis=1, kind="stable")
-    return replace(
-        taken,
-        nodes=np.take_along_axis(taken.nodes, order, axis=1),
-        provenance=replace(taken.provenance, relation=kind),
-        answers=FromAnnotators(np.ones(rows.size, dtype=np.bool_), about, lines),
-    )
 
 
 BATCH = 64

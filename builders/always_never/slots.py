@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import yaml
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from builders.engine.audit.kin import shares_a_word
 from builders.english.inflection import is_plural, noun_plural
 from builders.english.nouns import Nouns
-from builders.english.word_lists import word_list, word_pairs
+from builders.english.word_lists import data_table, word_list, word_pairs
 from builders.properties.facts import listed, rude, unfit
 from kb_cache.conceptnet.filter import ADJECTIVE, VERB, parts_of_speech
 from kb_cache.conceptnet.types import ConceptNet
@@ -33,8 +31,14 @@ from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, joined
 from kbprobe.columns import mask, positions, single_chunk, to_numpy
 
+PACKAGE = "builders.always_never"
 
-class Kind(BaseModel):
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Kind(_Entry):
     """Words of one kind.
 
     Attributes:
@@ -48,8 +52,6 @@ class Kind(BaseModel):
         pos: the part of speech.
         left_out: words that fit in principle but read oddly.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     isa: tuple[str, ...] = ()
     synsets: tuple[str, ...] = ()
@@ -67,14 +69,9 @@ class Kind(BaseModel):
         return [word.replace("_", " ") for word in str(text).split()]
 
 
-def _read() -> dict[str, Kind]:
-    text = (
-        resources.files("builders.always_never").joinpath("data", "kinds.yaml").read_text("utf-8")
-    )
-    return {name: Kind(**values) for name, values in yaml.safe_load(text).items()}
-
-
-KINDS: Mapping[str, Kind] = _read()
+KINDS: Mapping[str, Kind] = {
+    name: Kind(**values) for name, values in data_table("kinds", PACKAGE).items()
+}
 """Every kind, by name."""
 
 
@@ -218,7 +215,7 @@ class Slots:
         below = np.union1d(goals, wordnet.hyponyms.walk(goals).node)
         barred = np.array([wordnet.synset_id(name) for name in kind.not_below], dtype=np.int64)
         below = np.setdiff1d(below, np.union1d(barred, wordnet.hyponyms.walk(barred).node))
-        synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
+        synset = wordnet.sense_synset
         noun = wordnet.pos_codes[synset] == POS.index("n")
         if not kind.any_sense:
             noun &= to_numpy(wordnet.senses["number"]) == 1
@@ -256,10 +253,7 @@ def _terms(rows: list[tuple[int, str, str, str, bool]]) -> Terms:
     return Terms(ids, *columns[1:])
 
 
-EAT = ("eat", "drink")
-
-
-class Source(NamedTuple):
+class Source(_Entry):
     """Edges that say something about a pair: a relation from subject to object, or the reverse.
 
     If there are ``verbs``, the edge's end is one of them followed by the object ("eat mouse").
@@ -270,8 +264,7 @@ class Source(NamedTuple):
     verbs: tuple[str, ...] = ("",)
 
 
-@dataclass(frozen=True)
-class StatementFamily:
+class StatementFamily(_Entry):
     """A template family.
 
     Attributes:
@@ -294,49 +287,9 @@ class StatementFamily:
     firm: float = 4.0
 
 
-_SIZED = ("animal", "vehicle", "thing")
-_PETS = frozenset(
-    {"beagle", "cat", "dog", "greyhound", "horse", "kitten", "pony", "poodle", "puppy", "piglet"}
-)
-
 FAMILIES: Mapping[str, StatementFamily] = {
-    "body_part": StatementFamily(
-        ("animal",),
-        ("body part",),
-        (Source("HasA"), Source("PartOf", False)),
-        "{} have [MASK].",
-        by_nature=True,
-        firm=1.0,
-    ),
-    "dish": StatementFamily(
-        ("food",),
-        ("food",),
-        tuple(
-            Source(relation, forward)
-            for relation in ("HasA", "MadeOf", "PartOf", "AtLocation", "LocatedNear", "RelatedTo")
-            for forward in (True, False)
-        ),
-        "A dish with {} contains [MASK].",
-    ),
-    "larger": StatementFamily(_SIZED, _SIZED, prompt="{} are larger than [MASK]."),
-    "smaller": StatementFamily(_SIZED, _SIZED, prompt="{} are smaller than [MASK]."),
-    "diet": StatementFamily(
-        ("animal",),
-        ("eaten", "animal"),
-        (Source("CapableOf", verbs=EAT), Source("Desires", verbs=EAT)),
-        "{} eat [MASK].",
-        _PETS,
-        by_nature=True,
-    ),
-    "placed": StatementFamily(
-        ("small thing",), ("place",), (Source("AtLocation"),), "{} are placed in [MASK]."
-    ),
-    "deed": StatementFamily(("animal",), ("deed",), (Source("CapableOf"),), by_nature=True),
-    "quality": StatementFamily(
-        ("food",), ("quality",), (Source("HasProperty"),), "{} are [MASK].", by_nature=True
-    ),
+    name: StatementFamily(**values) for name, values in data_table("families", PACKAGE).items()
 }
-"""All families: the six of the paper, and the two for which ConceptNet has most edges."""
 
 
 class Said(NamedTuple):
@@ -410,11 +363,11 @@ def said_of(slots: Slots, family: StatementFamily, subjects: Ints, objects: Term
     phrases = [f"{verb} {text}" for verb in verbs_used for text in objects.text]
     found = slots.conceptnet.lookup(phrases).reshape(len(verbs_used), objects.size)
     named: dict[str, Ints] = {"": objects.id, **dict(zip(verbs_used, found, strict=True))}
-    for number, (relation, forward, verbs) in enumerate(family.sources):
+    for number, told in enumerate(family.sources):
         for negated in (False, True):
-            start, end, weight = slots.told(relation, negated)
-            own, other = (start, end) if forward else (end, start)
-            for verb in verbs:
+            start, end, weight = slots.told(told.relation, negated)
+            own, other = (start, end) if told.forward else (end, start)
+            for verb in told.verbs:
                 row, column = positions(subjects, own), positions(named[verb], other)
                 line = np.flatnonzero((row >= 0) & (column >= 0))
                 source, sign = np.full(line.size, number), np.full(line.size, negated)

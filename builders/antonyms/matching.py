@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from builders.antonyms.options import AntonymOptions
 from builders.antonyms.pairs import Pair, common_stretch
 from builders.engine.draw.balanced import Cell, Matching, select_matching
 from builders.engine.drops import DropLog
@@ -30,9 +31,6 @@ from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-    from builders.antonyms.options import AntonymOptions
-    from builders.antonyms.pairs import Pair
 
 
 LENGTHS = np.arange(4, 13)
@@ -128,10 +126,8 @@ def _exchange(
         best, chosen = -0.5, None
         for answer in (1, -1):
             free = ~fixed & (sign == answer)
-            one, other = (
-                np.flatnonzero(free & frequent_first),
-                np.flatnonzero(free & ~frequent_first),
-            )
+            halves = (free & frequent_first, free & ~frequent_first)
+            one, other = (np.flatnonzero(half) for half in halves)
             if not (one.size and other.size):
                 continue
             alone = 2 * change @ total + (change**2).sum(axis=1)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from builders.engine.options import ConceptNetName, ProbeOptions, WordNetName
-from kbprobe.options import Metavar
+from builders.engine.options import ConceptNetName, ProbeOptions, Tokenizer, WordNetName
 
 PartOfSpeech = Literal["adjective", "noun", "verb"]
 Wording = Literal["plain", "paper"]
@@ -23,9 +22,7 @@ class AntonymOptions(ProbeOptions):
         description="Shares of the antonym pairs in train, validation and test, before "
         "--train-rows.",
     )
-    wordnet: WordNetName = Field(
-        "3.0", description="Which WordNet: 3.0 is built in (see kb-cache list)."
-    )
+    wordnet: WordNetName = "3.0"
     conceptnet: ConceptNetName = Field(
         "",
         description="A ConceptNet whose Antonym and Synonym edges are added (see kb-cache list); "
@@ -58,11 +55,7 @@ class AntonymOptions(ProbeOptions):
     pairs_per_word: int = Field(
         8, ge=1, description="Maximum number of antonym pairs, and of synonym pairs, for one word."
     )
-    tokenizer: Annotated[str, Metavar("MODEL")] = Field(
-        "",
-        description="A transformers tokenizer (folder or Hub id) that must keep every word whole; "
-        "by default word frequency decides.",
-    )
+    tokenizer: Tokenizer = ""
 
     @property
     def asked_pos(self) -> tuple[PartOfSpeech, ...]:

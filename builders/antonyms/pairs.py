@@ -13,26 +13,23 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, combinations, product, takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain, combinations, product
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.antonyms.doubts import LEAST_CHANCE, antonym_features, doubts
-from builders.antonyms.senses import Carriers, Senses
+from builders.antonyms.options import AntonymOptions
+from builders.antonyms.senses import LEAST_CHANCE, Carriers, Senses, antonym_features, doubts
+from builders.engine.drops import DropLog
 from builders.english.word_lists import word_groups
 from builders.judged.model import judged_model
-from kb_cache.wordnet.types import POS
+from builders.relations import common_beginning
+from kb_cache.conceptnet.types import ConceptNet
+from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
-
-if TYPE_CHECKING:
-    from builders.antonyms.options import AntonymOptions
-    from builders.engine.drops import DropLog
-    from kb_cache.conceptnet.types import ConceptNet
-    from kb_cache.wordnet.types import WordNet
 
 STEM = 6
 """Number of letters by which words are compared: *danger* also stands for *dangerous*."""
@@ -338,18 +335,14 @@ def look_alike(one: str, other: str) -> bool:
     (True, True, False)
     """
     stretch, shorter = common_stretch(one, other), min(len(one), len(other))
-    beginning = _common_beginning(one, other)
+    beginning = common_beginning(one, other)
     # The letters left between the common beginning and the common ending.
-    ending = min(_common_beginning(one[::-1], other[::-1]), shorter - beginning)
+    ending = min(common_beginning(one[::-1], other[::-1]), shorter - beginning)
     return (
         beginning >= min(4, max(3, shorter / 2))
         or stretch >= min(shorter, max(4, 0.6 * shorter))
         or (beginning > 0 and max(len(one), len(other)) - beginning - ending == 1)
     )
-
-
-def _common_beginning(one: str, other: str) -> int:
-    return sum(takewhile(bool, map(str.__eq__, one, other)))
 
 
 def common_stretch(one: str, other: str) -> int:

@@ -7,7 +7,6 @@ See docs/probes/antonym_negation.md, and docs/methods.md for the differences.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import compress
 from typing import TYPE_CHECKING, get_args
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 import pyarrow as pa
 
-from builders.antonyms.doubts import FLAGS
 from builders.antonyms.matching import choose_order, match, prune
 from builders.antonyms.options import AntonymOptions, Wording
-from builders.antonyms.pairs import Pair
+from builders.antonyms.pairs import Pair, find_pairs
+from builders.antonyms.senses import FLAGS
 from builders.engine.drops import DropLog
 from builders.engine.plan import (
     Column,
@@ -42,7 +41,6 @@ from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
-    from builders.antonyms.pairs import Pair
     from builders.engine.render.template_file import Template
 
 TARGET = 0.75
@@ -106,7 +104,7 @@ def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: Random
     """Is it "not" or "really" hot, if it is cold?"""
     found, left_out = _pairs(lexicon, options.only(_RULES))
     dropped = DropLog(left_out)
-    kept = _flags(found).of_tier(options.tier, dropped)
+    kept = Flags.of_lines(FLAGS, [pair.doubts for pair in found]).of_tier(options.tier, dropped)
     found = tuple(pair for pair, keep in zip(found, kept.tolist(), strict=True) if keep)
     pairs, split = match(found, options, rng.child("match"), dropped)
     antonyms = sum(pair.antonym for pair in found)
@@ -119,8 +117,8 @@ def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: Random
     asked = [_turned(pair) if swap else pair for pair, swap in zip(pairs, swapped, strict=True)]
     stay = dropped.keep("pairs: the letters of their words would tell", prune(asked, split))
     asked = list(compress(asked, stay))
-    plan = _plan(asked, np.array(split, dtype=np.int64)[stay], options.intensifier, dropped)
-    return replace(plan, oracles=antonym_oracles(asked, found))
+    split_kept = np.array(split, dtype=np.int64)[stay]
+    return _plan(asked, found, split_kept, options.intensifier, dropped)
 
 
 _RULES = {"pos", "intensifier", "min_zipf", "indirect", "look_alikes", "tokenizer", "screen"}
@@ -130,18 +128,8 @@ _RULES = {"pos", "intensifier", "min_zipf", "indirect", "look_alikes", "tokenize
 @lru_cache(maxsize=4)
 def _pairs(lexicon: WordNetFirst, rules: AntonymOptions) -> tuple[tuple[Pair, ...], DropLog]:
     """Find pairs, and count what is dropped; cached by the options that matter."""
-    from builders.antonyms.pairs import find_pairs
-
     dropped = DropLog()
     return tuple(find_pairs(lexicon.wordnet, lexicon.conceptnet, rules, dropped)), dropped
-
-
-def _flags(pairs: Sequence[Pair]) -> Flags:
-    """Return the flags that keep pairs out of the clean tier."""
-    flags = Flags.none(len(pairs))
-    for name in FLAGS:
-        flags = flags.mark(name, np.array([name in pair.doubts for pair in pairs], dtype=np.bool_))
-    return flags
 
 
 def _turned(pair: Pair) -> Pair:
@@ -157,8 +145,10 @@ def _keys(pairs: Sequence[Pair]) -> Ints:
     return text_keys(*zip(*((pair.pos, *pair.words) for pair in pairs), strict=True))
 
 
-def _plan(pairs: Sequence[Pair], split: Ints, intensifier: str, dropped: DropLog) -> Plan:
-    """Lay the pairs out as rows, in the order given."""
+def _plan(
+    pairs: Sequence[Pair], found: Iterable[Pair], split: Ints, intensifier: str, dropped: DropLog
+) -> Plan:
+    """Lay pairs out as rows, in the order given; ``found`` are all that could be asked about."""
     # The edges of each pair's path, from the first word's sense to the second's.
     facts = Facts.from_triples(
         zip(pair.path, pair.relations, pair.path[1:], strict=False) for pair in pairs
@@ -181,7 +171,8 @@ def _plan(pairs: Sequence[Pair], split: Ints, intensifier: str, dropped: DropLog
         hops=np.diff(facts.indptr),
         # A cluster has the name of its first word in the alphabet.
         cluster=named_clusters([head[pair.words[0]] for pair in pairs]),
-        flags=_flags(pairs),
+        flags=Flags.of_lines(FLAGS, [pair.doubts for pair in pairs]),
+        oracles=antonym_oracles(pairs, found),
         dropped=dropped,
     )
 

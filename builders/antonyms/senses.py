@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,14 +21,12 @@ from builders.english.screen import (
     whole_words,
 )
 from builders.english.word_lists import word_list
+from builders.judged.model import judged_model
 from builders.wordnet.synsets import known_synsets
 from kb_cache.frequency import zipf_frequencies
-from kbprobe.arrays import Bools, Ints
+from kb_cache.wordnet.types import WordNet
+from kbprobe.arrays import Bools, Floats, Ints, mask_at
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
-
-if TYPE_CHECKING:
-    from kb_cache.wordnet.types import WordNet
-    from kbprobe.arrays import Floats
 
 KINDS = ("noun", "verb", "adjective", "adjective", "adverb")
 """Part of speech in words, by the codes of ``WordNet.pos_codes``."""
@@ -38,15 +35,8 @@ ADJECTIVE = KINDS.index("adjective")
 
 _WORD = "^[a-z]{3,}$"
 _UNUSUAL = (
-    "slang.n.02",
-    "archaism.n.01",
-    "dialect.n.01",
-    "plural.n.01",
-    "superlative.n.01",
-    "combining_form.n.01",
-    "abbreviation.n.01",
-    "trade_name.n.01",
-    "trademark.n.02",
+    *("slang.n.02", "archaism.n.01", "dialect.n.01", "plural.n.01", "superlative.n.01"),
+    *("combining_form.n.01", "abbreviation.n.01", "trade_name.n.01", "trademark.n.02"),
 )
 """Usage domains whose senses are not asked about."""
 
@@ -153,7 +143,7 @@ class Senses:
         """
         column = single_chunk(wordnet.senses["lemma"])
         lemma: list[str] = column.to_pylist()
-        synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
+        synset = wordnet.sense_synset
         # Adjectives and satellites count as one part of speech.
         code = np.array(list(map(KINDS.index, KINDS)))[wordnet.pos_codes[synset]]
         share, used_as = _shares(wordnet, pc.utf8_lower(column), code)
@@ -351,9 +341,90 @@ def _of_people(senses: Senses) -> Bools:
     )
     inner = known_synsets(wordnet, _INNER)
     below = wordnet.hyponyms.walk(inner).node
-    told = np.zeros(len(wordnet), dtype=np.bool_)
-    told[source[np.isin(target, np.concatenate([inner, below]))]] = True
+    told = mask_at(len(wordnet), source[np.isin(target, np.concatenate([inner, below]))])
     told |= mask(pc.match_substring_regex(wordnet.synsets["gloss"], _SAID_OF_PEOPLE))
     satellite, head = wordnet.edges("similar_to")
     told[satellite[told[head]]] = True
     return np.asarray(told[senses.synset])
+
+
+LEAST_CHANCE = 0.7
+"""Minimum probability that readers accept a pair of antonyms, for the full tier."""
+
+LEAST_SHARE = 0.02
+"""Lower bound of shares of senses: all smaller ones count as equally rare."""
+
+FLAGS = {
+    "doubtful_pair": "Antonyms that readers are likely to find arguable, according to a model of "
+    "the pairs that they judged.",
+    "comparative": "A word is a comparative or superlative: it was *smaller* than what?",
+}
+"""Reasons to keep a question out of the clean tier."""
+
+_IRREGULAR = (
+    "better", "best", "elder", "eldest", "farther", "further", "furthest", "inner", "latter",
+    "least", "less", "lesser", "more", "most", "upper", "worse", "worst",
+)  # fmt: skip
+
+
+def antonym_features(
+    senses: Senses, paths: Sequence[Sequence[int]], relations: Sequence[Sequence[str]]
+) -> Mapping[str, Floats]:
+    """Return the features of each pair for the model of judged antonyms.
+
+    Args:
+        senses: all senses of WordNet.
+        paths: for each pair, the path from the first word's sense to the second's (rows of
+            ``WordNet.senses``).
+        relations: the edges between them.
+    """
+    ends = [(path[0], path[-1]) for path in paths]
+    kind = np.array([senses.kind[one] for one, _ in ends], dtype=np.str_)
+    similar = np.array([edges.count("similar to") for edges in relations])
+    least = np.array([min(senses.share[sense] for sense in path) for path in paths])
+    doubtful = np.array([senses.doubtful[one] * 1 + senses.doubtful[two] for one, two in ends])
+    return {
+        "similar": (similar == 1) * 1.0,
+        "similar_both": (similar == 2) * 1.0,
+        "synonyms": np.array([float(edges.count("synonym")) for edges in relations]),
+        "log_share": np.log(np.maximum(least, LEAST_SHARE)),
+        "doubtful": doubtful * 1.0,
+        "noun": (kind == "noun") * 1.0,
+        "verb": (kind == "verb") * 1.0,
+    }
+
+
+def doubts(senses: Senses, path: Sequence[int], antonym: bool, chance: float) -> Iterator[str]:
+    """Yield the flags of a path of senses (rows of ``WordNet.senses``).
+
+    Args:
+        senses: all senses of WordNet.
+        path: from the first word's sense to the second's.
+        antonym: whether it leads to an antonym.
+        chance: the probability that readers accept it as such.
+    """
+    if antonym and chance < judged_model("antonym").thresholds["antonym_negation"]:
+        yield "doubtful_pair"
+    if any(
+        senses.kind[end] == "adjective" and is_compared(senses.lemma[end], senses)
+        for end in (path[0], path[-1])
+    ):
+        yield "comparative"
+
+
+def is_compared(word: str, senses: Senses) -> bool:
+    """Return whether an adjective is the comparative or superlative of another."""
+    if word in _IRREGULAR:
+        return True
+    for ending in ("er", "est"):
+        if not word.endswith(ending):
+            continue
+        bare = word.removesuffix(ending)
+        bases = [bare, bare + "e"]
+        if bare[-2:-1] == bare[-1:]:
+            bases.append(bare[:-1])
+        if bare.endswith("i"):
+            bases.append(bare[:-1] + "y")
+        if any((base, "adjective") in senses.first for base in bases):
+            return True
+    return False

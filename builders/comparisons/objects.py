@@ -8,7 +8,7 @@ import io
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from builders.comparisons.numbers import divided
 from builders.comparisons.options import Dimension, ObjectOptions
 from builders.engine.draw.balanced import select_equally
 from builders.engine.plan import Facts, Nodes, Oracle, Plan, Questions, text_keys
@@ -55,6 +54,21 @@ def seen_alone(knows: str, below: Floats, extreme: Ints, seen: int, target: floa
     when_hidden = (extreme >= seen) / hidden
     credit = np.where(guesses, when_seen, when_hidden)
     return Oracle(knows, np.where(unsure, (when_seen + when_hidden) / 2, credit), target)
+
+
+def divided(clusters: int, shares: Sequence[float], rng: RandomGenerator) -> Ints:
+    """Divide clusters between validation and test at random: return 1 or 2 for each.
+
+    Args:
+        clusters: how many.
+        shares: of train, validation and test; only those of validation and test matter.
+        rng: the random generator.
+    """
+    _, validation, test = shares
+    first = round(clusters * validation / (validation + test))
+    split = np.full(clusters, 2, dtype=np.int64)
+    split[np.argsort(rng.uniform(np.arange(clusters)), kind="stable")[:first]] = 1
+    return split
 
 
 FILE = "object_estimates.csv"
@@ -356,7 +370,9 @@ def _plan(
     key = text_keys([dimension] * x.size, fields["x"].to_pylist(), fields["y"].to_pylist())
     pairs = zip(chosen.x.tolist(), chosen.y.tolist(), strict=True)
     clusters = [f"{things[one].name} and {things[other].name}" for one, other in pairs]
-    plan = plan_rows(
+    below = _shares_below(estimate, np.stack([x, y], axis=1), split)
+    one = seen_alone("one of the two things", below, 1 - gold, 1, ONE_THING)
+    return plan_rows(
         questions=Questions.from_columns(key, fields, BalancedWordings(split)),
         choices=Nodes.from_columns(ANSWERS[dimension], field="answer"),
         nodes=np.stack([gold, 1 - gold], axis=1),
@@ -369,10 +385,8 @@ def _plan(
         facts=_facts(names, estimate, x, y, dimension),
         choice_hops=1,
         cluster=Coded(pa.array(clusters), np.tile(np.arange(chosen.x.size, dtype=np.int64), 2)),
+        oracles={"one thing": one},
     )
-    below = _shares_below(estimate, np.stack([x, y], axis=1), split)
-    one = seen_alone("one of the two things", below, 1 - gold, 1, ONE_THING)
-    return replace(plan, oracles={"one thing": one})
 
 
 def _shares_below(estimate: Floats, things: Ints, split: Ints) -> Floats:

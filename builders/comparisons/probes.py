@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, get_args
+from math import comb
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from builders.comparisons.numbers import Integers, divided, drawn_sets
-from builders.comparisons.objects import Things, load_things, object_plan, seen_alone
+from builders.comparisons.objects import Things, divided, load_things, object_plan, seen_alone
 from builders.comparisons.options import AgeOptions, MultihopOptions, ObjectOptions, Wording
 from builders.engine.plan import Column, Facts, Nodes, Plan, Questions
 from builders.engine.probe import Variant, probe
@@ -22,6 +22,7 @@ from builders.engine.rows import plan_rows
 from builders.engine.strategies import BalancedWordings
 from builders.english.articles import number_article, number_word
 from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.errors import UsageError
 from kbprobe.format.items import Coded
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, QUESTION
 from kbprobe.rng import RandomGenerator
@@ -29,7 +30,13 @@ from kbprobe.rng import RandomGenerator
 if TYPE_CHECKING:
     from builders.engine.render.template_file import Template
 
-CONTROLS = (NO_LANGUAGE, PERTURBED)
+DECLARED: dict[str, Any] = {
+    "choice_fields": ("answer",),
+    "setup": CLOZE,
+    "controls": (NO_LANGUAGE, PERTURBED),
+    "paper": "olmpics",
+    "arguments_decide": True,
+}
 ANSWERS = ("younger", "older")
 
 FAMILIES = {
@@ -69,6 +76,57 @@ For two ages from any range, seeing one of them is enough in three quarters of a
 
 BASE = 1 << 10
 """Greater than any age: ages are the digits of a question's key in this base."""
+
+
+ENUMERATED = 1 << 20
+"""Maximum number of possible sets that are enumerated; beyond it, sets are sampled."""
+
+
+@dataclass(frozen=True)
+class Integers:
+    """The knowledge base of the age probes: the order of the integers."""
+
+    name: str = "integers"
+    version: str = "1"
+    digest: str = "none: the order of the integers"
+    licence: str = "CC0-1.0"
+
+
+def drawn_sets(low: int, high: int, size: int, count: int, rng: RandomGenerator) -> Ints:
+    """Draw different sets of different integers.
+
+    Args:
+        low: the lowest integer.
+        high: the highest.
+        size: integers in a set.
+        count: how many sets, at most (0: all).
+        rng: the random generator.
+
+    Returns:
+        (sets, size) integers, each row ascending, in the order drawn.
+
+    Raises:
+        UsageError: all sets are requested, and there are too many.
+    """
+    total = comb(high - low + 1, size)
+    if total <= ENUMERATED:
+        rank = np.argsort(rng.uniform(np.arange(total)), kind="stable")[: count or None]
+    elif count == 0 or 4 * count > total:
+        raise UsageError(f"there are {total:,} sets of {size} numbers; choose fewer rows")
+    else:
+        drawn = rng.below(total, np.arange(2 * count))
+        rank = drawn[np.sort(np.unique(drawn, return_index=True)[1])][:count]
+    return low + _unranked(rank, high - low + 1, size)
+
+
+def _unranked(rank: Ints, numbers: int, size: int) -> Ints:
+    """Return the sets of 0 .. numbers - 1 with these ranks (combinatorial number system)."""
+    sets = np.empty((rank.size, size), dtype=np.int64)
+    for at in range(size, 0, -1):
+        below = np.array([comb(number, at) for number in range(numbers)], dtype=np.int64)
+        sets[:, at - 1] = np.searchsorted(below, rank, side="right") - 1
+        rank = rank - below[sets[:, at - 1]]
+    return sets
 
 
 def open_integers(_: AgeOptions | MultihopOptions) -> Integers:
@@ -129,13 +187,9 @@ def chosen_wordings(template: Template, options: AgeOptions | MultihopOptions) -
     options=AgeOptions,
     open=open_integers,
     question_fields=("age_1", "age_2", "article_1", "article_2", "form"),
-    choice_fields=("answer",),
-    setup=CLOZE,
-    controls=CONTROLS,
-    paper="olmpics",
+    **DECLARED,
     variants=VARIANTS,
     fit=chosen_wordings,
-    arguments_decide=True,
 )
 def age_comparison(integers: Integers, options: AgeOptions, rng: RandomGenerator) -> Plan:
     """Is a person of one age younger or older than a person of another?"""
@@ -243,12 +297,8 @@ def multihop_template(template: Template, options: MultihopOptions) -> Template:
         "superlative",
         *(f"{name}_{at + 1}" for name in ("age", "article") for at in range(len(ORDINALS))),
     ),
-    choice_fields=("answer",),
-    setup=CLOZE,
-    controls=CONTROLS,
-    paper="olmpics",
+    **DECLARED,
     fit=multihop_template,
-    arguments_decide=True,
 )
 def multihop_comparison(integers: Integers, options: MultihopOptions, rng: RandomGenerator) -> Plan:
     """Which of several people, given by their ages, is the oldest or the youngest?
@@ -361,11 +411,7 @@ def _set_facts(ages: Ints, position: Ints, distractors: Ints, superlative: Ints)
     options=ObjectOptions,
     open=lambda options: load_things(),
     question_fields=("x", "y", "article_1", "article_2", "dimension"),
-    choice_fields=("answer",),
-    setup=CLOZE,
-    controls=CONTROLS,
-    paper="olmpics",
-    arguments_decide=True,
+    **DECLARED,
 )
 def object_comparison(things: Things, options: ObjectOptions, rng: RandomGenerator) -> Plan:
     """Is one thing typically larger or smaller than another?"""

@@ -13,13 +13,25 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
-from builders.compositions.chains import Chain, Knowledge, kept, number_of
+from builders.compositions.chains import (
+    DOUBTS,
+    Chain,
+    Doubts,
+    Knowledge,
+    cap,
+    find_chains,
+    kept,
+    number_of,
+    one_path_for_each_bearer,
+)
 from builders.compositions.choices import AnswerRules
-from builders.compositions.doubts import DOUBTS, Doubts
+from builders.compositions.collecting import collect
+from builders.compositions.facts import Collected
 from builders.compositions.options import CompositionOptions
 from builders.compositions.paths import FIELDS, PROBE
-from builders.compositions.rows import Row
+from builders.compositions.rows import PathLayout, Row, facts_alone, with_choices
 from builders.engine.drops import DropLog
 from builders.engine.plan import Oracle, Oracles, Plan, credit, text_key
 from builders.engine.probe import probe
@@ -30,7 +42,6 @@ from kbprobe.format.setups import NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
-    from builders.compositions.facts import Collected
     from builders.engine.render.template_file import Template
     from kb_cache.wikidata.sparql.types import QuerySource
 
@@ -41,8 +52,6 @@ FACTS = "facts"
 
 def open_source(options: CompositionOptions) -> Collected:
     """Query the source named by the options for all facts that the paths need."""
-    from builders.compositions.collecting import collect
-
     paths = options.path_set
     source: QuerySource
     if options.dump:
@@ -67,14 +76,10 @@ def wordings(options: CompositionOptions) -> Template:
 
 def _screened(collected: Collected, dropped: DropLog) -> Collected:
     """Remove offensive labels: nodes without a label are neither asked about nor choices."""
-    import pyarrow as pa
-
-    names = list(collected.labels)
-    kept = dropped.drop(
+    fit = dropped.drop(
         f"labels: {OFFENSIVE}", offensive_texts(pa.array(list(collected.labels.values())))
     )
-    labels = {name: collected.labels[name] for name, keep in zip(names, kept, strict=True) if keep}
-    return replace(collected, labels=labels)
+    return replace(collected, labels=dict(compress(collected.labels.items(), fit)))
 
 
 @probe(
@@ -93,14 +98,6 @@ def encyclopedic_composition(
     collected: Collected, options: CompositionOptions, rng: RandomGenerator
 ) -> Plan:
     """What lies at the end of a path of two or three facts?"""
-    from builders.compositions.chains import (
-        Knowledge,
-        cap,
-        find_chains,
-        one_path_for_each_bearer,
-    )
-    from builders.compositions.rows import PathLayout, facts_alone, with_choices
-
     dropped = DropLog()
     # The word list is English: "negro" is a colour in other languages.
     if options.screen and options.language == "en":
@@ -129,15 +126,15 @@ def encyclopedic_composition(
     alone = layout.plan(
         facts, [(row.edges[0].hop, f"fact-{row.edges[0].hop}") for row in facts], whole=False
     )
-    plan = layout.plan(
+    return layout.plan(
         [row for _, row in rows],
         [(chain.path, chain.path) for chain, _ in rows],
         whole=True,
         sub_questions={FACTS: alone},
         flags=replace(flags, bits=np.array([bits[chain] for chain, _ in rows], dtype=np.int64)),
+        oracles=composition_oracles(knowledge, rows),
         dropped=dropped,
     )
-    return replace(plan, oracles=composition_oracles(knowledge, rows))
 
 
 def composition_oracles(knowledge: Knowledge, rows: Sequence[tuple[Chain, Row]]) -> Oracles:

@@ -16,8 +16,9 @@ from builders.compositions.choices import LEVELS, AnswerRules, OpenQuestion, all
 from builders.compositions.draws import Bearer, draw_balanced, draw_each, draw_sets
 from builders.compositions.options import CompositionOptions
 from builders.compositions.paths import ARTICLE, ENTITY, Hop
-from builders.engine.plan import GOLD, Facts, Flags, Nodes, Plan, Questions, text_key
+from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Questions, text_key
 from builders.engine.rows import plan_rows
+from builders.engine.splits import assign_splits
 from builders.engine.strategies import ByChoiceGroup, WordingRange
 from builders.english.word_lists import word_list
 from kbprobe.arrays import Floats, Ints
@@ -153,8 +154,7 @@ def _unasked(
     ]
     facts = [fact for fact in facts if fact not in asked]
     keys = np.array([text_key(*fact) for fact in facts], dtype=np.int64)
-    split = np.cumsum(options.split_shares)[:-1]
-    home = np.searchsorted(split, rng.child("unasked").uniform(keys), side="right").tolist()
+    home = assign_splits(keys, options.split_shares, rng.child("unasked")).tolist()
     return [
         [fact for fact, own in zip(facts, home, strict=True) if own == code]
         for code in range(len(SPLITS))
@@ -241,6 +241,7 @@ class PathLayout:
         whole: bool,
         sub_questions: Mapping[str, Plan] | None = None,
         flags: Flags | None = None,
+        oracles: Oracles | None = None,
         dropped: Mapping[str, int] | None = None,
     ) -> Plan:
         """Make a plan of rows.
@@ -251,6 +252,7 @@ class PathLayout:
             whole: whether they ask about whole paths rather than single facts.
             sub_questions: the plans of further configs.
             flags: the flags of the rows.
+            oracles: what oracles reach on them.
             dropped: counts of dropped chains by reason.
         """
         families, family, node_family = self._families(rows, [name for name, _ in asked])
@@ -279,6 +281,7 @@ class PathLayout:
             order=None if whole else ByChoiceGroup(np.array([row.group for row in rows])),
             sub_questions=sub_questions,
             flags=flags,
+            oracles=oracles,
             dropped=dropped,
         )
 

@@ -219,18 +219,20 @@ def _asked_about(
     definition = definitions.take(pa.array(asking.sense))
     elsewhere = mask(pc.match_substring_regex(definition, REFERS_ELSEWHERE))
     long = mask(pc.greater(pc.utf8_length(definition), options.max_definition))
-    length = to_numpy(pc.utf8_length(contexts["text"])).astype(np.int64)[asking.context]
-    start = to_numpy(contexts["start"]).astype(np.int64)[asking.context]
-    end = to_numpy(contexts["end"]).astype(np.int64)[asking.context]
+    length, start, end = (
+        to_numpy(column).astype(np.int64)[asking.context]
+        for column in (pc.utf8_length(contexts["text"]), contexts["start"], contexts["end"])
+    )
     bare = (length - (end - start) < SHORTEST_REST) | (length > options.max_context)
-    keep = dropped.drop("the definition sends the reader elsewhere", elsewhere)
-    keep &= dropped.drop("the definition is longer than --max-definition", long & keep)
-    keep &= dropped.drop("the context is the word alone, or too long", bare & keep)
-    asking = lines_of(asking, keep)
+    tests = {
+        "the definition sends the reader elsewhere": elsewhere,
+        "the definition is longer than --max-definition": long,
+        "the context is the word alone, or too long": bare,
+    }
+    asking = lines_of(asking, dropped.sift(tests))
     if options.screen:
-        headword = single_chunk(gcide.words["word"]).take(pa.array(gcide.word_ids[asking.sense]))
         shown = pc.binary_join_element_wise(
-            headword,
+            _headwords(gcide, asking.sense),
             definitions.take(pa.array(asking.sense)),
             single_chunk(contexts["text"]).take(pa.array(asking.context)),
             "; ",
@@ -239,9 +241,11 @@ def _asked_about(
 
     if options.stem_overlap == "drop":
         by_word, by_context = _given_away(gcide, asking, definitions)
-        keep = dropped.drop("the definition holds the word asked about", by_word)
-        keep &= dropped.drop("the definition shares a word with the context", by_context & keep)
-        asking = lines_of(asking, keep)
+        tests = {
+            "the definition holds the word asked about": by_word,
+            "the definition shares a word with the context": by_context,
+        }
+        asking = lines_of(asking, dropped.sift(tests))
     if options.max_contexts:
         kept = first_of_each(
             asking.sense, options.max_contexts, rng.child("contexts"), asking.context
@@ -306,8 +310,7 @@ def _questions(gcide: Gcide, asking: InContext) -> Questions:
     kind = kinds_of_context(sentence)
     sentence = without_full_stop(sentence)
     surface = _surface_forms(gcide, asking.context)
-    words = single_chunk(gcide.words["word"])
-    headword = words.take(pa.array(gcide.word_ids[asking.sense]))
+    headword = _headwords(gcide, asking.sense)
     pos = pa.array(list(POS)).take(pa.array(gcide.pos_codes[asking.sense]))
     fields = {"sentence": sentence, "kind": kind, "word": surface, "headword": headword, "pos": pos}
     return Questions.from_columns(

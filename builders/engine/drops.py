@@ -72,6 +72,16 @@ class DropLog(Counter[str]):
         self[reason] += int(np.count_nonzero(dropped))
         return ~dropped
 
+    def sift(self, tests: Mapping[str, Bools], what: str = "") -> Bools:
+        """Return the mask of what passes all tests: each marks what fails, counted at the first.
+
+        ``what`` is put before the reasons.
+        """
+        left = np.ones_like(next(iter(tests.values())))
+        for reason, fails in tests.items():
+            left &= self.drop(what + reason, left & fails)
+        return left
+
     def require(
         self, left: int, remedy: str = "Loosen one of them.", what: str = NOTHING_LEFT
     ) -> None:

@@ -223,11 +223,49 @@ class Snapshot:
         return value.removeprefix(prefix)
 
 
-WordNetName = Annotated[str, Snapshot("wordnet"), Metavar("NAME")]
-ConceptNetName = Annotated[str, Snapshot("conceptnet"), Metavar("NAME")]
+WordNetName = Annotated[
+    str,
+    Snapshot("wordnet"),
+    Metavar("NAME"),
+    Field(description="Which WordNet: 3.0 is built in (see kb-cache list)."),
+]
+KindsWordNetName = Annotated[
+    WordNetName, Field(description="Which WordNet tells kinds and parts of speech.")
+]
+ConceptNetName = Annotated[
+    str,
+    Snapshot("conceptnet"),
+    Metavar("NAME"),
+    Field(description="Which ConceptNet (see kb-cache list); 5.7, or the only one in the cache."),
+]
 GcideName = Annotated[str, Snapshot("gcide", required=True), Metavar("NAME")]
 WikidataName = Annotated[str, Snapshot("wikidata", required=True), Metavar("NAME")]
 CorpusNames = Annotated[tuple[str, ...], Snapshot("corpus"), Metavar("NAME,...")]
+
+Tokenizer = Annotated[
+    str,
+    Metavar("MODEL"),
+    Field(
+        description="A transformers tokenizer (folder or Hub id) that must keep every word whole; "
+        "by default word frequency decides."
+    ),
+]
+LabelFiles = Annotated[
+    tuple[str, ...],
+    Metavar("FILE,..."),
+    Field(
+        description="Files of votes, or of labels: make the labelled probe from the candidates of "
+        "the same options and seed."
+    ),
+]
+MinVotes = Annotated[
+    int, Field(ge=1, description="Votes (--labels) that a row needs to be labelled.")
+]
+MinAgreement = Annotated[
+    float,
+    Field(ge=0, le=1, description="Minimum share of a row's votes (--labels) for its answer."),
+]
+"""Options of probes whose rows people label, or whose words a tokenizer must keep whole."""
 
 
 class SnapshotOption(NamedTuple):

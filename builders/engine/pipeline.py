@@ -306,11 +306,11 @@ def request_of(manifest: Manifest, template: Path | None = None) -> Request:
 
 def _asked_for(sub_question: Plan, plan: Plan) -> Plan:
     """Cut a sub-question plan to the rows that ask for facts of the plan's rows."""
-    facts = plan.provenance.facts
+    facts = plan.facts
     assert facts.sub_question is not None, (
         "a plan with sub-questions says in Facts.sub_question which asks what"
     )
-    used = np.unique(plan.provenance.fact)
+    used = np.unique(plan.fact)
     edges = ragged_ranges(facts.indptr[used], np.diff(facts.indptr)[used])
     return sub_question.take(np.isin(sub_question.question_keys, facts.sub_question[edges]))
 
@@ -394,25 +394,25 @@ def _counts(done: Assembled) -> dict[str, Any]:
     unlabelled = int((~plan.known).sum())
     cells: dict[str, dict[str, int]] = {}
     names = plan.family.values.to_pylist()
-    origin, family = plan.provenance, plan.family.codes
-    random = np.array([name == RANDOM for name in names])[origin.choice_family[:, 1:]]
-    span = int(origin.distance.max()) + 1
-    cell = (origin.hops.astype(np.int64) * len(names) + family) * span + origin.distance
+    family = plan.family.codes
+    random = np.array([name == RANDOM for name in names])[plan.choice_family[:, 1:]]
+    span = int(plan.distance.max()) + 1
+    cell = (plan.hops.astype(np.int64) * len(names) + family) * span + plan.distance
     _, first, counts = np.unique(cell, return_index=True, return_counts=True)
     for row, count in zip(first.tolist(), counts.tolist(), strict=True):
-        label = family_label(names[family[row]], int(origin.distance[row]))
-        cells.setdefault(str(origin.hops[row]), {})[label] = count
+        label = family_label(names[family[row]], int(plan.distance[row]))
+        cells.setdefault(str(plan.hops[row]), {})[label] = count
     return {
         "rows": len(plan),
         "splits": {name: int((plan.split == code).sum()) for code, name in enumerate(SPLITS)},
         "questions": int(np.unique(plan.question).size),
         "question_answer_pairs": int(pairs.size),
-        "concepts": int(np.unique(origin.concept.codes).size),
+        "concepts": int(np.unique(plan.concept.codes).size),
         "clusters": int(clusters.size),
         "mean_cluster": round(float(clusters.mean()), 2),
         "golds": int(np.unique(plan.nodes[plan.known, 0]).size),
         **({"unlabelled": unlabelled} if unlabelled else {}),
-        "filled_choices": int((random & (origin.choice_family[:, 1:] != family[:, None])).sum()),
+        "filled_choices": int((random & (plan.choice_family[:, 1:] != family[:, None])).sum()),
         "cells": cells,
         **_contents(plan),
         **({"flags": plan.flags.counts()} if plan.flags and plan.flags.flagged.any() else {}),

@@ -2,7 +2,7 @@
 
 A plan holds no text but points to it: ``question`` is a row of :class:`Questions`, ``nodes`` are
 rows of :class:`Nodes`. Rendering and writing gather from there, so that a text is made once
-however many rows show it. What a row rests on in the knowledge base is its :class:`Provenance`.
+however many rows show it.
 
 Probes make plans with the constructors of :mod:`builders.engine.rows`.
 
@@ -122,6 +122,19 @@ class Flags:
     def none(cls, lines: int) -> Flags:
         """Return flags of which no line has any."""
         return cls((), np.zeros(lines, dtype=np.int64))
+
+    @classmethod
+    def of(cls, marks: Mapping[str, Bools]) -> Flags:
+        """Return flags given the lines that each marks; there is at least one."""
+        flags = cls.none(next(iter(marks.values())).size)
+        for name, lines in marks.items():
+            flags = flags.mark(name, lines)
+        return flags
+
+    @classmethod
+    def of_lines(cls, names: Iterable[str], lines: Sequence[Collection[str]]) -> Flags:
+        """Return those of some flags that each line names."""
+        return cls.of({name: np.array([name in own for own in lines], np.bool_) for name in names})
 
     def mark(self, name: str, lines: Bools) -> Flags:
         """Return the flags with one more: ``lines`` marks those that have it."""
@@ -351,38 +364,6 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Provenance:
-    """The facts in the knowledge base that each row is based on, for the columns of items.
-
-    Attributes:
-        concept: (rows,) the node asked about.
-        relation: the relation between concept and gold, or its path; where rows differ in it,
-            an array of one for each of ``facts``.
-        facts: the triples that make golds true.
-        fact: (rows,) index into ``facts``.
-        hops: (rows,) edges between concept and gold (0 if the gold is the concept itself).
-        distance: (rows,) the distractors' distance k' within their family.
-        choice_family: (rows, K) index into the names of families (column 0: unused).
-        choice_hops: (rows, K) distance of each choice (column 0: hops).
-    """
-
-    concept: Coded
-    relation: str | pa.Array
-    facts: Facts
-    fact: Ints
-    hops: Ints
-    distance: Ints
-    choice_family: Ints
-    choice_hops: Ints
-
-    def take(self, rows: Some) -> Provenance:
-        """Return that of some rows."""
-        arrays = ("fact", "hops", "distance", "choice_family", "choice_hops")
-        taken = {name: getattr(self, name)[rows] for name in arrays}
-        return replace(self, concept=self.concept.take(rows), **taken)
-
-
-@dataclass(frozen=True)
 class Plan:
     """A row for each question to ask.
 
@@ -393,7 +374,15 @@ class Plan:
         split: (rows,) index into SPLITS.
         family: (rows,) where the distractors come from.
         cluster: (rows,) semantic cluster; no split divides one.
-        provenance: what the rows rest on in the knowledge base.
+        concept: (rows,) the node asked about.
+        relation: the relation between concept and gold, or its path; where rows differ in it,
+            an array of one for each of ``facts``.
+        facts: the triples that make golds true.
+        fact: (rows,) index into ``facts``.
+        hops: (rows,) edges between concept and gold (0 if the gold is the concept itself).
+        distance: (rows,) the distractors' distance k' within their family.
+        choice_family: (rows, K) index into the names of families (column 0: unused).
+        choice_hops: (rows, K) distance of each choice (column 0: hops).
         order: how each row's choices are ordered.
         answers: where the answers come from.
         sub_questions: config -> a plan of questions that ask for single facts of this plan's.
@@ -413,7 +402,14 @@ class Plan:
     split: Ints
     family: Coded
     cluster: Coded
-    provenance: Provenance
+    concept: Coded
+    relation: str | pa.Array
+    facts: Facts
+    fact: Ints
+    hops: Ints
+    distance: Ints
+    choice_family: Ints
+    choice_hops: Ints
     order: Shuffled = field(default_factory=Shuffled)
     answers: FromKnowledgeBase = field(default_factory=FromKnowledgeBase)
     sub_questions: Mapping[str, Plan] = field(default_factory=dict)
@@ -438,19 +434,21 @@ class Plan:
 
     def take(self, rows: Some) -> Plan:
         """Return the plan of some rows, in the order given."""
-        origin = self.provenance.take(rows)
+        concept = self.concept.take(rows)
         # Where clusters are concepts, the two share one array.
-        same = self.cluster is self.provenance.concept
+        cluster = concept if self.cluster is self.concept else self.cluster.take(rows)
+        by_row = (
+            *("question", "nodes", "split", "fact"),
+            *("hops", "distance", "choice_family", "choice_hops"),
+        )
         return replace(
             self,
-            provenance=origin,
-            cluster=origin.concept if same else self.cluster.take(rows),
-            question=self.question[rows],
-            nodes=self.nodes[rows],
-            split=self.split[rows],
+            concept=concept,
+            cluster=cluster,
             flags=None if self.flags is None else self.flags.take(rows),
             fold=None if self.fold is None else self.fold[rows],
             oracles={name: oracle.take(rows) for name, oracle in self.oracles.items()},
+            **{name: getattr(self, name)[rows] for name in by_row},
             **{name: getattr(self, name).take(rows) for name in ("family", "order", "answers")},
         )
 

@@ -6,7 +6,8 @@ options of one loads neither the others nor NumPy.
 
 from __future__ import annotations
 
-from importlib import import_module
+import csv
+from importlib import import_module, resources
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -52,156 +53,12 @@ SOURCES = (
 """What probes are built from above all, as help lists them."""
 WORDNET, CONCEPTNET, WIKIDATA, GCIDE, CORPUS, NONE = SOURCES
 
-PROBES: dict[str, Entry] = {
-    "age_comparison": Entry(
-        NONE,
-        "comparisons.probes",
-        "AgeOptions",
-        "Is a person of one age younger or older than a person of another?",
-    ),
-    "always_never": Entry(
-        CONCEPTNET,
-        "always_never.probes",
-        "AlwaysNeverOptions",
-        "Do cats never, rarely, sometimes, often or always drink coffee?",
-    ),
-    "antonym_negation": Entry(
-        WORDNET,
-        "antonyms.probes",
-        "AntonymOptions",
-        'Is it "not" or "really" hot, if it is cold?',
-    ),
-    "dictionary_wordsense": Entry(
-        GCIDE,
-        "dictionary.probes",
-        "WordSenseOptions",
-        "Which definition of a dictionary fits a word in its usage or quotation?",
-    ),
-    "encyclopedic_composition": Entry(
-        WIKIDATA,
-        "compositions.probes",
-        "CompositionOptions",
-        "What lies at the end of a path of two or three facts?",
-    ),
-    "fw_comparatives": Entry(
-        CORPUS,
-        "function_words.nli.probes",
-        "NliOptions",
-        "Does it follow if a comparative is its opposite, or is denied: more, less, larger?",
-    ),
-    "fw_coordination": Entry(
-        CORPUS,
-        "function_words.probes",
-        "LongSentenceOptions",
-        "Is a sentence acceptable, or was its and, or or but exchanged?",
-    ),
-    "fw_definiteness": Entry(
-        CORPUS,
-        "function_words.probes",
-        "LongSentenceOptions",
-        'Is a sentence acceptable, or were its articles exchanged, "the" for "a" or "an"?',
-    ),
-    "fw_eos": Entry(
-        CORPUS,
-        "function_words.probes",
-        "SentenceEndOptions",
-        "Do two sentences, without punctuation and capitals, end where they are parted?",
-    ),
-    "fw_negation": Entry(
-        CORPUS,
-        "function_words.nli.probes",
-        "NegationOptions",
-        'Does it follow under "not", an antonym, or both, in premise, hypothesis, or both?',
-    ),
-    "fw_prepositions": Entry(
-        CORPUS,
-        "function_words.nli.probes",
-        "PrepositionOptions",
-        "Does it follow if a preposition is another: in, behind, before, without?",
-    ),
-    "fw_quantification": Entry(
-        CORPUS,
-        "function_words.nli.probes",
-        "NliOptions",
-        "Does it follow if a quantity is another, or is denied: all, some, half, three?",
-    ),
-    "fw_spatial": Entry(
-        CORPUS,
-        "function_words.nli.probes",
-        "NliOptions",
-        "Does it follow if a place is the opposite, or is denied: left, right, above, behind?",
-    ),
-    "fw_wh_words": Entry(
-        CORPUS,
-        "function_words.probes",
-        "WhWordOptions",
-        "Is a sentence acceptable, or was its who, what, where, when, why or how exchanged?",
-    ),
-    "multihop_comparison": Entry(
-        NONE,
-        "comparisons.probes",
-        "MultihopOptions",
-        "Which of several people, given by their ages, is the oldest or the youngest?",
-    ),
-    "object_comparison": Entry(
-        NONE,
-        "comparisons.probes",
-        "ObjectOptions",
-        "Is one thing typically larger or smaller than another?",
-    ),
-    "property_conjunction": Entry(
-        CONCEPTNET,
-        "properties.probes",
-        "PropertyOptions",
-        "Which of three things has both of two properties?",
-    ),
-    "property_conjunction_but_not": Entry(
-        CONCEPTNET,
-        "properties.probes",
-        "PropertyOptions",
-        "Which of three things has one property but not another?",
-    ),
-    "taxonomy_conjunction": Entry(
-        WORDNET,
-        "taxonomy.probes",
-        "TaxonomyOptions",
-        "What are two things both a type of?",
-    ),
-    "wordnet_antonymy": Entry(
-        WORDNET,
-        "wordnet.probes",
-        "AntonymyOptions",
-        "Which of five words means the opposite of another, in a given sense?",
-    ),
-    "wordnet_definitions": Entry(
-        WORDNET,
-        "wordnet.probes",
-        "DefinitionsOptions",
-        "Which of five definitions fits the word, as used in a sentence?",
-    ),
-    "wordnet_hypernymy": Entry(
-        WORDNET,
-        "wordnet.probes",
-        "HypernymyOptions",
-        "Which of five concepts is the word, as used in a sentence, a kind of?",
-    ),
-    "wordnet_hyponymy": Entry(
-        WORDNET,
-        "wordnet.probes",
-        "HyponymyOptions",
-        "Which of five concepts is a specific kind of the word, as used in a sentence?",
-    ),
-    "wordnet_meronymy": Entry(
-        WORDNET,
-        "wordnet.probes",
-        "MeronymyOptions",
-        "Which of five concepts is a part, a member or a substance of another?",
-    ),
-    "wordnet_synonymy": Entry(
-        WORDNET,
-        "wordnet.probes",
-        "SynonymyOptions",
-        "Which of five sets of words fits a definition?",
-    ),
-}
-"""Our probes by name, in alphabetical order."""
+
+def _entries() -> dict[str, Entry]:
+    file = resources.files("builders.engine").joinpath("data", "probes.csv")
+    _, *lines = csv.reader(file.read_text("utf-8").splitlines())
+    return {name: Entry(*columns) for name, *columns in lines}
+
+
+PROBES = _entries()
+"""Our probes by name, in alphabetical order: the lines of ``data/probes.csv``."""

@@ -20,7 +20,7 @@ from builders.engine.draw.families import (
 from builders.engine.draw.pools import GroupRules, Wrong, draw_in_groups
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM, DrawOptions
-from builders.engine.plan import GOLD, Facts, Flags, Nodes, Plan, Provenance, Questions
+from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Questions
 from builders.engine.strategies import ByChoiceGroup, FromKnowledgeBase, Shuffled
 from builders.english.screen import OFFENSIVE, offensive_texts
 from kbprobe.arrays import Answers, Bools, Ints, ragged_ranges, sorted_unique
@@ -53,15 +53,16 @@ def plan_rows(
     variants: Mapping[str, Plan] | None = None,
     flags: Flags | None = None,
     fold: Ints | None = None,
+    oracles: Oracles | None = None,
     dropped: Mapping[str, int] | None = None,
 ) -> Plan:
     """Make a plan from arrays; what is the same in all rows may be one number.
 
-    The arguments are those of :class:`builders.engine.plan.Plan` and its ``Provenance``. Beside
-    them, ``families`` names the distractor families, of which ``family`` 1 is the first, and
-    ``concepts`` the concepts, if they are not choices. By default row ``i`` asks question ``i`` and
-    rests on fact ``i``, its choices are of the row's family, and rows of one concept form a
-    cluster. ``choice_hops`` as one number is that of the distractors.
+    The arguments are those of :class:`builders.engine.plan.Plan`. Beside them, ``families`` names
+    the distractor families, of which ``family`` 1 is the first, and ``concepts`` the concepts, if
+    they are not choices. By default row ``i`` asks question ``i`` and rests on fact ``i``, its
+    choices are of the row's family, and rows of one concept form a cluster. ``choice_hops`` as one
+    number is that of the distractors.
     """
 
     def by_row(value: int | Ints) -> Ints:
@@ -83,22 +84,21 @@ def plan_rows(
         split=split,
         family=Coded(pa.array([GOLD, *families]), code),
         cluster=named if cluster is None else cluster,
-        provenance=Provenance(
-            concept=named,
-            relation=relation,
-            facts=facts,
-            fact=rows if fact is None else fact,
-            hops=gold_hops,
-            distance=by_row(distance),
-            choice_family=choice_family,
-            choice_hops=choice_hops,
-        ),
+        concept=named,
+        relation=relation,
+        facts=facts,
+        fact=rows if fact is None else fact,
+        hops=gold_hops,
+        distance=by_row(distance),
+        choice_family=choice_family,
+        choice_hops=choice_hops,
         order=order or Shuffled(),
         answers=answers or FromKnowledgeBase(),
         sub_questions=sub_questions or {},
         variants=variants or {},
         flags=flags,
         fold=fold,
+        oracles=oracles or {},
         dropped=dropped or {},
     )
 
@@ -132,7 +132,8 @@ golds of other questions."""
 class Asking(NamedTuple):
     """Questions before distractors: parallel arrays, a line for each (question, gold).
 
-    ``question`` and ``fact`` point into the plan's; ``hops`` are the edges from concept to gold.
+    ``question`` and ``fact`` point into the plan's; ``hops`` are the edges from concept to gold,
+    and ``flags`` those of each line, if there are tiers.
     """
 
     question: Ints
@@ -140,10 +141,16 @@ class Asking(NamedTuple):
     concept: Ints
     gold: Ints
     hops: Ints
+    flags: Flags | None = None
 
     def take(self, rows: Ints | Bools) -> Asking:
         """Return some of the questions."""
-        return Asking(*(array[rows] for array in self))
+        flags = None if self.flags is None else self.flags.take(rows)
+        return Asking._make((*(array[rows] for array in self[:-1]), flags))
+
+    def of_tier(self, tier: str, dropped: DropLog) -> Asking:
+        """Return the questions that a tier asks; count the others in ``dropped`` by flag."""
+        return self if self.flags is None else self.take(self.flags.of_tier(tier, dropped))
 
 
 class Territory(NamedTuple):
@@ -190,44 +197,40 @@ def draw_plan(
     options: DrawOptions,
     rng: RandomGenerator,
     dropped: DropLog,
-    flags: Flags | None = None,
     offensive: Bools | None = None,
     arguable: Callable[[Asking], Arguable] | None = None,
 ) -> Plan:
     """Split and cap the questions of a tier, then draw distractors for them.
 
-    ``asking`` points into ``questions``, ``choices`` and ``facts``; ``split`` (lines,) is the split
-    of each of its lines, -1 for none, and ``part`` (nodes,) the part of it that a gold is in (see
-    :class:`Territory`). ``families`` makes the families of the questions that are asked. What is in
-    ``truth`` is no distractor, nor what is not of the gold's kind (``kinds``: a part of speech for
-    each node, or ``NEVER_DRAWN``); in the clean tier, what is arguable neither, which ``arguable``
-    tells of the questions that are asked. Nodes of one number in ``reads`` read the same as
-    choices. ``flags`` are
-    those of the lines of ``asking``; a probe with neither needs no tier. What is left out is added
-    to ``dropped``. With ``options.screen``, nodes marked in ``offensive`` are no concept, no gold
-    and no distractor, and no question holds a listed word.
+    ``asking`` points into ``questions``, ``choices`` and ``facts``; without flags it needs no tier.
+    ``split`` (lines,) is the split of each of its lines, -1 for none, and ``part`` (nodes,) the
+    part of it that a gold is in (see :class:`Territory`). ``families`` makes the families of the
+    questions that are asked. What is in ``truth`` is no distractor, nor what is not of the gold's
+    kind (``kinds``: a part of speech for each node, or ``NEVER_DRAWN``); in the clean tier, what is
+    arguable neither, which ``arguable`` tells of the questions that are asked. Nodes of one number
+    in ``reads`` read the same as choices. What is left out is added to ``dropped``. With
+    ``options.screen``, nodes marked in ``offensive`` are no concept, no gold and no distractor, and
+    no question holds a listed word.
 
     Raises:
         UsageError: nothing is left to ask.
     """
     keep = np.ones(asking.gold.size, dtype=np.bool_)
-    if flags is None:
-        flags = Flags.none(asking.gold.size)
-    else:
-        keep = flags.of_tier(options.tier, dropped)
+    if asking.flags is not None:
+        keep = asking.flags.of_tier(options.tier, dropped)
     keep &= dropped.drop(APART, keep & (split < 0))
-    asking, flags, split = asking.take(keep), flags.take(keep), split[keep]
+    asking, split = asking.take(keep), split[keep]
     if options.screen:
         shown = np.zeros_like(kinds, dtype=np.bool_) if offensive is None else offensive
         kinds = np.where(shown, NEVER_DRAWN, kinds)
         screened = shown[asking.concept] | shown[asking.gold] | _offensive(questions, asking)
         keep = dropped.drop(OFFENSIVE, screened)
-        asking, flags, split = asking.take(keep), flags.take(keep), split[keep]
+        asking, split = asking.take(keep), split[keep]
     if cap := getattr(options, "cap_per_gold", 0):
         cell, identity = asking.gold * 3 + split, asking.question * HOPS + asking.hops
         first = first_of_each(cell, cap, rng.child("cap"), identity)
         keep = dropped.keep("beyond --cap-per-gold", first)
-        asking, flags, split = asking.take(keep), flags.take(keep), split[keep]
+        asking, split = asking.take(keep), split[keep]
     dropped.require(asking.gold.size)
     draw = rng.child("distractors")
     if options.sampling == "grouped":
@@ -282,6 +285,7 @@ def draw_plan(
     size = options.choices if options.sampling == "grouped" else 1
     rows = _rows_of_draws(parts, asking, split, names, drawn_for, size)
     group = np.arange(len(rows["nodes"]), dtype=np.int64) // options.choices
+    flags = asking.flags or Flags.none(asking.gold.size)
     return plan_rows(
         questions=questions,
         choices=choices,

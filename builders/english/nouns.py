@@ -127,7 +127,7 @@ def _kinds(wordnet: WordNet, terms: Sequence[str]) -> tuple[list[str], frozenset
     The kind is empty for terms that are not nouns. A term is a verb if it is used as a verb more
     often than as a noun in WordNet's tagged texts.
     """
-    synset = to_numpy(wordnet.senses["synset"])
+    synset = wordnet.sense_synset
     pos = wordnet.pos_codes[synset]
     lemmas = pc.utf8_lower(wordnet.lemma_texts())
     at = pc.index_in(lemmas, value_set=pa.array(terms, pa.string()))

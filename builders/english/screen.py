@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 from builders.english.word_lists import word_list
 from kb_cache.derived import derived
 from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Bools
+from kbprobe.arrays import Bools, mask_at
 from kbprobe.checkpoints import FILES, reading
-from kbprobe.columns import codes, mask, positions, single_chunk, to_numpy
+from kbprobe.columns import codes, mask, positions, single_chunk
 from kbprobe.errors import UsageError, require
 
 OFFENSIVE = "offensive, see --no-screen"
@@ -90,7 +90,7 @@ def offensive_synsets(wordnet: WordNet) -> Bools:
 
     Such a synset is excluded with all its lemmas, since templates decide which of them to show.
     """
-    lemmas, synset = wordnet.lemma_texts(), to_numpy(wordnet.senses["synset"])
+    lemmas, synset = wordnet.lemma_texts(), wordnet.sense_synset
     lexname, names = codes(wordnet.synsets["lexname"])
     coarse = (wordnet.pos_codes == 0) & ~np.isin(names, _INNOCENT)[lexname]
     listed = offensive_texts(lemmas) | (offensive_words(lemmas) & coarse[synset])
@@ -103,9 +103,7 @@ def in_usage_domains(wordnet: WordNet, domains: Sequence[str]) -> Bools:
     """Mark the synsets that belong to given usage domains with some or all of their lemmas."""
     known = positions(single_chunk(wordnet.synsets["name"]), pa.array(list(domains)))
     source, domain = wordnet.edges("usage_domain")
-    marked = np.zeros(len(wordnet), dtype=np.bool_)
-    marked[source[np.isin(domain, known[known >= 0])]] = True
-    return marked
+    return mask_at(len(wordnet), source[np.isin(domain, known[known >= 0])])
 
 
 def whole_words(words: Sequence[str], tokenizer: str) -> Bools:

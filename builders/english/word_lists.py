@@ -7,12 +7,22 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
+from typing import Any
 
 
 def _lines(name: str, package: str = "builders.english") -> list[str]:
     text = resources.files(package).joinpath("data", f"{name}.txt").read_text("utf-8")
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     return [line for line in lines if line]
+
+
+def data_table(name: str, package: str) -> Any:
+    """Return the content of a package's ``data/NAME.yaml``."""
+    import yaml
+
+    return yaml.safe_load(
+        resources.files(package).joinpath("data", f"{name}.yaml").read_text("utf-8")
+    )
 
 
 @cache

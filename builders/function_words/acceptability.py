@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from builders.engine.labelled import answered, decide_rows
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import Variant
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import assign_folds
 from builders.engine.strategies import FromAnnotators, Scattered
-from builders.function_words.labelled import decide_rows
 from builders.function_words.options import AcceptabilityOptions
-from builders.function_words.pairs import Chosen
+from builders.function_words.pairs import Candidates, Chosen
 from kb_cache.corpora.types import TextCorpus
-from kbprobe.arrays import Bools, Ints
+from kbprobe.arrays import Ints, mask_at
 from kbprobe.audit import first_units
 from kbprobe.format.setups import ACCEPTABILITY, CLOZE, MASK, QUESTION, SETUPS
 from kbprobe.rng import RandomGenerator
@@ -84,61 +85,58 @@ def acceptability_plan(
     facts = Facts.from_triples(
         [[(name, "contains", text)] for name, text in zip(documents, pairs.original, strict=True)]
     )
-    concept = named_clusters(documents)
+    concept, clusters = named_clusters(documents), named_clusters(cluster)
     fold = assign_folds(text_keys(cluster), rng.child("folds"))
-    clusters = named_clusters(cluster)
-    shared = {
-        "families": (CHANGED,),
-        "relation": pa.array(pairs.frame, pa.string()),
-        "facts": facts,
-        "concepts": concept.values,
-        "hops": 0,
-    }
+
+    def of_pairs(lines: Ints) -> dict[str, Any]:
+        """Return the arguments of `plan_rows` that are the same for all rows of a pair."""
+        return {
+            "families": (CHANGED,),
+            "relation": pa.array(pairs.frame, pa.string()),
+            "facts": facts,
+            "concepts": concept.values,
+            "hops": 0,
+            "split": chosen.split[lines],
+            "fact": lines,
+            "concept": concept.codes[lines],
+            "cluster": clusters.take(lines),
+            "flags": pairs.flags.take(lines),
+            "fold": fold[lines],
+        }
+
     plan = plan_rows(
         questions=Questions.from_columns(key, {"form": "sentence", **columns}),
         choices=Nodes.from_columns(ANSWERS, field="text"),
         nodes=np.stack([acceptable, 1 - acceptable], axis=1).astype(np.int64),
-        split=chosen.split[line],
-        fact=line,
-        concept=concept.codes[line],
-        cluster=clusters.take(line),
         order=Scattered(),
         answers=FromAnnotators(np.ones(2 * count, dtype=np.bool_), INTENDED),
-        flags=pairs.flags.take(line),
-        fold=fold[line],
         dropped=chosen.dropped,
-        **shared,
+        **of_pairs(line),
     )
     both = np.ones(count, dtype=np.bool_)
     if options.labels:
-        plan, both = _confirmed(plan, probe, corpus, options)
+        decided = decide_rows(
+            plan, probe, corpus.name, ANSWERS, options, voted=VOTED, intended=plan.nodes[:, 0]
+        )
+        both = np.asarray(mask_at(len(plan), decided.rows).reshape(2, -1).all(axis=0))
+        plan = answered(plan, decided)
     variants = {}
-    for name, (lines, texts, choices) in _variants(chosen).items():
-        lines, texts, choices = _some(both[lines], lines, texts, choices)
-        if not lines.size:
+    for name, form, places, texts, choices in _variants(pairs, np.flatnonzero(both).tolist()):
+        if not places:
             continue
+        lines = np.array(places, dtype=np.int64)
         shown = pa.array(choices).dictionary_encode()
-        nodes = shown.indices.to_numpy().astype(np.int64).reshape(-1, 2)
-        form = "pair" if name == "minimal_pairs" else name
         # Here the changed word is the answer.
         fields = {"form": form, "text": texts, "word": "", "window": ""}
         variants[name] = plan_rows(
             questions=Questions.from_columns(key[lines], fields),
-            choices=Nodes.from_columns(shown.dictionary, field="text", key=_keys(shown.dictionary)),
-            nodes=nodes,
-            split=chosen.split[lines],
-            fact=lines,
-            concept=concept.codes[lines],
-            cluster=clusters.take(lines),
-            flags=pairs.flags.take(lines),
-            fold=fold[lines],
-            **shared,
+            choices=Nodes.from_columns(
+                shown.dictionary, field="text", key=text_keys(shown.dictionary.to_pylist())
+            ),
+            nodes=shown.indices.to_numpy().astype(np.int64).reshape(-1, 2),
+            **of_pairs(lines),
         )
     return replace(plan, variants=variants)
-
-
-def _keys(texts: pa.Array) -> Ints:
-    return text_keys(texts.to_pylist())
 
 
 def _cut(
@@ -166,45 +164,17 @@ def _named(documents: Sequence[str], sentences: Ints, corpus: TextCorpus) -> lis
     return [f"{name}, sentence {number}" for name, number in zip(documents, numbers, strict=True)]
 
 
-Asked = tuple[Ints, Sequence[str], Sequence[str]]
-"""The pairs of a variant, the text of each question, and its choices, the gold first."""
+Asked = tuple[str, str, list[int], list[str], list[str]]
+"""A variant's name, its form in the template, its pairs, the text of each question, and the choices
+of all of them, each with the gold first."""
 
 
-def _variants(chosen: Chosen) -> Mapping[str, Asked]:
-    pairs = chosen.candidates
-    every = np.arange(len(pairs), dtype=np.int64)
-    sentences = [text for both in zip(pairs.original, pairs.changed, strict=True) for text in both]
-    masked = [(at, cloze) for at, cloze in enumerate(pairs.cloze) if cloze is not None]
-    clozes = np.array([at for at, _ in masked], dtype=np.int64)
-    words = [word for _, (_, *both) in masked for word in both]
-    return {
-        "minimal_pairs": (every, [""] * every.size, sentences),
-        "cloze": (clozes, [cloze[0] for _, cloze in masked], words),
-    }
-
-
-def _some(kept: Bools, lines: Ints, texts: Sequence[str], choices: Sequence[str]) -> Asked:
-    places = np.flatnonzero(kept).tolist()
-    both = [choice for at in places for choice in choices[2 * at : 2 * at + 2]]
-    return lines[kept], [texts[at] for at in places], both
-
-
-def _confirmed(
-    plan: Plan, probe: str, corpus: TextCorpus, options: AcceptabilityOptions
-) -> tuple[Plan, Bools]:
-    """Keep the rows whose label people confirmed; mark the pairs of which both rows are kept."""
-    decided = decide_rows(
-        plan, probe, corpus.name, ANSWERS, options, VOTED, intended=plan.nodes[:, 0]
-    )
-    kept = np.zeros(len(plan), dtype=np.bool_)
-    kept[decided.rows] = True
-    labelled = FromAnnotators(np.ones(decided.rows.size, np.bool_), decided.about, decided.lines)
-    taken = replace(
-        plan.take(decided.rows),
-        answers=labelled,
-        dropped={**plan.dropped, **decided.dropped},
-    )
-    return taken, np.asarray(kept.reshape(2, -1).all(axis=0))
+def _variants(pairs: Candidates, places: list[int]) -> Iterator[Asked]:
+    sentences = [text for at in places for text in (pairs.original[at], pairs.changed[at])]
+    yield "minimal_pairs", "pair", places, [""] * len(places), sentences
+    clozes = {at: cloze for at in places if (cloze := pairs.cloze[at]) is not None}
+    words = [word for _, *both in clozes.values() for word in both]
+    yield "cloze", "cloze", list(clozes), [text for text, *_ in clozes.values()], words
 
 
 def masked(text: str, start: int, end: int) -> str:

@@ -22,20 +22,6 @@ PLACES = " | "
 """Separator between the words of several places of a text."""
 
 
-class Swaps(NamedTuple):
-    """Words to replace: parallel lists with one line for each changed text.
-
-    Attributes:
-        text: (lines,) the text.
-        tokens: for each line the tokens to replace, in the text's order.
-        words: for each line their replacements, in lower case.
-    """
-
-    text: Ints
-    tokens: Sequence[Sequence[int]]
-    words: Sequence[Sequence[str]]
-
-
 def with_case_of(word: str, model: str, begins: bool) -> str:
     """Give a word the case of the word that it replaces.
 
@@ -54,15 +40,15 @@ def with_case_of(word: str, model: str, begins: bool) -> str:
     return word
 
 
-def changed_texts(tagged: TaggedTexts, swaps: Swaps) -> list[str]:
-    """Return the changed texts, one for each line."""
-    texts = tagged.texts
-    start, end = texts.start, texts.end
+def changed_texts(
+    tagged: TaggedTexts, originals: Sequence[str], swaps: Sequence[Swap]
+) -> list[str]:
+    """Return texts changed by swaps, one for each."""
+    start, end = tagged.texts.start, tagged.texts.end
     changed = []
-    originals = texts.text.take(swaps.text).to_pylist() if len(swaps.text) else []
-    for original, tokens, words in zip(originals, swaps.tokens, swaps.words, strict=True):
+    for original, swap in zip(originals, swaps, strict=True):
         parts, done = [], 0
-        for token, word in zip(tokens, words, strict=True):
+        for token, word in zip(swap.tokens, swap.words, strict=True):
             first, last = int(start[token]), int(end[token])
             parts += [original[done:first], with_case_of(word, original[first:last], first == 0)]
             done = last
@@ -165,20 +151,17 @@ def swap_candidates(tagged: TaggedTexts, swaps: Sequence[Swap]) -> Candidates:
     sentence = tagged.text[first] if first.size else np.empty(0, np.int64)
     original = tagged.texts.text.take(sentence).to_pylist() if first.size else []
     before = [tuple(tagged.words[tagged.code[token]] for token in line) for line in tokens]
-    flags = Flags.none(len(swaps))
-    for name in dict.fromkeys(name for swap in swaps for name in swap.flags):
-        flags = flags.mark(name, np.array([name in swap.flags for swap in swaps], dtype=np.bool_))
     shown, shown_changed = shown_places(tagged, tokens), shown_places(tagged, tokens, words)
     return Candidates(
         sentence=sentence,
         original=original,
-        changed=changed_texts(tagged, Swaps(sentence, tokens, words)),
+        changed=changed_texts(tagged, original, swaps),
         words=(shown.words, shown_changed.words),
         windows=(shown.windows, shown_changed.windows),
         features=(_features(tagged, tokens, before), _features(tagged, tokens, words)),
         frame=[swap.frame for swap in swaps],
         cloze=[_cloze(tagged, swap, text) for swap, text in zip(swaps, original, strict=True)],
-        flags=flags,
+        flags=Flags.of_lines(FLAGS, [swap.flags for swap in swaps]),
     )
 
 

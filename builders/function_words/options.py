@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from builders.engine.options import CorpusNames, ProbeOptions
-from kbprobe.options import Metavar
+from builders.engine.options import (
+    CorpusNames,
+    LabelFiles,
+    MinAgreement,
+    MinVotes,
+    ProbeOptions,
+)
 
 
 class FunctionWordOptions(ProbeOptions):
@@ -24,18 +29,9 @@ class FunctionWordOptions(ProbeOptions):
         (0.4, 0.1, 0.5),
         description="Shares of the documents in train, validation and test, before --train-rows.",
     )
-    labels: Annotated[tuple[str, ...], Metavar("FILE,...")] = Field(
-        (),
-        description="Files of votes, or of labels: make the labelled probe from the candidates "
-        "of the same options and seed.",
-    )
-    min_votes: int = Field(1, ge=1, description="Votes (--labels) that a row needs to be labelled.")
-    min_agreement: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="Minimum share of a row's votes (--labels) for its answer.",
-    )
+    labels: LabelFiles = ()
+    min_votes: MinVotes = 1
+    min_agreement: MinAgreement = 0.5
 
 
 class AcceptabilityOptions(FunctionWordOptions):

@@ -8,8 +8,8 @@ result in sentences of the corpus, and choosing among the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from builders.engine.drops import DropLog
 from builders.engine.plan import Flags, text_keys
-from builders.english.screen import OFFENSIVE, offensive_texts
 from builders.function_words.balance import (
     EFFORT,
     Change,
@@ -27,7 +26,6 @@ from builders.function_words.balance import (
     choose_balanced,
 )
 from builders.function_words.options import AcceptabilityOptions
-from builders.function_words.tokens import TaggedTexts, unnatural
 from kb_cache.corpora.types import TextCorpus
 from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import mask, to_numpy
@@ -42,7 +40,6 @@ TOLERANCE = {
 """Maximum imbalance between originals and changed texts, in pairs, by kind of feature."""
 
 Texts = Sequence[str]
-ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,34 +76,16 @@ class Candidates:
         kept = np.flatnonzero(lines) if lines.dtype == np.bool_ else lines
         numbers = kept.tolist()
 
-        def some(column: Sequence[ValueT]) -> list[ValueT]:
+        def some(column: Sequence[Any]) -> list[Any]:
             return [column[at] for at in numbers]
 
-        return Candidates(
-            sentence=self.sentence[kept],
-            original=some(self.original),
-            changed=some(self.changed),
-            words=(some(self.words[0]), some(self.words[1])),
-            windows=(some(self.windows[0]), some(self.windows[1])),
-            features=(some(self.features[0]), some(self.features[1])),
-            frame=some(self.frame),
-            cloze=some(self.cloze),
-            flags=self.flags.take(kept),
-        )
-
-
-def natural_sentences(
-    tagged: TaggedTexts, options: AcceptabilityOptions, dropped: DropLog
-) -> Bools:
-    """Mark the sentences that may be originals, and count the others by reason."""
-    kept = np.ones(len(tagged.texts), dtype=np.bool_)
-    for reason, wrong in unnatural(tagged, options.min_tokens, options.max_tokens).items():
-        dropped[f"sentences: {reason}"] += int((kept & wrong).sum())
-        kept &= ~wrong
-    if options.screen:
-        offensive = offensive_texts(tagged.texts.text.cast(pa.string()))
-        kept &= dropped.drop(OFFENSIVE, kept & offensive) | ~kept
-    return kept
+        columns: dict[str, Any] = {
+            name: some(getattr(self, name)) for name in ("original", "changed", "frame", "cloze")
+        }
+        for name in ("words", "windows", "features"):
+            columns[name] = tuple(map(some, getattr(self, name)))
+        sentence, flags = self.sentence[kept], self.flags.take(kept)
+        return replace(self, sentence=sentence, flags=flags, **columns)
 
 
 @dataclass(frozen=True, eq=False)

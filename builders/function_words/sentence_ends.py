@@ -16,7 +16,7 @@ from builders.engine.plan import Flags
 from builders.function_words.balance import Feature
 from builders.function_words.candidates import PLACES
 from builders.function_words.pairs import Candidates
-from builders.function_words.tokens import TaggedTexts
+from builders.function_words.tokens import FINITE, TaggedTexts
 from kb_cache.corpora.types import TextCorpus
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.rng import RandomGenerator
@@ -31,7 +31,6 @@ TRIES = 20
 
 FREE = "moves_freely"
 
-_FINITE = ("VBD", "VBZ", "VBP", "MD")
 _MOVES_FREELY = ("RB", "IN", "CC", "UH", "TO", "WRB", "RP", "CD")
 """Tags of phrases that may end a sentence or begin the next: "yesterday", "in the park"."""
 
@@ -152,7 +151,7 @@ def moves_freely(tags: Sequence[str], begins: bool) -> bool:
         tags: of the words between the right and the wrong end.
         begins: whether the part begins the second sentence (else it ends the first).
     """
-    clause = any(tag in _FINITE for tag in tags)
+    clause = any(tag in FINITE for tag in tags)
     return tags[0] in _MOVES_FREELY or (clause and not begins)
 
 

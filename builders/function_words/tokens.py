@@ -1,4 +1,4 @@
-"""Texts as arrays of word and tag codes; which are complete, ordinary sentences.
+"""The corpora of a build; texts as arrays of word and tag codes; which are ordinary sentences.
 
 Corpora contain headlines, lists, addresses and broken-off speech. They cannot be originals in
 acceptability judgements, since readers reject them even unchanged.
@@ -6,17 +6,22 @@ acceptability judgements, since readers reject them even unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from builders.engine.drops import DropLog
+from builders.engine.labels import files_digest
+from builders.english.screen import OFFENSIVE, offensive_texts
 from builders.english.word_lists import word_list
-from kb_cache.corpora.types import Labels, Texts
-from kbprobe.arrays import Bools, Ints
+from builders.function_words.options import FunctionWordOptions
+from kb_cache.corpora.load import load_corpora
+from kb_cache.corpora.types import Corpora, Corpus, Labels, TextCorpus, Texts
+from kbprobe.arrays import Bools, Ints, mask_at
 from kbprobe.columns import mask, to_numpy
 from kbprobe.errors import UsageError
 
@@ -74,14 +79,17 @@ class TaggedTexts:
         """(tokens,) the text of each token."""
         return self.texts.token_text
 
+    def word(self, token: int) -> str:
+        """Return a token in lower case."""
+        return self.words[int(self.code[token])]
+
     def is_word(self, *words: str) -> Bools:
         """Mark the tokens that are one of these words, ignoring case."""
         return self.is_one_of(words)
 
     def is_one_of(self, words: Collection[str]) -> Bools:
         """Mark the tokens that are one of a list's words, ignoring case."""
-        chosen = np.zeros(len(self.words) + 1, dtype=np.bool_)
-        chosen[[self._code_of.get(word, -1) for word in words]] = True
+        chosen = mask_at(len(self.words) + 1, [self._code_of.get(word, -1) for word in words])
         chosen[-1] = False
         return chosen[self.code]
 
@@ -147,9 +155,50 @@ class TaggedTexts:
         return found
 
 
+class LabelledCorpora(Corpora):
+    """Corpora, and the sha256 of the label files that are read with them."""
+
+    def __init__(self, sources: Sequence[Corpus], labels: str) -> None:
+        super().__init__(sources)
+        self.labels = labels
+
+    @property
+    def digest(self) -> str:
+        """The digests of the corpora and of the label files."""
+        return f"{self._joined('digest', '+')}+{self.labels}"
+
+
+@lru_cache(maxsize=4)
+def _loaded(names: tuple[str, ...]) -> TextCorpus:
+    return load_corpora(tuple(dict.fromkeys(names)))
+
+
+def open_corpora(options: FunctionWordOptions) -> TextCorpus:
+    """Load the corpora that the options name, once per process.
+
+    Raises:
+        UsageError: a corpus or a file of labels does not exist.
+    """
+    corpora = _loaded(options.corpus)
+    if not options.labels:
+        return corpora
+    sources = corpora.sources if isinstance(corpora, Corpora) else (corpora,)
+    return LabelledCorpora(sources, files_digest(options.labels))
+
+
+@lru_cache(maxsize=2)
+def tagged_sentences(corpus: TextCorpus) -> TaggedTexts:
+    """Return the sentences of a corpus with their words and tags as codes; cached.
+
+    Raises:
+        UsageError: they have no tags.
+    """
+    return TaggedTexts.of(corpus.sentences, corpus.name)
+
+
 PACKAGE = "builders.function_words"
 
-_FINITE = ("VBD", "VBZ", "VBP", "MD")
+FINITE = ("VBD", "VBZ", "VBP", "MD")
 _OPENS = "^[\"“‘'(\\[]*[A-Z0-9]"
 _ENDS = "[.?!][\"”’')\\]]*$"
 _ODD = (
@@ -190,6 +239,25 @@ def unnatural(tagged: TaggedTexts, fewest: int, most: int) -> Mapping[str, Bools
     return reasons
 
 
+def natural_sentences(
+    tagged: TaggedTexts, fewest: int, most: int, dropped: DropLog, *, screen: bool
+) -> Bools:
+    """Mark the sentences that may be shown, and count the others by reason.
+
+    Args:
+        tagged: the sentences.
+        fewest: minimum number of tokens.
+        most: maximum number of tokens.
+        dropped: counts of sentences, added to.
+        screen: whether to drop offensive sentences.
+    """
+    reasons = unnatural(tagged, fewest, most)
+    tests = {f"sentences: {reason}": wrong for reason, wrong in reasons.items()}
+    if screen:
+        tests[OFFENSIVE] = offensive_texts(tagged.texts.text.cast(pa.string()))
+    return dropped.sift(tests)
+
+
 def _matches(text: pa.Array, pattern: str) -> Bools:
     return mask(pc.match_substring_regex(text, pattern))
 
@@ -226,7 +294,7 @@ def _titled(tagged: TaggedTexts) -> Bools:
 
 
 def _has_clause(tagged: TaggedTexts) -> Bools:
-    finite = tagged.has_tag(*_FINITE)
+    finite = tagged.has_tag(*FINITE)
     nominal = tagged.has_tag("NN*", "PRP", "EX", "DT", "WP", "CD", "WDT")
     return tagged.in_text(finite) & tagged.in_text(nominal)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -41,13 +41,8 @@ USUAL = 0.33
 """A property is usual in a field if at least this share of its holders belongs to the field."""
 
 EVENTS = (
-    "Causes",
-    "CausesDesire",
-    "HasFirstSubevent",
-    "HasLastSubevent",
-    "HasPrerequisite",
-    "HasSubevent",
-    "MotivatedByGoal",
+    *("Causes", "CausesDesire", "HasFirstSubevent", "HasLastSubevent", "HasPrerequisite"),
+    *("HasSubevent", "MotivatedByGoal"),
 )
 """Relations of activities and events."""
 
@@ -413,11 +408,9 @@ def senses_of(
     Apart from the ``first`` senses, those that are rare in WordNet's tagged texts are left out,
     unless ``every`` is set.
     """
-    synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
-    count = to_numpy(wordnet.senses["count"])
+    synset, count = wordnet.sense_synset, to_numpy(wordnet.senses["count"])
     pos = wordnet.pos_codes[synset].astype(np.int64)
-    lemmas = pc.utf8_lower(wordnet.lemma_texts())
-    concept = positions(conceptnet.concepts["text"], lemmas)
+    concept = concepts_of_senses(conceptnet, wordnet)
     rows = np.flatnonzero((concept >= 0) & (pos <= POS.index("v")))
     if every:
         return concept[rows], synset[rows]
@@ -429,25 +422,25 @@ def senses_of(
     return concept[rows], synset[rows]
 
 
+@lru_cache(maxsize=2)
+def concepts_of_senses(conceptnet: ConceptNet, wordnet: WordNet) -> Ints:
+    """Return (senses,) the concept that each sense's lemma is; -1: none."""
+    return positions(conceptnet.concepts["text"], pc.utf8_lower(wordnet.lemma_texts()))
+
+
 def first_nouns(conceptnet: ConceptNet, wordnet: WordNet) -> tuple[Ints, Ints]:
     """Return the first noun sense of every concept that has one: (concept, synset)."""
-    synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
-    concept = positions(conceptnet.concepts["text"], pc.utf8_lower(wordnet.lemma_texts()))
-    first = (concept >= 0) & (to_numpy(wordnet.senses["number"]) == 1)
-    first &= wordnet.pos_codes[synset] == POS.index("n")
-    return concept[first], synset[first]
+    concept = concepts_of_senses(conceptnet, wordnet)
+    first = (concept >= 0) & wordnet.first_nouns
+    return concept[first], wordnet.sense_synset[first]
 
 
 def mostly_verbs(conceptnet: ConceptNet, wordnet: WordNet) -> Bools:
     """Return (concepts,) whether a word is more often a verb than a noun in tagged texts."""
-    synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
-    concept = positions(conceptnet.concepts["text"], pc.utf8_lower(wordnet.lemma_texts()))
-    uses = to_numpy(wordnet.senses["count"]) + 0.5
+    concept = concepts_of_senses(conceptnet, wordnet)
+    uses, pos = to_numpy(wordnet.senses["count"]) + 0.5, wordnet.pos_codes[wordnet.sense_synset]
     noun, verb = (
         np.bincount(concept[rows], uses[rows], len(conceptnet))
-        for rows in (
-            np.flatnonzero((concept >= 0) & (wordnet.pos_codes[synset] == POS.index(pos)))
-            for pos in "nv"
-        )
+        for rows in ((concept >= 0) & (pos == POS.index(name)) for name in "nv")
     )
     return np.asarray(verb > noun)

@@ -9,28 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import yaml
 
 from builders.engine.audit.kin import holds_kin
 from builders.engine.drops import DropLog
 from builders.english.screen import OFFENSIVE, offensive_words
+from builders.english.word_lists import data_table
 from builders.properties.contrast import EVENTS, Edges, Support, first_nouns, mostly_verbs
-from builders.properties.judged import decide, judged_ids, verdicts
-from builders.properties.kinds import PLACE, members, review, reviewed_kinds
+from builders.properties.kinds import (
+    PLACE,
+    decide,
+    judged_ids,
+    members,
+    review,
+    reviewed_kinds,
+    verdicts,
+)
 from builders.properties.options import FIRM_WEIGHT, LOOSE_WEIGHT, PropertyOptions
 from kb_cache.conceptnet.filter import VERB, NoiseFilter, filter_noise, parts_of_speech
 from kb_cache.conceptnet.types import SYMMETRIC, ConceptNet
 from kb_cache.frequency import zipf_frequencies
-from kb_cache.wordnet.types import POS, WordNet
+from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Floats, Ints, joined, lines_of, sorted_unique
-from kbprobe.columns import mask, single_chunk, to_numpy
+from kbprobe.columns import mask, single_chunk
 
 LOOSE = ("HasProperty", "IsA")
 """The relations with the noisiest edges, which need more weight."""
@@ -48,8 +54,7 @@ DOINGS = ("activity", "art", "exercise", "game", "hobby", "season", "sport")
 """Kinds whose members in ConceptNet 4 often lack their ending: "fish" is a sport."""
 
 
-_FILE = resources.files("builders.properties") / "data" / "terms.yaml"
-_TERMS: Mapping[str, Any] = yaml.safe_load(_FILE.read_text("utf-8"))
+_TERMS: Mapping[str, Any] = data_table("terms", "builders.properties")
 
 TOO_GENERAL = frozenset(_TERMS["too_general"])
 """Concepts of which almost everything has been said: neither golds nor distractors."""
@@ -205,9 +210,7 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
             ~alike.ravel()[cell] & (weight < LOOSE_WEIGHT),
         ),
     }
-    left = np.ones(cell.size, dtype=np.bool_)
-    for reason, fails in tests.items():
-        left &= dropped.drop(f"edges: {reason}", left & fails)
+    left = dropped.sift(tests, "edges: ")
     cell, weight, source = cell[left], weight[left], concepts[cell[left] // keys.size]
     passed = _passed_on(conceptnet, wordnet, edges, rules, concepts, keys)
     own = passed.concept * keys.size + passed.property
@@ -382,10 +385,7 @@ def _sure_edges(
         "a concept in a form of its own": pos[start] == 0,
         "concept and object share a word": holds_kin(texts, start, texts, target),
     }
-    left = np.ones(edges.start.size, dtype=np.bool_)
-    for reason, fails in tests.items():
-        left &= dropped.drop(f"edges: {reason}", left & fails)
-    return lines_of(edges, left), dropped
+    return lines_of(edges, dropped.sift(tests, "edges: ")), dropped
 
 
 def _reviewed_keys(conceptnet: ConceptNet, relations: Sequence[str]) -> Ints:
@@ -427,8 +427,6 @@ def unfit(texts: pa.Array, wordnet: WordNet) -> Bools:
     Names are those whose first sense as a noun WordNet writes with a capital.
     """
     lemmas = wordnet.lemma_texts()
-    pos = wordnet.pos_codes[to_numpy(wordnet.senses["synset"])]
-    first = (pos == POS.index("n")) & (to_numpy(wordnet.senses["number"]) == 1)
     lower = pc.utf8_lower(lemmas)
-    names = lower.filter(pc.and_(pa.array(first), pc.not_equal(lemmas, lower)))
+    names = lower.filter(pc.and_(pa.array(wordnet.first_nouns), pc.not_equal(lemmas, lower)))
     return mask(pc.or_(pc.is_in(texts, names), pc.invert(pc.match_substring_regex(texts, _PLAIN))))

@@ -4,6 +4,10 @@ ConceptNet does not say what is false. For the most frequent properties, an edit
 generously, the kinds of things (synsets of WordNet) that may have them. Things of none of these
 kinds lack the property. Since nearly anything is sometimes found nearly anywhere, ``places.yaml``
 lists further kinds of things that cannot be said to be absent from a place.
+
+ConceptNet says little about most things. ``judged.yaml`` therefore holds the judgements of a
+reader, a language model, of every concept of a sheet of common things with every property listed:
+true, arguable or false. They take precedence over edges.
 """
 
 from __future__ import annotations
@@ -11,27 +15,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib import resources
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import yaml
 
-from builders.properties.contrast import senses_of
+from builders.english.word_lists import data_table
+from builders.properties.contrast import concepts_of_senses, senses_of
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import positions, single_chunk, to_numpy
 
-_FILE = resources.files("builders.properties") / "data" / "kinds.yaml"
-
-_INHERITED = resources.files("builders.properties") / "data" / "inherited.yaml"
-
-_CONFIRMED = resources.files("builders.properties") / "data" / "confirmed.yaml"
-
-_PLACES = resources.files("builders.properties") / "data" / "places.yaml"
+_PACKAGE = "builders.properties"
 
 GROUPS = "groups"
 
@@ -62,7 +58,7 @@ class Kinds:
 @cache
 def reviewed_kinds() -> Mapping[tuple[str, str], Kinds]:
     """Return the kinds of every reviewed property: (relation, object) -> kinds."""
-    table = yaml.safe_load(_FILE.read_text("utf-8"))
+    table = data_table("kinds", _PACKAGE)
     groups: dict[str, str] = table.pop(GROUPS)
     return {
         (relation, str(target)): _kinds(listed, groups)
@@ -74,8 +70,8 @@ def reviewed_kinds() -> Mapping[tuple[str, str], Kinds]:
 @cache
 def found_at_places() -> Mapping[str, tuple[Kinds, ...]]:
     """Return what may be found at each reviewed place without being stated, by class."""
-    groups: dict[str, str] = yaml.safe_load(_FILE.read_text("utf-8"))[GROUPS]
-    table: dict[str, dict[str, str]] = yaml.safe_load(_PLACES.read_text("utf-8"))
+    groups: dict[str, str] = data_table("kinds", _PACKAGE)[GROUPS]
+    table: dict[str, dict[str, str]] = data_table("places", _PACKAGE)
     found: dict[str, tuple[Kinds, ...]] = {}
     for name, places in table["places"].items():
         kinds = _kinds(table["kinds"][name], groups)
@@ -214,7 +210,7 @@ def members(
     """
     number = {name: at for at, name in enumerate(wordnet.synsets["name"].to_pylist())}
     concept, synset = _main_senses(conceptnet, wordnet, concepts)
-    for relation, objects in yaml.safe_load(_INHERITED.read_text("utf-8")).items():
+    for relation, objects in data_table("inherited", _PACKAGE).items():
         for target, parents in objects.items():
             for parent, listed in parents.items():
                 kinds = _kinds(listed, {})
@@ -225,7 +221,7 @@ def members(
     texts = single_chunk(conceptnet.concepts["text"])
     place = {text: at for at, text in enumerate(texts.take(pa.array(concepts)).to_pylist())}
     main = dict(zip(concept.tolist(), synset.tolist(), strict=True))
-    for relation, objects in yaml.safe_load(_CONFIRMED.read_text("utf-8")).items():
+    for relation, objects in data_table("confirmed", _PACKAGE).items():
         for target, listed in objects.items():
             for term in listed.split(", "):
                 own = place.get(parent := term.removesuffix("*"))
@@ -243,15 +239,129 @@ def _main_senses(conceptnet: ConceptNet, wordnet: WordNet, concepts: Ints) -> tu
 
     For nouns that do not occur in the tagged texts, it must be the only one.
     """
-    lemmas = pc.utf8_lower(wordnet.lemma_texts())
-    concept = positions(conceptnet.concepts["text"], lemmas)
-    synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
+    concept, synset = concepts_of_senses(conceptnet, wordnet), wordnet.sense_synset
     noun = (concept >= 0) & (wordnet.pos_codes[synset] == POS.index("n"))
     count = to_numpy(wordnet.senses["count"])
     total = np.bincount(concept[noun], count[noun], len(conceptnet))
-    first = noun & (to_numpy(wordnet.senses["number"]) == 1)
+    first = noun & wordnet.first_nouns
     senses = np.bincount(concept[noun], minlength=len(conceptnet))
     used = total[concept] > 0
     first &= np.where(used, count >= MAIN * total[concept], senses[concept] == 1)
     place = positions(concepts, concept[first])
     return place[place >= 0], synset[first][place >= 0]
+
+
+class Judged(NamedTuple):
+    """The judgements of a sheet.
+
+    Attributes:
+        concepts: the sheet.
+        properties: relation and object -> the concepts that have it, and those that arguably do;
+            all others of the sheet do not.
+    """
+
+    concepts: tuple[str, ...]
+    properties: Mapping[tuple[str, str], tuple[frozenset[str], frozenset[str]]]
+
+
+@cache
+def judged() -> Judged:
+    """Read the judgements; a name that is not a concept of the sheet is an error."""
+    table = data_table("judged", _PACKAGE)
+    groups: dict[str, list[str]] = {}
+    for name, listed in table.pop(GROUPS).items():
+        groups[name] = _judged_members(listed, groups, None)
+    concepts = {concept for members in groups.values() for concept in members}
+    properties = {}
+    for relation, objects in table.items():
+        for target, listed in objects.items():
+            true, _, arguable = listed.partition("|")
+            has = frozenset(_judged_members(true, groups, concepts))
+            maybe = frozenset(_judged_members(arguable, groups, concepts)) - has
+            properties[relation, str(target)] = has, maybe
+    return Judged(tuple(sorted(concepts)), properties)
+
+
+def _judged_members(
+    listed: str, groups: Mapping[str, list[str]], known: set[str] | None
+) -> list[str]:
+    """Return the concepts of a list, including those of its groups."""
+    members: dict[str, None] = {}
+    for entry in filter(None, (part.strip() for part in listed.split(","))):
+        name = entry.removeprefix("-")
+        if name not in groups and known is not None and name not in known:
+            raise ValueError(f"judged.yaml: no concept or group {name!r}")
+        for concept in groups.get(name, [name]):
+            if entry == name:
+                members[concept] = None
+            else:
+                members.pop(concept, None)
+    return list(members)
+
+
+def judged_ids(conceptnet: ConceptNet, relations: tuple[str, ...]) -> tuple[Ints, Ints]:
+    """Return the ids of the sheet's concepts, and the keys of the judged properties.
+
+    Those missing from a ConceptNet are left out; keys are as in
+    `builders.properties.contrast.Edges`.
+    """
+    concepts = conceptnet.lookup(judged().concepts)
+    pairs = [pair for pair in judged().properties if pair[0] in relations]
+    target = conceptnet.lookup([target for _, target in pairs])
+    code = np.array([2 * relations.index(name) for name, _ in pairs], dtype=np.int64)
+    return concepts[concepts >= 0], (code * len(conceptnet) + target)[target >= 0]
+
+
+Verdicts = tuple[int, Ints, Ints, Ints]
+"""The judgements of one property: its column; rows of the sheet's concepts, and of those of which
+it is true, and arguable."""
+
+
+def verdicts(
+    place: Mapping[str, int], columns: Mapping[tuple[str, str], int]
+) -> Iterator[Verdicts]:
+    """Yield the judgements of every property in use.
+
+    Args:
+        place: text of each concept -> its row.
+        columns: relation and object of each property -> its column.
+    """
+
+    def rows(names: frozenset[str] | tuple[str, ...]) -> Ints:
+        return np.array(sorted(place[name] for name in names if name in place), dtype=np.int64)
+
+    sheet = rows(judged().concepts)
+    for name, (true, arguable) in judged().properties.items():
+        if name in columns:
+            yield columns[name], sheet, rows(true), rows(arguable)
+
+
+def decide(given: Iterator[Verdicts], tables: tuple[Bools, Bools, Bools], listed: Bools) -> Bools:
+    """Apply judgements to what concepts have and lack, in place.
+
+    Properties judged false but stated by a plausible edge are left open. For properties on no list
+    of kinds, nothing is assumed about concepts that are not on the sheet.
+
+    Args:
+        given: the judgements.
+        tables: (concepts, properties) which are sure, which are plausible, and which are lacked.
+        listed: (properties,) marks those that are on a list of kinds.
+
+    Returns:
+        (properties,) marks the judged properties.
+    """
+    sure, plausible, lacks = tables
+    marked = np.zeros(listed.size, dtype=np.bool_)
+    for column, sheet, true, arguable in given:
+        marked[column] = True
+        if not listed[column]:
+            outside = np.setdiff1d(np.arange(len(sure)), sheet)
+            for table in tables:
+                table[outside, column] = False
+        false = np.setdiff1d(sheet, np.concatenate([true, arguable]))
+        lacks[sheet, column] = False
+        lacks[false, column] = ~plausible[false, column]
+        for table in (sure, plausible):
+            table[sheet, column] = False
+            table[true, column] = True
+    return marked

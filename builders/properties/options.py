@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from builders.engine.options import ConceptNetName, ProbeOptions, WordNetName
+from builders.engine.options import ConceptNetName, KindsWordNetName, ProbeOptions
+from builders.english.word_lists import word_groups
 from kbprobe.errors import did_you_mean
 
-ASKED = (
-    "Antonym",
-    "AtLocation",
-    "CapableOf",
-    "Causes",
-    "CausesDesire",
-    "CreatedBy",
-    "Desires",
-    "HasA",
-    "HasFirstSubevent",
-    "HasLastSubevent",
-    "HasPrerequisite",
-    "HasProperty",
-    "HasSubevent",
-    "IsA",
-    "LocatedNear",
-    "MadeOf",
-    "MotivatedByGoal",
-    "PartOf",
-    "ReceivesAction",
-    "SymbolOf",
-    "UsedFor",
-)
+ASKED = tuple(chain(*word_groups("relations", "builders.properties")))
 """The relations asked about by default, and their negations."""
 
 WORDED = (*ASKED, "DefinedAs", "DistinctFrom", "RelatedTo")
@@ -59,13 +39,8 @@ class PropertyOptions(ProbeOptions):
         (0.5, 0.12, 0.38),
         description="Shares of the concepts in train, validation and test, before --train-rows.",
     )
-    conceptnet: ConceptNetName = Field(
-        "5.7",
-        description="Which ConceptNet (see kb-cache list); 5.7, or the only one in the cache.",
-    )
-    wordnet: WordNetName = Field(
-        "3.0", description="Which WordNet tells kinds and parts of speech."
-    )
+    conceptnet: ConceptNetName = "5.7"
+    wordnet: KindsWordNetName = "3.0"
     relations: tuple[str, ...] = Field(
         ASKED, min_length=1, description="Relations to ask about, and their negations."
     )

@@ -7,11 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from builders.engine.splits import assign_splits
 from builders.properties.contrast import EVENTS
 from builders.properties.facts import Evidence
 from builders.properties.options import FIRM_WEIGHT
 from kb_cache.graph import Graph
-from kbprobe.arrays import Bools, Floats, Ints, joined, lines_of, ragged_ranges, sorted_unique
+from kbprobe.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    joined,
+    lines_of,
+    mask_at,
+    ragged_ranges,
+    sorted_unique,
+)
 from kbprobe.rng import RandomGenerator
 
 ROUNDS = 6
@@ -177,8 +187,7 @@ def graph_of(owner: Ints, member: Ints, owners: int) -> Graph:
 
 def with_both(sides: Sides, questions: int) -> Bools:
     """Mark the questions that have candidates on both sides."""
-    marked = np.zeros((2, questions), dtype=np.bool_)
-    marked[sides.side, sides.row] = True
+    marked = mask_at((2, questions), (sides.side, sides.row))
     return np.asarray(marked.all(axis=0))
 
 
@@ -233,8 +242,7 @@ def _searched(
     are together first, as long as no split is much larger than its share.
     """
     number = np.arange(concepts, dtype=np.int64)
-    edges = np.cumsum(shares)[:2]
-    splits = np.searchsorted(edges, rng.uniform(number), side="right").astype(np.int64)
+    splits = assign_splits(number, shares, rng)
     moving = np.flatnonzero(own.degrees[:concepts])
     target = np.maximum(np.round(np.array(shares) * moving.size), 1).astype(np.int64)
     size = np.bincount(splits[moving], minlength=target.size)
@@ -273,9 +281,7 @@ def capped(relations: Ints, share: float, rng: RandomGenerator) -> Bools:
         left = times[most] - np.cumsum(own[order])
         enough = left <= np.maximum(share * 2 * (kept.size - 1 - np.arange(kept.size)), FEW)
         kept = np.sort(kept[order[int(enough.argmax()) + 1 :]])
-    marked = np.zeros(len(relations), dtype=np.bool_)
-    marked[kept] = True
-    return marked
+    return mask_at(len(relations), kept)
 
 
 def draw(

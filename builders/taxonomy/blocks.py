@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from builders.taxonomy.options import TREES
+from builders.taxonomy.questions import AskableTaxonomy
 from kbprobe.arrays import Ints
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
-
-if TYPE_CHECKING:
-    from builders.taxonomy.questions import AskableTaxonomy
 
 BLOCK = 19
 """Maximum number of words of a block: each is asked about with all others."""

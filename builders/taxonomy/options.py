@@ -3,52 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, field_validator
 
-from builders.engine.options import ConceptNetName, ProbeOptions, WordNetName
-from builders.english.word_lists import word_list
-from kbprobe.options import Metavar
+from builders.engine.options import ConceptNetName, ProbeOptions, Tokenizer, WordNetName
+from builders.english.word_lists import word_groups, word_list
 
 CONJUNCTION: Literal["conjunction"] = "conjunction"
 LEVEL: Literal["level"] = "level"
 PAPER: Literal["paper"] = "paper"
 
-TREES: Mapping[str, tuple[str, ...]] = {
-    line.partition(":")[0]: tuple(line.partition(":")[2].split())
-    for line in """
-animal: animal.n.01
-food: food.n.01 food.n.02
-plant: plant.n.02 plant_part.n.01
-person: person.n.01
-body: body_part.n.01 body_covering.n.01 body_substance.n.01
-artifact: instrumentality.n.03
-vehicle: conveyance.n.03
-clothing: clothing.n.01 fabric.n.01 consumer_goods.n.01
-place: structure.n.01 location.n.01 way.n.06 geological_formation.n.01 facility.n.01
-substance: substance.n.01 drug.n.01 material.n.01 chemical.n.01
-art: creation.n.02 decoration.n.01
-text: written_communication.n.01 message.n.02 signal.n.01 language.n.01 music.n.01
-group: group.n.01
-recreation: diversion.n.01 contest.n.01
-job: occupation.n.01
-crime: transgression.n.01
-travel: motion.n.06
-feeling: feeling.n.01
-illness: ill_health.n.01 symptom.n.01
-unit: unit_of_measurement.n.01 time_period.n.01
-money: possession.n.02
-science: discipline.n.01
-weather: physical_phenomenon.n.01
-sound: sound.n.04
-color: color.n.01
-trait: trait.n.01
-idea: idea.n.01 belief.n.01
-condition: condition.n.01
-act: activity.n.01 action.n.01 group_action.n.01
-""".strip().splitlines()
-}
+TREES = {tree: roots for tree, *roots in word_groups("trees", "builders.taxonomy")}
 """Disjoint parts of WordNet's nouns, each by its roots; a synset is in the tree of the nearest."""
 
 TREES_OF_SPLITS: Mapping[str, tuple[str, ...]] = {
@@ -92,9 +58,7 @@ class TaxonomyOptions(ProbeOptions):
     train_rows: int = Field(
         0, ge=0, description="Maximum rows of the train split, in whole clusters (0: all)."
     )
-    wordnet: WordNetName = Field(
-        "3.0", description="Which WordNet: 3.0 is built in (see kb-cache list)."
-    )
+    wordnet: WordNetName = "3.0"
     conceptnet: ConceptNetName = Field(
         "", description="A ConceptNet to take IsA from as well (see kb-cache list); none if empty."
     )
@@ -116,11 +80,7 @@ class TaxonomyOptions(ProbeOptions):
     min_zipf: float = Field(
         1.8, ge=0, le=8, description="Minimum frequency of a word asked about (Zipf scale)."
     )
-    tokenizer: Annotated[str, Metavar("MODEL")] = Field(
-        "",
-        description="A transformers tokenizer (folder or Hub id) that must keep every word whole; "
-        "by default word frequency decides.",
-    )
+    tokenizer: Tokenizer = ""
     max_hops: int = Field(4, ge=1, le=20, description="Maximum hops from a word to a choice.")
     max_reach: int = Field(
         1800, ge=1, description="Maximum number of hyponyms of a choice, at any depth."

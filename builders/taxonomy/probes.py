@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from builders.engine.strategies import ByChoiceGroup
 from builders.english.nouns import Nouns
 from builders.english.screen import OFFENSIVE
 from builders.lexicons import wordnet_first
+from builders.taxonomy.blocks import choice_groups
 from builders.taxonomy.crossing import crossed
 from builders.taxonomy.options import (
     CONJUNCTION,
@@ -34,13 +35,12 @@ from builders.taxonomy.options import (
     TREES_OF_SPLITS,
     TaxonomyOptions,
 )
+from builders.taxonomy.questions import AskableTaxonomy
+from builders.taxonomy.words import Taxonomy
+from builders.wordnet.synsets import path_facts
 from kbprobe.arrays import Bools, Ints, joined, lines_of, ragged_ranges, sorted_unique
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
-
-if TYPE_CHECKING:
-    from builders.taxonomy.questions import AskableTaxonomy
-    from builders.taxonomy.words import Taxonomy
 
 MIXED = "mixed"
 """The family of groups in which two of the three answers are at the same level. All rows of a group
@@ -55,8 +55,6 @@ FAMILIES = (CONJUNCTION, LEVEL, MIXED, RANDOM, PAPER)
 
 @lru_cache(maxsize=2)
 def _load(wordnet: str, conceptnet: str) -> Taxonomy:
-    from builders.taxonomy.words import Taxonomy
-
     lexicon = wordnet_first(wordnet, conceptnet)
     return Taxonomy(lexicon.wordnet, lexicon.conceptnet)
 
@@ -81,8 +79,6 @@ def taxonomy_conjunction(
     taxonomy: Taxonomy, options: TaxonomyOptions, rng: RandomGenerator
 ) -> Plan:
     """What are two things both a type of?"""
-    from builders.taxonomy.questions import AskableTaxonomy
-
     dropped = DropLog()
     if options.screen:
         dropped[f"words: {OFFENSIVE}"] = int((taxonomy.plain & taxonomy.offensive).sum())
@@ -179,8 +175,6 @@ def _within_shares(level: DrawnPairs, others: Ints, askable: AskableTaxonomy) ->
 
 def _grouped(askable: AskableTaxonomy, rng: RandomGenerator) -> DrawnPairs:
     """Put questions into groups whose rows show the same choices, preferably of one level."""
-    from builders.taxonomy.blocks import choice_groups
-
     groups = choice_groups(askable, rng)
     level, other, mixed = (1 + FAMILIES.index(name) for name in (LEVEL, RANDOM, MIXED))
     of_choice = np.where(groups.kin == 1, level, other)
@@ -225,7 +219,11 @@ def _plan(
     x_hops, y_hops = (askable.hops(word[:, None], nodes) for word in (x, y))
     hops = np.maximum(x_hops, y_hops)
     hops[:, 0] = pairs.hops[rows.x]
-    plan = plan_rows(
+    oracles = {
+        f"{name} alone": Oracle(f"what the {place} word is", credit(known > 0), ONE_WORD)
+        for name, place, known in (("x", "first", x_hops), ("y", "second", y_hops))
+    }
+    return plan_rows(
         questions=_questions(taxonomy, keys),
         choices=Nodes.from_columns(
             taxonomy.words,
@@ -246,13 +244,9 @@ def _plan(
         choice_hops=hops,
         order=ByChoiceGroup(rows.group),
         flags=flags,
+        oracles=oracles,
         dropped=dropped,
     )
-    oracles = {
-        f"{name} alone": Oracle(f"what the {place} word is", credit(known > 0), ONE_WORD)
-        for name, place, known in (("x", "first", x_hops), ("y", "second", y_hops))
-    }
-    return replace(plan, oracles=oracles)
 
 
 def _questions(taxonomy: Taxonomy, keys: Ints) -> Questions:
@@ -271,8 +265,6 @@ def _facts(rows: DrawnPairs, askable: AskableTaxonomy) -> Facts:
 
     In WordNet they lead from the word to a sense, from synset to synset, and to the answer's lemma.
     """
-    from builders.wordnet.synsets import path_facts
-
     wordnet, words = askable.taxonomy.wordnet, askable.taxonomy.words
     used = sorted_unique(np.concatenate([rows.x, rows.y]))
     legs = lines_of(askable.all_pairs, used)

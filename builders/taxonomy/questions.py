@@ -39,9 +39,11 @@ from kbprobe.arrays import (
     Bools,
     Floats,
     Ints,
+    KeySet,
     contains,
     joined,
     lines_of,
+    mask_at,
     ragged_ranges,
     sorted_unique,
 )
@@ -153,8 +155,7 @@ def pairs_of(
     kept = (found.word != found.answer) & ~contains(same, found.sense * size + found.answer)
     found = lines_of(found, kept)
     start, end = taxonomy.stated(min_weight)
-    is_answer = np.zeros(size, dtype=np.bool_)
-    is_answer[named[named >= 0]] = True
+    is_answer = mask_at(size, named[named >= 0])
     edge = entities[start] & is_answer[end]
     start, end, none = start[edge], end[edge], np.full(int(edge.sum()), -1, dtype=np.int64)
     stated = Pairs(start, end, np.ones_like(start), none, none, np.ones(start.size))
@@ -333,9 +334,8 @@ class AskableTaxonomy:
         """Return for parallel arrays the number of edges from a word to an answer, 0 if none."""
         size, pairs = len(self.taxonomy), self.all_pairs
         keys, first = np.unique(pairs.word * size + pairs.answer, return_index=True)
-        wanted = words * size + answers
-        at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-        return np.where(keys[at] == wanted, pairs.hops[first[at]], 0)
+        at = KeySet(keys).positions((words * size + answers).ravel())
+        return np.append(pairs.hops[first], 0)[at].reshape(answers.shape)
 
     def _answers(self, own: Ints) -> tuple[Ints, Ints]:
         """Return all answers of the words of some pairs: positions in ``own``, and answers."""
@@ -474,18 +474,16 @@ def _flags(taxonomy: Taxonomy, pairs: Pairs) -> Flags:
     # may think of those without weight ("medic" as a person).
     otherwise = untagged & _otherwise(taxonomy, pairs)
     unsure = np.isclose(pairs.share, UNSURE)
-    marks = {
-        "rare_word": taxonomy.zipf[pairs.word] < RARE_WORD,
-        "like_a_name": untagged & ((taxonomy.plural_gap[pairs.word] > CLEAN_GAP) | short),
-        "rare_gold": taxonomy.zipf[pairs.answer] < RARE_ANSWER,
-        "vague_gold": mask(pc.is_in(answers, value_set=doubtful)),
-        "second_sense": ((pairs.share < CLEAN_SHARE) & ~unsure) | otherwise,
-        "far": pairs.hops > CLEAN_HOPS,
-    }
-    flags = Flags.none(pairs.word.size)
-    for name, marked in marks.items():
-        flags = flags.mark(name, marked)
-    return flags
+    return Flags.of(
+        {
+            "rare_word": taxonomy.zipf[pairs.word] < RARE_WORD,
+            "like_a_name": untagged & ((taxonomy.plural_gap[pairs.word] > CLEAN_GAP) | short),
+            "rare_gold": taxonomy.zipf[pairs.answer] < RARE_ANSWER,
+            "vague_gold": mask(pc.is_in(answers, value_set=doubtful)),
+            "second_sense": ((pairs.share < CLEAN_SHARE) & ~unsure) | otherwise,
+            "far": pairs.hops > CLEAN_HOPS,
+        }
+    )
 
 
 def _otherwise(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
@@ -503,9 +501,7 @@ def _otherwise(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
     agreed = sorted_unique(at * size + named)
     key = senses.word[rows][agreed // size] * size + agreed % size
     keys, count = np.unique(key, return_counts=True)
-    wanted = pairs.word * size + pairs.answer
-    found = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-    agreeing = np.where(keys[found] == wanted, count[found], 0)
+    agreeing = np.append(count, 0)[KeySet(keys).positions(pairs.word * size + pairs.answer)]
     return np.asarray(agreeing < np.bincount(senses.word[rows], minlength=size)[pairs.word])
 
 

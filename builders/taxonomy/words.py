@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from builders.english.inflection import noun_plural
 from builders.english.screen import RUDE_DOMAINS, in_usage_domains, offensive_words
+from builders.english.word_lists import word_groups
 from builders.lexicons import WordNetFirst
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.graph import Graph
@@ -42,15 +43,8 @@ NAME_GAP = 2.0
 """A noun whose plural is rarer than its singular by so much (Zipf) is mostly a name ("dobson")."""
 
 WITHOUT_PLURAL = (
-    "noun.act",
-    "noun.attribute",
-    "noun.cognition",
-    "noun.feeling",
-    "noun.food",
-    "noun.phenomenon",
-    "noun.process",
-    "noun.state",
-    "noun.substance",
+    *("noun.act", "noun.attribute", "noun.cognition", "noun.feeling", "noun.food"),
+    *("noun.phenomenon", "noun.process", "noun.state", "noun.substance"),
 )
 """Kinds of nouns for which a rare plural means nothing."""
 
@@ -62,24 +56,6 @@ NOUN_SHARE = 0.5
 
 UNUSUAL = (*RUDE_DOMAINS, "archaism.n.01", "slang.n.02", "trade_name.n.01", "trademark.n.02")
 """Usage domains of senses not asked about: offensive, archaic, slang, trade names."""
-
-MISLEADING = (
-    ("beverage.n.01", "food.n.01"),
-    ("biome.n.01", "community.n.06"),
-    ("card.n.01", "paper.n.01"),
-    ("compartment.n.02", "room.n.01"),
-    ("gramineous_plant.n.01", "herb.n.01"),
-    ("mythology.n.01", "collection.n.01"),
-    ("performing_arts.n.01", "humanistic_discipline.n.01"),
-    ("section.n.01", "music.n.01"),
-    ("seed.n.01", "fruit.n.01"),
-    ("spacecraft.n.01", "satellite.n.01"),
-    ("spiritual_being.n.01", "belief.n.01"),
-    ("sterol.n.01", "alcohol.n.02"),
-    ("sport.n.02", "occupation.n.01"),
-    ("wheeled_vehicle.n.01", "container.n.01"),
-)
-"""Edges of WordNet that readers do not accept ("a jeep is a container"), not used to assert."""
 
 DERIVED = ("noun.animal", "noun.food", "noun.plant", "noun.substance")
 """Pairs of kinds of senses: if a word has both, the later sense is derived from the earlier one."""
@@ -121,7 +97,7 @@ class Taxonomy(WordNetFirst):
     def words(self) -> pa.Array:
         """All words, in alphabetical order."""
         lemmas = single_chunk(self.wordnet.senses["lemma"])
-        noun = self.wordnet.pos_codes[to_numpy(self.wordnet.senses["synset"])] == 0
+        noun = self.wordnet.pos_codes[self.wordnet.sense_synset] == 0
         shaped = pc.match_substring_regex(lemmas, f"^[a-z]{{{MIN_LETTERS},}}$")
         found = pc.unique(lemmas.filter(pc.and_(shaped, pa.array(noun))))
         return found.take(pc.array_sort_indices(found))
@@ -202,7 +178,7 @@ class Taxonomy(WordNetFirst):
     @cached_property
     def plain(self) -> Bools:
         """Mask of plain singular nouns, which are nouns in most uses."""
-        synset = to_numpy(self.wordnet.senses["synset"])
+        synset = self.wordnet.sense_synset
         count = to_numpy(self.wordnet.senses["count"]).astype(np.float64)
         listed = self._word >= 0
         uses, noun_uses = (
@@ -221,7 +197,7 @@ class Taxonomy(WordNetFirst):
     @cached_property
     def offensive(self) -> Bools:
         """Mask of words that are coarse or a slur in one of their senses."""
-        synset = to_numpy(self.wordnet.senses["synset"])
+        synset = self.wordnet.sense_synset
         rude = (self._word >= 0) & in_usage_domains(self.wordnet, RUDE_DOMAINS)[synset]
         found = offensive_words(self.words)
         found[self._word[rude]] = True
@@ -262,11 +238,12 @@ class Taxonomy(WordNetFirst):
 
     @cached_property
     def trusted(self) -> Graph:
-        """Synset to its hypernyms, without `MISLEADING` edges."""
+        """Synset to its hypernyms, without edges that readers do not accept."""
         wordnet = self.wordnet
         source, target = wordnet.edges("hypernym")
         names = single_chunk(wordnet.synsets["name"])
-        low, high = (positions(names, end) for end in zip(*MISLEADING, strict=True))
+        misleading = word_groups("misleading_edges", "builders.taxonomy")
+        low, high = (positions(names, end) for end in zip(*misleading, strict=True))
         kept = ~np.isin(source * len(wordnet) + target, low * len(wordnet) + high)
         return Graph.from_edges(len(wordnet), source[kept], target[kept])
 

@@ -8,12 +8,12 @@ import pyarrow.compute as pc
 
 from builders.engine.plan import Plan
 from builders.wordnet.flags import taxa
-from builders.wordnet.parts import STRUCTURES
 from builders.wordnet.synsets import known_synsets, lemma_texts
+from builders.wordnet.truths import STRUCTURES
 from kb_cache.derived import derived
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Bools, Ints
+from kbprobe.arrays import Bools, Ints, mask_at
 from kbprobe.columns import codes, mask, to_numpy
 from kbprobe.format.items import COMMON, CONTENTS
 
@@ -75,7 +75,7 @@ def contents(wordnet: WordNet) -> Ints:
 def content_column(wordnet: WordNet, plan: Plan) -> pa.Array:
     """Return what each of a plan's questions is about: the content of its concept."""
     content = np.zeros(plan.questions.key.size, dtype=np.int64)
-    content[plan.question] = contents(wordnet)[plan.provenance.concept.codes]
+    content[plan.question] = contents(wordnet)[plan.concept.codes]
     return pa.array(CONTENTS).take(pa.array(content))
 
 
@@ -119,18 +119,14 @@ def _known_by_a_word(wordnet: WordNet, organisms: Bools) -> Bools:
     shared &= number[asked] <= MOST_SENSES
     asked = asked[(number[asked] == 1) | (count[asked] > 0) | shared]
     zipf = zipf_frequencies(lemmas.take(pa.array(asked)).to_pylist())
-    known = np.zeros(len(wordnet), dtype=np.bool_)
-    known[synset[asked[zipf >= FAMILIAR]]] = True
-    return known
+    return mask_at(len(wordnet), synset[asked[zipf >= FAMILIAR]])
 
 
 def _has_lemma(wordnet: WordNet, synsets: Bools, pattern: str) -> Bools:
     """Mark those of some synsets that have a lemma which a pattern matches."""
-    synset = to_numpy(wordnet.senses["synset"])
+    synset = wordnet.sense_synset
     senses = np.flatnonzero(synsets[synset])
-    found = np.zeros(len(wordnet), dtype=np.bool_)
-    found[synset[senses[_matches(lemma_texts(wordnet), senses, pattern)]]] = True
-    return found
+    return mask_at(len(wordnet), synset[senses[_matches(lemma_texts(wordnet), senses, pattern)]])
 
 
 def _matches(texts: pa.Array, rows: Ints, pattern: str) -> Bools:

@@ -9,6 +9,7 @@ import numpy as np
 from builders.engine.draw.balanced import ranks_within
 from builders.engine.draw.families import Family, Pool
 from builders.engine.options import RANDOM
+from builders.engine.plan import Oracle, Oracles, Plan, credit
 from builders.engine.rows import Asking
 from builders.wordnet.neighbourhoods import (
     ancestors,
@@ -17,10 +18,16 @@ from builders.wordnet.neighbourhoods import (
     taxonomy_order,
 )
 from builders.wordnet.options import WordNetOptions
-from builders.wordnet.synsets import KINDS, lexicographer_files, parents_for_levels
+from builders.wordnet.synsets import (
+    KINDS,
+    alike_in_any,
+    generality,
+    lexicographer_files,
+    parents_for_levels,
+)
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Ints, contains, sorted_unique
+from kbprobe.arrays import Bools, Ints, contains, sorted_unique
 
 LEVELS = {"sibling": 1, "cousin": 2, "second_cousin": 3}
 """Families of golds on the same level and in the same lexicographer file, with the number of edges
@@ -157,3 +164,77 @@ def sisters(parents: Graph, nodes: Ints, depth: int) -> Graph:
     own = children.walk(nodes, depth)
     taken = sorted_unique(np.concatenate([nodes * (size + 1), nodes[own.source] * size + own.node]))
     return Graph.from_edges(size, *np.divmod(found[~contains(taken, found)], size))
+
+
+GRADE = 2.3
+"""Width of a grade of generality: a factor of ten in what lies below a synset."""
+
+TOPIC = 3
+"""Edges up to an ancestor that two synsets of one topic share: a great-grandparent."""
+
+
+def wordnet_oracles(wordnet: WordNet, plan: Plan, true_of: Graph | None) -> Oracles:
+    """Return what oracles of a plan's questions reach.
+
+    ``true_of`` leads from concepts to what is an answer to a question about them; None: the concept
+    itself is.
+    """
+    concept = plan.concept.codes.astype(np.int64)
+    nodes = plan.nodes.astype(np.int64)
+    file = lexicographer_files(wordnet)
+    general = generality(wordnet)
+    asked = concept[:, None]
+    possible = {
+        "field": ("the lexicographer file of the word", file[nodes] == file[asked], 0.5),
+        "level": (
+            "how general the answer is",
+            np.abs(general[nodes] - general[nodes[:, :1]]) < GRADE / 2,
+            0.5,
+        ),
+        "topic": (
+            "what shares a great-grandparent with the word",
+            _share_topic(wordnet, asked, nodes),
+            0.6,
+        ),
+    }
+    if "surface_form" in plan.questions.columns:
+        possible["word"] = (
+            "all senses of the word, not its sentence",
+            _true_of_a_sense(wordnet, concept, nodes, true_of),
+            # What is true of another sense of the word is no distractor of its kinds.
+            0.95 if true_of is None else 1.0,
+        )
+    return {
+        name: Oracle(knows, credit(those), target)
+        for name, (knows, those, target) in possible.items()
+    }
+
+
+def _share_topic(wordnet: WordNet, asked: Ints, nodes: Ints) -> Bools:
+    main = main_parents(wordnet)
+    shared = np.zeros(nodes.shape, dtype=np.bool_)
+    tops = [ancestors(main, nodes, reach) for reach in range(TOPIC + 1)]
+    for reach in range(TOPIC + 1):
+        own = ancestors(main, asked, reach)
+        for top in tops:
+            shared |= (own >= 0) & (own == top)
+    return shared
+
+
+def _true_of_a_sense(wordnet: WordNet, concept: Ints, nodes: Ints, true_of: Graph | None) -> Bools:
+    """(rows, K) whether a choice is true of any synset that shares a word with the concept."""
+    size = len(wordnet)
+    concepts = sorted_unique(concept)
+    namesakes = alike_in_any(wordnet)
+    position, other = namesakes.expand(concepts)
+    owner = np.concatenate([concepts, concepts[position]])
+    sense = np.concatenate([concepts, other])
+    if true_of is None:
+        keys = owner * size + sense
+    else:
+        senses = sorted_unique(sense)
+        walk = true_of.walk(senses)
+        reached = Graph.from_edges(size, senses[walk.source], walk.node)
+        at, node = reached.expand(sense)
+        keys = owner[at] * size + node
+    return contains(sorted_unique(keys), concept[:, None] * size + nodes)

@@ -6,8 +6,7 @@ import numpy as np
 
 from builders.engine.plan import Facts, Flags
 from builders.judged.model import judged_model
-from builders.wordnet.features import features_of
-from builders.wordnet.glosses import Glosses
+from builders.wordnet.features import Glosses, features_of
 from builders.wordnet.synsets import known_synsets, vague_synsets
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Ints, sorted_unique

@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
 from builders.engine.options import RANDOM, DrawOptions, RandomShare, TrainRows, WordNetName
+from builders.english.word_lists import word_groups
 from kbprobe.errors import did_you_mean
 from kbprobe.options import RARE, Metavar
 
-ABSTRACTIONS = (
-    "entity.n.01",
-    "physical_entity.n.01",
-    "abstraction.n.06",
-    "object.n.01",
-    "thing.n.12",
-    "matter.n.03",
-    "whole.n.02",
-    "causal_agent.n.01",
-    "psychological_feature.n.01",
-    "attribute.n.02",
-    "relation.n.01",
-    "group.n.01",
-    "measure.n.02",
-    "part.n.01",
-    "unit.n.03",
-    "state.n.02",
-    "event.n.01",
-)
+ABSTRACTIONS = tuple(chain(*word_groups("abstractions", "builders.wordnet")))
 """Golds that are too general to be asked about."""
 
 STOP_CONCEPTS = ("body.n.01", "human_body.n.01", "organism.n.01", "animal.n.01", "person.n.01")
@@ -50,9 +34,7 @@ class WordNetOptions(DrawOptions):
     NEAR: ClassVar[tuple[str, ...]] = ("sibling", "cousin", "second_cousin", "field")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
 
-    wordnet: WordNetName = Field(
-        "3.0", description="Which WordNet: 3.0 is built in (see kb-cache list)."
-    )
+    wordnet: WordNetName = "3.0"
     language: Annotated[str, Metavar("CODE")] = Field(
         ENGLISH,
         pattern="^[a-z]{2,3}(,[a-z]{2,3})*$",

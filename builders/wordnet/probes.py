@@ -30,7 +30,7 @@ from builders.relations import (
     union,
 )
 from builders.wordnet.content import content_column, is_common
-from builders.wordnet.families import wordnet_families
+from builders.wordnet.families import wordnet_families, wordnet_oracles
 from builders.wordnet.flags import ISA_FLAGS, isa_flags
 from builders.wordnet.neighbourhoods import territory
 from builders.wordnet.options import (
@@ -45,13 +45,6 @@ from builders.wordnet.options import (
     MeronymyOptions,
     SynonymyOptions,
     WordNetOptions,
-)
-from builders.wordnet.oracles import wordnet_oracles
-from builders.wordnet.parts import (
-    OPPOSITE_FLAGS,
-    PART_FLAGS,
-    opposite_flags,
-    part_flags,
 )
 from builders.wordnet.source import (
     asked_edges,
@@ -89,8 +82,12 @@ from builders.wordnet.synsets import (
     zipf_of,
 )
 from builders.wordnet.truths import (
+    OPPOSITE_FLAGS,
+    PART_FLAGS,
     arguable_distractors,
     near_opposites,
+    opposite_flags,
+    part_flags,
     parts_without_edge,
     possible_opposites,
     possible_parts,
@@ -100,7 +97,7 @@ from kb_cache.graph import Graph
 from kb_cache.omw.load import load_in_language, load_parallel
 from kb_cache.wordnet.load import load_wordnet_once
 from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Ints, contains, lines_of, ragged_ranges, sorted_unique
 from kbprobe.columns import to_numpy
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
@@ -272,10 +269,12 @@ def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGen
         alike |= [any(looks_alike(word, other) for other in more) for word, more in pairs]
         short |= [len(more[0]) < FEWEST_LETTERS for more in others]
     dropped = DropLog()
-    keep = dropped.drop("the other words look like the word", alike)
-    keep &= dropped.drop("the other word is a symbol or an abbreviation", keep & short)
-    keep &= dropped.drop("the word is rarely used in this sense", keep & ~familiar(wordnet, nodes))
-    nodes = nodes[keep]
+    tests = {
+        "the other words look like the word": alike,
+        "the other word is a symbol or an abbreviation": short,
+        "the word is rarely used in this sense": ~familiar(wordnet, nodes),
+    }
+    nodes = nodes[dropped.sift(tests)]
     nodes = nodes[
         dropped.drop("another question reads the same", repeated(wordnet, nodes, nodes, 1))
     ]
@@ -299,38 +298,41 @@ def _isa_plan(
     truth = Truth.of(concepts, is_true.source, is_true.node, alike_in_any(wordnet))
     dropped = DropLog()
 
-    same_word = contains(truth.alike, concept * size + gold)
-    keep = dropped.drop("gold shares a lemma or gloss with the concept", same_word)
-    trivial = np.isin(gold, _named(wordnet, options.stop_golds, ABSTRACTIONS)) | _too_shallow(
-        wordnet, options, gold
-    )
-    keep &= dropped.drop("gold is on the stop list or too near its root", trivial & keep)
-    keep &= dropped.drop("no word for the gold in the language", ~wordnet.has_words[gold] & keep)
-    concept, gold, hops = concept[keep], gold[keep], hops[keep]
+    trivial = np.isin(gold, _named(wordnet, options.stop_golds, ABSTRACTIONS))
+    tests = {
+        "gold shares a lemma or gloss with the concept": contains(
+            truth.alike, concept * size + gold
+        ),
+        "gold is on the stop list or too near its root": trivial
+        | _too_shallow(wordnet, options, gold),
+        "no word for the gold in the language": ~wordnet.has_words[gold],
+    }
+    concept, gold, hops = lines_of((concept, gold, hops), dropped.sift(tests))
     dropped.require(concept.size)
     names = wordnet.synsets["name"].combine_chunks()
     facts = path_facts(graph, concept, gold, hops, relation, names)
     truth = truth.and_true(true_of_namesakes(wordnet, concepts, isa, sorted_unique(gold)))
     asking = _in_every_context(contexts, concept, gold, hops)
-    flags = isa_flags(wordnet, facts, concept, gold, PROBE_OF[relation]).take(asking.fact)
+    flags = isa_flags(wordnet, facts, concept, gold, PROBE_OF[relation])
+    asking = asking._replace(flags=flags.take(asking.fact))
     questions = _in_each(
         wordnet, lambda one: questions_in_context(one, _in(one, wordnet, contexts))
     )
-    asking, flags = _askable(options, relation, asking, questions, dropped, flags)
+    asking = _askable(options, relation, asking, questions, dropped)
     if structure is not wordnet:
         alone = np.flatnonzero(contexts.example[asking.question] < 0)
         same = np.zeros(asking.fact.size, dtype=np.bool_)
         of = asking.fact[alone]
         same[alone] = repeated(wordnet, concept[of], gold[of], 0)
         keep = dropped.drop("another question reads the same", same)
-        asking, flags = asking.take(keep), flags.take(keep)
+        asking = asking.take(keep)
     if isinstance(options, HyponymyOptions) and options.golds_per_hop:
         pairs, line = np.unique(asking.fact, return_inverse=True)
         cell = concept[pairs] * (options.max_hops + 1) + hops[pairs]
         first = first_of_each(cell, options.golds_per_hop, rng.child("golds"), gold[pairs])
         keep = dropped.keep("beyond --golds-per-hop", first)[line]
-        asking, flags = asking.take(keep), flags.take(keep)
-    return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped, flags)
+        asking = asking.take(keep)
+    return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped)
 
 
 def _in_each(wordnet: WordNet, ask: Callable[[WordNet], Questions]) -> dict[WordNet, Questions]:
@@ -358,15 +360,16 @@ def _self_plan(
     nodes = sorted_unique(concept)
     facts = text_facts(wordnet, nodes, lemmas=relation == "synonym")
     line, fact = np.arange(concept.size, dtype=np.int64), np.searchsorted(nodes, concept)
-    asking = Asking(line, fact, concept, concept, np.zeros_like(concept))
+    none = Flags.none(concept.size)
+    asking = Asking(line, fact, concept, concept, np.zeros_like(concept), none)
     dropped = DropLog() if dropped is None else dropped
     deep = dropped.drop("gold is too near its root", _too_shallow(wordnet, options, concept))
-    asking, flags = asking.take(deep), Flags.none(int(np.count_nonzero(deep)))
+    asking = asking.take(deep)
     # Other senses of a word may stand beside a definition: they are what is asked about.
     same = same_gloss if relation == "definition" else alike_in_any
     truth = Truth(len(wordnet), NONE, union(same(wordnet), near(wordnet)).keys)
-    asking, flags = _askable(options, relation, asking, questions, dropped, flags)
-    return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped, flags)
+    asking = _askable(options, relation, asking, questions, dropped)
+    return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped)
 
 
 def _askable(
@@ -375,18 +378,16 @@ def _askable(
     asking: Asking,
     questions: Mapping[WordNet, Questions],
     dropped: DropLog,
-    flags: Flags,
-) -> tuple[Asking, Flags]:
+) -> Asking:
     """Leave out what is not of the tier, rare golds, and golds that are given away.
 
     ``questions`` are those of each language; what does not suit one is left out of all.
     """
-    keep = flags.of_tier(options.tier, dropped)
-    asking, flags = asking.take(keep), flags.take(keep)
+    asking = asking.of_tier(options.tier, dropped)
     if options.min_zipf:
         each = [zipf_of(one, asking.gold) >= options.min_zipf for one in questions]
         keep = dropped.keep("gold is too rare a word", np.all(each, axis=0))
-        asking, flags = asking.take(keep), flags.take(keep)
+        asking = asking.take(keep)
     if options.stem_overlap == "drop":
         each = [
             gives_away(
@@ -401,8 +402,8 @@ def _askable(
             for one, asked in questions.items()
         ]
         keep = dropped.drop("a shared word gives the gold away", np.any(each, axis=0))
-        asking, flags = asking.take(keep), flags.take(keep)
-    return asking, flags
+        asking = asking.take(keep)
+    return asking
 
 
 def _plan(
@@ -415,7 +416,6 @@ def _plan(
     facts: Facts,
     truth: Truth,
     dropped: DropLog,
-    flags: Flags,
 ) -> Plan:
     """Split and cap the questions, and draw distractors for them."""
     shown = _shown(wordnet, questions)
@@ -444,7 +444,6 @@ def _plan(
         options=options,
         rng=rng,
         dropped=dropped,
-        flags=flags,
     )
     answers = {"hypernym": wordnet.isa, "hyponym": wordnet.isa.reversed}.get(relation)
     return _readable_in_all(wordnet, _described(wordnet, plan, answers), reads)

@@ -32,7 +32,7 @@ from builders.wordnet.synsets import (
     zipf_of,
 )
 from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Bools, Ints
+from kbprobe.arrays import Bools, Ints, lines_of, mask_at
 from kbprobe.columns import codes, to_numpy
 from kbprobe.errors import UsageError
 
@@ -85,7 +85,7 @@ def offensive_in_any(wordnet: WordNet) -> Bools:
         marked = marked.copy()
         for one in wordnet.languages:
             listed = offensive_texts(lemma_texts(one))
-            marked[to_numpy(one.senses["synset"])[listed]] = True
+            marked[one.sense_synset[listed]] = True
             marked |= offensive_texts(one.synsets["gloss"])
     return marked
 
@@ -156,24 +156,21 @@ def edges_in_language(
     for name, (concept, gold) in edges.items():
         wordless = ~(wordnet.has_words[concept] & wordnet.has_words[gold])
         keep = dropped.drop("no word for one of the two in the language", wordless)
-        found[name] = concept[keep], gold[keep]
+        found[name] = lines_of((concept, gold), keep)
     left, all_edges = (sum(one[0].size for one in some.values()) for some in (found, edges))
     require_enough(wordnet, left, all_edges, "pairs of synsets with a word for both")
-    for name, (concept, gold) in found.items():
-        keep = dropped.keep("the word is rarely used in this sense", familiar(wordnet, concept))
-        concept, gold = concept[keep], gold[keep]
-        same = repeated(wordnet, concept, gold, 0)
-        keep = dropped.drop("another question reads the same", same)
-        concept, gold = concept[keep], gold[keep]
+    for name, ends in found.items():
+        keep = dropped.keep("the word is rarely used in this sense", familiar(wordnet, ends[0]))
+        ends = lines_of(ends, keep)
+        keep = dropped.drop("another question reads the same", repeated(wordnet, *ends, 0))
+        ends = lines_of(ends, keep)
         if len(sources) > 1:
-            shared = np.any([given_away(one, concept, gold) for one in sources], axis=0)
-            keep = dropped.drop("a shared word gives the gold away", shared)
-            concept, gold = concept[keep], gold[keep]
-            ends = [zipf_of(one, ends) for one in wordnet.languages for ends in (concept, gold)]
-            rare = np.min(ends, axis=0) < options.min_zipf
-            keep = dropped.drop("a word is too rare", rare)
-            concept, gold = concept[keep], gold[keep]
-        found[name] = concept, gold
+            shared = np.any([given_away(one, *ends) for one in sources], axis=0)
+            ends = lines_of(ends, dropped.drop("a shared word gives the gold away", shared))
+            zipf = [zipf_of(one, end) for one in wordnet.languages for end in ends]
+            rare = np.min(zipf, axis=0) < options.min_zipf
+            ends = lines_of(ends, dropped.drop("a word is too rare", rare))
+        found[name] = ends
     return found
 
 
@@ -190,8 +187,7 @@ def named_first(wordnet: WordNet, options: WordNetOptions, kind: str) -> Edges:
     Pointers are between English words, whatever the language.
     """
     wordnet = wordnet.structure
-    first = np.zeros(len(wordnet.senses), dtype=np.bool_)
-    first[wordnet.sense_start[:-1]] = True
+    first = mask_at(len(wordnet.senses), wordnet.sense_start[:-1])
     kinds, names = codes(wordnet.pointers["kind"])
     source, target, *senses = (
         to_numpy(wordnet.pointers[name]).astype(np.int64)

@@ -21,7 +21,7 @@ from kb_cache.derived import derived
 from kb_cache.frequency import has_frequencies, zipf_frequencies
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
+from kbprobe.arrays import Bools, Floats, Ints, mask_at, ragged_ranges
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.rng import RandomGenerator
@@ -164,7 +164,7 @@ def words_at(wordnet: WordNet, place: int) -> Ints:
 @derived
 def alike(wordnet: WordNet) -> Graph:
     """Synsets that share a lemma or a gloss: neither may be a distractor if the other is shown."""
-    synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
+    synset = wordnet.sense_synset
     return union(_sharing(len(wordnet), normalised_lemmas(wordnet), synset), same_gloss(wordnet))
 
 
@@ -447,8 +447,7 @@ def _zipf(wordnet: WordNet) -> Floats:
 def has_name(wordnet: WordNet) -> Bools:
     """(synsets,) whether a noun is, or has among its words, a name: with a capital letter."""
     capital = mask(pc.match_substring_regex(lemma_texts(wordnet), r"^\p{Lu}|\s\p{Lu}"))
-    named = np.zeros(len(wordnet), dtype=np.bool_)
-    named[to_numpy(wordnet.senses["synset"])[capital]] = True
+    named = mask_at(len(wordnet), wordnet.sense_synset[capital])
     named[wordnet.edges("instance_hypernym")[0]] = True
     return np.asarray(named & (wordnet.pos_codes == POS.index("n")))
 

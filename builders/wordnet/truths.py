@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-import numpy as np
+import re
+from collections import defaultdict
 
+import numpy as np
+import pyarrow as pa
+
+from builders.engine.plan import Flags
 from builders.engine.rows import Arguable, Asking
 from builders.judged.model import CROSSES, STRATA, judged_model
 from builders.relations import closure, only, reached, then, union
 from builders.wordnet.features import features_of
+from builders.wordnet.flags import MINOR_SENSE, TAXON, taxa
 from builders.wordnet.neighbourhoods import main_parents, nouns_of
-from builders.wordnet.parts import unlisted_parts
-from builders.wordnet.synsets import MERONYMS, alike, alike_in_any, near
+from builders.wordnet.synsets import (
+    MERONYMS,
+    OTHER_LEMMAS_SHOWN,
+    alike,
+    alike_in_any,
+    known_synsets,
+    lemma_texts,
+    near,
+    shown_glosses,
+    zipf_of,
+)
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Bools, Ints, KeySet, sorted_unique
+from kbprobe.arrays import Bools, Ints, KeySet, mask_at, ragged_ranges, sorted_unique
+from kbprobe.columns import codes, to_numpy
 
 
 def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints) -> Graph:
@@ -25,8 +41,7 @@ def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints)
     position, namesake = alike_in_any(wordnet).expand(concepts)
     others = sorted_unique(namesake)
     walk = isa.walk(others)
-    is_gold = np.zeros(len(wordnet), dtype=np.bool_)
-    is_gold[golds] = True
+    is_gold = mask_at(len(wordnet), golds)
     kept = is_gold[walk.node]
     reached = Graph.from_edges(len(wordnet), others[walk.source[kept]], walk.node[kept])
     at, node = reached.expand(namesake)
@@ -136,3 +151,194 @@ def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguab
         return found
 
     return arguable
+
+
+UP, DOWN = 2, 3
+"""Maximum hops up from a concept to its kinds, and down from these to similar things."""
+
+NARROW = 1200
+"""Kinds with more subkinds than this (artifact, instrumentality) do not make things similar."""
+
+MANY = 100
+"""Wholes with more parts than this (the United Nations) say nothing about unlisted parts."""
+
+TRACES = ("chemical_element.n.01", "compound.n.02")
+"""Kinds of substances that a thing may contain without being listed in WordNet."""
+
+STRUCTURES = ("structure.n.01", "facility.n.01", "way.n.06")
+"""Kinds of structures that are found in many places."""
+
+CONCRETE = tuple(
+    f"noun.{name}"
+    for name in (
+        *("animal", "artifact", "body", "event", "food", "group", "location", "object", "person"),
+        *("phenomenon", "plant", "possession", "substance", "time"),
+    )
+)
+"""Lexicographer files of concepts on whose parts people agree."""
+
+MANY_KINDS = 80
+"""A concept with more kinds than this (a building, a framework) has few parts of its own."""
+
+ABSTRACT, VAGUE_WHOLE, RARE_WORD = "abstract_whole", "vague_whole", "rare_word"
+
+RARE = {"part": 2.8, "opposite": 2.5}
+"""Least word frequency (Zipf scale) of a gold in clean."""
+
+SHOWN = 1 + OTHER_LEMMAS_SHOWN
+
+PART_FLAGS = {
+    TAXON: "the concept or the gold is a group of a biological classification",
+    MINOR_SENSE: "no lemma shown has the gold as its first sense",
+    RARE_WORD: f"the gold's first lemma is rarer than {RARE['part']} (Zipf scale)",
+    ABSTRACT: "the concept is an act, an idea, a shape or the like, whose parts are a matter of "
+    "convention",
+    VAGUE_WHOLE: f"the concept has more than {MANY_KINDS} kinds, which differ in their parts",
+}
+
+OPPOSITE_FLAGS = {
+    MINOR_SENSE: "the gold is none of the first 2 senses of the word that shows it",
+    RARE_WORD: f"the gold is rarer than {RARE['opposite']} (Zipf scale)",
+}
+
+
+def unlisted_parts(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
+    """Return a graph from concepts to nodes that may be parts of them without being listed.
+
+    - Parts of other things of the concept's kind: a turret is listed as part of a castle, and may
+      be one of a building. Places are left out: no part of France is part of Spain.
+    - Parts of what shares a part with the concept: Yemen is listed in Asia, as Lebanon is, and may
+      be in the Middle East.
+    - What names the concept in its definition, or is named in the concept's.
+    - Of what has substances listed, all elements and compounds; of a part of the body, all others;
+      of a place, all buildings and areas that have no name of their own (a library).
+
+    Args:
+        wordnet: the knowledge base.
+        concept: (questions,) the concepts asked about.
+        gold: (questions,) their golds: what distractors are drawn from.
+    """
+    concepts, golds = sorted_unique(concept), sorted_unique(gold)
+    found = [_parts_of_kin(wordnet, concepts), _beside(wordnet, concepts)]
+    found += _naming(wordnet, concepts, golds)
+    file, names = codes(wordnet.synsets["lexname"])
+    body, area = (file == names.index(f"noun.{name}") for name in ("body", "location"))
+    places, _ = wordnet.edges("instance_hypernym")
+    traces, built = (
+        np.intersect1d(golds, wordnet.isa.reversed.walk(known_synsets(wordnet, tops)).node)
+        for tops in (TRACES, STRUCTURES)
+    )
+    unnamed = np.setdiff1d(np.union1d(built, golds[area[golds]]), places)
+    for whole, parts in (
+        (np.intersect1d(concepts, wordnet.edges("substance_meronym")[0]), traces),
+        (concepts[body[concepts]], golds[body[golds]]),
+        (np.intersect1d(concepts, places), unnamed),
+    ):
+        source, target = np.repeat(whole, parts.size), np.tile(parts, whole.size)
+        found.append(Graph.from_edges(len(wordnet), source, target))
+    return union(*found)
+
+
+def _parts_of_kin(wordnet: WordNet, concepts: Ints) -> Graph:
+    """Return a graph from concepts to parts of their kin: up to UP hops up, then DOWN hops down."""
+    size = len(wordnet)
+    parts = closure(wordnet.graph(*MERONYMS))
+    places, _ = wordnet.edges("instance_hypernym")
+    own = np.setdiff1d(concepts, places)
+    up = wordnet.isa.walk(own, UP)
+    kinds = sorted_unique(up.node)
+    down = wordnet.isa.reversed.walk(kinds)
+    # Instances do not make a kind broader.
+    general = ~np.isin(down.node, places)
+    narrow = np.bincount(down.source[general], minlength=kinds.size) <= NARROW
+    near = narrow[down.source] & (down.hops <= DOWN) & (parts.degrees[down.node] > 0)
+    kin = Graph.from_edges(size, kinds[down.source[near]], down.node[near])
+    return then(then(Graph.from_edges(size, own[up.source], up.node), kin), parts)
+
+
+def _beside(wordnet: WordNet, concepts: Ints) -> Graph:
+    """Return a graph from concepts to parts of wholes that share a part with them."""
+    direct = wordnet.graph(*MERONYMS)
+    position, part = direct.expand(concepts)
+    own = Graph.from_edges(len(wordnet), concepts[position], part)
+    wholes = then(own, direct.reversed)
+    few = direct.degrees[wholes.indices] <= MANY
+    return then(Graph.from_edges(len(wordnet), wholes.sources[few], wholes.indices[few]), direct)
+
+
+def _naming(wordnet: WordNet, concepts: Ints, golds: Ints) -> tuple[Graph, Graph]:
+    """Return graphs from concepts to golds that name them in definitions, and that they name.
+
+    A place is also named by its adjective: "a French river".
+    """
+    size = len(wordnet)
+    adjective, noun = wordnet.edges("pertainym")
+    pertaining = Graph.from_edges(size, noun, adjective)
+    named = union(pertaining, Graph.from_edges(size, concepts, concepts))
+    plain = Graph.from_edges(size, golds, golds)
+    source, target = _named_in(wordnet, concepts, named, golds)
+    one = Graph.from_edges(size, source, target)
+    source, target = _named_in(wordnet, golds, plain, concepts)
+    return one, Graph.from_edges(size, target, source)
+
+
+def _named_in(wordnet: WordNet, nodes: Ints, names: Graph, others: Ints) -> tuple[Ints, Ints]:
+    """Return pairs of a node and another whose definition has all words of one of its lemmas.
+
+    ``names`` leads from a node to the synsets whose lemmas name it.
+    """
+    texts = lemma_texts(wordnet)
+    glosses = shown_glosses(wordnet).take(pa.array(others)).to_pylist()
+    holding: dict[str, set[int]] = defaultdict(set)
+    for other, gloss in zip(others.tolist(), glosses, strict=True):
+        for word in _words(gloss):
+            holding[word].add(other)
+    pairs: set[tuple[int, int]] = set()
+    for node in nodes.tolist():
+        for called in names.neighbours(node).tolist():
+            first, end = wordnet.sense_start[called], wordnet.sense_start[called + 1]
+            for lemma in texts[first:end].to_pylist():
+                words = [holding[word] for word in _words(lemma)]
+                pairs |= {(node, other) for other in set.intersection(*words)} if words else set()
+    found = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def _words(text: str) -> set[str]:
+    return {word.lower().removesuffix("s") for word in re.findall(r"[^\W_]{3,}", text)}
+
+
+def part_flags(wordnet: WordNet, concept: Ints, gold: Ints) -> Flags:
+    """Return the flags of pairs of a concept and one of its parts."""
+    files, names = codes(wordnet.synsets["lexname"])
+    concrete = np.isin(names, CONCRETE)[files]
+    groups = taxa(wordnet)
+    whole = sorted_unique(concept)
+    kinds = np.bincount(wordnet.hyponyms.walk(whole).source, minlength=whole.size)
+    flags = Flags.none(gold.size).mark(TAXON, np.isin(concept, groups) | np.isin(gold, groups))
+    flags = _word_flags(flags, wordnet, gold, SHOWN, 1, RARE["part"])
+    flags = flags.mark(ABSTRACT, ~concrete[concept])
+    return flags.mark(VAGUE_WHOLE, np.isin(concept, whole[kinds > MANY_KINDS]))
+
+
+def opposite_flags(wordnet: WordNet, concept: Ints, gold: Ints) -> Flags:
+    """Return the flags of pairs of a word and its opposite."""
+    return _word_flags(Flags.none(gold.size), wordnet, gold, 1, 2, RARE["opposite"])
+
+
+def _word_flags(
+    flags: Flags, wordnet: WordNet, gold: Ints, shown: int, senses: int, zipf: float
+) -> Flags:
+    """Mark golds that are none of the first senses of their words, or rare, in any language."""
+    for one in wordnet.languages:
+        flags = flags.mark(MINOR_SENSE, _sense(one, gold, shown) > senses)
+        flags = flags.mark(RARE_WORD, zipf_of(one, gold) < zipf)
+    return flags
+
+
+def _sense(wordnet: WordNet, nodes: Ints, shown: int) -> Ints:
+    """Return which sense of a lemma each node is, at best among the first ``shown`` lemmas."""
+    number = to_numpy(wordnet.senses["number"]).astype(np.int64)
+    count = np.minimum(np.diff(wordnet.sense_start)[nodes], shown)
+    start = np.cumsum(count) - count
+    return np.minimum.reduceat(number[ragged_ranges(wordnet.sense_start[nodes], count)], start)

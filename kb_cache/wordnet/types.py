@@ -114,6 +114,17 @@ class WordNet(Loaded):
         return np.asarray(np.array([POS.index(name) for name in names], dtype=np.int8)[stored])
 
     @cached_property
+    def sense_synset(self) -> Ints:
+        """(senses,) the synset of each."""
+        return to_numpy(self.senses["synset"]).astype(np.int64)
+
+    @cached_property
+    def first_nouns(self) -> Bools:
+        """(senses,) marks the first sense of each lemma as a noun."""
+        nouns = self.pos_codes[self.sense_synset] == POS.index("n")
+        return np.asarray(nouns & (to_numpy(self.senses["number"]) == 1))
+
+    @cached_property
     def _ids(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.synsets["name"].to_pylist())}
 

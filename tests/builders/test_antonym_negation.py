@@ -15,11 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import builders
-from builders.antonyms.doubts import FLAGS, is_compared
 from builders.antonyms.matching import LARGEST_BLOCK, match, prune
 from builders.antonyms.options import AntonymOptions
 from builders.antonyms.pairs import Pair, find_pairs, look_alike, sense_names
-from builders.antonyms.senses import Senses
+from builders.antonyms.senses import FLAGS, Senses, is_compared
 from builders.engine.drops import DropLog
 from builders.english.word_lists import word_list
 from kb_cache.conceptnet.load import load_conceptnet

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders.comparisons.numbers import drawn_sets
+from builders.comparisons.probes import drawn_sets
 from builders.engine.pipeline import Built, build, write
 from builders.engine.plan import Plan
 from builders.engine.probe import find_probe

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 import builders.compositions.probes  # noqa: F401
-from builders.compositions import doubts
-from builders.compositions.chains import share_a_word
+from builders.compositions import chains
+from builders.compositions.chains import DOUBTS, share_a_word
 from builders.compositions.collecting import collect
-from builders.compositions.doubts import DOUBTS
 from builders.compositions.facts import UNKNOWN, Collected, entity_of, year_of
 from builders.compositions.paths import load_paths
 from builders.engine.pipeline import Built, build, write
@@ -593,7 +592,7 @@ def test_little_known_places_of_study_are_left_to_full(dump: Cut) -> None:
 
 
 def test_years_agree_with_the_lives_of_students(dump: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doubts, "STUDENTS", 2)
+    monkeypatch.setattr(chains, "STUDENTS", 2)
     toy = students()
     toy.date("Q720", "P571", "1822-01-01")  # a second founding
     toy.date("Q725", "P1619", "1855-01-01")  # opened five years later

@@ -24,18 +24,20 @@ from builders.function_words import probes
 from builders.function_words.balance import WHOLE, Change, Effort, Tolerance, choose_balanced
 from builders.function_words.candidates import (
     NO_FRAME,
-    Swaps,
+    Swap,
     changed_texts,
     shown_places,
     with_case_of,
 )
-from builders.function_words.coordination import coordination_swaps
-from builders.function_words.definiteness import definiteness_swaps
 from builders.function_words.probes import FEW_WORDS, Finder
 from builders.function_words.sentence_ends import Words, wrong_distances
+from builders.function_words.swaps import (
+    WH_WORDS,
+    coordination_swaps,
+    definiteness_swaps,
+    wh_swaps,
+)
 from builders.function_words.tokens import TaggedTexts, unnatural
-from builders.function_words.wh_words import WORDS as WH_WORDS
-from builders.function_words.wh_words import wh_swaps
 from kb_cache.corpora.load import load_corpora
 from kb_cache.corpora.rows import RawDocument, RawText, corpus_of, words_in
 from kbprobe.errors import UsageError
@@ -81,7 +83,7 @@ def test_a_swap_changes_nothing_but_the_words(raw: RawText, data: st.DataObject)
         st.lists(st.integers(0, len(raw.starts) - 1), min_size=1, unique=True).map(sorted)
     )
     words = [data.draw(st.sampled_from(["what", "an", "whichever"])) for _ in places]
-    (changed,) = changed_texts(tagged, Swaps(np.array([0]), [places], [words]))
+    (changed,) = changed_texts(tagged, [raw.text], [Swap(tuple(places), tuple(words), "any")])
     expected, done = "", 0
     for place, word in zip(places, words, strict=True):
         first, last = raw.starts[place], raw.ends[place]

@@ -21,21 +21,21 @@ from hypothesis import strategies as st
 from builders.engine.plan import Plan
 from builders.engine.render.assemble import id_texts, row_identity, row_ids
 from builders.function_words.nli.clauses import PACKAGE, Sentence, clause_at, clauses
-from builders.function_words.nli.edits import Edit, rewritten
+from builders.function_words.nli.edits import Edit, negated, rewritten
 from builders.function_words.nli.lexicon import Lexicon, lexicon
-from builders.function_words.nli.negation import negated
-from builders.function_words.nli.opposites import PATTERNS, patterns
 from builders.function_words.nli.options import NliOptions
 from builders.function_words.nli.pairs import (
     BOTH,
     KEPT,
     KINDS,
     NEGATED,
+    PATTERNS,
     SWAPPED,
     Places,
     Source,
     TextPair,
     forms,
+    patterns,
     rewordings,
     swaps,
     swaps_and_denials,
@@ -460,7 +460,7 @@ def test_rows_are_split_by_document_and_folded_by_sentence(toy: Corpus) -> None:
     assert not plan.known.any()
     assert set(plan.split.tolist()) == set(range(len(SPLITS)))
     assert plan.fold is not None
-    for codes, of in ((plan.provenance.concept.codes, plan.split), (plan.cluster.codes, plan.fold)):
+    for codes, of in ((plan.concept.codes, plan.split), (plan.cluster.codes, plan.fold)):
         assert all(len(set(of[codes == code].tolist())) == 1 for code in set(codes.tolist()))
     texts = shown(plan)
     assert len(set(texts)) == len(texts)
@@ -528,7 +528,7 @@ def test_silver_labels_are_called_so_and_never_mixed(toy: Corpus, tmp_path: Path
     assert len(labelled) == 9
     assert labelled.known.all()
     assert sorted(labelled.nodes[:, 0].tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    assert labelled.provenance.relation == "silver"
+    assert labelled.relation == "silver"
     about = labelled.answers.about  # type: ignore[attr-defined]
     assert about["annotator_kind"] == "silver"
     assert "some/model" in about["source"]

@@ -25,8 +25,7 @@ from builders.judged.model import (
     judged_model,
     judgements,
 )
-from builders.wordnet.features import FARTHEST, THINGS, PairFeatures, features_of
-from builders.wordnet.glosses import Glosses
+from builders.wordnet.features import FARTHEST, THINGS, Glosses, PairFeatures, features_of
 from builders.wordnet.neighbourhoods import main_parents
 from builders.wordnet.synsets import alike, generality, path_facts, vague_synsets
 from builders.wordnet.truths import arguable_distractors

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from builders.engine.plan import Plan, credit
 from builders.engine.probe import find_probe
+from builders.wordnet.families import GRADE, TOPIC
 from builders.wordnet.neighbourhoods import main_parents
-from builders.wordnet.oracles import GRADE, TOPIC
 from builders.wordnet.probes import open_wordnet
 from builders.wordnet.synsets import alike, generality
 from kb_cache.wordnet.types import WordNet
@@ -57,7 +57,7 @@ def test_oracles_of_wordnet(plan: tuple[str, Plan], wordnet: WordNet) -> None:
     files = wordnet.synsets["lexname"].to_pylist()
     likes = alike(wordnet)
     assert some.oracles.keys() == {"field", "level", "topic", "word"}
-    concepts = some.provenance.concept.codes.tolist()
+    concepts = some.concept.codes.tolist()
     for row, (concept, nodes) in enumerate(zip(concepts, some.nodes.tolist(), strict=True)):
         senses = [concept, *likes.neighbours(concept).tolist()]
         true: set[int] = set()

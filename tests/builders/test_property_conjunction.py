@@ -12,23 +12,26 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
-from builders.engine.drops import DropLog
 from builders.engine.pipeline import Built, build
 from builders.engine.probe import find_probe
 from builders.engine.render.template_file import load_template
 from builders.engine.request import Request
 from builders.english.articles import with_article
 from builders.english.nouns import Nouns
+from builders.english.word_lists import data_table
 from builders.lexicons import ConceptNetFirst
 from builders.properties.facts import SENSITIVE, TOO_GENERAL, VAGUE
 from builders.properties.groups import sharing_triples
 from builders.properties.items import PropertyForms
-from builders.properties.judged import Verdicts, decide, judged
-from builders.properties.kinds import _INHERITED, found_at_places, reviewed_kinds
+from builders.properties.kinds import (
+    decide,
+    found_at_places,
+    judged,
+    reviewed_kinds,
+)
 from builders.properties.options import ASKED, WORDED, PropertyOptions
-from builders.properties.probes import _evidence, _grouped
+from builders.properties.probes import _Build
 from builders.properties.rows import split_concepts
 from kb_cache.conceptnet.load import load_conceptnet
 from kb_cache.wordnet.load import load_wordnet
@@ -189,12 +192,12 @@ def drawn(sources: ConceptNetFirst, name: str) -> Drawn:
     options = find_probe(name).options.parse({}, name)
     assert isinstance(options, PropertyOptions)
     rng = RandomGenerator.of(3, name)
-    evidence = _evidence(sources, options)
+    build = _Build.of(sources, options, name == BOTH, rng)
+    evidence = build.evidence
     askable = evidence.reviewed & (evidence.relation % 2 == 0)
     triples = sharing_triples(evidence, askable, rng.child("triples"))
     splits = split_concepts(triples.nodes, evidence.concept.size, options.split_shares, rng)
-    both = name == BOTH
-    rows = _grouped(sources, options, evidence, triples, splits, DropLog(), both, rng)
+    rows = build._grouped(triples, splits)
 
     def spelled(which: int) -> tuple[str, int]:
         return evidence.relation_names[evidence.relation[which]], int(evidence.object[which])
@@ -270,7 +273,7 @@ def test_kinds_that_wordnet_states_are_kinds_in_wordnet() -> None:
     synsets = wordnet.senses["synset"].to_pylist()
     for text, synset in zip(wordnet.lemma_texts().to_pylist(), synsets, strict=True):
         lemmas.setdefault(synset, set()).add(text.lower())
-    inherited = yaml.safe_load(_INHERITED.read_text("utf-8"))["IsA"]
+    inherited = data_table("inherited", "builders.properties")["IsA"]
     for target, parents in inherited.items():
         for name in parents.get("", "").replace("-", "").split():
             assert name in number
@@ -288,7 +291,8 @@ def test_every_reviewed_place_says_what_may_be_found_there_as_well() -> None:
 @ON_SAMPLE
 def test_what_may_be_found_at_a_place_does_not_lack_it(conceptnet: str) -> None:
     sources = ConceptNetFirst(load_conceptnet(conceptnet), load_wordnet())
-    evidence = _evidence(sources, PropertyOptions())
+    options = PropertyOptions()
+    evidence = _Build.of(sources, options, True, RandomGenerator.of(3, BOTH)).evidence
     texts = sources.conceptnet.concepts["text"].to_pylist()
     concept = {texts[node]: at for at, node in enumerate(evidence.concept.tolist())}
     place = {
@@ -362,7 +366,7 @@ def test_judgements_decide() -> None:
     plausible = np.array([[0, 1], [1, 0], [0, 0], [1, 1], [1, 1]], dtype=np.bool_)
     lacks = np.array([[1, 0], [0, 1], [1, 1], [0, 0], [0, 0]], dtype=np.bool_)
     sheet, true, arguable = np.arange(4), np.array([0]), np.array([1])
-    given = (Verdicts(column, sheet, true, arguable) for column in (0, 1))
+    given = ((column, sheet, true, arguable) for column in (0, 1))
     marked = decide(given, (sure, plausible, lacks), np.array([True, False]))
     assert marked.tolist() == [True, True]
     # True; arguable; false; false, but stated by an edge; not on the sheet.

@@ -19,7 +19,7 @@ from builders.engine.pipeline import build, write
 from builders.engine.plan import Flags, left_out
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
-from builders.wordnet.glosses import Glosses
+from builders.wordnet.features import Glosses
 from kb_cache.wordnet.load import load_wordnet
 
 Row = dict[str, Any]

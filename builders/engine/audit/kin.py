@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from builders.engine.audit.ngrams import tokenise
 from builders.english.lemmas import lemmas
 from kb_cache.frequency import FUNCTION_WORDS
-from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Ints, contains, mask_at, ragged_ranges, sorted_unique
 from kbprobe.columns import mask, to_numpy
 
 START, INNER = 4, 5
@@ -135,9 +135,7 @@ def _meet(
     indptr = np.searchsorted(owner[order], np.arange(size + 1))
     pair, wanted = Keys(indptr, key[order]).of(at_left)
     hit = contains(held_keys, at_right[pair] * common.size + wanted)
-    found = np.zeros(at_left.size, dtype=np.bool_)
-    found[pair[hit]] = True
-    return found
+    return mask_at(at_left.size, pair[hit])
 
 
 def _function_words(words: pa.Array) -> Bools:
@@ -244,8 +242,7 @@ def giveaways(
         What was counted, in words, and how often.
     """
     rows, width = choices.shape
-    gold = np.zeros(choices.shape, dtype=np.bool_)
-    gold[np.arange(rows), answer] = True
+    gold = mask_at(choices.shape, (np.arange(rows), answer))
     used, line = np.unique(question, return_inverse=True)
     kept, choice = np.unique(choices, return_inverse=True)
     lines, held = np.repeat(line, width), texts.take(pa.array(kept))

@@ -35,7 +35,7 @@ from builders.engine.audit.partial_input import (
 )
 from builders.engine.plan import Oracles
 from builders.engine.plan import report as oracle_report
-from kbprobe.arrays import Bools, Floats, Ints, contains, sorted_unique
+from kbprobe.arrays import Bools, Floats, Ints, contains, mask_at, sorted_unique
 from kbprobe.audit import (
     FEW_ROWS,
     FEWEST_ROWS,
@@ -365,9 +365,7 @@ def _leakage(split: Ints, concept: Ints, question: Ints, gold: Ints) -> dict[str
     train, rest = split == 0, split != 0
 
     def held(label: Ints, rows: Bools, size: int) -> Bools:
-        found = np.zeros(size, dtype=np.bool_)
-        found[label[rows]] = True
-        return found
+        return mask_at(size, label[rows])
 
     def shared(label: Ints) -> Bools:
         size = int(label.max(initial=-1)) + 1

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
+from kbprobe.arrays import Bools, Floats, Ints, mask_at, ragged_ranges
 from kbprobe.rng import RandomGenerator
 
 
@@ -67,9 +67,7 @@ def ranks_within(groups: Ints) -> Ints:
 def first_of_each(cell: Ints, most: int, rng: RandomGenerator, identity: Ints) -> Bools:
     """Mark at most ``most`` lines of each cell, in seeded order."""
     order = np.lexsort((rng.bits(cell, identity), cell))
-    keep = np.zeros(cell.size, dtype=np.bool_)
-    keep[order[ranks_within(cell[order]) < most]] = True
-    return keep
+    return mask_at(cell.size, order[ranks_within(cell[order]) < most])
 
 
 def sorted_by(group: Ints, race: Floats) -> Ints:
@@ -145,9 +143,7 @@ def select_equally(
     quota = np.round(held.sum(axis=1) * (share / labels)).astype(np.int64)
     quota = np.minimum(quota, held.min(axis=1))
     order = np.lexsort((tie, cell))
-    keep = np.zeros(cell.size, dtype=np.bool_)
-    keep[order[ranks_within(cell[order]) < quota[stratum[order]]]] = True
-    return keep
+    return mask_at(cell.size, order[ranks_within(cell[order]) < quota[stratum[order]]])
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from builders.engine.draw.balanced import (
 )
 from builders.engine.options import RANDOM
 from kb_cache.graph import Graph
-from kbprobe.arrays import AnyInts, Bools, Ints, KeySet, ragged_ranges, sorted_unique
+from kbprobe.arrays import AnyInts, Bools, Ints, KeySet, mask_at, ragged_ranges, sorted_unique
 from kbprobe.parallel import side_by_side, workers
 from kbprobe.rng import RandomGenerator
 
@@ -159,9 +159,7 @@ class Truth:
 
     @cached_property
     def _has_likes(self) -> Bools:
-        likes = np.zeros(self.size, dtype=np.bool_)
-        likes[self.alike % self.size] = True
-        return likes
+        return mask_at(self.size, self.alike % self.size)
 
     def is_false(self, concept: Ints, gold: Ints, node: Ints) -> Bools:
         """Return for parallel arrays whether ``node`` is a wrong answer beside ``gold``."""

@@ -24,7 +24,16 @@ import numpy as np
 from builders.engine.draw.balanced import ranks_within
 from builders.engine.draw.families import Family
 from builders.engine.options import RANDOM
-from kbprobe.arrays import Bools, Ints, contains, lines_of, ragged_ranges, run_starts, sorted_unique
+from kbprobe.arrays import (
+    Bools,
+    Ints,
+    contains,
+    lines_of,
+    mask_at,
+    ragged_ranges,
+    run_starts,
+    sorted_unique,
+)
 from kbprobe.rng import RandomGenerator
 
 ROUNDS = 10
@@ -169,8 +178,7 @@ def choose_groups(
             ready = np.flatnonzero((questions.pool >= 0) & (used < limit))
             some = replace(rules, wrong=partial(_wrong_of, rules.wrong, ready))
             dealt = ready[deal(lines_of(questions, ready), used[ready], some, chance)]
-            spare = np.zeros(used.size, dtype=np.bool_)
-            spare[ready] = True
+            spare = mask_at(used.size, ready)
             spare[dealt] = False
             dealt = _exchanged(dealt, questions, np.flatnonzero(spare), rules, chance)
             dealt = dealt[(used[dealt] == 0).any(axis=1)]

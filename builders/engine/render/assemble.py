@@ -19,7 +19,7 @@ from builders.engine.audit.partial_input import MAX_SETS, has_constant_choices
 from builders.engine.plan import Plan
 from builders.engine.render.jinja import Rewrite, TemplateError, fields_of, render_batch
 from builders.engine.render.template_file import Template, Wording
-from kbprobe.arrays import AnyInts, Bools, Ints, Some, UInts, ragged_ranges, sorted_unique
+from kbprobe.arrays import AnyInts, Bools, Ints, Some, UInts, mask_at, ragged_ranges, sorted_unique
 from kbprobe.columns import to_numpy
 from kbprobe.errors import KbprobeError
 from kbprobe.format.items import UNKNOWN, Coded, Items, Ragged
@@ -111,8 +111,7 @@ def compact(codes: Ints, size: int) -> tuple[Ints, Ints]:
     if size > SPARSE * codes.size:
         used = sorted_unique(codes)
         return used.astype(np.int64), np.searchsorted(used, codes)
-    found = np.zeros(size, dtype=np.bool_)
-    found[codes.ravel()] = True
+    found = mask_at(size, codes.ravel())
     number = np.cumsum(found) - 1
     return np.flatnonzero(found), number[codes]
 
@@ -346,9 +345,7 @@ def _shown_choices(text: AnyInts, nodes: Ints, shuffle: AnyInts) -> Ints:
 
 def _first_of_each(ids: UInts) -> Bools:
     """Mark the first row of each id."""
-    first = np.zeros(ids.size, dtype=np.bool_)
-    first[np.unique(ids, return_index=True)[1]] = True
-    return first
+    return mask_at(ids.size, np.unique(ids, return_index=True)[1])
 
 
 def _numbered(nodes: Ints, kept: Bools, size: int) -> tuple[Ints, AnyInts]:
@@ -409,7 +406,7 @@ def _row_order(plan: Plan, ids: UInts, kept: Any, rng: RandomGenerator) -> Any:
     some = plan.order.take(kept)
     cluster, keys = plan.cluster.codes[kept], plan.questions.key[plan.question[kept]]
     piece = rng.bits(some.side_by_side(cluster, keys))
-    columns = (ids[kept], keys, plan.provenance.concept.codes[kept], cluster, piece)
+    columns = (ids[kept], keys, plan.concept.codes[kept], cluster, piece)
 
     def sort(rows: Ints) -> Ints:
         return rows[np.lexsort([column[rows] for column in columns])]

@@ -110,7 +110,7 @@ class Blocks:
     @cached_property
     def fact_ids(self) -> Coded | None:
         """For each triple of the plan's facts the id of the row that asks for it; "" for none."""
-        sub_question = self.done.plan.provenance.facts.sub_question
+        sub_question = self.done.plan.facts.sub_question
         if sub_question is None:
             return None
         parts = self.done.facts
@@ -178,7 +178,7 @@ class Blocks:
             generality=None if nodes.generality is None else nodes.generality[done.shown],
             partial=partial,
             shown=block.visible,
-            hops=plan.provenance.hops[at],
+            hops=plan.hops[at],
             oracles={name: oracle.take(at) for name, oracle in plan.oracles.items()},
             natural=isinstance(plan.answers, FromAnnotators) and plan.answers.natural,
         )
@@ -274,13 +274,13 @@ class Block:
     @cached_property
     def columns(self) -> dict[str, Any]:
         """The columns as they are."""
-        done, plan, origin = self.blocks.done, self.plan, self.plan.provenance
+        done, plan = self.blocks.done, self.plan
         rows, known = self.rows, plan.known
         line, shuffle = np.arange(len(plan))[:, None], done.shuffle[rows]
-        choice_family = origin.choice_family.copy()
+        choice_family = plan.choice_family.copy()
         choice_family[known, 0] = 0
         codes = self.choices.codes
-        facts = origin.facts
+        facts = plan.facts
         triples = {name: getattr(facts, name) for name in ("subject", "relation", "object")}
         key = np.where(known, done.gold[rows], len(LABELS))
         columns: dict[str, Any] = {
@@ -291,22 +291,22 @@ class Block:
             "answerKey": Coded(pa.array([*LABELS, ""]), key),
             "setup": done.setup,
             "cluster": plan.cluster,
-            "concept": origin.concept,
-            "relation": origin.relation
-            if isinstance(origin.relation, str)
-            else Coded(origin.relation, origin.fact),
-            "hops": origin.hops,
+            "concept": plan.concept,
+            "relation": plan.relation
+            if isinstance(plan.relation, str)
+            else Coded(plan.relation, plan.fact),
+            "hops": plan.hops,
             "distractor_family": plan.family,
-            "distractor_hops": origin.distance,
+            "distractor_hops": plan.distance,
             "choice_nodes": Coded(plan.choices.names.take(pa.array(done.shown)), codes),
             "choice_families": Coded(plan.family.values, choice_family[line, shuffle]),
-            "choice_hops": origin.choice_hops[line, shuffle],
+            "choice_hops": plan.choice_hops[line, shuffle],
             **{name: Coded(texts, plan.question) for name, texts in plan.questions.columns.items()},
             "template": Coded(
                 pa.array([w.id for w in done.template.questions]), done.wording[plan.question]
             ),
             "arguments": argument_column(self.batch, self.question),
-            "triples": Ragged(origin.fact, facts.indptr, triples),
+            "triples": Ragged(plan.fact, facts.indptr, triples),
             "fact_ids": self._fact_ids(),
             "flags": (plan.flags or Flags.none(len(plan))).column(),
             "fold": pa.nulls(len(plan), pa.int32()) if plan.fold is None else plan.fold,
@@ -316,12 +316,12 @@ class Block:
 
     def _fact_ids(self) -> Ragged:
         """For each row the ids of the sub-questions that ask for its triples."""
-        origin, ids = self.plan.provenance, self.blocks.fact_ids
+        plan, ids = self.plan, self.blocks.fact_ids
         if ids is None:
             none = Coded(pa.array([], pa.string()), np.empty(0, dtype=np.int64))
-            line = np.zeros(origin.fact.size, dtype=np.int64)
+            line = np.zeros(plan.fact.size, dtype=np.int64)
             return Ragged(line, np.zeros(2, dtype=np.int64), {"": none})
-        return Ragged(origin.fact, origin.facts.indptr, {"": ids})
+        return Ragged(plan.fact, plan.facts.indptr, {"": ids})
 
 
 def _cuts(done: Assembled, rows: int) -> tuple[int, ...]:

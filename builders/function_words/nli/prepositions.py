@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
-from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
-import yaml
-
-from builders.english.word_lists import word_groups
+from builders.english.word_lists import data_table, word_groups
 from builders.function_words.nli.clauses import PACKAGE, Sentence, fixed_words
-from builders.function_words.nli.edits import Edit, Phrase, noun_phrase
+from builders.function_words.nli.edits import Edit, Phrase, noun_phrase, verb_lemma
 from builders.function_words.nli.lexicon import Lexicon, singular
-from builders.function_words.nli.negation import verb_lemma
 from builders.function_words.nli.pairs import Place
 
 _SPREAD = frozenset(("NNS", "NNPS", "VB", "VBD", "VBG", "VBN", "VBP", "VBZ", ","))
@@ -39,10 +35,8 @@ class Frame(NamedTuple):
 
 
 @cache
-def _file() -> Mapping[str, Sequence[object]]:
-    text = resources.files(PACKAGE).joinpath("data", "prepositions.yaml").read_text("utf-8")
-    found: Mapping[str, Sequence[object]] = yaml.safe_load(text)
-    return found
+def _file() -> Mapping[str, Sequence[Any]]:
+    return cast("Mapping[str, Sequence[Any]]", data_table("prepositions", PACKAGE))
 
 
 @cache
@@ -57,9 +51,8 @@ def frames() -> tuple[Frame, ...]:
     sets = ("words", "objects", "verbs", "nouns")
     made = []
     for given in _file()["frames"]:
-        values = dict(given)  # type: ignore[call-overload]  # a mapping, as the file has it
-        values["by"] = tuple(values["by"])
-        made.append(Frame(**{**values, **{k: frozenset(values.get(k, ())) for k in sets}}))
+        values = given | {"by": tuple(given["by"])}
+        made.append(Frame(**values | {name: frozenset(given.get(name, ())) for name in sets}))
     return tuple(made)
 
 

@@ -8,33 +8,38 @@ See docs/probes/function_words_nli.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from builders.engine.drops import DropLog
+from builders.engine.labelled import Decided, answered, decide_rows, unlabelled
 from builders.engine.labels import NONE, Readings, readings
-from builders.engine.plan import Plan, left_out, text_keys
+from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions, left_out, text_keys
 from builders.engine.probe import probe
+from builders.engine.rows import named_clusters, plan_rows
+from builders.engine.splits import assign_folds
+from builders.engine.strategies import FixedScale
 from builders.function_words.nli.clauses import PACKAGE
+from builders.function_words.nli.edits import FLAGS
 from builders.function_words.nli.lexicon import Lexicon, lexicon
-from builders.function_words.nli.negation import FLAGS
-from builders.function_words.nli.opposites import PATTERNS, patterns
 from builders.function_words.nli.options import NegationOptions, NliOptions, PrepositionOptions
 from builders.function_words.nli.pairs import (
     KINDS,
     NEGATED,
+    PATTERNS,
     SWAPPED,
-    Form,
     Source,
     TextPair,
+    patterns,
     rewordings,
     swaps,
     swaps_and_denials,
 )
-from builders.function_words.nli.plan import QUESTION_FIELDS, Row, candidates_plan, labelled_plan
 from builders.function_words.nli.prepositions import (
     changed_words,
     preposition_places,
@@ -43,13 +48,34 @@ from builders.function_words.nli.prepositions import (
 )
 from builders.function_words.nli.quantities import comparative_places, comparatives, quantity_places
 from builders.function_words.nli.sources import Origin, in_corpus, sources
-from builders.function_words.source import open_corpora
+from builders.function_words.tokens import open_corpora
 from kb_cache.base import Combined, KnowledgeBase
 from kb_cache.corpora.types import Corpora, TextCorpus
 from kb_cache.wordnet.load import load_wordnet_once
 from kb_cache.wordnet.types import WordNet
-from kbprobe.format.setups import NLI
+from kbprobe.arrays import Ints
+from kbprobe.errors import UsageError
+from kbprobe.format.setups import NLI, SETUPS
 from kbprobe.rng import RandomGenerator
+
+ANSWERS = SETUPS[NLI].labels
+QUESTION_FIELDS = ("premise", "hypothesis", "change", "old", "new")
+
+CALIBRATION = (
+    "On the 89 published comparatives with people's votes, mixed in unmarked, their majority is "
+    "people's in 92% (one person's vote: 85%); they may have been trained on these."
+)
+"""Agreement of the readings with people's votes, for the card."""
+
+SILVER = "silver:"
+"""Prefix of the rule in labels files made by a model, followed by the model's name."""
+
+
+class Row(NamedTuple):
+    """A pair of texts and its origin."""
+
+    origin: Origin
+    pair: TextPair
 
 
 def choose(
@@ -219,10 +245,11 @@ def build(
         UsageError: no pair can be made, or the labels are faulty.
     """
     dropped, known = DropLog(), lexicon(texts.wordnet)
+    firsts = sorted({word.split(" ")[0] for word in words})
     reworded = rewordings(name, PACKAGE)
-    found = [
-        (origin, list(ways(_with(reworded, source), known)))
-        for origin, source in sources(texts.corpus, _firsts(words), options, dropped)
+    found: Found = [
+        (origin, list(ways(source.with_rewordings(reworded), known)))
+        for origin, source in sources(texts.corpus, firsts, options, dropped)
     ]
     dropped["texts in which nothing can surely be changed"] += sum(not way for _, way in found)
     found = _of_tier(_new(found, texts.corpus, dropped), options.tier, dropped)
@@ -241,62 +268,162 @@ def build(
         len(rows), "Name more corpora with --corpus.", f"{name}: no pair can be made of these texts"
     )
     plan = candidates_plan(name, rows, texts.corpus, kinds, options, dropped, rng)
-    if not options.labels and all(_texts(row.pair) not in read.votes for row in rows):
+    if not options.labels and all(row.pair.texts not in read.votes for row in rows):
         return plan
     return labelled_plan(plan, name, texts.name, options, read)
 
 
-def _with(reworded: Mapping[str, Sequence[Form]], source: Source) -> Source:
-    """Return a source with the reworded hypotheses that were written for it."""
-    return source._replace(reworded=reworded.get(source.shown(source.premise.text), ()))
+Found = Sequence[tuple[Origin, Sequence[TextPair]]]
+"""The pairs that can be made from each source."""
 
 
-def _read(
-    found: Sequence[tuple[Origin, list[TextPair]]], read: Readings, dropped: DropLog
-) -> list[tuple[Origin, list[TextPair]]]:
+def _filtered(found: Found, keep: Callable[[Origin, TextPair], bool]) -> Found:
+    """Keep some of the pairs, and the sources of which any is left."""
+    kept = [(origin, [pair for pair in pairs if keep(origin, pair)]) for origin, pairs in found]
+    return [(origin, pairs) for origin, pairs in kept if pairs]
+
+
+def _read(found: Found, read: Readings, dropped: DropLog) -> Found:
     """Return the pairs that have been read; none if the corpus is a different one."""
-    kept = [
-        (origin, those)
-        for origin, pairs in found
-        if (those := [pair for pair in pairs if _texts(pair) in read.votes])
-    ]
+    kept = _filtered(found, lambda _, pair: pair.texts in read.votes)
     if kept:
         dropped["readings: texts of which no pair was read"] += len(found) - len(kept)
     return kept
 
 
-def _texts(pair: TextPair) -> tuple[str, str]:
-    return pair.premise, pair.hypothesis
-
-
-def _of_tier(
-    found: Sequence[tuple[Origin, list[TextPair]]], tier: str, dropped: DropLog
-) -> list[tuple[Origin, list[TextPair]]]:
+def _of_tier(found: Found, tier: str, dropped: DropLog) -> Found:
     """Drop flagged pairs, except in the full tier."""
     if tier == "full":
-        return list(found)
+        return found
     for _, pairs in found:
         dropped.update(left_out(name) for pair in pairs for name in pair.flags)
-    clean = [(origin, [pair for pair in pairs if not pair.flags]) for origin, pairs in found]
-    return [(origin, pairs) for origin, pairs in clean if pairs]
+    return _filtered(found, lambda _, pair: not pair.flags)
 
 
-def _firsts(words: Collection[str]) -> list[str]:
-    """Return the first words of phrases."""
-    return sorted({word.split(" ")[0] for word in words})
-
-
-def _new(
-    found: Sequence[tuple[Origin, list[TextPair]]], corpus: TextCorpus, dropped: DropLog
-) -> list[tuple[Origin, list[TextPair]]]:
+def _new(found: Found, corpus: TextCorpus, dropped: DropLog) -> Found:
     """Drop pairs of equal texts and, in corpora of pairs, hypotheses that occur in the corpus."""
-    flat = [(at, pair) for at, (_, pairs) in enumerate(found) for pair in pairs]
-    of_pair = np.array([found[at][0].row < 0 for at, _ in flat], dtype=np.bool_)
-    real = of_pair & in_corpus(corpus, [pair.hypothesis for _, pair in flat])
-    left: list[list[TextPair]] = [[] for _ in found]
-    for (at, pair), is_real in zip(flat, real.tolist(), strict=True):
-        if is_real or pair.hypothesis.lower() == pair.premise.lower():
-            dropped["ways: the hypothesis is a sentence of the corpus"] += 1
-        else:
-            left[at].append(pair)
-    return [(origin, pairs) for (origin, _), pairs in zip(found, left, strict=True) if pairs]
+    of_pairs = [pair.hypothesis for origin, pairs in found if origin.row < 0 for pair in pairs]
+    real = set(compress(of_pairs, in_corpus(corpus, of_pairs)))
+
+    def is_new(origin: Origin, pair: TextPair) -> bool:
+        in_corpus = origin.row < 0 and pair.hypothesis in real
+        new = not in_corpus and pair.hypothesis.lower() != pair.premise.lower()
+        dropped["ways: the hypothesis is a sentence of the corpus"] += not new
+        return new
+
+    return _filtered(found, is_new)
+
+
+def candidates_plan(
+    probe: str,
+    rows: Sequence[Row],
+    corpus: TextCorpus,
+    kinds: Sequence[str],
+    options: NliOptions,
+    dropped: DropLog,
+    rng: RandomGenerator,
+) -> Plan:
+    """Make a plan of pairs as rows without answers.
+
+    Documents are not divided between splits; a cluster contains all rows made from one sentence or
+    pair; and the family of a row is the kind of change.
+    """
+    premises = [row.pair.premise for row in rows]
+    hypotheses = [row.pair.hypothesis for row in rows]
+    documents = [row.origin.document for row in rows]
+    clusters = [row.origin.cluster for row in rows]
+    fields = {
+        "premise": premises,
+        "hypothesis": hypotheses,
+        "change": [row.pair.kind for row in rows],
+        "old": [row.pair.old for row in rows],
+        "new": [row.pair.new for row in rows],
+    }
+    concept = named_clusters(documents)
+    return plan_rows(
+        questions=Questions.from_columns(
+            text_keys(premises, hypotheses), fields, premise="premise", hypothesis="hypothesis"
+        ),
+        choices=Nodes.from_columns(ANSWERS, field="text"),
+        nodes=np.tile(np.arange(len(ANSWERS), dtype=np.int64), (len(rows), 1)),
+        split=_splits(documents, options.split_shares, rng.child("splits")),
+        families=kinds,
+        family=np.array([1 + kinds.index(row.pair.kind) for row in rows], dtype=np.int64),
+        relation="unlabelled",
+        concept=concept.codes,
+        concepts=concept.values,
+        cluster=named_clusters(clusters),
+        facts=Facts.from_triples(
+            [
+                (row.origin.document, "contains", row.pair.premise),
+                (row.pair.old, row.pair.kind, row.pair.new),
+            ]
+            for row in rows
+        ),
+        hops=0,
+        order=FixedScale(),
+        answers=unlabelled(len(rows), probe),
+        fold=assign_folds(text_keys(clusters), rng.child("folds")),
+        flags=Flags.of_lines(FLAGS, [row.pair.flags for row in rows]),
+        dropped=+dropped,
+    )
+
+
+def _splits(
+    documents: Sequence[str], shares: tuple[float, float, float], rng: RandomGenerator
+) -> Ints:
+    """Return the split of each row: the split of its document or premise.
+
+    Documents are assigned in random order, first to validation until it has its share of the rows:
+    some documents have many rows, so that independent draws would miss the shares by far. Documents
+    larger than this share do not go to validation.
+    """
+    train, validation, test = shares
+    names, row = np.unique(documents, return_inverse=True)
+    size = np.bincount(row)
+    order = np.argsort(rng.uniform(text_keys(names.tolist())), kind="stable")
+    split = np.full(names.size, -1, dtype=np.int64)
+    small = order[size[order] <= validation * row.size]
+    split[small[np.cumsum(size[small]) - size[small] < validation * row.size]] = 1
+    rest = order[split[order] < 0]
+    middle = np.cumsum(size[rest]) - size[rest] / 2
+    edge = train / ((train + test) or 1) * size[rest].sum()
+    split[rest] = np.where(middle < edge, 0, 2)
+    return split[row]
+
+
+def labelled_plan(
+    plan: Plan, probe: str, knowledge: str, options: NliOptions, read: Readings = NONE
+) -> Plan:
+    """Give rows the answers of ``options.labels`` or of readings, and drop the others.
+
+    Raises:
+        UsageError: a file is faulty, labels of people and of a model are mixed, or no row is left.
+    """
+    decided = decide_rows(
+        plan, probe, knowledge, ANSWERS, options, read=read, calibration=CALIBRATION
+    )
+    kind, about = _about(decided, options) if options.labels else ("read", decided.about)
+    return answered(plan, replace(decided, about=about), kind, natural=True)
+
+
+def _about(decided: Decided, options: NliOptions) -> tuple[str, dict[str, Any]]:
+    """Return how labelled rows are described: the relation's name and the card's text."""
+    rules = {str(line["rule"]) for line in decided.lines}
+    models = sorted(rule.removeprefix(SILVER) for rule in rules if rule.startswith(SILVER))
+    if not models:
+        return "voted", dict(decided.about)
+    if len(models) < len(rules):
+        raise UsageError(
+            f"--labels {', '.join(options.labels)}: labels of people and silver labels "
+            f"({', '.join(models)}) are not mixed; build a probe of each"
+        )
+    source = (
+        f"Silver labels, given by a model and not by people: {', '.join(models)}. They are no gold "
+        "standard, and no measure of the model that gave them."
+    )
+    return "silver", {
+        "source": source,
+        "annotator_kind": "silver",
+        "labels": int(decided.rows.size),
+    }

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from functools import cache
 
 from builders.english.articles import number_word
-from builders.english.word_lists import word_groups
+from builders.english.word_lists import word_groups, word_list
 from builders.function_words.nli.clauses import NOUNS, PACKAGE, Sentence, fixed_words
-from builders.function_words.nli.edits import Edit
+from builders.function_words.nli.edits import Edit, verb_lemma
 from builders.function_words.nli.lexicon import Lexicon
-from builders.function_words.nli.negation import verb_lemma
 from builders.function_words.nli.pairs import Place
 
 _NUMBERS = {number_word(number): number for number in (*range(2, 21), *range(30, 100, 10))}
@@ -24,26 +23,6 @@ _OTHERS = {
     "several": ("all", "two"),
     "both": ("some",),
 }
-_RANGE = frozenset(
-    (
-        "to",
-        "or",
-        "-",
-        "–",
-        "and",
-        "/",
-        "of",
-        "by",
-        ":",
-        ".",
-        ",",
-        "one",
-        "age",
-        "number",
-        "chapter",
-        "page",
-    )
-)
 
 
 def quantity_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
@@ -80,21 +59,7 @@ def _quantifier(sentence: Sentence, at: int) -> Iterator[Place]:
     lower, tags = sentence.lower, list(sentence.tags)
     word, behind = lower[at], lower[at + 1]
     before = lower[at - 1] if at else ""
-    if before in (
-        "and",
-        "or",
-        "a",
-        "the",
-        "as",
-        "so",
-        "how",
-        "too",
-        "very",
-        "no",
-        "not",
-        "quite",
-        "only",
-    ):
+    if before in word_list("before_quantifiers", PACKAGE):
         return
     if tags[at] not in ("DT", "PDT", "JJ", "JJS", "NN", "RBS", "NNS"):
         return
@@ -119,20 +84,16 @@ def _quantifier(sentence: Sentence, at: int) -> Iterator[Place]:
         if _noun_phrase(tags, definite + 1) is None or (word != "all" and not of):
             return
         edits = [
-            (other, [Edit(at, definite, f"{other} of")])
+            (other, [Edit(at, definite, other if other == "all" else f"{other} of")])
             for other in _OTHERS[word]
             if other != "two" or begins
-        ]
-        edits = [
-            (other, [Edit(at, definite, other if other == "all" else f"{other} of")])
-            for other, _ in edits
         ]
         yield Place(at, at + 1, word, edits, word == "all", denial)
         return
     if of or _noun_phrase(tags, at + 1) is None:
         return
-    others = [other for other in _OTHERS[word] if begins or other not in ("all", "most")]
-    others = [other for other in others if other != "half"]
+    odd = ("half",) if begins else ("half", "all", "most")
+    others = [other for other in _OTHERS[word] if other not in odd]
     edits = [(other, [Edit(at, at + 1, other)]) for other in others]
     yield Place(at, at + 1, word, edits, word == "many", denial)
 
@@ -142,7 +103,7 @@ def _number(sentence: Sentence, at: int) -> Iterator[Place]:
     lower, tags = sentence.lower, list(sentence.tags)
     word = lower[at]
     before = lower[at - 1] if at else ""
-    if before in _RANGE or before in fixed_words("months"):
+    if before in word_list("before_numbers", PACKAGE) | fixed_words("months"):
         return
     if at and tags[at - 1] in ("CD", "$", "NNP", "NNPS", "#"):
         return
@@ -179,20 +140,7 @@ def _near(number: int) -> tuple[int, ...]:
 def _half(sentence: Sentence, at: int) -> Iterator[Place]:
     lower = sentence.lower
     before = lower[at - 1] if at else ""
-    if before in (
-        "and",
-        "or",
-        "a",
-        "one",
-        "first",
-        "second",
-        "the",
-        "and",
-        "other",
-        "-",
-        "latter",
-        "last",
-    ):
+    if before in word_list("before_half", PACKAGE):
         return
     of = lower[at + 1] == "of"
     definite = at + (2 if of else 1)

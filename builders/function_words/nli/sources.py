@@ -10,52 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.engine.drops import DropLog
-from builders.english.screen import OFFENSIVE, offensive_texts
-from builders.function_words.nli.clauses import FINITE, Sentence, fixed_words
+from builders.function_words.nli.clauses import FINITE, Sentence
 from builders.function_words.nli.options import NliOptions
 from builders.function_words.nli.pairs import Source
-from builders.function_words.source import tagged_sentences
-from builders.function_words.tokens import TaggedTexts, unnatural
+from builders.function_words.patterns import Patterns
+from builders.function_words.tokens import TaggedTexts, natural_sentences, tagged_sentences
 from kb_cache.corpora.types import TextCorpus
 from kbprobe.arrays import Bools
 from kbprobe.columns import mask
-
-_NOT_PLAIN = (
-    "(",
-    ")",
-    "[",
-    "]",
-    ":",
-    ";",
-    "-",
-    "--",
-    "–",
-    "—",
-    "?",
-    "!",
-    "...",
-    "…",
-    '"',
-    "'",
-    "“",
-)
-_NAMES = ("NNP", "NNPS")
-_CLOSED = (
-    "DT",
-    "IN",
-    "PRP",
-    "PRP$",
-    "CC",
-    "WRB",
-    "WP",
-    "VBZ",
-    "VBP",
-    "VBD",
-    "MD",
-    "TO",
-    "EX",
-    "RB",
-)
 
 LEAST_HYPOTHESIS = 4
 """Minimum number of tokens of the hypothesis of a pair."""
@@ -97,7 +59,9 @@ def _sentences(
     corpus: TextCorpus, words: Sequence[str], options: NliOptions, dropped: DropLog
 ) -> Iterator[tuple[Origin, Source]]:
     tagged = tagged_sentences(corpus)
-    fit = _natural(tagged, options.min_tokens, options.max_tokens, options, dropped)
+    fit = natural_sentences(
+        tagged, options.min_tokens, options.max_tokens, dropped, screen=options.screen
+    )
     fit &= dropped.drop("sentences: not plain statements", fit & ~_plain(tagged)) | ~fit
     rows = np.flatnonzero(fit & _holding(tagged, words))
     document, paragraph = corpus.sentence_document, corpus.sentence_paragraph
@@ -127,7 +91,7 @@ def _pairs(
         return
     tagged = TaggedTexts.of(pairs.passages, corpus.name)
     fewest = min(LEAST_HYPOTHESIS, options.min_tokens)
-    fit = _natural(tagged, fewest, options.max_tokens, options, dropped)
+    fit = natural_sentences(tagged, fewest, options.max_tokens, dropped, screen=options.screen)
     plain = fit & _plain(tagged) & _holding(tagged, words)
     rows = np.flatnonzero(fit[pairs.premise] & plain[pairs.hypothesis])
     seen: set[tuple[str, str]] = set()
@@ -142,20 +106,6 @@ def _pairs(
         yield Origin(f"premise: {premise.text}", name), Source(premise, hypothesis)
 
 
-def _natural(
-    tagged: TaggedTexts, fewest: int, most: int, options: NliOptions, dropped: DropLog
-) -> Bools:
-    kept = np.ones(len(tagged.texts), dtype=np.bool_)
-    for reason, wrong in unnatural(tagged, fewest, most).items():
-        dropped[f"sentences: {reason}"] += int((kept & wrong).sum())
-        kept &= ~wrong
-    if options.screen:
-        offensive = offensive_texts(tagged.texts.text.cast(pa.string()))
-        dropped[OFFENSIVE] += int((kept & offensive).sum())
-        kept &= ~offensive
-    return kept
-
-
 def _plain(tagged: TaggedTexts) -> Bools:
     """Mark the texts that are plain statements.
 
@@ -163,33 +113,18 @@ def _plain(tagged: TaggedTexts) -> Bools:
     bare verb, do not end with an abbreviation, and contain no capital that indicates a preceding
     heading.
     """
-    first = tagged.first
-    last = _last(tagged)
-    wrong = tagged.is_one_of(_NOT_PLAIN) | tagged.is_one_of(fixed_words("vocatives"))
-    wrong |= first & tagged.has_tag("CC", "VB", "VBZ", "VBP", "VBD", "MD", "VBN")
-    names = tagged.texts.forms.names
-    capital = tagged.texts.forms.where([name[:1].isupper() and name != "I" for name in names])
-    lower_i = tagged.texts.forms.where([name == "i" for name in names])
-    # "Very Finny Two fish are in a tank.": a heading joined to the sentence.
-    heading = capital & ~first & tagged.has_tag(*_CLOSED) & ~tagged.near(tagged.has_tag(*_NAMES), 1)
-    number = tagged.is_one_of(fixed_words("number_words")) & capital & ~first
-    noted = tagged.is_one_of(fixed_words("abbreviated_titles")) & (
-        last | tagged.near(last, 1) | tagged.near(last, 2)
+    forms, finite = tagged.texts.forms, tagged.has_tag(*FINITE)
+    patterns = Patterns(
+        tagged,
+        "not_plain",
+        first=tagged.first,
+        last=_last(tagged),
+        capital=forms.where([name[:1].isupper() and name != "I" for name in forms.names]),
+        lower_i=forms.where([name == "i" for name in forms.names]),
+        only_verb=finite & (tagged.count(finite) == 1)[tagged.text],
     )
-    whole = ~_fragments(tagged) & ~_subordinate(tagged)
-    return whole & ~tagged.in_text(wrong | lower_i | heading | number | noted)
-
-
-def _subordinate(tagged: TaggedTexts) -> Bools:
-    """Mark the texts that are only a subordinate clause, or a noun with a relative clause."""
-    begins = tagged.first & tagged.is_one_of(fixed_words("subordinators"))
-    alone = tagged.in_text(begins) & ~tagged.in_text(tagged.is_word(","))
-    finite = tagged.has_tag(*FINITE)
-    relative = tagged.has_tag("WDT", "WP") | tagged.is_word("that", "so")
-    subject = tagged.has_tag("PRP", "NNS", "NN", "NNP")
-    inside = tagged.near(relative, -1) | (tagged.near(subject, -1) & tagged.near(relative, -2))
-    one = (tagged.count(finite) == 1) & tagged.in_text(finite & inside)
-    return np.asarray(alone | one)
+    wrong = np.logical_or.reduce([found for _, found, _ in patterns.frames()])
+    return ~_fragments(tagged) & ~tagged.in_text(wrong)
 
 
 def _fragments(tagged: TaggedTexts) -> Bools:

@@ -1,0 +1,145 @@
+"""From candidates to a labelled probe: rows that annotators, or readings, have decided on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from builders.engine.drops import DropLog
+from builders.engine.labels import (
+    BALANCE,
+    LANGUAGE_MODEL,
+    NONE,
+    Readings,
+    about_votes,
+    agreed,
+    annotator_names,
+    read_verdicts,
+)
+from builders.engine.plan import Plan
+from builders.engine.render.assemble import id_texts, row_identity, row_ids
+from builders.engine.strategies import FromAnnotators
+from kbprobe.arrays import Bools, Ints
+
+OTHER = "the votes contradict the intended label"
+
+CANDIDATES = (
+    "Nobody has labelled these rows yet: they are candidates (answer -1). "
+    "`release-probe annotate` makes sheets for annotators, and `build-probe {name} --labels FILE` "
+    "the probe."
+)
+VOTED = "Votes of annotators: the answer of a row is what most of them said."
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The annotators' decisions on a plan's rows.
+
+    Attributes:
+        rows: the rows that are kept.
+        answer: (rows,) index of the answer to each row.
+        about: the text on the answers for manifest and card.
+        lines: the lines of the probe's labels file.
+        dropped: number of dropped rows, by reason.
+    """
+
+    rows: Ints
+    answer: Ints
+    about: Mapping[str, Any]
+    lines: Sequence[Mapping[str, Any]]
+    dropped: Mapping[str, int]
+
+
+def unlabelled(rows: int, probe: str) -> FromAnnotators:
+    """Return the answers of rows that nobody has labelled yet."""
+    return FromAnnotators(np.zeros(rows, np.bool_), {"source": CANDIDATES.format(name=probe)})
+
+
+def decide_rows(
+    plan: Plan,
+    probe: str,
+    knowledge: str,
+    answers: Sequence[str],
+    options: Any,
+    *,
+    voted: str = VOTED,
+    read: Readings = NONE,
+    calibration: str = "",
+    intended: Ints | None = None,
+    balance: Callable[[Ints, Ints], Bools] | None = None,
+    remedy: str = "Loosen --min-agreement or --min-votes.",
+) -> Decided:
+    """Read votes or labels, and decide on the rows of a plan of candidates.
+
+    Args:
+        plan: the candidates; their ids do not depend on their answers.
+        probe: the probe's name.
+        knowledge: the name of what it is built from.
+        answers: the possible answers, in the order in which every row shows them.
+        options: the build's: ``labels`` (the files), ``min_votes`` and ``min_agreement``.
+        voted: where the answers come from if ``options`` names files, in words.
+        read: the readings to use if it names none.
+        calibration: how far the readings agree with people, in words.
+        intended: (rows,) the intended answers: rows decided otherwise are dropped, as Kim et al.
+            (2019) do for acceptability. None: the answer is the one with most votes.
+        balance: given the rows that are left and their answers, marks those to keep.
+        remedy: what to do if no row is left.
+
+    Raises:
+        UsageError: a file cannot be read, has faulty lines, or no row is left.
+    """
+    ids = id_texts(row_ids(plan, row_identity(probe, knowledge))).to_pylist()
+    place = {name: at for at, name in enumerate(ids)}
+    files = [Path(path) for path in options.labels]
+    if files:
+        given = read_verdicts(files, ids, answers, options.min_votes)
+    else:
+        given = read.verdicts(ids, plan.question_keys, answers)
+    verdicts = {one.id: one for one in agreed(given, options.min_agreement)}
+    if intended is not None:
+        for one in list(verdicts.values()):
+            if one.kept and one.answer != intended[place[one.id]]:
+                verdicts[one.id] = one.left_out(OTHER)
+    kept = [one for one in verdicts.values() if one.kept]
+    rows = np.array([place[one.id] for one in kept], dtype=np.int64)
+    answer = np.array([one.answer for one in kept], dtype=np.int64)
+    stay = np.ones(rows.size, np.bool_) if balance is None else balance(rows, answer)
+    for at in np.flatnonzero(~stay).tolist():
+        verdicts[kept[at].id] = kept[at].left_out(BALANCE)
+    judged = list(verdicts.values())
+    dropped = DropLog()
+    for reason in sorted(one.reason for one in judged if not one.kept):
+        dropped[f"labels: {reason}"] += 1
+    dropped["labels: candidates not judged"] = len(ids) - len(judged)
+    dropped.require(int(stay.sum()), remedy, f"{probe}: no labelled row is left")
+    names, source = annotator_names(judged), voted if files else read.source(calibration)
+    return Decided(
+        rows[stay],
+        answer[stay],
+        about_votes(judged, source, "human" if files else LANGUAGE_MODEL),
+        [one.line(names, answers) for one in judged],
+        +dropped,
+    )
+
+
+def answered(
+    plan: Plan, decided: Decided, relation: str | None = None, *, natural: bool = False
+) -> Plan:
+    """Return the rows that were decided on, each with its answer before the other choices.
+
+    ``relation`` says how the answers were found; ``natural`` whether they are left unbalanced.
+    """
+    taken = plan.take(decided.rows)
+    order = np.argsort(taken.nodes != decided.answer[:, None], axis=1, kind="stable")
+    labelled = np.ones(decided.rows.size, dtype=np.bool_)
+    return replace(
+        taken,
+        nodes=np.take_along_axis(taken.nodes, order, axis=1),
+        relation=relation or taken.relation,
+        answers=FromAnnotators(labelled, decided.about, decided.lines, natural),
+        dropped=+DropLog({**plan.dropped, **decided.dropped}),
+    )

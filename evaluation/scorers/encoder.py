@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -59,7 +59,10 @@ class Tokenized(NamedTuple):
 
 
 def _flat(rows: Sequence[Sequence[int]]) -> Tokens:
-    return np.fromiter(chain.from_iterable(rows), dtype=np.int32)
+    flat = array("i")
+    for row in rows:
+        flat.extend(row)
+    return np.array(flat, dtype=np.int32)
 
 
 @dataclass(frozen=True, kw_only=True)

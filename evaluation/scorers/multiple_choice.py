@@ -167,15 +167,17 @@ class MultipleChoiceScorer(Scorer):
                 choice = [token for token, part in zip(tokens, parts, strict=True) if part == 1]
                 if reason := unknown_candidate(choices[at - start], choice, self._unknown):
                     unknown[at] = reason
-                kept: Sequence[int] = range(len(tokens))
+                segments = (
+                    encoding["token_type_ids"][at - start] if self._runner.takes_types else ()
+                )
                 if len(tokens) > self._runner.limit:
                     cut.add(at)
                     kept, no_room = self._kept(parts)
                     crowded |= {at} if no_room else set()
-                ids.append(array("i", (tokens[place] for place in kept)))
-                if self._runner.takes_types:
-                    segments = encoding["token_type_ids"][at - start]
-                    types.append(array("i", (segments[place] for place in kept)))
+                    tokens = [tokens[place] for place in kept]
+                    segments = [segments[place] for place in kept] if segments else ()
+                ids.append(array("i", tokens))
+                types.append(array("i", segments))
         read = Tokenized.of(ids, types if self._runner.takes_types else None, cut)
         return read, own, crowded, unknown
 

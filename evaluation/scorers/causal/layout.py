@@ -193,6 +193,8 @@ class Collector:
             **{name: array(kind) for name, kind in (columns or {}).items()},
         }
         self.runs = {name: array("q") for name in ("slot_starts", "cell_starts", *runs)}
+        names = ("slot_choice", "slot_weight", "cell_after", "cell_target")
+        self._of_slots = tuple(self.columns[name] for name in names)
 
     def add_sequence(self, item: int, tokens: Sequence[int]) -> None:
         """Add the tokens of a sequence; its slots come next."""
@@ -205,11 +207,12 @@ class Collector:
         self, choices: Sequence[int], weight: float, after: Sequence[int], target: Sequence[int]
     ) -> None:
         """Add a slot of the last sequence for each choice that a target stands for."""
+        slot_choice, slot_weight, cell_after, cell_target = self._of_slots
         for choice in choices:
-            self.columns["cell_after"].extend(after)
-            self.columns["cell_target"].extend(target)
-            self.columns["slot_choice"].append(choice)
-            self.columns["slot_weight"].append(weight)
+            slot_choice.append(choice)
+            slot_weight.append(weight)
+            cell_after.extend(after)
+            cell_target.extend(target)
             self.runs["cell_starts"].append(len(after))
         self.runs["slot_starts"][-1] += len(choices)
 

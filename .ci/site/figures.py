@@ -8,9 +8,9 @@ With names of probes, or ``all``, it builds them in a temporary folder and write
 ``docs/figures/builds.json``, to the gallery, to the rows that ``build-probe list`` shows, and, if
 rows changed, to the manifests that the tests keep. ConceptNet and Wikidata are named by their
 snapshots (``kb-cache list``). Languages whose lexicon was not fetched keep their figures.
-``docs/figures/kbprobe-1.json`` is written by ``suite.py``, and ``docs/figures/readings.json`` by
-hand: who read how many rows of a probe, how many of them were sound, and the ``rows_digest`` of the
-build, where it is known.
+``docs/figures/kbprobe-1.json`` is written by ``suite.py``, ``docs/figures/scores.json`` by
+``scores.py``, and ``docs/figures/readings.json`` by hand: who read how many rows of a probe, how
+many of them were sound, and the ``rows_digest`` of the build, where it is known.
 
 In any case it then fills in the marked places of all pages. In text, a figure stands between
 ``<!--= wordnet_hypernymy.rows -->`` and ``<!--/-->``, not at the start of a line, where Markdown
@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import gallery
+from scores import PARTS, SCORES
 
 import builders
 import templates
@@ -185,6 +186,15 @@ def load() -> Figures:
     }
     for name, found in json.loads(SUITE.read_text("utf-8")).items():
         figures[name][SUITE.stem] = found
+    for model, card in json.loads(SCORES.read_text("utf-8")).items():
+        overall = {
+            name: [f"{100 * one:.1f}" for one in card["overall"][name]] for name in card["overall"]
+        }
+        figures["all"][model] = {
+            name: f"{score} ({low} to {high})" for name, (score, low, high) in overall.items()
+        }
+        for probe, found in card["probes"].items():
+            figures[probe][model] = {part: found[part][0] for part in PARTS if part in found}
     return figures
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCORES = DOCS / "figures" / "scores.json"
@@ -62,6 +61,8 @@ def _estimate(estimate: dict[str, Any]) -> list[float]:
 
 def draw(scores: dict[str, Any]) -> None:
     """Draw the accuracy above chance of each model on each probe, near and random rows apart."""
+    from matplotlib.figure import Figure
+
     first = next(iter(scores.values()))["probes"]
     rows = [
         (probe, part)

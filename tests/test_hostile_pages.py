@@ -150,6 +150,7 @@ SCRIPTLESS = (report_page, reading_page, instructions_page)
 PAGES = (*SCRIPTLESS, suite_page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", PAGES)
 def test_no_element_and_no_attribute_comes_from_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Callable[..., str]
@@ -251,6 +252,7 @@ def title(page: str, folder: Path) -> str:
 FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "=cmd|'/C calc'!A0", "＝1", " =1")
 
 
+@pytest.mark.slow
 def test_cells_of_sheets_are_no_formulas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, text in enumerate(FORMULAS):
         made = hostile_probe(text, tmp_path / str(number), monkeypatch)
@@ -287,6 +289,7 @@ CONTROLS = "\x1b]0;title\x07\x1b[31m\x9b2J\r\u202e"
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
 
 
+@pytest.mark.slow
 def test_a_terminal_obeys_no_text_of_a_probe_or_a_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

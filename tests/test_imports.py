@@ -19,6 +19,7 @@ def test_hidden_packages_are_found_again(monkeypatch: pytest.MonkeyPatch) -> Non
     assert __import__("colorsys")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "absent", "then"),
     [

@@ -41,6 +41,7 @@ def modes(call: ast.Call, at: int) -> Iterator[str]:
         yield value
 
 
+@pytest.mark.slow
 def test_text_files_state_their_encoding_and_are_the_same_bytes_on_every_system() -> None:
     wrong = []
     for package in PACKAGES:

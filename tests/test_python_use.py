@@ -147,6 +147,7 @@ def test_a_seed_of_numpy_is_a_seed(probe: datasets.DatasetDict) -> None:
     assert again["test"]["id"][:] == probe["test"]["id"][:]
 
 
+@pytest.mark.slow
 def test_a_star_import_needs_no_optional_package_and_replaces_no_built_in_name() -> None:
     program = """
 import builtins, sys

@@ -238,6 +238,7 @@ def check_measured(figures: ModuleType, name: str, scratch: Path) -> None:
     assert new.figures == {key: stated[key] for key in stated.keys() - languages}
 
 
+@pytest.mark.slow
 def test_the_figures_of_a_probe_are_what_its_builds_give(
     figures: ModuleType, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ FORBIDDEN = {
 }
 
 
+@pytest.mark.slow
 def test_no_secrets_and_no_private_paths() -> None:
     listed = subprocess.run(
         ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=False

@@ -33,6 +33,7 @@ def tutorial(tmp_path: Path) -> Iterator[Path]:
     sys.modules.pop("entailment", None)
 
 
+@pytest.mark.slow
 def test_the_tutorials_probe_is_built_and_sound(tutorial: Path) -> None:
     name = f"{tutorial / 'entailment.py'}:{NAME}"
     folder = tutorial / "built"

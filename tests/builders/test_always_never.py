@@ -215,6 +215,7 @@ def test_plurals() -> None:
     assert [is_plural(term) for term in ("oats", "glass", "harmonica")] == [True, False, False]
 
 
+@pytest.mark.slow
 def test_labels_come_from_the_majority_and_ids_stay(rows: Rows, voted: Built, votes: Path) -> None:
     candidates = {row["id"]: row for row in rows}
     labelled = rows_of(voted)
@@ -417,6 +418,7 @@ def test_silver_says_so_and_follows_the_edges(conceptnet: str, tmp_path: Path, e
     assert not (tmp_path / NAME / "annotations.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_what_was_read_is_answered_by_its_readings(conceptnet: str, extent: str) -> None:
     done = built(conceptnet, audit=False, readings=True, max_majority=1)
     read = readings(NAME, "builders.always_never").votes
@@ -440,6 +442,7 @@ def test_silver_is_never_mixed_with_votes() -> None:
             AlwaysNeverOptions.parse({"silver": True, **other}, NAME)
 
 
+@pytest.mark.slow
 def test_silver_rows_have_the_ids_of_candidates(conceptnet: str, rows: Rows) -> None:
     silver = rows_of(built(conceptnet, silver=True, audit=False, max_majority=1))
     asked = {(row["distractor_family"], *(a["value"] for a in row["arguments"])): row["id"]
@@ -482,6 +485,7 @@ def masked_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_masked_lm_proposes_objects(conceptnet: str, masked_lm: Path) -> None:
     options = {"proposer": str(masked_lm), "families": ("body_part", "diet"), "per_family": 40}
     proposed = rows_of(built(conceptnet, audit=False, **options, proposer_top_k=12))

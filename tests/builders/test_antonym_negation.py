@@ -305,6 +305,7 @@ def test_nouns_and_verbs_are_asked_about_where_a_word_may_have_both_answers(
     assert any(words[not pair.antonym].isdisjoint(pair.words) for pair in pairs)
 
 
+@pytest.mark.slow
 def test_pruned_pairs_have_more_alike_letters(wordnet: WordNet) -> None:
     pairs = [pair for pair in found(wordnet) if not pair.doubts]
     kept = matched(pairs, (0.4, 0.2, 0.4))
@@ -392,6 +393,7 @@ def test_people_are_called_persons(rows: Rows) -> None:
     assert not any("It was a boy" in row["question"] for row in rows)
 
 
+@pytest.mark.slow
 def test_frames_fit_their_words(rows: Rows, wordnet: WordNet) -> None:
     """Adjectives of people have a person as their subject; what has no plural is "a matter"."""
     for row in rows:
@@ -430,6 +432,7 @@ def test_frequency_floor(wordnet: WordNet) -> None:
     assert zipf_frequencies(words).min() >= 4
 
 
+@pytest.mark.slow
 def test_nothing_left_to_ask(miniature: str) -> None:
     with pytest.raises(UsageError, match="no question is left to ask"):
         builders.build(NAME, wordnet=miniature, min_zipf=8.0, pos=("verb",))

@@ -72,6 +72,7 @@ def lengths(rows: AuditRows) -> Ints:
     return np.array([len(text) for text in rows.texts.to_pylist()])
 
 
+@pytest.mark.slow
 def test_noise_is_not_flagged() -> None:
     report = audit(noise(), seed=0)
     assert report["flags"] == []

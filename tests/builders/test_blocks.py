@@ -136,6 +136,7 @@ def sharded(asked: Callable[[str], Request], tmp_path_factory: pytest.TempPathFa
         return written(asked("age_comparison"), folder, 2, patch)
 
 
+@pytest.mark.slow
 def test_bytes_do_not_depend_on_the_number_of_workers(
     asked: Callable[[str], Request],
     sharded: Path,
@@ -195,6 +196,7 @@ def test_all_files_of_a_split_are_evaluated(sharded: Path) -> None:
     assert len(sample.items) == 10
 
 
+@pytest.mark.slow
 def test_what_is_counted_of_rows_does_not_depend_on_blocks(
     asked: Callable[[str], Request], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +225,7 @@ def test_pages_are_indexed(sharded: Path) -> None:
         assert pq.ParquetFile(path).metadata.row_group(0).column(0).has_offset_index
 
 
+@pytest.mark.slow
 def test_an_error_in_a_worker_leaves_no_folder(
     asked: Callable[[str], Request], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def test_show_tells_wordings_options_and_defaults(build_probe: Run) -> None:
         assert f"--{name.replace('_', '-')}" in text
 
 
+@pytest.mark.slow
 def test_help_without_a_probe_names_them_all(build_probe_process: Run) -> None:
     for args in (["--help"], []):
         shown = build_probe_process(*args)
@@ -115,6 +116,7 @@ def test_impossible_requests_are_refused_in_one_line(
     assert not (tmp_path / "probes").exists()
 
 
+@pytest.mark.slow
 def test_a_refusal_is_the_same_in_a_process_of_its_own(
     build_probe: Run, build_probe_process: Run
 ) -> None:
@@ -135,6 +137,7 @@ def test_options_that_leave_no_question_are_refused(build_probe: Run, args: list
     assert "no question is left" in refused(build_probe(NAME, *SMALL, *args))
 
 
+@pytest.mark.slow
 def test_a_traceback_is_shown_with_debug_alone(build_probe_process: Run) -> None:
     shown = build_probe_process(NAME, "--max-hops", "0", "--debug")
     assert shown.returncode != 0
@@ -204,6 +207,7 @@ def test_a_wrong_second_probe_stops_before_the_first(build_probe: Run, tmp_path:
     assert not (tmp_path / "both").exists()
 
 
+@pytest.mark.slow
 def test_options_change_what_is_built(build_probe: Run, tmp_path: Path) -> None:
     done = build_probe(
         NAME, *SMALL, "--choices", "3", "--families", "random,sister", "--sampling", "uniform",
@@ -225,6 +229,7 @@ def test_options_change_what_is_built(build_probe: Run, tmp_path: Path) -> None:
 # Recipes and manifests
 
 
+@pytest.mark.slow
 def test_a_recipe_builds_what_it_declares(build_probe: Run, tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text(
         f"""
@@ -304,6 +309,7 @@ def folder(built: Built, tmp_path: Path) -> Path:
     return Path(shutil.copytree(built(NAME, "small"), tmp_path / "probe"))
 
 
+@pytest.mark.slow
 def test_a_manifest_is_built_again_and_found_the_same(
     build_probe: Run, folder: Path, tmp_path: Path
 ) -> None:
@@ -319,6 +325,7 @@ def test_a_manifest_is_built_again_and_found_the_same(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["sha256", "rows"])
 def test_a_manifest_of_other_rows_is_found_out(build_probe: Run, folder: Path, key: str) -> None:
     """Its checksums were changed, or its options do not make the rows that it tells of."""

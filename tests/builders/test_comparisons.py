@@ -83,6 +83,7 @@ def test_the_younger_is_younger() -> None:
         assert fact["relation"] == ("less than" if one < other else "greater than")
 
 
+@pytest.mark.slow
 def test_all_pairs_stand_in_both_orders_in_one_split() -> None:
     home: dict[tuple[int, int], str] = {}
     for row in rows_of(AGE):
@@ -107,6 +108,7 @@ def test_all_ordered_pairs_by_option() -> None:
     assert train == set(permutations(range(43, 121), 2))
 
 
+@pytest.mark.slow
 def test_published_ranges_and_fewer_rows() -> None:
     published = rows_of(AGE, train_ages=(41, 104), evaluation_ages=(15, 37), evaluation_rows=500)
     splits = Counter(row["split"] == "train" for row in published)
@@ -222,6 +224,7 @@ def test_what_variants_show() -> None:
             assert row["question"].endswith("?" if asked else ".")
 
 
+@pytest.mark.slow
 def test_the_year_of_reference_and_the_range_beyond_are_options() -> None:
     options: dict[str, Any] = {"reference_year": 1990, "out_of_range": (300, 310)}
     for row in rows_of(AGE, "birth_year", **options):
@@ -243,6 +246,7 @@ def test_variants_follow_the_rows_that_a_limit_leaves_and_can_be_left_out() -> N
         request.check_config("birth_year")
 
 
+@pytest.mark.slow
 def test_a_question_with_several_rows_has_no_variants() -> None:
     probe = find_probe(AGE)
 
@@ -256,6 +260,7 @@ def test_a_question_with_several_rows_has_no_variants() -> None:
         build(Request(replace(probe, plan=twice), probe.options.parse({"limit": 40}, AGE)))
 
 
+@pytest.mark.slow
 def test_the_card_shows_variants_and_the_year_of_reference(tmp_path: Path) -> None:
     write(made(AGE, (("limit", 400), ("reference_year", 2001))), tmp_path / AGE)
     card = (tmp_path / AGE / "README.md").read_text(encoding="utf-8")
@@ -332,6 +337,7 @@ def test_golds_are_right_and_no_age_and_no_row_is_repeated(people: int) -> None:
     assert len(seen) > 800
 
 
+@pytest.mark.slow
 def test_each_position_is_right_equally_often_in_every_split() -> None:
     golds: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     sets: dict[str, Counter[str]] = defaultdict(Counter)
@@ -414,6 +420,7 @@ def test_sets_are_drawn_without_repeats() -> None:
         drawn_sets(1, 900, 4, 0, rng)
 
 
+@pytest.mark.slow
 def test_one_age_less_tells_as_much_as_probability_has_it() -> None:
     """Of two ages of n, one tells (3n - 2) / (4(n - 1)); of three, two tell three quarters."""
     oracles = made(AGE, EVERY_PAIR).manifest["audit"]["oracles"]

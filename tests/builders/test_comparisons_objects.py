@@ -148,6 +148,7 @@ def test_buckets_may_have_bounds_and_pairs_may_share_one() -> None:
     }
 
 
+@pytest.mark.slow
 def test_one_thing_tells_as_much_as_its_rank_in_the_split() -> None:
     report = made(()).manifest["audit"]["oracles"]["one thing"]
     assert report["target"] == 0.9
@@ -170,6 +171,7 @@ def test_a_thing_is_not_larger_for_being_merely_long() -> None:
         assert frozenset(merely_long) not in pairs
 
 
+@pytest.mark.slow
 def test_pairs_stand_in_both_orders_and_things_in_one_split() -> None:
     home: dict[str, str] = {}
     pairs = set()

@@ -112,6 +112,7 @@ def test_each_answer_has_one_nonsense_word(rows: dict[str, Rows]) -> None:
     assert {nonsense for _, nonsense in pairs} <= set(NONSENSE)
 
 
+@pytest.mark.slow
 def test_the_nonsense_words_are_seeded(tmp_path: Path) -> None:
     drawn = {
         tuple(sorted({text for row in rows_of(folder, "no_language") for text in texts_of(row)}))
@@ -336,6 +337,7 @@ def test_damage_to_a_control_is_found(tmp_path: Path) -> None:
     assert kbprobe.load(folder)["test"].num_rows  # what is asked for is whole
 
 
+@pytest.mark.slow
 def test_json_lines_and_rebuilding_cover_controls(
     tmp_path: Path, registered: str, build_probe: Run
 ) -> None:

@@ -133,6 +133,7 @@ def test_ids_answers_and_labels_of_a_full_build_agree(built: Built, name: str) -
     assert labels.values.to_pylist() == list("ABCDE") * len(ids)
 
 
+@pytest.mark.slow
 def test_the_manifest_agrees_with_the_files(built: Built, manifest_of: ManifestOf) -> None:
     folder, manifest = built(NAME, "miniature"), manifest_of(NAME, "miniature")
     written = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
@@ -202,6 +203,7 @@ def test_the_card_names_a_default_config_and_a_true_sample(
     assert "{%" not in text
 
 
+@pytest.mark.slow
 def test_json_lines_hold_the_same_rows(built: Built, tmp_path: Path, build_probe: Run) -> None:
     import datasets
 
@@ -224,6 +226,7 @@ def test_json_lines_hold_the_same_rows(built: Built, tmp_path: Path, build_probe
     assert [row for split in loaded.values() for row in split.to_list()] == lines
 
 
+@pytest.mark.slow
 def test_json_lines_load_with_the_declared_types(
     tmp_path: Path, build_probe: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,6 +291,7 @@ def test_a_damaged_output_is_not_taken_for_done(folder: Path) -> None:
     assert not check_target(folder, request, overwrite=True)
 
 
+@pytest.mark.slow
 def test_another_probe_is_kept_unless_overwritten(
     folder: Path, build_probe: Run, tmp_path: Path
 ) -> None:
@@ -319,6 +323,7 @@ def test_what_others_wrote_is_never_overwritten(
     assert (tmp_path / "thesis" / "chapter.txt").read_text(encoding="utf-8") == "years of work"
 
 
+@pytest.mark.slow
 def test_an_empty_folder_is_filled(tmp_path: Path, build_probe: Run) -> None:
     (tmp_path / "empty").mkdir()
     assert build_probe(NAME, *SMALL, "-o", "empty").returncode == 0
@@ -349,6 +354,7 @@ def test_an_output_that_may_not_be_written(tmp_path: Path, build_probe: Run) -> 
 # Broken off
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -366,6 +372,7 @@ def test_a_full_disk_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_write_that_the_system_refuses_leaves_the_old_probe(
     tmp_path: Path, command_line: list[str], environment: dict[str, str], folder: Path
 ) -> None:

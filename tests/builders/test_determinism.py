@@ -136,6 +136,7 @@ def test_another_wording_changes_no_row_but_its_question(tmp_path: Path) -> None
             assert one[column] == other[column], column
 
 
+@pytest.mark.slow
 def test_rows_of_a_limited_build_are_rows_of_the_full_one(tmp_path: Path) -> None:
     full = {row["id"]: row for row in small(tmp_path / "full")}
     limited = small(tmp_path / "limited", limit=200)

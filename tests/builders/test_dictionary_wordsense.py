@@ -336,6 +336,7 @@ def test_a_clause_that_words_share_makes_them_alike() -> None:
     assert found.tolist() == [1, 3]
 
 
+@pytest.mark.slow
 def test_the_same_request_gives_the_same_bytes(gcide: Gcide, tmp_path: Path) -> None:
     for name in ("one", "two"):
         write(built(gcide, controls=True), tmp_path / name)
@@ -404,6 +405,7 @@ def test_senses_of_another_part_of_speech_are_an_option(gcide: Gcide) -> None:
     assert any(pos[name] != "adjective" for row in mixed for name in row["choice_nodes"])
 
 
+@pytest.mark.slow
 def test_contexts_of_a_sense_are_capped(gcide: Gcide) -> None:
     for cap in (1, 2):
         contexts: dict[str, set[str]] = defaultdict(set)

@@ -178,6 +178,7 @@ def test_golds_are_true_and_distractors_false_by_the_sources_own_word(
                 assert (read_alike(shown) in texts) == (at == row["answer"]), row
 
 
+@pytest.mark.slow
 def test_triples_are_the_sources_and_lead_from_the_entity_to_the_gold(
     real: Built, sample: Wikidata
 ) -> None:
@@ -245,6 +246,7 @@ def test_all_that_is_asked_about_one_bearer_shows_the_same_choices(
         assert set(questions.values()) == {1}
 
 
+@pytest.mark.slow
 def test_no_path_has_more_than_its_share_of_a_clean_build(knowledge: Collected) -> None:
     done = built(knowledge=knowledge, path_share=0.15)
     for rows in rows_of(done).values():
@@ -353,11 +355,13 @@ def test_every_fact_of_a_question_is_asked_alone_in_the_same_split(real: Built) 
     assert used == facts.keys()
 
 
+@pytest.mark.slow
 def test_no_name_gives_an_answer_away(real: Built) -> None:
     for row in (*flat(rows_of(real)), *flat(rows_of(real, "facts"))):
         assert not share_a_word(row["arguments"][0]["value"], gold(row)), row["question"]
 
 
+@pytest.mark.slow
 def test_unambiguous_questions_have_one_answer(
     sample: Wikidata, knowledge: Collected, extent: str
 ) -> None:
@@ -370,6 +374,7 @@ def test_unambiguous_questions_have_one_answer(
         assert all(len(valid[label]) == 1 for label in labels)
 
 
+@pytest.mark.slow
 def test_caps_hold_within_a_path(knowledge: Collected) -> None:
     options = {"max_per_entity": 1, "max_per_bearer": 2, "max_per_gold": 3}
     rows = flat(rows_of(built(knowledge=knowledge, **options)))
@@ -547,6 +552,7 @@ def test_the_answers_of_a_namesake_are_no_distractors(dump: Cut) -> None:
         assert not asked & {"Q100", "Q101"}
 
 
+@pytest.mark.slow
 def test_marriage_is_true_from_both_ends_and_circles_are_not_asked(dump: Cut) -> None:
     toy = couples()
     toy.link("Q305", "P26", "Q206")  # the spouse of one actor is that of another, too
@@ -591,6 +597,7 @@ def test_little_known_places_of_study_are_left_to_full(dump: Cut) -> None:
     assert all("little_known" in some for some in flags)  # two students each
 
 
+@pytest.mark.slow
 def test_years_agree_with_the_lives_of_students(dump: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chains, "STUDENTS", 2)
     toy = students()
@@ -662,6 +669,7 @@ def places() -> Toy:
     return toy
 
 
+@pytest.mark.slow
 def test_towns_stand_beside_those_of_their_country_and_none_lies_in_another(dump: Cut) -> None:
     name = dump(places())
     near = 0

@@ -19,6 +19,7 @@ OURS_IS_RIGHT = re.compile(r"(oneness|unanimity|usher.*|utopia.*)")
 """Words that inflect puts the wrong article before, or that have two usages."""
 
 
+@pytest.mark.slow
 def test_articles_are_those_of_inflect_for_the_lemmas_of_wordnet() -> None:
     engine = inflect_engine()
     lemmas = pc.unique(single_chunk(load_wordnet().senses["lemma"])).to_pylist()

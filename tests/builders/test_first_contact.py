@@ -150,6 +150,7 @@ def test_the_first_thing_wrong_is_named(build_probe: Run, words: list[str], mess
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_the_list_loads_nothing_heavy(build_probe_process: Run) -> None:
     done = build_probe_process("list", PYTHONPROFILEIMPORTTIME="1")
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}

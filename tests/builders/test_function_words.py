@@ -261,6 +261,7 @@ ARTICLES = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(ARTICLES)
 def test_all_articles_are_exchanged_and_agree(phrases: list[tuple[str, str]]) -> None:
     words: list[str] = []
@@ -489,6 +490,7 @@ def test_labels_keep_what_people_confirm(
     assert labelled.manifest["knowledge_base"]["digest"] != digest
 
 
+@pytest.mark.slow
 def test_the_commands_build_and_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a corpus of the user's own: fetched, built, checked, each as a command."""
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))

@@ -99,6 +99,7 @@ def test_models_were_fitted_on_the_pairs_that_there_are(pairs: list[Row]) -> Non
         assert model["about"]["log_loss"] < model["about"]["log_loss_of_the_mean"]
 
 
+@pytest.mark.slow
 def test_models_weigh_features_that_there_are(known: PairFeatures, wordnet: WordNet) -> None:
     one = np.array([wordnet.synset_id("dog.n.01")])
     other = np.array([wordnet.synset_id("canine.n.02")])

@@ -67,6 +67,7 @@ def parallel(lexicons: None) -> dict[str, Rows]:
     }
 
 
+@pytest.mark.slow
 def test_questions_and_choices_are_in_the_language(italian: Built) -> None:
     rows = rows_of(italian)
     assert len(rows) > 500

@@ -171,6 +171,7 @@ def test_the_working_directory_is_not_replaced(
         pass
 
 
+@pytest.mark.slow
 def test_a_probe_and_a_note_within_another_outlive_its_replacement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ def flagged(report: Report) -> set[str]:
     return {flag.split(" is ")[0] for flag in report["flags"]}
 
 
+@pytest.mark.slow
 def test_a_balanced_probe_is_at_chance_whatever_is_seen_of_it() -> None:
     report = audit_of(pairs=3000)
     assert report["constant_choices"]
@@ -84,6 +85,7 @@ def test_planted_shortcuts_are_found_and_told_apart(leak: str, expected: set[str
     assert len(report["flags"]) == len(expected), "a lone family is not flagged twice"
 
 
+@pytest.mark.slow
 def test_a_probe_of_open_choices_is_audited_by_its_choices() -> None:
     import builders.engine.probe as registry
     from builders.engine.request import Request
@@ -96,6 +98,7 @@ def test_a_probe_of_open_choices_is_audited_by_its_choices() -> None:
     assert "template only" not in report["baselines"]
 
 
+@pytest.mark.slow
 def test_card_summary_and_evaluation_read_the_report(tmp_path: Path) -> None:
     from io import StringIO
 

@@ -184,6 +184,7 @@ def test_questions_shown_again_do_not_exceed_the_share_of_random_rows() -> None:
     assert (drawn["near"].size, drawn[RANDOM].size) == (21, 18)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(problems(), st.data())
 def test_the_order_of_questions_does_not_matter(problem: Problem, data: st.DataObject) -> None:

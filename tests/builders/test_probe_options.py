@@ -230,6 +230,7 @@ def test_another_value_of_each_option_changes_something_or_is_refused(
     assert [option for option in options if not matters(name, option, rows)] == []
 
 
+@pytest.mark.slow
 def test_an_option_that_nothing_reads_is_refused(miniature: str) -> None:
     with pytest.raises(UsageError, match="nothing in this build reads --sister-depth 3"):
         builders.build("wordnet_antonymy", wordnet=miniature, audit=False, sister_depth=3)
@@ -240,6 +241,7 @@ def test_an_option_that_nothing_reads_is_refused(miniature: str) -> None:
         builders.build("wordnet_antonymy", stem_overlap="keep")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", ["grouped", "uniform"])
 def test_once_asks_each_question_once(sampling: str, miniature: str) -> None:
     made = {}

@@ -403,6 +403,7 @@ def test_half_of_a_question_leaves_two_choices(default: dict[str, Read], name: s
         assert oracle["families"]["all"] == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 @EACH
 def test_triples_are_judged_or_edges_of_the_gold_or_of_its_kind(
     reading: Reading, default: dict[str, Read], name: str
@@ -488,6 +489,7 @@ def test_relations_can_be_chosen(conceptnet: str) -> None:
     assert {one.removeprefix("Not") for one in used} == {"AtLocation", "UsedFor"}
 
 
+@pytest.mark.slow
 def test_what_options_refuse(conceptnet: str) -> None:
     model = find_probe(BOTH).options
     with pytest.raises(UsageError, match=r"no relation 'UsdFor'. Did you mean 'UsedFor'"):

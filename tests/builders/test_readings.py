@@ -82,6 +82,7 @@ def ids_of(done: Built) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_a_default_build_has_the_rows_that_were_read_and_their_answers() -> None:
     done, candidates = built(), built(readings=False)
     about, counts = done.manifest["annotation"], done.manifest["counts"]

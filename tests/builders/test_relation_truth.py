@@ -135,6 +135,7 @@ def test_no_distractor_shares_a_parent_or_a_noun_with_the_opposite(built: Any, s
                 assert own != parents, row
 
 
+@pytest.mark.slow
 @SMALL_AND_WHOLE
 def test_whoever_sees_the_choices_alone_is_right_by_chance(
     name: str, wordnet: str, built: Any

@@ -115,6 +115,7 @@ def test_splits_of_a_build_share_no_cluster_and_no_choice(built: Built, name: st
         assert not choices[one] & choices[other]
 
 
+@pytest.mark.slow
 def test_a_split_without_share_is_not_written(miniature: str, tmp_path: Path) -> None:
     from builders.engine.pipeline import write
 
@@ -126,6 +127,7 @@ def test_a_split_without_share_is_not_written(miniature: str, tmp_path: Path) ->
     assert manifest["counts"]["splits"]["train"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", ["limit", "train_rows"])
 def test_a_cut_build_holds_whole_groups_of_the_full_one(
     built: Built, miniature: str, most: str
@@ -145,6 +147,7 @@ def test_a_cut_build_holds_whole_groups_of_the_full_one(
     assert not any(count % 5 for count in some.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_a_cut_split_holds_whole_clusters_of_the_full_one(
     built: Built, miniature: str, split: str

@@ -133,6 +133,7 @@ def test_a_template_file_is_refused_where_the_probe_makes_its_own(tmp_path: Path
         _ = request.wordings
 
 
+@pytest.mark.slow
 def test_folder_card_and_manifest_tell_of_both(tmp_path: Path) -> None:
     made = built()
     write(made, tmp_path / NAME)

@@ -137,6 +137,7 @@ def standard(folder: Path) -> Any:
     return read_recipe(find_suite("kbprobe-1"), folder, {"template": None, "audit": False})
 
 
+@pytest.mark.slow
 def test_cheap_probes_of_kbprobe_1_have_the_bytes_of_its_checksums(tmp_path: Path) -> None:
     """A change that fails this, or the next test, makes another suite: kbprobe-1 never changes."""
     declared = standard(tmp_path)

@@ -99,6 +99,7 @@ def shortest_paths(edges: frozenset[tuple[int, int]], start: int) -> dict[int, l
     return paths
 
 
+@pytest.mark.slow
 @given(graphs_and_ends())
 def test_path_facts_spell_out_the_shortest_path_through_the_lowest_ids(
     drawn: tuple[int, frozenset[tuple[int, int]], list[int]],

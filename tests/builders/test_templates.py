@@ -185,6 +185,7 @@ def test_duplicate_ids_and_no_question(tmp_path: Path) -> None:
         load(write(tmp_path, VALID.replace("question:\n" + wording, "question: []\n")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"- 1", b"\xff\xfe", b"[" * 50_000, b"#" * 300_000])
 def test_files_that_are_no_template(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.yaml"

@@ -141,6 +141,7 @@ def run_process(build_probe_process: Run, environment: dict[str, str], site: Pat
     return lambda *args: build_probe_process(*args, PYTHONPATH=path)
 
 
+@pytest.mark.slow
 def test_it_is_listed_shown_and_described(run: Run, run_process: Run) -> None:
     listed = {one["name"]: one for one in json.loads(run_process("list", "--json").stdout)}
     own = listed["acme_letters"]

@@ -102,6 +102,7 @@ def test_by_default_every_family_asks_a_question_so_many_times_at_most(
         assert max(asked.values()) == most
 
 
+@pytest.mark.slow
 def test_random_rows_are_no_more_than_their_share(built: Built) -> None:
     for share, options in {0.1: {"random_share": 0.1}, 0.33: {}}.items():
         rows, _ = built("wordnet_definitions", **options)
@@ -115,6 +116,7 @@ def test_a_family_alone_asks_with_its_own_distractors(built: Built) -> None:
     assert {row["distractor_family"] for row in alone} == {"cousin"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [HYPERNYMY, "wordnet_hyponymy"])
 def test_clean_asks_the_unflagged_questions_of_full(built: Built, name: str) -> None:
     clean, in_clean = built(name)

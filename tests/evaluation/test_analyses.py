@@ -72,6 +72,7 @@ def test_names_differ() -> None:
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 def test_its_numbers_are_kept_and_its_section_is_shown() -> None:
     results, predictions = run(probe())
     assert 'id="even"' not in render(results, predictions)

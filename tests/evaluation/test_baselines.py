@@ -113,6 +113,7 @@ def test_a_probe_that_is_named_twice_counts_once(probe):
     assert len(one.draws) == 2
 
 
+@pytest.mark.slow
 def test_names_cannot_leave_their_place(done):
     _, summary = done
     [one] = summary.probes
@@ -124,6 +125,7 @@ def test_names_cannot_leave_their_place(done):
     assert reader.tags["svg"] == 2
 
 
+@pytest.mark.slow
 def test_a_model_is_fitted_on_choices_alone_and_results_are_put_beside(probe, tmp_path):
     model = tiny_multiple_choice.write(tmp_path / "model", "Bert")
     evaluation.evaluate(probe, "none", scorer="random", guess_seed=9, output=tmp_path / "guesses")
@@ -150,6 +152,7 @@ def test_a_model_is_fitted_on_choices_alone_and_results_are_put_beside(probe, tm
     assert beside.draws[0] not in one.baselines[0].draws
 
 
+@pytest.mark.slow
 def test_labels_have_fewer_baselines(tmp_path):
     folder = labelled_probe.write(tmp_path / "labels", ACCEPTABILITY)
     summary = evaluation.study("baselines", folder, rows=60, seeds=2, device="cpu")

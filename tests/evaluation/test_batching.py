@@ -83,6 +83,7 @@ def test_nothing_is_skipped_when_memory_runs_out(error):
     assert sum(padded > 60 for padded in scorer.tried) == failed_before, "learnt what fits"
 
 
+@pytest.mark.slow
 def test_a_sequence_that_does_not_fit_alone_says_so():
     encoded = sequences_of([100, 10])
     _, run = backing_off(Cramped(encoded, fits=60, error=ERRORS[0]), encoded)

@@ -146,6 +146,7 @@ def test_choices_are_scored_once_without_content(
     assert len(bare) == 3 * len({*CHOICES, "a city"})
 
 
+@pytest.mark.slow
 def test_one_text_ranks_as_pmi_and_leaves_other_scores_alone(folder: Path, tmp_path: Path) -> None:
     rows = [
         {"id": item.id, "question": item.question, "answerKey": "A",

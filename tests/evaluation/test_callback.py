@@ -297,6 +297,7 @@ def test_wrong_requests_are_refused_before_training(world: Path, tmp_path: Path)
         kbprobe.ProbeCallback(trainer, probe)
 
 
+@pytest.mark.slow
 def test_the_guide_works_as_written(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -276,6 +276,7 @@ def test_letters_do_not_depend_on_the_order_of_choices(loaded):
     assert encoded.lengths.size == 3
 
 
+@pytest.mark.slow
 def test_chat_goes_through_the_template(loaded):
     model, tokenizer = loaded("gpt2")
     scores, _ = run(
@@ -293,6 +294,7 @@ def test_chat_without_a_template_is_refused(loaded, monkeypatch):
         CausalScorer(model, tokenizer, prompt=Prompt(chat=True))
 
 
+@pytest.mark.slow
 def test_a_chat_is_what_transformers_writes(loaded, monkeypatch):
     """In a process of its own, with the texts of special tokens and without others' errors."""
     _, tokenizer = loaded("gpt2")
@@ -317,6 +319,7 @@ GROWING = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "problem"),
     [
@@ -337,6 +340,7 @@ def test_a_chat_template_is_bounded(loaded, monkeypatch, template, problem):
     assert tokenizer.name_or_path in str(raised.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "problem"),
     [

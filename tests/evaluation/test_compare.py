@@ -84,6 +84,7 @@ def test_swapping_clusters_is_no_surer_than_there_are_clusters() -> None:
     assert mcnemar(0, 500) < 1e-100
 
 
+@pytest.mark.slow
 def test_holm_by_hand() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
@@ -426,6 +427,7 @@ def test_kappa_is_null_where_nothing_varies(save: Save) -> None:
     assert np.isnan(kappas_of(np.array([[5.0, 0.0, 0.0, 0.0]]))).all()
 
 
+@pytest.mark.slow
 def test_several_probes_and_their_mean(save: Save, tmp_path: Path) -> None:
     folders = []
     for number, probe in enumerate(("ages", "sizes")):
@@ -462,6 +464,7 @@ def test_several_probes_and_their_mean(save: Save, tmp_path: Path) -> None:
     assert compare(folders[:-1]).mean == []
 
 
+@pytest.mark.slow
 def test_labels_tell_runs_apart(save: Save) -> None:
     trained = {"learner": "full", "train": 500, "seed": 0}
     folders = [

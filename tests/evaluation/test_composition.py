@@ -109,6 +109,7 @@ def guessed(knows: Any, chance: float, generator: Any) -> Any:
     return knows | (generator.random(knows.shape) < chance)
 
 
+@pytest.mark.slow
 def test_correction_finds_what_was_known_when_the_rest_is_guessed():
     """60% know both facts, half of these cannot put them together; the rest guess among four."""
     generator = np.random.default_rng(0)

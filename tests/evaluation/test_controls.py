@@ -61,6 +61,7 @@ def correct(config=None):
     return done.to_pandas().set_index("id").correct
 
 
+@pytest.mark.slow
 def test_a_probe_is_compared_with_its_controls_row_by_row():
     own = correct()
     found = evaluation.study("compare", "ages", "tiny-bert", controls=CONTROLS)
@@ -79,6 +80,7 @@ def test_a_probe_is_compared_with_its_controls_row_by_row():
         assert 0 < pair.p_value <= 1
 
 
+@pytest.mark.slow
 def test_the_command_writes_runs_and_summary_and_prints_a_table(tmp_path, capsys):
     out = tmp_path / "out"
     words = ("ages", "--model", "tiny-bert", "-o", out)
@@ -102,6 +104,7 @@ def test_a_limit_takes_the_same_rows_of_probe_and_control():
     assert all(1 < pair.compared <= 20 for pair in found.pairs)
 
 
+@pytest.mark.slow
 def test_models_are_evaluated_and_compared():
     found = evaluation.study("compare", "ages", ["tiny-bert", "other-bert"], limit=20, seed=1)
     assert [run.label for run in found.runs] == ["tiny-bert", "other-bert"]

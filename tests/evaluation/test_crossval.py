@@ -107,6 +107,7 @@ def test_numbers_are_those_of_the_runs(done):
     assert row.accuracy.value > 0.9, "one word decides"
 
 
+@pytest.mark.slow
 def test_what_is_finished_is_found_again(done, monkeypatch):
     asked, summary, _ = done
     monkeypatch.setattr("evaluation.models.handle.ModelHandle.load", None)
@@ -153,6 +154,7 @@ def test_majority_is_of_the_rows_fitted_on(tmp_path):
     assert row.accuracy.value == pytest.approx(0.5, abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_dataset_in_memory_is_divided_as_its_files_are(tmp_path):
     probe = folded_probe.write(tmp_path / "probe")
     files = {path.stem: str(path) for path in sorted(Path(probe).iterdir())}

@@ -242,6 +242,7 @@ def test_a_summary_is_read_again_as_written(whole: CurveSummary, tmp_path) -> No
         read_curves(tmp_path)
 
 
+@pytest.mark.slow
 def test_sentences_say_what_the_intervals_allow() -> None:
     def words(share: float, control: float) -> str:
         shares = {"probe": share, "perturbed": control}

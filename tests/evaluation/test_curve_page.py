@@ -75,6 +75,7 @@ def summary() -> CurveSummary:
     return summary_of(runs)
 
 
+@pytest.mark.slow
 def test_the_page_is_whole_and_asks_for_nothing(summary: CurveSummary) -> None:
     page = render(summary)
     reader = read(page)
@@ -95,6 +96,7 @@ def test_the_same_summary_gives_the_same_bytes(summary: CurveSummary) -> None:
     assert render(again) == render(summary)
 
 
+@pytest.mark.slow
 def test_figures_are_in_the_colours_of_the_page(summary: CurveSummary) -> None:
     page = render(summary)
     for figure in re.findall(r"<svg.*?</svg>", page, re.S):
@@ -140,6 +142,7 @@ def test_learners_without_a_model_are_drawn_beside_those_of_models() -> None:
     assert "no language model on ages" in page
 
 
+@pytest.mark.slow
 def test_every_number_of_the_tables_is_on_the_page(summary: CurveSummary) -> None:
     page = render(summary)
     for learner in summary.models[0].learners:

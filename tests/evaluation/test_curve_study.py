@@ -159,6 +159,7 @@ def test_learners_suit_model_and_rows():
     assert suitable_learners(masked | states, frozenset({"nli"})) == ()
 
 
+@pytest.mark.slow
 def test_the_command_writes_summary_and_page_and_finds_finished_runs(tmp_path, capsys):
     words = ["curve", "ages", "--model", "tiny-bert", "-o", tmp_path, "--learners", "linear"]
     words += ["--sizes", "5,10,80", "--seeds", "2", "--epochs", "1", "--controls"]

@@ -112,6 +112,7 @@ def flipped(content: bytes, random: Random) -> bytes:
     return bytes(damaged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checksums", [True, False])
 def test_damaged_predictions_never_raise_anything_else(folder: Path, checksums: bool) -> None:
     path, random = folder / PREDICTIONS, Random(0)

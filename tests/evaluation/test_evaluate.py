@@ -64,6 +64,7 @@ def subprocess_environment(tmp_path, **more):
     return {**os.environ, "KBPROBE_CACHE": cache, "OMP_NUM_THREADS": "1", **more}
 
 
+@pytest.mark.slow
 def test_results_predictions_and_report_are_written(tmp_path, capsys):
     out = tmp_path / "out"
     run("sizes.jsonl", "--model", "tiny-bert", "-o", out)
@@ -96,6 +97,7 @@ def test_python_and_command_give_the_same_bytes(tmp_path):
     assert one.read_bytes() == two.read_bytes()
 
 
+@pytest.mark.slow
 def test_asked_again_it_says_so_and_other_options_need_overwrite(tmp_path, capsys):
     out = tmp_path / "out"
     words = ("sizes.jsonl", "--model", "tiny-bert", "-o", out)
@@ -118,6 +120,7 @@ def test_a_folder_of_the_users_is_left_alone(tmp_path, capsys):
     assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["notes.txt"]
 
 
+@pytest.mark.slow
 def test_scores_are_found_by_content_not_by_name(tmp_path, world):
     first = evaluation.evaluate("sizes.jsonl", "tiny-bert")
     again = evaluation.evaluate(world / "sizes.jsonl", world / "tiny-bert")
@@ -146,6 +149,7 @@ def test_several_models_and_probes_end_in_one_table(tmp_path, capsys):
     assert len(re.findall(r"\[\d+\.\d, \d+\.\d\]", shown)) == 4
 
 
+@pytest.mark.slow
 def test_one_that_fails_does_not_stop_the_others(tmp_path, capsys):
     run("sizes.jsonl", "-m", "nowhere/at-all", "-m", "tiny-bert", "-o", tmp_path / "all", code=1)
     shown = capsys.readouterr()
@@ -153,12 +157,14 @@ def test_one_that_fails_does_not_stop_the_others(tmp_path, capsys):
     assert "tiny-bert" in shown.out
 
 
+@pytest.mark.slow
 def test_json_is_one_line_a_run(tmp_path, capsys):
     run("sizes.jsonl", "-m", "tiny-bert", "-m", "tiny-roberta", "-o", tmp_path / "all", "--json")
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["model"]["id"] for line in lines] == ["tiny-bert", "tiny-roberta"]
 
 
+@pytest.mark.slow
 def test_compare_and_report_by_command(tmp_path, capsys):
     run("sizes.jsonl", "-m", "tiny-bert", "-m", "tiny-roberta", "-o", tmp_path)
     folders = [tmp_path / "sizes.jsonl" / model for model in ("tiny-bert", "tiny-roberta")]
@@ -272,6 +278,7 @@ def test_learning_from_the_rows_asked_is_refused(tmp_path, capsys):
     assert "tested on training rows" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_overwrite_spares_what_is_not_ours(world, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
     run("sizes.jsonl", "--model", "tiny-bert", "-o", out)

@@ -99,6 +99,7 @@ def test_shortcuts_have_the_intervals_of_the_manifest():
     }
 
 
+@pytest.mark.slow
 def test_the_counts_are_those_of_a_plain_reading(tmp_path, capsys):
     run("sums", "--model", "tiny-gpt2", "-o", tmp_path / "out")
     shown = capsys.readouterr()
@@ -134,6 +135,7 @@ def test_the_counts_are_those_of_a_plain_reading(tmp_path, capsys):
     assert "--no-facts" in shown.err
 
 
+@pytest.mark.slow
 def test_predictions_name_each_row_s_facts_and_count_those_right(tmp_path):
     done = evaluation.evaluate("sums", "tiny-gpt2")
     facts = done.facts.to_pandas().set_index("id").correct
@@ -154,6 +156,7 @@ def test_facts_of_a_limited_run_are_those_of_its_rows():
     assert facts_of(done.results).rows.known is None, "ten clusters are too few"
 
 
+@pytest.mark.slow
 def test_without_facts_nothing_is_different(tmp_path, capsys):
     run("sums", "--model", "tiny-gpt2", "-o", tmp_path / "out", "--no-facts")
     assert "single facts" not in "".join(capsys.readouterr())
@@ -292,6 +295,7 @@ def test_several_processes_share_the_work(tmp_path):
     assert done.stdout.count("toy_composition (test)") == 1, "one process alone talks"
 
 
+@pytest.mark.slow
 def test_the_report_shows_failures_with_their_facts_and_is_made_again_the_same(tmp_path):
     out = tmp_path / "out"
     done = evaluation.evaluate("sums", "tiny-gpt2", output=out)
@@ -338,6 +342,7 @@ def test_compare_takes_results_with_facts_and_without(tmp_path, capsys):
     assert "McNemar" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_model_trained_on_the_rows_is_asked_the_facts(tmp_path, monkeypatch):
     times = []
     monkeypatch.setattr(kept, "finetune", lambda *a, **k: times.append(1) or finetune(*a, **k))
@@ -362,6 +367,7 @@ def test_a_model_trained_on_facts_alone_is_asked_both(tmp_path):
     assert facts_of(done.results).rows.rows == 10
 
 
+@pytest.mark.slow
 def test_facts_of_all_splits_are_learnt_before_the_rows(tmp_path, capsys):
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     words = ("sums", "--model", "tiny-encoder", "--train", "16", "--epochs", "1")
@@ -388,6 +394,7 @@ def test_facts_first_needs_rows_that_rest_on_facts(capsys):
     assert "rest on no facts" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_shots_before_facts_are_other_facts():
     spec = RunSpec.parse("sums", "tiny-gpt2", {"shots": 2})
     facts = open_sub_questions(open_run(spec, ModelHandle("tiny-gpt2", spec.run)))
@@ -400,6 +407,7 @@ def test_shots_before_facts_are_other_facts():
     assert facts_of(done.results).rows.rows == 5
 
 
+@pytest.mark.slow
 def test_facts_are_found_on_the_hub_as_in_a_folder(world, tmp_path, monkeypatch):
     import datasets
 
@@ -457,6 +465,7 @@ def test_what_facts_cannot_be_asked_is_said_with_the_remedy(monkeypatch):
         evaluation.evaluate("sums", "tiny-gpt2")
 
 
+@pytest.mark.slow
 def test_the_former_command_evaluates_the_rows_with_their_facts(tmp_path, capsys):
     run("facts", "sums", "--model", "tiny-gpt2", "-o", tmp_path / "out")
     shown = capsys.readouterr()

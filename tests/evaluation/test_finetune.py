@@ -94,6 +94,7 @@ def test_it_learns_what_can_be_learnt(family):
     assert not model.training
 
 
+@pytest.mark.slow
 def test_a_checkpoint_without_a_head_can_be_trained(tmp_path):
     tiny.write(tmp_path, "Bert", "Model")
     model, info = transformers.AutoModelForMultipleChoice.from_pretrained(

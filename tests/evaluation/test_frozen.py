@@ -440,6 +440,7 @@ def forwards(monkeypatch):
     return counted
 
 
+@pytest.mark.slow
 def test_each_text_goes_through_the_model_once(bert, probe, forwards, monkeypatch):
     first = tables(curve(probe, bert))
     rows = {row.question for row in (*planted(96), *planted(64, first=1000))}
@@ -454,6 +455,7 @@ def test_each_text_goes_through_the_model_once(bert, probe, forwards, monkeypatc
     assert all(one.equals(two) for one, two in zip(first, again, strict=True))
 
 
+@pytest.mark.slow
 def test_chunks_change_nothing(bert, probe, monkeypatch, tmp_path):
     first = tables(curve(probe, bert))
     monkeypatch.setattr(fitting_module, "_BYTES_OF_CHUNK", {"cpu": 1})

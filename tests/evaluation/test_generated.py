@@ -157,6 +157,7 @@ def test_answers_that_are_right_in_every_order(probe: Path, server: Script) -> N
     assert len(server.prompts) == before, "scores are cached, with the answers"
 
 
+@pytest.mark.slow
 def test_comparisons_with_scores_that_were_not_written_are_marked(
     probe: Path, server: Script
 ) -> None:

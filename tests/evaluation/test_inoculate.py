@@ -101,6 +101,7 @@ def inoculate(tasks, model, probes=("vehicles",), output=None, **options):
     )
 
 
+@pytest.mark.slow
 def test_what_is_gained_and_what_it_costs(tasks, model, tmp_path, trainings):
     summary = inoculate(tasks, model, output=tmp_path / "out", epoch_counts=(1, 4))
     (one,) = summary.models
@@ -128,6 +129,7 @@ def test_what_is_gained_and_what_it_costs(tasks, model, tmp_path, trainings):
     assert page.count("<svg") == 1
 
 
+@pytest.mark.slow
 def test_heat_maps_before_and_after(tasks, model, tmp_path):
     folder = tmp_path / "vehicles"
     shutil.copytree(tasks["vehicles"], folder)
@@ -193,6 +195,7 @@ def test_several_probes_are_a_transfer_matrix(tasks, model):
     assert cells["vehicles", "cars"].gain.value > 0
 
 
+@pytest.mark.slow
 def test_original_rows_are_added(tasks, model, trainings):
     options = {"sizes": (8,), "learning_rates": (4e-3,), "epoch_counts": (4,)}
     alone = inoculate(tasks, model, **options).models[0].probes[0].points[0]

@@ -141,6 +141,7 @@ def test_models_that_guess_tell_nothing() -> None:
     assert np.abs(found.evidence).max() < math.log(100)
 
 
+@pytest.mark.slow
 def test_the_study(save: Save, tmp_path: Path) -> None:
     answers, changed = simulate(1, models=8, choices=3)
     # Golds of saved runs are choice 0: choices are numbered from the key.

@@ -52,6 +52,7 @@ def hashed(items):
     return digest.hexdigest()
 
 
+@pytest.mark.slow
 @given(items_lists, items_lists, st.data())
 def test_columns_hold_the_same_items(items, others, data):
     columns = ItemColumns.of(items)

@@ -122,6 +122,7 @@ def test_single_rows_reach_more_clusters_than_whole_ones():
         assert by_clusters.drawn_from == by_rows.drawn_from == (2_000, 100)
 
 
+@pytest.mark.slow
 def test_large_clusters_are_not_passed_over():
     clusters = [cluster for cluster in range(40) for _ in range(1 if cluster < 20 else 30)]
     large = sum(

@@ -254,6 +254,7 @@ def test_every_kind_of_model_is_scored_measured_and_reported(probe, model, score
         assert any(f"{row.premise}\n{row.question}" in page for row in frame.itertuples())
 
 
+@pytest.mark.slow
 def test_scores_of_words_are_those_of_the_same_questions_as_a_probe_of_its_own(tmp_path):
     for model, setup in (("tiny-gpt2", "mc_qa"), ("tiny-bert", "mc_mlm")):
         done = evaluation.evaluate("pairs", model, limit=20)
@@ -294,6 +295,7 @@ def test_scores_are_found_in_the_cache_unless_the_meaning_of_classes_changes():
     assert held[0] == held[1] == [1 - given for given in held[2]]
 
 
+@pytest.mark.slow
 def test_the_pipeline_gives_the_same_labels():
     from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 

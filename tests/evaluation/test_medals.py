@@ -113,6 +113,7 @@ def test_an_edited_curve_is_refused(save: Callable[..., Path]) -> None:
         read_curves(folder)
 
 
+@pytest.mark.slow
 def test_the_table_is_probes_by_models(
     save: Callable[..., Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

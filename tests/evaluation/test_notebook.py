@@ -93,6 +93,7 @@ def test_every_probe_is_listed_with_its_state() -> None:
     assert len(Cells(listed._repr_html_()).cells) == 6 * (1 + len(listed))
 
 
+@pytest.mark.slow
 def test_results_show_themselves(results: tuple[Result, Result]) -> None:
     one, _ = results
     value = f"{one.accuracy:.4f}"

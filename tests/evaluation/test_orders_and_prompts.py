@@ -211,6 +211,7 @@ def test_questions_with_other_numbers_of_choices_get_drawn_orders():
     assert sum(row.accuracy.n for row in found.letters[:2]) > 24
 
 
+@pytest.mark.slow
 def test_encoder_decoder_models_have_orders_too(tmp_path):
     tiny_seq2seq.write("t5", tmp_path / "tiny-t5")
     write_rows(tmp_path / "twos", "test", [2] * 12)
@@ -223,6 +224,7 @@ def test_encoder_decoder_models_have_orders_too(tmp_path):
         assert alone.results.metrics.accuracy == one.accuracy
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_sealed_summary_and_a_page(tmp_path, capsys):
     out = tmp_path / "out"
     run("orders", "mixed", "--model", MODEL, "--orders", 2, "-o", out)
@@ -282,6 +284,7 @@ def test_rows_scored_with_some_prompts_only_are_counted_and_named():
     assert any("cut to fit" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_examples_vary_by_seed_and_by_order():
     given = {"shots": 2, "shots_seeds": (0, 5), "shots_orders": (2,)}
     prompts = {"plain": "{question}", "qa": "Q: {question}"}

@@ -51,6 +51,7 @@ def rank(logits: Any, token: int) -> int:
 # --- viability ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ranks_at_the_mask_are_those_of_a_plain_pass(tmp_path: Path) -> None:
     folder = tiny_masked.write("bert-uncased", tmp_path / "bert")
     probe = jsonl_probe.write(tmp_path / "probe", {"test": CLOZES})
@@ -168,6 +169,7 @@ def test_accuracy_of_what_was_seen_by_hand() -> None:
     assert (none.concept, none.other_gold) == (None, None)
 
 
+@pytest.mark.slow
 def test_a_trained_run_says_what_it_had_seen(tmp_path: Path) -> None:
     def questions(split: str, golds: tuple[str, ...]) -> list[Item]:
         return [

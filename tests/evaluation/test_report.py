@@ -204,6 +204,7 @@ def well_formed(page: str) -> _Page:
     return parsed
 
 
+@pytest.mark.slow
 def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
     folder = saved(tmp_path, probe(), baselines={"longest choice": 0.3})
     path = make_report(folder)
@@ -214,6 +215,7 @@ def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
     assert sorted(file.name for file in folder.iterdir()) == [PREDICTIONS, "report.html", RESULTS]
 
 
+@pytest.mark.slow
 def test_shortcuts_have_the_intervals_of_the_audit() -> None:
     ends = {"longest choice": (0.2012, 0.3012), "majority position": (0.2875, 0.3425)}
     results, predictions = run(
@@ -449,6 +451,7 @@ def test_nothing_stands_apart_without_both_kinds_of_families(families: tuple[str
     assert heat.apart is None
 
 
+@pytest.mark.slow
 def test_near_and_random_distractors_are_reported_apart_beside_the_oracles() -> None:
     families = [("sister", "cousin", "random")[row % 3] for row in range(240)]
     shares = {"all": 0.4321, "near": 0.3123, "sister": 0.3, "cousin": 0.32, "random": 0.8764}
@@ -620,6 +623,7 @@ def test_shades_change_evenly_from_none_to_all() -> None:
     assert dark == sorted(dark)
 
 
+@pytest.mark.slow
 def test_figures_take_the_colours_of_the_page_and_share_no_ids() -> None:
     metrics = run(probe())[0].metrics
     sizes = [

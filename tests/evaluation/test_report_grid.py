@@ -201,6 +201,7 @@ def test_other_rows_have_no_grid() -> None:
     assert ordered_view(table.slice(0, 0)) is None
 
 
+@pytest.mark.slow
 def test_questions_with_more_choices_have_no_grid() -> None:
     """Always, often, sometimes, rarely, never: two arguments, and no order."""
     split = probe(40)
@@ -325,6 +326,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
     assert ordered_view(mixed) == ordered_view(predictions)
 
 
+@pytest.mark.slow
 def test_texts_are_escaped() -> None:
     hostile = ['</svg><script>alert("&")</script>', "{{ 7 * 7 }}", "nul\x00", "שלום", "x" * 999]
     place = {f"{text}{at}": at for at, text in enumerate(hostile * 3)}
@@ -353,6 +355,7 @@ def test_both_answers_are_told_apart_in_all_their_shades() -> None:
 # --- the files --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_is_made_from_the_two_files_alone(tmp_path: Path) -> None:
     results, predictions = answered(comparisons(all_pairs(range(15, 38))), knows)
     write_results(results, tmp_path)

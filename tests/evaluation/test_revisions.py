@@ -188,6 +188,7 @@ def test_a_question_that_is_not_scored_stays_as_it_was() -> None:
     assert found.settled(1, right=True) == 0, "it was forgotten later"
 
 
+@pytest.mark.slow
 def test_the_command_names_what_failed_and_keeps_the_others(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -245,6 +246,7 @@ def test_revisions_of_the_hub_are_evaluated_by_their_commits(
     assert (tmp_path / "ages" / "me--m" / "revision-step64" / "results.json").is_file()
 
 
+@pytest.mark.slow
 def test_one_model_is_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Before the weights of a revision are read, those of the revision before are gone."""
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))

@@ -93,6 +93,7 @@ def test_the_page_on_scorers_adds_one(twice):
     assert found.results.metrics.normalization == "sum"
 
 
+@pytest.mark.slow
 def test_its_options_are_the_command_s_and_its_limits_are_kept(twice, tmp_path, capsys):
     words = ("questions", "--model", "gpt2", "-o", tmp_path / "out")
     run(*words, "--scorer", "twice", "--second", "{question} is", "--shots", "1")
@@ -127,6 +128,7 @@ def files(world):
         sys.modules.pop(module, None)
 
 
+@pytest.mark.slow
 def test_the_page_s_command_runs_as_printed(files, world, tmp_path, capsys):
     printed = re.search(r"```sh\nevaluate-probe (.*)\n(evaluate-probe .*)\n```", files)
     words = shlex.split(printed[1].replace("probes/wordnet_hypernymy", "questions"))
@@ -207,6 +209,7 @@ def test_a_suite_file_runs_no_code(files, options, world, tmp_path, capsys):
     assert "is a Python file, and a suite file runs no code" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_page_on_studies_adds_one(sizes, tmp_path, capsys):
     words = ("sizes", "questions", "--model", "encoder", "--epochs", "1", "-o", tmp_path)
     run(*words, "--sizes", "6,12", "--seeds", "0,1", "--json")
@@ -355,6 +358,7 @@ def test_hidden_states_are_those_of_the_encoder_alone():
     assert torch.allclose(vectors, same, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_studies_of_folders_by_name(tmp_path):
     for model in ("gpt2", "llama"):
         evaluation.evaluate("questions", model, output=tmp_path / model)

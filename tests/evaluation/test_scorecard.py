@@ -118,6 +118,7 @@ def test_contamination_is_the_difference_to_rows_of_other_clusters(
     assert found.difference.low < found.difference.value < found.difference.high
 
 
+@pytest.mark.slow
 def test_too_few_fresh_clusters_are_not_compared(world: Path) -> None:
     made = evaluation.study("scorecard", "few", MODEL, fresh="few-seed-7", limit=20)
     assert (made.suite, made.standard) == ("few, seed 0, a sample", False)
@@ -177,6 +178,7 @@ def test_what_is_no_sibling_is_refused(world: Path, probes: str, fresh: str, wor
         evaluation.study("scorecard", probes, MODEL, fresh=fresh)
 
 
+@pytest.mark.slow
 def test_a_suite_whose_probes_were_built_again_is_refused(world: Path) -> None:
     shutil.copytree("few", "changed")
     words = ["age_comparison", "--test-rows", "60", "--no-audit", "--overwrite"]

@@ -95,6 +95,7 @@ words = st.text("abcdefgh", min_size=1, max_size=6)
 rows = st.tuples(words, st.lists(words, min_size=2, max_size=5, unique=True))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(rows, min_size=1, max_size=30), st.integers(1, 40))
 def test_scores_are_the_sums_over_slots_whatever_the_parts(tmp_path_factory, drawn, tokens):
@@ -179,6 +180,7 @@ def test_damaged_files_are_scored_again(tmp_path):
     assert cache.read(choice_starts(items)) is None
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_gives_other_scores(tmp_path):
     """Every 41st bit of a whole entry, and of a part: damage is noticed, or changes nothing."""
     items = some_items(12)

@@ -129,6 +129,7 @@ def reference(name: str, model: Any, tokenizer: Any, items: Sequence[Item]) -> l
     return scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "pack"), [*((name, True) for name in FAMILIES), ("t5", False), ("bart", False)]
 )
@@ -168,6 +169,7 @@ def test_the_documentation_lists_what_is_tested() -> None:
     assert listed == {"once": tested - again, "for each choice": again}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t5", "bart"])
 def test_scores_do_not_depend_on_batch_or_order(loaded: Load, name: str) -> None:
     items = make_questions(5, seed=2) + make_clozes(4, seed=2)

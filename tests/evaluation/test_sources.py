@@ -193,6 +193,7 @@ def test_a_manifest_that_lists_nonsense_is_refused(tmp_path: Path, files: list[A
     assert "it is damaged: files.0" in refusal(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_dataset_in_memory_keeps_its_audit(tmp_path: Path) -> None:
     """What `kbprobe.build` and `kbprobe.load` return is evaluated with the audit's baselines."""
     import kbprobe
@@ -801,6 +802,7 @@ def rows_and_items(draw: st.DrawFn) -> tuple[Row, Item]:
     return whole, Item(str(name), setup, stem, tuple(choices), answer)
 
 
+@pytest.mark.slow
 @given(st.lists(rows_and_items(), min_size=1, max_size=5, unique_by=lambda pair: pair[1].id))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_sound_row_survives_the_way_through_a_file(
@@ -906,6 +908,7 @@ def outcome(read: Callable[[], Questions]) -> Questions | str:
         return str(error)
 
 
+@pytest.mark.slow
 @given(st.lists(changes, min_size=1, max_size=4), st.integers(0, 2), st.booleans())
 @settings(max_examples=200)
 def test_columns_are_read_as_rows_are(edits: list[Row], cut: int, chunked: bool) -> None:

@@ -147,6 +147,7 @@ def test_what_may_pass_is_tried_again(tmp_path: Path, lasting: bool, tries: int)
     assert {one.error for one in done.record.runs} == {"lost"}
 
 
+@pytest.mark.slow
 def test_studies_share_runs_and_have_summaries(tmp_path: Path) -> None:
     curve = {"study": "curve", "options": {"sizes": [4, 8], "seeds": 1, "learners": ["frozen"]}}
     path = declare(

@@ -51,6 +51,7 @@ def naive(folder: Path, question: str, choice: str) -> tuple[list[int], list[flo
     return both[len(before) :], bits
 
 
+@pytest.mark.slow
 def test_surprisals_are_those_of_plain_passes_and_make_up_scores(world: Path) -> None:
     found = surprisals(world / "probe", world / "gpt2")
     rows = {(row["id"], row["choice"]): row for row in found.table.to_pylist()}

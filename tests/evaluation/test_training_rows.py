@@ -124,6 +124,7 @@ def test_heads_are_fitted_on_mixed_rows_too(probes, model):
     assert scores(plain) != scores(mixed)
 
 
+@pytest.mark.slow
 def test_more_epochs_go_on_from_fewer(probes, model, trainings, monkeypatch):
     steps = []
     monkeypatch.setattr(

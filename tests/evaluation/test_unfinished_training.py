@@ -81,6 +81,7 @@ def weights(folder):
 WEIGHTS = "model.safetensors"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["slanted", "constant"])
 def test_it_ends_with_the_same_weights(world, tmp_path, schedule, monkeypatch):
     kept = tmp_path / "kept"
@@ -123,6 +124,7 @@ def test_it_is_killed_while_it_saves(world, tmp_path):
     assert not list((cache_dir() / FINETUNED).glob("*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut", "bit", "empty"])
 def test_what_cannot_be_read_is_trained_again(world, tmp_path, damage):
     kept = tmp_path / "kept"
@@ -179,6 +181,7 @@ def test_a_full_disk_costs_the_resumption_alone(world, tmp_path, monkeypatch):
     assert len(steps) == STEPS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("results", [False, True], ids=["scored", "results written"])
 def test_what_was_trained_for_a_run_that_was_scored_goes_with_the_next(
     world, tmp_path, monkeypatch, results

@@ -265,6 +265,7 @@ def test_equal_texts_are_read_once(vectors):
     assert found[1] == found[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [ChoiceOnly, ChoiceToChoice])
 def test_questions_are_not_read_where_only_choices_are_shown(kind, trained):
     same = [replace(item, question="Another blicket?") for item in TEST]
@@ -311,6 +312,7 @@ def test_each_learns_what_it_can_see(kind, trained):
     assert accuracy(trained(kind), planted(kind, 60, seed=1)) > 0.9
 
 
+@pytest.mark.slow
 def test_what_is_not_seen_is_not_learnt(trained, vectors):
     train, test = planted(ChoiceToChoice, 160), planted(ChoiceToChoice, 200, seed=1)
     assert accuracy(trained(ChoiceToChoice), test) > 0.9
@@ -319,6 +321,7 @@ def test_what_is_not_seen_is_not_learnt(trained, vectors):
     assert accuracy(WordsScorer(alone, vectors, CPU), test) < 0.4
 
 
+@pytest.mark.slow
 def test_shuffled_answers_stay_at_chance(vectors):
     random = np.random.default_rng(0)
     shuffled = [

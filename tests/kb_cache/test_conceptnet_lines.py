@@ -107,6 +107,7 @@ def expected(edges: list[dict[str, Any] | str], selection: Selection) -> Rows:
     return rows
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -112,6 +112,7 @@ def test_conllu_without_its_text_is_put_together_by_its_spaces() -> None:
     assert corpus.layers == {"corpus-given": set()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "ids", "labels"),
     [
@@ -327,6 +328,7 @@ def test_one_sentence_is_a_corpus(cache: Path, tmp_path: Path) -> None:
     assert not corpus.has_paragraphs[0]
 
 
+@pytest.mark.slow
 def test_a_line_of_ten_megabytes_is_left_out_and_counted(cache: Path, tmp_path: Path) -> None:
     long = "word_NN " * 1_300_000
     (tmp_path / "a.txt").write_text(f"One_CD ._.\n{long}\nTwo_CD ._.\n")

@@ -150,6 +150,7 @@ def test_a_bomb_is_no_probe(tmp_path: Path) -> None:
         open_probe(bomb(tmp_path / "test.jsonl.gz", QUESTION))
 
 
+@pytest.mark.slow
 def test_what_repeats_itself_less_is_read(tmp_path: Path) -> None:
     path = tmp_path / "x.nt.gz"
     path.write_bytes(gzip.compress("".join(f"<a:{n}> <a:b> <a:c> .\n" for n in range(200_000))

@@ -152,6 +152,7 @@ def test_what_is_below_a_gap_is_below_what_is_above_it(mini: WordNet, tmp_path: 
     assert names <= {found.synsets["name"][one].as_py() for one in dog}
 
 
+@pytest.mark.slow
 def test_a_lexicon_over_princetons_synsets_is_a_language_of_it(cache: Path, tmp_path: Path) -> None:
     wordnet = load_wordnet()
     row = wordnet.synset_id("dog.n.01")

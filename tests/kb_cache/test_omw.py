@@ -41,6 +41,7 @@ def test_a_lexicon_carries_its_licence_credits_and_language(cache: Path) -> None
     assert "de-paiva-etal-2012" in lexicon.citation
 
 
+@pytest.mark.slow
 def test_words_definitions_and_examples_join_princetons_synsets(cache: Path) -> None:
     fetch("omw", source=ITALIAN, name="it")
     wordnet = load_in_language("it")

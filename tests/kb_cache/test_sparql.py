@@ -123,6 +123,7 @@ gaps = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(tokens, gaps)
 def test_only_comments_and_space_between_tokens_go(parts: list[str], between: list[str]) -> None:
@@ -131,6 +132,7 @@ def test_only_comments_and_space_between_tokens_go(parts: list[str], between: li
     assert normalise(normalise(query)) == normalise(query)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.text("ab #<>\"'\\\n\r\t{}?:", max_size=40))
 def test_normalise_settles(query: str) -> None:

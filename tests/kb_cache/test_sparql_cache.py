@@ -265,6 +265,7 @@ headers = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -309,6 +310,7 @@ print(len(films))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_a_killed_run_goes_on(server: ServerScript, cache: Path) -> None:
     server.reply_with(Reply(NOTHING), Reply(seconds=0.02))

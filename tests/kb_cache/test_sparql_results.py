@@ -250,6 +250,7 @@ def read(text: bytes) -> list[tuple[Any, ...]] | None:
         return None if str(error).isprintable() else [("unprintable",)]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(answers, st.booleans())
 def test_valid_answers_are_read_as_they_are(said: Any, escaped: bool) -> None:

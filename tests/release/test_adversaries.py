@@ -199,6 +199,7 @@ def test_a_planted_leak_is_found(leak: Leak, adversary: str, tmp_path: Path) -> 
     assert one.remedy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", [None, negations], ids=["own choices", "constant choices"])
 def test_without_a_leak_none_is_found(leak: Leak | None, tmp_path: Path) -> None:
     done = audit(plant(tmp_path, leak))
@@ -246,6 +247,7 @@ def test_what_is_right_elsewhere_tells_nothing_of_choice_groups(tmp_path: Path) 
         assert found[f"elimination:choices:{how}"].accuracy == found["surface"].chance == 0.25
 
 
+@pytest.mark.slow
 def test_elimination_is_that_of_a_loop(tmp_path: Path) -> None:
     def from_few_words(row: Row, number: int, generator: random.Random) -> None:
         row["gold"], *row["distractors"] = generator.sample(RARE[:9], 1 + len(row["distractors"]))
@@ -286,6 +288,7 @@ def own_words(row: Row, number: int, generator: random.Random) -> None:
     row["question"] = word(generator)
 
 
+@pytest.mark.slow
 def test_likeness_is_that_of_a_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     probe = plant(tmp_path, own_words)
     rows = read(probe, read_manifest(probe), DEFAULT_CONFIG, seed=0)
@@ -340,6 +343,7 @@ def test_golds_in_the_middle_are_found_and_golds_like_the_question_reported(
     assert found["central:words"].verdict == "exceeds"
 
 
+@pytest.mark.slow
 def test_without_word_vectors_likeness_has_nothing_to_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,6 +357,7 @@ def test_without_word_vectors_likeness_has_nothing_to_say(
     assert list(likeness(rows)) == []
 
 
+@pytest.mark.slow
 def test_an_adversary_is_judged_in_each_family(tmp_path: Path) -> None:
     rows = read(probe := plant(tmp_path), read_manifest(probe), DEFAULT_CONFIG, seed=0)
     assert rows is not None
@@ -420,6 +425,7 @@ TOOLS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_splits_without_answers_are_named(split: str, tmp_path: Path) -> None:
     folder = plant(tmp_path)
@@ -460,6 +466,7 @@ def test_the_command_adds_adversaries_to_the_check(
     assert form["verdict"] == "ok"
 
 
+@pytest.mark.slow
 def test_damaged_files_are_not_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = plant(tmp_path)
     (folder / "data" / "test.parquet").write_bytes(b"")

@@ -63,6 +63,7 @@ votes = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -112,6 +113,7 @@ def test_any_table_of_votes_equals_a_plain_reading(
     assert {place.split()[-1] for place in found.missing if "nobody" in place} == nobody
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -136,6 +138,7 @@ json_values = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

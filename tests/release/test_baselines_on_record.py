@@ -56,6 +56,7 @@ def test_a_probe_without_figures_has_no_finding(built_probe: Probe) -> None:
     assert finding(built_probe("wordnet_hypernymy")) is None
 
 
+@pytest.mark.slow
 def test_measuring_again_replaces_them(measured: Path) -> None:
     record(measured, seeds=3)
     figures = read_baselines(measured)

@@ -102,6 +102,7 @@ def test_sizes_of_rows_are_counted_without_laying_them_out(
                 assert_bytes(arrow_bytes(items), plain(items.table()))
 
 
+@pytest.mark.slow
 def test_loading_by_the_card_gives_each_config(built_probe: Probe, tmp_path: Path) -> None:
     import datasets
 
@@ -220,6 +221,7 @@ def test_no_card_is_a_usage_error(probe_copy: Probe) -> None:
 # The canary as a column
 
 
+@pytest.mark.slow
 def test_the_canary_column_is_the_last_and_all_else_as_it_was(
     built_probe: Probe, tmp_path: Path
 ) -> None:

@@ -91,6 +91,7 @@ def test_rows_written_again_unchanged_pass(probe_copy: Probe) -> None:
     assert failures(check(folder)) == {}
 
 
+@pytest.mark.slow
 def test_json_lines_are_checked_too(tmp_path: Path, open_wordnet: Callable[[], str]) -> None:
     from builders.engine.pipeline import build, write
     from builders.engine.probe import find_probe

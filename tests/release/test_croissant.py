@@ -131,6 +131,7 @@ def test_answers_that_no_annotator_gave_are_not_said_to_be_votes(name: str, says
     assert says in responsible_ai(manifest, "")["rai:dataAnnotationProtocol"]
 
 
+@pytest.mark.slow
 def test_mlcroissant_reads_the_responsible_ai_fields(built_probe: Probe) -> None:
     import mlcroissant
 

@@ -79,6 +79,7 @@ def test_what_was_hashed_by_the_check_is_not_hashed_again(
     assert publish(hub, probe_copy(NAME)).changed
 
 
+@pytest.mark.slow
 def test_publishing_twice_changes_nothing(hub: HubServer, probe_copy: Copy) -> None:
     folder = probe_copy("antonym_negation")
     first = publish(hub, folder, tag="v1")
@@ -92,6 +93,7 @@ def test_publishing_twice_changes_nothing(hub: HubServer, probe_copy: Copy) -> N
     assert not hub.asked("POST", "/commit/")[1:]
 
 
+@pytest.mark.slow
 def test_a_card_edited_by_hand_is_merged(hub: HubServer, probe_copy: Copy) -> None:
     folder = probe_copy(NAME)
     publish(hub, folder)
@@ -115,6 +117,7 @@ def test_a_card_edited_by_hand_is_merged(hub: HubServer, probe_copy: Copy) -> No
     assert set(done.plan.card.kept) == {"tags", "Ours"}
 
 
+@pytest.mark.slow
 def test_a_card_that_both_changed_stops_before_anything_is_sent(
     hub: HubServer, probe_copy: Copy
 ) -> None:
@@ -128,6 +131,7 @@ def test_a_card_that_both_changed_stops_before_anything_is_sent(
     assert "Published by us" in hub.content(REPO, "README.md").decode()
 
 
+@pytest.mark.slow
 def test_files_of_the_earlier_release_go_and_those_of_others_stay(
     hub: HubServer, probe_copy: Copy
 ) -> None:
@@ -148,6 +152,7 @@ def test_files_of_the_earlier_release_go_and_those_of_others_stay(
     assert [one["config_name"] for one in front["configs"]] == ["default", "flat"]
 
 
+@pytest.mark.slow
 def test_a_probe_beside_another_leaves_it_alone(hub: HubServer, probe_copy: Copy) -> None:
     hypernyms, antonyms = probe_copy(NAME), probe_copy("antonym_negation")
     publish(hub, hypernyms)
@@ -181,6 +186,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(hub: HubServer, probe_
     assert "use letters" in refusal(hub, folder, config_name="data")
 
 
+@pytest.mark.slow
 def test_data_of_others_is_not_replaced(hub: HubServer, probe_copy: Copy) -> None:
     path = "data/test-00000-of-00001.parquet"
     hub.put(REPO, {path: b"PAR1"})
@@ -215,6 +221,7 @@ def test_links_are_not_followed(hub: HubServer, probe_copy: Copy) -> None:
     assert not hub.repos
 
 
+@pytest.mark.slow
 def test_the_canary_can_be_a_column(hub: HubServer, probe_copy: Copy) -> None:
     import pyarrow.parquet as pq
 
@@ -260,6 +267,7 @@ def test_what_its_manifest_does_not_describe_is_not_even_forced(
 # Moved remotes, branches, tags, pull requests.
 
 
+@pytest.mark.slow
 def test_a_remote_that_moves_is_read_again_and_not_clobbered(
     hub: HubServer, probe_copy: Copy
 ) -> None:
@@ -300,6 +308,7 @@ def test_a_commit_whose_answer_was_lost_is_not_made_twice(hub: HubServer, probe_
     assert hub.repos[REPO].tags == {"v1": done.commit}
 
 
+@pytest.mark.slow
 def test_a_tag_is_not_moved(hub: HubServer, probe_copy: Copy) -> None:
     folder = probe_copy(NAME)
     first = publish(hub, folder, tag="v1")
@@ -338,6 +347,7 @@ def test_a_pull_request_takes_no_right_to_write(hub: HubServer, probe_copy: Copy
     assert "exclude each other" in refusal(hub, folder, create_pr=True, tag="v1")
 
 
+@pytest.mark.slow
 def test_the_same_pull_request_is_not_opened_twice(hub: HubServer, probe_copy: Copy) -> None:
     hub.put(REPO, {"README.md": b"# Mine\n"})
     folder = probe_copy(NAME)
@@ -369,6 +379,7 @@ def test_private_is_not_published_openly(hub: HubServer, probe_copy: Copy) -> No
 # A dry run.
 
 
+@pytest.mark.slow
 def test_a_dry_run_only_reads_and_takes_no_token(hub: HubServer, probe_copy: Copy) -> None:
     folder = probe_copy(NAME)
     done = publish(hub, folder, dry_run=True, token=None)

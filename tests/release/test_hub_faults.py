@@ -20,6 +20,7 @@ Copy = Callable[[str], Path]
 # Faults.
 
 
+@pytest.mark.slow
 def test_uploads_go_on_where_they_were_broken_off(
     hub: HubServer, probe_copy: Copy, online: list[float]
 ) -> None:
@@ -144,6 +145,7 @@ def test_no_token_is_told_before_anything_is_done(hub: HubServer, probe_copy: Co
     assert not hub.seen
 
 
+@pytest.mark.slow
 def test_the_token_is_nowhere_but_in_requests(
     hub: HubServer,
     probe_copy: Copy,

@@ -59,6 +59,7 @@ def failures(hub: HubServer, **options: Any) -> dict[str, str]:
     return {one.name: f"{one.what} {one.where}" for one in verify(hub, **options).failed}
 
 
+@pytest.mark.slow
 def test_what_was_published_is_verified_without_fetching_it(
     published: tuple[HubServer, Path], hub: HubServer
 ) -> None:
@@ -116,6 +117,7 @@ def test_a_store_that_does_not_hold_what_it_says_is_found_by_fetching(hub: HubSe
         hub.objects[sha256] = sound
 
 
+@pytest.mark.slow
 def test_flat_rows_and_tasks_are_compared_too(hub: HubServer) -> None:
     flat = f"flat/{TEST}"
     hub.put(REPO, {flat: hub.content(REPO, flat)[:-4] + b"1RAP"})
@@ -234,6 +236,7 @@ load_dataset(sys.argv[1]).save_to_disk("unnamed-loaded")
         assert (tuple(row["choices"]), row["target"]) == (item.choices, "AB"[item.answer])
 
 
+@pytest.mark.slow
 def test_the_commands_publish_and_verify(
     hub: HubServer,
     probe_copy: Callable[[str], Path],
@@ -279,6 +282,7 @@ def test_the_commands_publish_and_verify(
     assert json.loads(out)["passed"] is False
 
 
+@pytest.mark.slow
 def test_no_command_tells_the_token(
     published: tuple[HubServer, Path], hub: HubServer, tmp_path: Path
 ) -> None:

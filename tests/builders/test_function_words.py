@@ -269,6 +269,7 @@ def test_all_articles_are_exchanged_and_agree(phrases: list[tuple[str, str]]) ->
         shown = article if article == "the" else with_article(noun).split()[0]
         words += ["saw/VBD", f"{shown}/DT"]
         words += [f"{word}/{'NNS' if word == 'dogs' else 'NN'}" for word in noun.split()]
+    words.append("./.")
     text = " ".join(word.rpartition("/")[0] for word in words)
     tagged = tagged_words((text, " ".join(words)))
     swaps = list(definiteness_swaps(tagged, np.array([True])))

@@ -19,6 +19,7 @@ import click
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.plugins import place_of_others
+from kbprobe.progress import set_quiet
 from kbprobe.terminal import VisibleFormatter, echo
 
 HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -84,10 +85,10 @@ class Command(click.Command):
         self.subcommands: Mapping[str, Mapping[str, str]] = {}
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters, with ``--debug`` and, if some are rare, a shown ``--help-all``."""
+        """Return the parameters and those of all commands; some rare ones show ``--help-all``."""
         params = super().get_params(ctx)
         rare = any(getattr(one, "rare", False) for one in params)
-        return [*params[:-1], _DEBUG, params[-1], _help_all(rare)]
+        return [*params[:-1], *_EVERYWHERE, params[-1], _help_all(rare)]
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write how the command is called, and that there are others."""
@@ -138,10 +139,14 @@ def _show_all(ctx: click.Context, _option: click.Parameter, asked: bool) -> None
         ctx.exit()
 
 
-_DEBUG = click.Option(
-    ["--debug"], is_flag=True, expose_value=False, help="Show tracebacks of errors."
-)
-"""Shown in the help of all commands; `kbprobe.cli.run` handles it."""
+_EVERYWHERE = [
+    click.Option([flag], is_flag=True, expose_value=False, help=about)
+    for flag, about in {
+        "--quiet": "Show no progress.",
+        "--debug": "Show tracebacks of errors.",
+    }.items()
+]
+"""Shown in the help of all commands; `kbprobe.cli.run` handles them."""
 
 
 @cache
@@ -238,8 +243,8 @@ def kbprobe_version() -> str:
 def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> int:
     """Run a click command and return its exit code; raises exceptions only with ``--debug``.
 
-    ``--debug`` may be anywhere before a ``--``, also after a subcommand; ``--version`` must come
-    first. ``args`` defaults to the arguments of the process.
+    ``--debug`` and ``--quiet`` may be anywhere before a ``--``, also after a subcommand;
+    ``--version`` must come first. ``args`` defaults to the arguments of the process.
     """
     for stream in (sys.stdout, sys.stderr):
         # Characters that the terminal cannot encode are escaped.
@@ -253,7 +258,8 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
         echo(f"{prog_name} (kbprobe {kbprobe_version()})")
         return 0
     debug = "--debug" in options
-    words = [word for word in options if word != "--debug"] + words[len(options) :]
+    set_quiet("--quiet" in options)
+    words = [word for word in options if word not in ("--debug", "--quiet")] + words[len(options) :]
     try:
         result = command.main(words, prog_name=prog_name, standalone_mode=False)
     except BrokenPipeError:

@@ -17,6 +17,20 @@ BYTES, PERCENT = "bytes", "percent"
 """Units other than a number of things."""
 
 
+_quiet = False
+
+
+def set_quiet(quiet: bool) -> None:
+    """Show no progress from now on, or show it again."""
+    global _quiet
+    _quiet = quiet
+
+
+def on_terminal() -> bool:
+    """Return whether progress is shown as it changes: stderr is a terminal, and not quiet."""
+    return sys.stderr.isatty() and not _quiet
+
+
 def silent(_what: str, _done: int, _total: int) -> None:
     """Show no progress."""
 
@@ -33,10 +47,10 @@ def shown_progress(
             may say before a colon of what it is a part: ``run 3 of 60: scoring``.
         log: whether to write lines where stderr is no terminal.
     """
-    if not shown or not (log or sys.stderr.isatty()):
+    if not shown or _quiet or not (log or on_terminal()):
         yield silent
         return
-    if not sys.stderr.isatty():
+    if not on_terminal():
         yield _log_lines(units or {})
         return
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -98,7 +112,7 @@ def shown_phase() -> Iterator[Callable[[str], None]]:
 
     It is for work whose extent is not known before it is done.
     """
-    if not sys.stderr.isatty():
+    if not on_terminal():
         yield lambda _: None
         return
     from rich.progress import Progress as Bar

@@ -17,6 +17,7 @@ import click
 
 from kbprobe.cli import FAILED, Command, Program, Subcommand, command, option, run
 from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.progress import on_terminal
 from kbprobe.terminal import echo
 from release.exports.targets import TARGETS
 
@@ -148,8 +149,7 @@ def publish(
     from release.hub.publishing import publish as run_publish
 
     token = read_token(token_file)
-    shown = sys.stderr.isatty()
-    progress = (lambda line: echo(line, err=True)) if shown else (lambda _: None)
+    progress = (lambda line: echo(line, err=True)) if on_terminal() else (lambda _: None)
     done = run_publish(folder, repo_id, token=token, progress=progress, **options)
     if as_json:
         echo(json.dumps(done.as_dict()))
@@ -261,7 +261,7 @@ def export(folder: Path, to: str, output: Path | None, as_json: bool, **options:
 
 def quiet_bars() -> None:
     """Show no progress bars in logs. Read once, when huggingface_hub is imported."""
-    if not sys.stderr.isatty():
+    if not on_terminal():
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 

@@ -137,7 +137,7 @@ class ProbeCallback(TrainerCallback):
         tokenizer: Any = None,
         **options: Any,
     ) -> None:
-        """Say what is evaluated, and when; probes are read when training begins.
+        """Return what is evaluated, and when; probes are read when training begins.
 
         Args:
             trainer: the Trainer that logs; the callback is to be added to it.

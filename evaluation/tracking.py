@@ -105,7 +105,7 @@ def metrics_of(probe: str, **numbers: float | Estimate | None) -> dict[str, floa
 
 
 def describe(results: Results) -> dict[str, Number]:
-    """Say what was evaluated, and how; free options, which may hold anything, are left out."""
+    """Return what was evaluated, and how; free options, which may hold anything, are left out."""
     model = results.model
     learnt = model.finetuning or {}
     known: dict[str, Any] = {

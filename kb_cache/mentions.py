@@ -61,7 +61,7 @@ def _tokenise(text: str) -> list[_Token]:
 
 @dataclass
 class Inflections:
-    """Tells whether a token is a form of a word: three sources, none of which is complete.
+    """Return whether a token is a form of a word: three sources, none of which is complete.
 
     WordNet's own exception lists and endings (what NLTK's morphy applies, here without the
     demand that the base be an entry by itself: *hunker* of *hunker down* is none), and
@@ -93,7 +93,7 @@ class Inflections:
 
 @dataclass
 class ListedForms:
-    """Tells whether a token is a form of a word, in a language without rules: as far as listed.
+    """Return whether a token is a form of a word, in a language without rules: as far as listed.
 
     Attributes:
         forms: other forms by part of speech: surface form to the words that have it.

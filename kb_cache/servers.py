@@ -402,7 +402,7 @@ class _Download:
 
 
 class _SlowConnection:
-    """Tells whether a connection brings less than `SLOWEST` bytes a second over `PATIENCE`."""
+    """Return whether a connection brings less than `SLOWEST` bytes a second over `PATIENCE`."""
 
     def __init__(self, done: int) -> None:
         """Begin to measure, with so many bytes there."""

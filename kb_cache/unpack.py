@@ -45,7 +45,7 @@ class TooLarge(ValueError):
     """A file unpacks to more than any text of its size: it was made to fill memory or disk."""
 
     def __init__(self, limit: int, most: int | None = None) -> None:
-        """Say which limit was passed: ``most``, whatever the file's size, or one by its size."""
+        """Return which limit was passed: ``most``, whatever the file's size, or one by its size."""
         super().__init__(
             f"it holds more than {limit:,} bytes, the most that is read; give a part of it"
             if limit == most

@@ -81,7 +81,7 @@ def run_starts(lengths: Iterable[int] | Ints) -> Ints:
 
 
 def contains(sorted_keys: Ints, keys: Ints) -> Bools:
-    """Tell for each of ``keys`` whether it occurs in ``sorted_keys`` (ascending).
+    """Return whether each of ``keys`` occurs in ``sorted_keys`` (ascending).
 
     >>> contains(np.array([1, 4, 9]), np.array([4, 5])).tolist()
     [True, False]

@@ -14,7 +14,7 @@ from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
 
 SCORED_ROWS, FITTED_ROWS = 20_000, 3_000
-"""Most rows that are scored, enough for half a point, and most rows that are trained on."""
+"""Maximum numbers of rows to score (enough for half a point) and to train on."""
 
 MARGIN = 0.05
 """How far from chance the accuracy of a baseline may be."""

@@ -1,4 +1,4 @@
-"""What all of kbprobe's commands share: help in sections, errors and exit codes.
+"""Shared by all of kbprobe's commands: help in sections, errors and exit codes.
 
 Programs import a subcommand when it is called: only click is imported here, so that ``--help`` is
 fast. Exit codes are 0: done. 1: failed. 2: the request was wrong. 130: interrupted with Ctrl-C.
@@ -46,7 +46,7 @@ class Option(click.Option):
         self.section, self.rare = section, rare
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Return what stands in brackets: no limits, which messages name."""
+        """Return the text in brackets, without limits, which error messages state."""
         return {k: one for k, one in super().get_help_extra(ctx).items() if k != "range"}
 
 
@@ -70,7 +70,7 @@ class Command(click.Command):
     Attributes:
         examples: command lines for the help.
         listed: what else the help lists: sentences by name, by heading.
-        subcommands: those of its program, likewise.
+        subcommands: the subcommands of its program, in the same form.
     """
 
     def __init__(
@@ -91,14 +91,14 @@ class Command(click.Command):
         return [*params[:-1], *_EVERYWHERE, params[-1], _help_all(rare)]
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write how the command is called, and that there are others."""
+        """Write how to call the command, and mention the other commands."""
         super().format_usage(ctx, formatter)
         if self.subcommands:
             more = "COMMAND [OPTIONS] ..."
             formatter.write_usage(ctx.command_path, more, prefix=" " * len("Usage: "))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what the command does, and examples."""
+        """Write a description of the command, and examples."""
         super().format_help_text(ctx, formatter)
         if self.examples:
             with formatter.section("Examples"):
@@ -121,7 +121,7 @@ class Command(click.Command):
 
 
 def _place(section: str) -> int:
-    """Return the place of a section in the help: those of other packages come last."""
+    """Return the position of a section in the help; sections of other packages come last."""
     return SECTIONS.index(section) if section in SECTIONS else len(SECTIONS)
 
 
@@ -172,7 +172,7 @@ option = partial(click.option, cls=Option)
 
 
 class Program(click.Group):
-    """A program, with subcommands and a fallback for anything that is not the name of one."""
+    """A program, with subcommands and a fallback for anything that is not a subcommand's name."""
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
         # Characters that the terminal cannot encode are escaped.
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="backslashreplace")
-    if logging.lastResort is not None:  # what is logged, where nothing else was set up
+    if logging.lastResort is not None:  # logging, unless it was already configured
         logging.lastResort.setFormatter(VisibleFormatter())
     words = list(sys.argv[1:] if args is None else args)
     options = words[: words.index("--")] if "--" in words else words
@@ -263,7 +263,7 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
     try:
         result = command.main(words, prog_name=prog_name, standalone_mode=False)
     except BrokenPipeError:
-        # The reader (head, less) has gone. Python would complain once more when it flushes.
+        # The reader (head, less) has exited. Python would complain again when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (Exception, KeyboardInterrupt) as error:

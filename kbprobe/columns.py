@@ -81,7 +81,7 @@ def codes(column: pa.ChunkedArray | pa.Array) -> tuple[npt.NDArray[Any], list[st
 
 
 def sparse_texts(texts: Mapping[int, str], length: int) -> pa.Array:
-    """Return a column of strings that is null but in some rows.
+    """Return a column of strings that is null except in some rows.
 
     >>> sparse_texts({1: "a"}, 3).to_pylist()
     [None, 'a', None]

@@ -54,9 +54,9 @@ class Cell(NamedTuple):
 
 
 Value: TypeAlias = Cell | str | Number | None
-"""What stands in a table: a cell, its text, or a number, which the renderer formats.
+"""The content of a table cell: a cell, its text, or a number, which the renderer formats.
 
-Whole numbers are counts, others shares; None stands where there is none.
+Integers are counts, other numbers are shares; None means no value.
 """
 
 Row: TypeAlias = Sequence[Value]
@@ -105,7 +105,7 @@ class Table:
 
     Attributes:
         head: names of the columns.
-        rows: what stands in them, row by row.
+        rows: their contents, row by row.
         caption: what the numbers are.
         names: how many columns, from the left, are names; the others hold numbers.
         fold: the label under which the table is collapsed; empty if it is always shown.
@@ -146,11 +146,11 @@ class HeatMap:
 
     Attributes:
         caption: what the numbers are.
-        corner: what rows and columns are, such as ``trained on / tested on``.
+        corner: what the rows and columns are, such as ``trained on / tested on``.
         rows: their names.
         columns: their names.
         cells: numbers, row by row; None where there is none.
-        scale: what numbers they are.
+        scale: the kind of numbers.
         marked: row and column of the cells that are outlined.
     """
 
@@ -172,7 +172,7 @@ class HeatMap:
         scale: Scale = "share",
         marked: frozenset[tuple[int, int]] = frozenset(),
     ) -> HeatMap:
-        """Arrange the numbers of pairs of labels: row and column; in one order, or in both."""
+        """Arrange numbers given by pairs of labels (row, column), in one order or in both."""
         cells = [
             [numbers.get((row, column), numbers.get((column, row))) for column in labels]
             for row in labels
@@ -264,7 +264,7 @@ class Chart:
         panels: from top to bottom, or from left to right.
         across: their horizontal axis.
         beside: whether the panels are side by side.
-        note: how the chart is to be read, below it.
+        note: how to read the chart, shown below it.
     """
 
     label: str
@@ -297,7 +297,7 @@ class Dots:
     Attributes:
         label: a description of the plot for readers who cannot see it.
         dots: the rows, from top to bottom.
-        levels: shares that lines are drawn at, such as chance.
+        levels: shares at which lines are drawn, such as chance.
         parts: what the small dots are, for the legend.
     """
 
@@ -312,7 +312,7 @@ Part: TypeAlias = Text | Heading | Findings | Caveats | Tiles | Table | HeatMap 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a document with a title of its own; ``link`` is its name in the list of sections.
+    """A titled part of a document; ``link`` is its name in the list of sections.
 
     Parts that are None are left out, so that writers can include parts conditionally.
     """
@@ -329,13 +329,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """All that there is to read.
+    """A complete document.
 
     Attributes:
         kind: what kind of document it is, such as ``Learning curves``.
         title: what it is about.
         sections: its sections.
-        reading: paragraphs on how the numbers are to be read.
+        reading: paragraphs on how to read the numbers.
     """
 
     kind: str

@@ -77,7 +77,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("--model", ["--wordnet", "--mode"]), did_you_mean("--model", ["--wordnet"])
     (" Did you mean '--mode'?", '')
     """
-    # Dashes that all options begin with would make any two of them alike.
+    # The dashes that all options begin with would make any two of them similar.
     spelled = {one.removeprefix("--"): one for one in sorted(known)}
     cutoff = 0.7 if name.startswith("--") else 0.6
     close = difflib.get_close_matches(name.removeprefix("--"), spelled, n=1, cutoff=cutoff)

@@ -1,8 +1,8 @@
 """Atomic writing and safe replacement of files and folders, and checksums.
 
-A writer fills a folder (or file) under a hidden name beside its target and renames it when it is
-complete. The hidden name tells the writer (`kbprobe.locks`): what a dead one left is removed by
-the next command that writes into the same parent folder, or on request (`sweep`).
+A writer fills a folder (or file) under a hidden name next to its target and renames it when it is
+complete. The hidden name identifies the writer (`kbprobe.locks`): what a dead one left is removed
+by the next command that writes into the same parent folder, or on request (`sweep`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kbprobe.locks import REMAINS, hidden_sibling, is_abandoned, is_shortened, s
 
 
 def keep_others(target: Path, new: Path, ours: Collection[str]) -> None:
-    """Put the files of a folder that are not kbprobe's into the folder that will replace it.
+    """Keep a folder's files that are not kbprobe's, by adding them to the folder that replaces it.
 
     They are linked, or copied where the file system has no links: the old folder stays whole.
 
@@ -47,7 +47,7 @@ def keep_others(target: Path, new: Path, ours: Collection[str]) -> None:
 
 
 def listed(names: Iterable[Any], shown: int = 10, total: int | None = None) -> str:
-    """Name the first few, and say how many more there are (of ``total``, if names are cut off).
+    """Return the first few names and how many more there are (of ``total``, if names are cut off).
 
     >>> listed("abcde", 3)
     'a, b, c and 2 more'
@@ -58,7 +58,7 @@ def listed(names: Iterable[Any], shown: int = 10, total: int | None = None) -> s
 
 
 def refuse_working_directory(folder: Path) -> None:
-    """Refuse to replace a folder in which this process works: it would be left in a deleted one.
+    """Refuse to replace the working directory, which would leave this process in a deleted one.
 
     Raises:
         UsageError: the folder is there, and is the working directory or holds it.
@@ -86,7 +86,7 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 
 def _fail(error: OSError) -> None:
-    """Raise the error of a folder that cannot be listed: what is in it would be lost."""
+    """Raise the error for a folder that cannot be listed, since its contents would be lost."""
     if not isinstance(error, FileNotFoundError):
         raise error
 
@@ -139,7 +139,7 @@ def find_damage(
     """Return a sentence for each file that is missing or differs from its record.
 
     ``expected`` gives sha256 and size (None if not recorded) by the path within the folder.
-    Without ``full``, presence and size alone are compared.
+    Without ``full``, only presence and size are compared.
     """
     damage = []
     for name, (sha256, size) in expected.items():
@@ -174,7 +174,7 @@ def replacing_file(target: Path, *, durable: bool = True) -> Iterator[Path]:
         OSError: it cannot be written, or the disk is full; an earlier file is kept.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Once in a process: a folder may hold many files, each written by itself.
+    # Once per process: a folder may hold many files, each written separately.
     if (swept := (os.getpid(), target.parent)) not in _swept:
         _swept.add(swept)
         sweep(target.parent)
@@ -192,13 +192,13 @@ def replacing_file(target: Path, *, durable: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(target: Path, ours: Collection[str] | None = None) -> Iterator[Path]:
-    """Yield an empty folder beside ``target``, which becomes ``target`` when the block ends well.
+    """Yield an empty folder that becomes ``target`` when the block ends without an error.
 
     Its files are flushed to the disk before it is renamed. When the block raises
     (KeyboardInterrupt included) the new folder is removed and ``target`` stays as it was. If the
     process is killed between the two renames of a replacement, the old folder is still there under
-    a hidden name, and `recover` puts it back: at no moment does the disk hold neither. What dead
-    writers left beside ``target`` is removed first. Two writers to one target must take turns
+    a hidden name, and `recover` restores it: the disk always holds one of the two. What dead
+    writers left next to ``target`` is removed first. Two writers to one target must take turns
     (`kbprobe.targets.taking`).
 
     Args:
@@ -213,7 +213,7 @@ def replacing_folder(target: Path, ours: Collection[str] | None = None) -> Itera
         OSError: the parent folder cannot be written, the disk is full, or ``target`` exists and
             is not a folder.
     """
-    target = Path(os.path.realpath(target))  # of a link, what it leads to
+    target = Path(os.path.realpath(target))  # follow a link
     recover(target)
     sweep(target.parent)
     if target.exists() and not target.is_dir():
@@ -263,9 +263,9 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def sweep(folder: Path) -> list[Path]:
-    """Remove what dead writers left in a folder, and return the paths; those of living ones stay.
+    """Remove what dead writers left in a folder, and return the paths; live writers are skipped.
 
-    A folder that a writer had moved aside before it died is put back where nothing has taken its
+    A folder that a writer had moved aside before it died is restored unless something has taken its
     place.
     """
     done = []
@@ -288,7 +288,7 @@ def sweep(folder: Path) -> list[Path]:
 
 
 def recover(target: Path) -> bool:
-    """Put back the folder that a writer moved aside before it died; tell whether there was one."""
+    """Restore the folder that a writer moved aside before it died; return whether there was one."""
     if target.exists():
         return False
     old = sorted(remains(target, "old"), key=lambda folder: folder.stat().st_mtime)
@@ -299,7 +299,7 @@ def recover(target: Path) -> bool:
 
 
 def remains(target: Path, what: str = "new|old") -> list[Path]:
-    """The hidden files and folders beside ``target`` that its writers made."""
+    """Return the hidden files and folders that writers of ``target`` created next to it."""
     return [
         path
         for path in hidden(target.parent)
@@ -310,7 +310,7 @@ def remains(target: Path, what: str = "new|old") -> list[Path]:
 
 
 def hidden(folder: Path) -> list[Path]:
-    """The files and folders in a folder whose names are those of writers; none if it is not there.
+    """Return the entries of a folder whose names mark them as writers'; none if it does not exist.
 
     Raises:
         OSError: the folder cannot be read.
@@ -346,7 +346,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def state_of(folder: Path) -> State:
-    """Return what a folder holds, to tell later whether it has changed; None if there is none."""
+    """Return a folder's state, to check later whether it has changed; None if it does not exist."""
     if not folder.exists():
         return None
     found = []
@@ -399,7 +399,7 @@ def _flush(path: Path) -> None:
     if folder and os.name != "posix":  # other systems cannot open a folder
         return
     if folder:
-        # Some file systems flush no folders, and some folders cannot be read.
+        # Some file systems cannot flush folders, and some folders cannot be read.
         with suppress(OSError):
             _flush_open(os.open(path, os.O_RDONLY))
         return

@@ -1,4 +1,4 @@
-"""Wilson's interval of a share, of rows that are independent or in clusters. All are at 95%."""
+"""Wilson's 95% interval of a share, for rows that are independent or in clusters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from kbprobe.arrays import Floats, Ints
 
 TAILS = (0.025, 0.975)
-"""Shares of the distribution at the ends of an interval."""
+"""Quantiles of the distribution at the ends of an interval."""
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:

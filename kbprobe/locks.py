@@ -1,4 +1,4 @@
-"""Locks that the system frees when their holder dies, and hidden names that tell who writes.
+"""Locks that the system frees when their holder dies, and hidden names that identify writers.
 
 The package filelock leaves lock files behind on POSIX systems; ours are next to users' files, so
 they have to be removed.
@@ -29,7 +29,7 @@ LOCK_TIMEOUT = 600.0
 PAUSE = 0.05
 """Seconds between two attempts."""
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
-"""Errors of file systems that have no locks."""
+"""Errors raised by file systems without locks."""
 
 if sys.platform == "win32":
     import msvcrt
@@ -52,7 +52,7 @@ if sys.platform == "win32":
         return descriptor
 
     def unlock(path: Path, descriptor: int) -> None:
-        """Remove a lock file; one that another process has opened meanwhile stays for it."""
+        """Remove a lock file, unless another process has opened it in the meantime."""
         os.close(descriptor)
         with suppress(OSError):
             path.unlink()
@@ -83,7 +83,7 @@ else:
         return None
 
     def unlock(path: Path, descriptor: int) -> None:
-        """Remove a lock file while it is held: a process that waits notices, and makes another."""
+        """Remove a lock file while it is held; a waiting process notices and creates another."""
         with suppress(OSError):
             path.unlink()
         os.close(descriptor)
@@ -99,10 +99,11 @@ def locked(
     """Hold a lock file. Not reentrant.
 
     Args:
-        path: the lock file; its folder is made.
-        doing: says for the message what the holder does ("writing x").
+        path: the lock file; its folder is created.
+        doing: what the holder does ("writing x"), for the message.
         timeout: seconds to wait for a holder that does not advance.
-        advance: changes as the holder's work goes on, such as the size of what it writes.
+        advance: a value that changes as the holder's work progresses, such as the size of its
+            output.
 
     Raises:
         CacheError: another process held the lock for longer than ``timeout`` without advancing.
@@ -127,7 +128,7 @@ def locked(
 
 
 _WITHOUT = -1
-"""Stands for a lock where the file system has none: two processes may then do the same work."""
+"""Used as the lock if the file system has none: two processes may then do the same work."""
 
 
 def _try(path: Path) -> int | None:
@@ -156,11 +157,11 @@ REMAINS = re.compile(
     r"-(?P<started>[0-9]{1,20})-(?P<time>[0-9]{1,12})-[0-9a-f]{8})",
     re.DOTALL,
 )
-"""The hidden names of what is being written (new) or was replaced (old), with the owner."""
+"""The pattern of hidden names of what is being written (new) or was replaced (old)."""
 ABANDONED = 2 * 86400.0
-"""Seconds without a change after which what another machine wrote counts as abandoned."""
+"""Seconds without a change after which another machine's output counts as abandoned."""
 _LONGEST_NAME = 180
-"""Bytes of a target's name that are repeated in hidden names; file systems take 255 in all."""
+"""Bytes of a target's name that hidden names repeat; file systems allow 255 bytes in all."""
 
 
 def hidden_sibling(target: Path, what: str) -> Path:
@@ -171,7 +172,7 @@ def hidden_sibling(target: Path, what: str) -> Path:
 
 
 def short_name(name: str) -> str:
-    """Return a file name that leaves room for what is added to it; short ones stay as they are."""
+    """Return a file name shortened to leave room for additions; short ones are unchanged."""
     encoded = os.fsencode(name)
     if len(encoded) <= _LONGEST_NAME:
         return name
@@ -185,7 +186,7 @@ def is_shortened(name: str) -> bool:
 
 
 def is_abandoned(path: Path) -> bool:
-    """Tell whether the owner of something hidden has ended.
+    """Return whether the owner of a hidden file or folder has terminated.
 
     Another machine's, or another container's, processes cannot be looked up, nor those from before
     this machine was started: what they wrote is abandoned when nothing in it has changed for
@@ -210,14 +211,14 @@ def is_abandoned(path: Path) -> bool:
 
 
 def is_alive(process: int, started: int = 0) -> bool:
-    """Tell whether a process of this machine runs; ``started`` guards against a reused number.
+    """Return whether a process is running here; ``started`` guards against a reused process id.
 
     Args:
         process: its number.
-        started: as `process_start` gave it; 0: not known.
+        started: its start time from `process_start`; 0 if unknown.
     """
     if os.name != "posix":
-        return True  # The standard library offers no way to find out.
+        return True  # The standard library has no way to find out.
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
@@ -231,11 +232,11 @@ def is_alive(process: int, started: int = 0) -> bool:
 def process_start(process: int) -> int | None:
     """Return when a process started, in clock ticks since the system did.
 
-    -1 for one that has ended and was not waited for; None where the system does not tell.
+    -1 for one that has ended and was not waited for; None if the system does not provide it.
     """
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-        fields = text.rpartition(")")[2].split()  # the name before it may hold anything
+        fields = text.rpartition(")")[2].split()  # the name before it may contain anything
         return -1 if fields[0] in "ZX" else int(fields[19])
     except (OSError, ValueError, IndexError):
         return None
@@ -245,12 +246,12 @@ def process_start(process: int) -> int | None:
 def host() -> str:
     """Return eight hexadecimal digits for this machine since it was started; containers differ.
 
-    Virtual machines of one image may share all else, but not the id of their start.
+    Virtual machines from one image may share everything else, but not their boot id.
     """
     parts = [socket.gethostname()]
     for path in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
         try:
-            # Process numbers mean something within their namespace alone.
+            # Process ids are only meaningful within their namespace.
             own = os.readlink(path) if "/ns/" in path else Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             continue

@@ -1,4 +1,4 @@
-"""Options as typed models that refuse what they do not know, and how a command line spells them.
+"""Options as typed models that reject unknown names, and their spelling on a command line.
 
 A command's options, their help, the tables in cards and the records in manifests are all made
 from such models.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kbprobe.cli import Option
 
 MAX_SEED = (1 << 63) - 1
-"""The largest seed: what JSON and Arrow hold as an integer everywhere."""
+"""The largest seed: the largest integer that JSON and Arrow can represent everywhere."""
 
 SHOWN = 60
 """Maximum number of characters shown of a default or of an invalid value."""
@@ -32,7 +32,7 @@ TOLD = 5
 
 @dataclass(frozen=True)
 class Metavar:
-    """How help calls an option's value, where its type does not say: ``Annotated[str, ...]``."""
+    """The name of an option's value in help, if not given by its type: ``Annotated[str, ...]``."""
 
     text: str
 
@@ -42,7 +42,7 @@ class Role:
     """What an option is for: ``Annotated[int, Role("Training")]``.
 
     Attributes:
-        section: its section of the help; empty: that of its command.
+        section: its section of the help; empty for that of its command.
         rare: whether few people need it: help shows it only with ``--help-all``.
     """
 
@@ -106,7 +106,7 @@ def explain(problem: Any, spell: Callable[[str], str] = str) -> str:
     if not place:
         return message
     if problem["type"] == "missing":
-        if isinstance(last := problem["loc"][-1], int):  # of several values in one option
+        if isinstance(last := problem["loc"][-1], int):  # one of several values in an option
             return f"{spell(place)}: value {last + 1} is missing"
         return f"{spell(place)}: {message}"
     shortened = reprlib.Repr()
@@ -145,7 +145,7 @@ _IN_WORDS: Mapping[str, str] = {
     "model_type": "must be names with values",
     "model_attributes_type": "must be names with values",
 }
-"""What pydantic's types of errors are called here, as formats of their context."""
+"""Our messages for pydantic's error types, as format strings of their context."""
 
 
 def _in_words(problem: Any) -> str:
@@ -162,7 +162,7 @@ def _in_words(problem: Any) -> str:
 
 
 def spelled(value: Any) -> str:
-    """Spell a value as the command line takes it: lists with commas."""
+    """Return a value as it is spelled on the command line: lists with commas."""
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
@@ -177,7 +177,7 @@ def role(info: Any) -> Role:
 
 
 def metavar(name: str, info: Any) -> str:
-    """Return what help calls an option's value: its type, or all values that it may have."""
+    """Return the name of an option's value in help: its type, or all allowed values."""
     for note in info.metadata:
         if isinstance(note, Metavar):
             return note.text
@@ -201,7 +201,7 @@ def _metavar(kind: Any, otherwise: str) -> str:
 
 
 def choices_of(info: Any) -> tuple[str, ...]:
-    """Return the values that an option, or each entry of its list, may have; () if any."""
+    """Return the allowed values of an option, or of each entry of its list; () if unrestricted."""
     kinds = [info.annotation]
     for kind in kinds:
         if get_origin(kind) is Literal:
@@ -212,7 +212,7 @@ def choices_of(info: Any) -> tuple[str, ...]:
 
 
 def shown_default(value: Any) -> str:
-    """Spell a default for help: shortened, empty where there is none.
+    """Return a default as help shows it: shortened, and empty if there is none.
 
     >>> shown_default(("noun", "verb")), shown_default(True), shown_default(None)
     ('noun,verb', 'yes', '')
@@ -257,5 +257,5 @@ def parsed(info: Any, text: Any) -> Any:
 
 
 def given_of(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that a command was given, lists split, of the values of all."""
+    """Return the options that were given to a command, with lists split, from all values."""
     return {n: parsed(fields[n], value) for n, value in values.items() if value is not None}

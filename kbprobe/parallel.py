@@ -27,11 +27,11 @@ def side_by_side(
     """Apply a function to jobs, several at a time; yield what it returns, in order of the jobs.
 
     Args:
-        function: has no side effects other than writing to files of its own.
+        function: has no side effects other than writing to its own files.
         jobs: its arguments.
         workers: how many jobs at a time.
-        fork: whether the work is worth processes of its own, where it holds the interpreter's
-            lock. They are forked, so that they share this one's memory, and what they return is
+        fork: whether the work holds the interpreter's lock, so that separate processes are worth
+            it. They are forked, so that they share this one's memory, and what they return is
             pickled. Only Linux does that safely: elsewhere there are threads.
     """
     count = min(workers, len(jobs))
@@ -42,7 +42,7 @@ def side_by_side(
     import multiprocessing
 
     context = multiprocessing.get_context("fork")
-    # Processes inherit the function and the jobs: they are told numbers.
+    # Processes inherit the function and the jobs, so only numbers are sent to them.
     with ProcessPoolExecutor(count, context, _begin, (function, jobs)) as pool:
         yield from pool.map(_run, range(len(jobs)))
 
@@ -52,7 +52,7 @@ _inherited: tuple[Callable[[Any], Any], Sequence[Any]]
 
 
 def _begin(function: Callable[[Any], Any], jobs: Sequence[Any]) -> None:
-    """Prepare a forked process: one thread, and an end when the process that forked it ends."""
+    """Prepare a forked process: use one thread, and exit when the parent process exits."""
     import ctypes
     import signal
 
@@ -91,8 +91,8 @@ def spread(
 ) -> Iterator[DoneT]:
     """Apply a function to jobs in Ray's workers; yield what it returns, in order of the jobs.
 
-    The jobs are sent once, together, and held in Ray's object store. One whose worker is lost is
-    done again by another.
+    The jobs are sent together, once, and held in Ray's object store. If a worker is lost, another
+    repeats its job.
 
     Raises:
         KbprobeError: see :func:`connected`; or a job was lost with its worker four times.
@@ -151,9 +151,9 @@ class Workers:
     """The workers of a build.
 
     Attributes:
-        count: how many of this machine.
+        count: the number of workers on this machine.
         ray: whether Ray's workers render and write the files of large builds.
-        address: of the Ray cluster; None: workers are started on this machine.
+        address: the address of the Ray cluster; if None, workers are started on this machine.
     """
 
     count: int = 2
@@ -166,13 +166,13 @@ _workers = ContextVar("workers", default=THIS_MACHINE)
 
 
 def workers() -> Workers:
-    """Return the workers of the build that runs here."""
+    """Return the workers of the current build."""
     return _workers.get()
 
 
 @contextmanager
 def using_workers(chosen: Workers) -> Iterator[None]:
-    """Let builds within use other workers."""
+    """Use other workers for builds within the block."""
     token = _workers.set(chosen)
     try:
         yield

@@ -1,7 +1,7 @@
 """Reading of untrusted JSON and YAML, within limits and with validated types.
 
-Every file that a command reads back goes through here. Whatever is wrong with it is a `UsageError`
-that names the file and the place in it; nothing in it can exhaust memory or the stack.
+Every file that a command reads back goes through here. Any fault raises a `UsageError` that names
+the file and the place in it; no content can exhaust memory or the stack.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     import yaml
 
 MAX_JSON_BYTES = 1 << 28
-"""Most bytes of a JSON file; the largest that kbprobe writes, keys of sheets, have some 10 MB."""
+"""Maximum bytes of a JSON file; the largest that kbprobe writes (keys of sheets) have 10 MB."""
 MAX_YAML_BYTES = 1 << 20
-"""Most bytes of a YAML file; people write them."""
+"""Maximum bytes of a YAML file, which people write by hand."""
 MAX_VALUES = 20_000_000
-"""Most values in a JSON file, by its commas and brackets: each takes some 60 bytes of memory."""
+"""Maximum number of values in a JSON file (by commas and brackets): about 60 bytes each."""
 MAX_DEPTH = 64
 MAX_NODES = 100_000
-"""Most values in a YAML file, those that aliases repeat counted each time."""
+"""Maximum number of values in a YAML file, counting those that aliases repeat each time."""
 MAX_INTEGER = (1 << 63) - 1
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -79,11 +79,11 @@ def read_record(path: Path, model: type[_Model], remedy: str = "") -> _Model:
 
 
 def read_bytes(path: Path, limit: int, remedy: str = "") -> bytes:
-    """Return a plain file's content, which may have ``limit`` bytes at most.
+    """Return the content of a regular file of at most ``limit`` bytes.
 
     Raises:
         FileNotFoundError: there is no such file.
-        UsageError: it is no plain file (a pipe would block), too large, or cannot be read.
+        UsageError: it is not a regular file (a pipe would block), too large, or cannot be read.
     """
     refuse = _refusing(str(path), remedy)
     try:
@@ -145,7 +145,7 @@ def json_value(content: str | bytes, source: str, remedy: str = "") -> Any:
 def yaml_value(content: str | bytes, source: str, remedy: str = "") -> Any:
     """Return the value that a YAML text holds: mappings, lists, texts, booleans, finite numbers.
 
-    Dates stay texts, as they were written. Anchors, aliases and merge keys work within
+    Dates stay strings, as they were written. Anchors, aliases and merge keys work within
     `MAX_NODES`.
 
     Raises:
@@ -192,7 +192,7 @@ def yaml_value(content: str | bytes, source: str, remedy: str = "") -> Any:
 def validated(
     value: Any, kind: type[_Value] | TypeAdapter[_Value], source: str, remedy: str = ""
 ) -> _Value:
-    """Turn a plain value into a model, or into another type that pydantic checks.
+    """Convert a plain value to a model, or to another type that pydantic validates.
 
     Raises:
         UsageError: it does not fit; the message names the fields, by their path.
@@ -225,7 +225,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(text: str) -> int:
-    if len(text) > 20:  # before Python converts it, which takes time
+    if len(text) > 20:  # before Python converts it, which is slow
         raise ValueError(f"the number {text[:20]}... is beyond 64 bits")
     return _within_bounds(int(text))
 
@@ -243,7 +243,7 @@ def _constant(text: str) -> NoReturn:
 
 
 def _deeper(value: Any, limit: int) -> bool:
-    """Tell whether lists and mappings are nested more than ``limit`` deep."""
+    """Return whether lists and mappings are nested more than ``limit`` deep."""
     level = [value]
     for _ in range(limit + 1):
         level = [inner for outer in level for inner in _parts(outer)]
@@ -264,7 +264,7 @@ def _loader() -> type[yaml.SafeLoader]:
     import yaml
 
     class PlainLoader(yaml.SafeLoader):
-        """Resolves as YAML 1.1 does, but for dates and numbers to base 60, which stay texts."""
+        """Resolves as YAML 1.1 does, except for dates and base-60 numbers, which stay strings."""
 
         yaml_implicit_resolvers = {  # noqa: RUF012
             first: [
@@ -287,9 +287,9 @@ def _loader() -> type[yaml.SafeLoader]:
 
 
 def _check_nodes(root: yaml.Node) -> None:
-    """Refuse, by yaml's own errors, what is too deep or large, or no plain value.
+    """Raise one of yaml's own errors for what is too deep, too large, or not a plain value.
 
-    Each node is looked at once, however many aliases name it; its size counts for each of them.
+    Each node is visited once, however many aliases refer to it; its size counts for each of them.
     """
     import yaml
 
@@ -330,7 +330,7 @@ def _check_nodes(root: yaml.Node) -> None:
 
 
 def _numbers(value: Any) -> Iterator[int | float]:
-    """All numbers in lists and mappings."""
+    """Yield all numbers in lists and mappings."""
     if isinstance(value, Mapping | list):
         for part in value.values() if isinstance(value, Mapping) else value:
             yield from _numbers(part)

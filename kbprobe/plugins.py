@@ -1,4 +1,4 @@
-"""Imports of users' own files and of packages, without those that they would import in vain.
+"""Imports of users' files and of packages, without the unneeded imports of the latter.
 
 Broken packages are left out of registries, and errors are attributed to third-party code.
 """
@@ -27,7 +27,7 @@ _others: set[str] = set()
 
 
 def of_others(module: str) -> None:
-    """Record that a module, and its whole package, is not part of kbprobe."""
+    """Record that a module, with its whole package, is third-party code."""
     _others.add(module.partition(".")[0])
 
 
@@ -48,11 +48,11 @@ def place_of_others(error: BaseException) -> str:
 
 
 def left_out(what: str, name: str, error: BaseException) -> None:
-    """Warn, once in a process, that an entry of another package is left out.
+    """Warn, once per process, that an entry of another package is left out.
 
     Args:
         what: what the entry is: "probe", "scorer".
-        name: of the entry point.
+        name: the name of the entry point.
         error: why it cannot be used.
     """
     message = (
@@ -65,11 +65,11 @@ def left_out(what: str, name: str, error: BaseException) -> None:
 
 
 def import_file(path: Path, instead: str) -> ModuleType:
-    """Import a Python file of the user's own, once in a process.
+    """Import a user's Python file, once per process.
 
     Args:
         path: the file.
-        instead: what to name if ``path`` is not a Python file, for the message.
+        instead: what to suggest if ``path`` is not a Python file, for the message.
 
     Raises:
         UsageError: there is no such file.
@@ -96,7 +96,7 @@ def import_file(path: Path, instead: str) -> ModuleType:
 
 
 class _Without:
-    """A finder of modules that says that there is none of some names."""
+    """A module finder that reports some modules as missing."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
@@ -108,7 +108,7 @@ class _Without:
 
 @contextmanager
 def without(*names: str) -> Iterator[None]:
-    """Hide packages from what is imported in the block, unless they are imported already."""
+    """Hide packages from imports within the block, unless they are already imported."""
     finder: Any = _Without(names)
     sys.meta_path.insert(0, finder)
     try:
@@ -119,7 +119,7 @@ def without(*names: str) -> Iterator[None]:
 
 @cache
 def lemminflect() -> Any:
-    """Return lemminflect, imported without spaCy, which it adds itself to where there is one."""
+    """Return lemminflect, imported without spaCy, which it would extend if installed."""
     with without("spacy"):
         import lemminflect
     return lemminflect
@@ -127,10 +127,10 @@ def lemminflect() -> Any:
 
 @cache
 def inflect() -> Any:
-    """Return inflect, imported without instrumenting it with checks of types, which takes 2 s."""
+    """Return inflect, imported without its run-time type checks, which take 2 s to set up."""
     try:
         import typeguard
-    except ModuleNotFoundError:  # inflect may do without it one day
+    except ModuleNotFoundError:  # a later inflect may not use it
         import inflect
 
         return inflect
@@ -144,11 +144,11 @@ def inflect() -> Any:
 
 
 def let_arrow_ignore_pandas() -> None:
-    """Keep Arrow from importing pandas to look at the first array that it makes.
+    """Keep Arrow from importing pandas when it creates its first array.
 
-    That takes 0.2 s and 40 MiB. What needs pandas still imports it.
+    That takes 0.2 s and 40 MiB. Code that needs pandas still imports it.
     """
     import pyarrow as pa
 
     with without("pandas"):
-        pa.array([0])  # Arrow looks for it once.
+        pa.array([0])  # Arrow checks for it only once.

@@ -1,4 +1,4 @@
-"""Progress of long work: how it is reported, and how the commands show it on stderr."""
+"""Progress of long tasks: how it is reported, and how the commands show it on stderr."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from kbprobe.terminal import echo
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is (0: unknown)."""
+"""Called with a description of the task, the amount done, and the total (0 if unknown)."""
 
 LOG_SECONDS = 30.0
 BYTES, PERCENT = "bytes", "percent"
-"""Units other than a number of things."""
+"""Units other than counts."""
 
 
 _quiet = False
@@ -39,13 +39,13 @@ def silent(_what: str, _done: int, _total: int) -> None:
 def shown_progress(
     shown: bool, units: Mapping[str, str] | None = None, log: bool = True
 ) -> Iterator[Progress]:
-    """Show a bar with rate and remaining time on a terminal, and a line now and then in a log.
+    """Show a bar with rate and remaining time on a terminal, and occasional lines in a log.
 
     Args:
         shown: whether to show anything.
-        units: what is counted: what is done -> the unit, ``rows``, :data:`BYTES`. What is done
-            may say before a colon of what it is a part: ``run 3 of 60: scoring``.
-        log: whether to write lines where stderr is no terminal.
+        units: task -> its unit: ``rows``, :data:`BYTES`. A task may be prefixed by the larger task
+            that it is part of: ``run 3 of 60: scoring``.
+        log: whether to write lines if stderr is not a terminal.
     """
     if not shown or _quiet or not (log or on_terminal()):
         yield silent
@@ -82,7 +82,7 @@ def shown_progress(
 
 
 def amount_done(done: int, total: int, unit: str = "") -> str:
-    """Say how much is done of how much.
+    """Return the amount done and the total as text.
 
     >>> amount_done(3, 4000), amount_done(12_300_000, 498_000_000, BYTES)
     ('3/4,000', '12.3/498.0 MB')
@@ -110,7 +110,7 @@ def _unit(what: str, units: Mapping[str, str]) -> str:
 def shown_phase() -> Iterator[Callable[[str], None]]:
     """Show the current phase and its time on a terminal's stderr; an empty one hides it.
 
-    It is for work whose extent is not known before it is done.
+    It is for tasks whose extent is not known in advance.
     """
     if not on_terminal():
         yield lambda _: None
@@ -139,7 +139,7 @@ def _log_lines(units: Mapping[str, str]) -> Progress:
         nonlocal began, last, first, shown
         now = time.monotonic()
         if what != shown or done < first:
-            # What was there before, as of a resumed download, took no time now.
+            # The part that already existed, as in a resumed download, took no time in this run.
             began, first, shown = now, done, what
         if now - last >= LOG_SECONDS and done > first and total:
             last = now

@@ -1,9 +1,9 @@
 """Random numbers that depend on *what* is drawn, never on when.
 
 Each number is a hash of the seed, a purpose and the integers that identify the draw (a row's
-concept, its gold, the candidate): the same question gets the same draw whatever else is built
-beside it, in whatever order, by however many workers, under any version of NumPy.
-The hash is SplitMix64's finaliser (Steele, Lea & Flood, 2014) over the keys in turn.
+concept, its gold, the candidate): the same question gets the same draw whatever else is built, in
+whatever order, by however many workers, under any version of NumPy. The hash is SplitMix64's
+finaliser (Steele, Lea & Flood, 2014) over the keys in turn.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RandomGenerator:
 
     @classmethod
     def of(cls, seed: int, *purpose: str) -> RandomGenerator:
-        """Derive a generator from the user's seed and a purpose in words."""
+        """Derive a generator from the user's seed and a purpose, given as text."""
         return cls(_key(seed, purpose), seed)
 
     def child(self, *purpose: str | int) -> RandomGenerator:
@@ -60,9 +60,9 @@ class RandomGenerator:
         return RandomGenerator(_key(self.key, tuple(str(part) for part in purpose)), self.seed)
 
     def shared(self, *purpose: str) -> RandomGenerator:
-        """Derive a generator that depends on the user's seed and on a purpose alone.
+        """Derive a generator that depends only on the user's seed and a purpose.
 
-        All probes of a seed draw the same numbers from it.
+        All probes with the same seed draw the same numbers from it.
         """
         return RandomGenerator.of(self.seed, *purpose)
 

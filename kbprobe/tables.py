@@ -24,7 +24,7 @@ _TO_THE_RIGHT = ' style="text-align: right"'
 
 
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠|%")
-"""Beginnings of cells that a spreadsheet may run, as a formula or as a DDE call."""
+"""Beginnings of cells that a spreadsheet may execute as a formula or a DDE call."""
 
 
 def neutral(text: str) -> str:
@@ -32,18 +32,18 @@ def neutral(text: str) -> str:
 
     An apostrophe is put before a text that begins, spaces aside, with one of ``= + - @`` (or
     their full-width forms, a tab, a line break, ``|`` or ``%``). Spreadsheets show such a cell
-    as text. `as_written` takes it off again.
+    as text. `as_written` removes it again.
 
     >>> neutral("=1+1"), neutral("- a dash"), neutral("1 = 1")
     ("'=1+1", "'- a dash", '1 = 1')
     """
-    # One before an apostrophe of the text's own as well, or that would be taken off instead.
+    # Also before an apostrophe of the text itself, which would otherwise be removed instead.
     bare = text.lstrip("'").lstrip(" \u00a0\u200b\ufeff")
     return f"'{text}" if bare.startswith(_FORMULA) else text
 
 
 def as_written(cell: str) -> str:
-    """Return the text that `neutral` made a cell of; other cells stay as they are.
+    """Return the text from which `neutral` made a cell; other cells are returned unchanged.
 
     >>> as_written("'=1+1"), as_written("'tis"), as_written("=1+1")
     ('=1+1', "'tis", '=1+1')
@@ -53,7 +53,7 @@ def as_written(cell: str) -> str:
 
 
 def in_markdown(text: str) -> str:
-    r"""Escape a text for a line, or a cell of a table, in Markdown, where it reads as it stands.
+    r"""Escape a text so that a Markdown line or table cell shows it literally.
 
     >>> print(in_markdown("a | b_c *d* <br> [e](f) [MASK]"))
     a \| b_c \*d\* &lt;br&gt; [e\](f) [MASK]
@@ -69,7 +69,7 @@ def csv_text(
     quoting: Literal[0, 1] = csv.QUOTE_MINIMAL,
     line_end: str = "\r\n",
 ) -> str:
-    r"""Return rows as CSV whose texts no spreadsheet runs and no terminal obeys.
+    r"""Return rows as CSV that no spreadsheet executes and no terminal interprets.
 
     >>> csv_text([["=1+1", 2, "a\x1b[31m"]], line_end="\n")
     "'=1+1,2,a\\u001b[31m\n"
@@ -88,7 +88,7 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
     def text(self, format: Format) -> str:
-        r"""Return the table in a format; numbers with as many digits as they have in CSV, else 4.
+        r"""Return the table in a format; numbers have all their digits in CSV, and 4 elsewhere.
 
         >>> print(Table(["model", "n_1"], [["a|b", 0.123456], ["c", None]]).text("markdown"))
         | model | n_1 |
@@ -114,7 +114,7 @@ class Table(NamedTuple):
         return "\n".join([*lines, "</table>"])
 
     def _numeric(self) -> list[bool]:
-        """Whether each column holds numbers alone."""
+        """Return whether each column holds only numbers."""
         columns = zip(*self.rows, strict=True) if self.rows else [[] for _ in self.head]
         return [
             bool(held := [cell for cell in column if cell is not None])

@@ -53,9 +53,9 @@ from kbprobe.terminal import echo
 LOCK_ENDING = ".kbprobe-lock"
 OTHER_FOLDER = "Choose another folder with -o."
 _MOST = 3
-"""Differences that a message names."""
+"""Maximum number of differences named in a message."""
 _UNKNOWN = 5.0
-"""Seconds within which the holder of a lock must write who it is."""
+"""Seconds within which the holder of a lock must identify itself."""
 
 
 class _File(BaseModel, defer_build=True):
@@ -70,13 +70,13 @@ class _Files(BaseModel, defer_build=True):
 
 
 class _Record(_Files):
-    """What the record in an output folder must hold, to be compared with a request."""
+    """The fields that a record in an output folder needs for comparison with a request."""
 
     request: dict[str, Any]
     files: dict[str, str] | list[_File]
 
     def checksums(self) -> dict[str, tuple[str, int | None]]:
-        """Return what `find_damage` expects."""
+        """Return the checksums in the form that `find_damage` expects."""
         named = self.files
         if not isinstance(named, dict):
             named = {file.path: file.sha256 for file in named}
@@ -92,15 +92,15 @@ def already_there(
     overwrite: bool,
     remedy: str = OTHER_FOLDER,
 ) -> bool:
-    """Tell whether an output folder already holds exactly what is asked for, undamaged.
+    """Return whether an output folder already holds exactly what was requested, undamaged.
 
-    Such a folder has a JSON record with ``request`` (what was asked for) and ``files`` (either
+    Such a folder has a JSON record with ``request`` (what was requested) and ``files`` (either
     ``{path: sha256}`` or a list of objects with ``path`` and ``sha256``).
 
     Args:
         folder: where the output is to go; it need not exist.
         record: the record's file name.
-        request: what is asked for now, as plain data.
+        request: the current request, as plain data.
         kind: what the folder should hold, with its article ("a probe"), for messages.
         overwrite: replace what is there.
         remedy: the sentence that says how to choose another place.
@@ -142,12 +142,12 @@ def already_there(
 
 
 def own_files(folder: Path, record: str, *others: str) -> set[str]:
-    """Return the files that writing a folder anew replaces: those that its record lists.
+    """Return the files that rewriting a folder replaces: those that its record lists.
 
     Args:
         folder: where the output is to go; it need not exist.
         record: the record's file name.
-        *others: further files of kbprobe's in such a folder, which the record does not list.
+        *others: other files written by kbprobe that the record does not list.
 
     Raises:
         UsageError: the record is damaged.
@@ -173,7 +173,7 @@ def write_recorded(
     before: Callable[[], None] = lambda: None,
     private: Collection[str] = (),
 ) -> bool:
-    """Write an output folder with its record, whole or not at all, unless it is there.
+    """Write an output folder with its record atomically, unless it is already there.
 
     ``write`` fills an empty folder, and returns what else the record says; ``before`` refuses a
     folder that must not be replaced; ``private`` names files that only their owner may read. Other
@@ -200,7 +200,7 @@ def write_recorded(
 
 
 def differences(there: Any, here: Mapping[str, Any]) -> str:
-    """Say in which settings two requests differ, with their values where these are short.
+    """Return the settings in which two requests differ, with their values if these are short.
 
     >>> differences({"seed": 0, "options": {"limit": 9}}, {"seed": 1, "options": {"limit": 9}})
     'seed is 0 there and 1 here'
@@ -222,7 +222,7 @@ def differences(there: Any, here: Mapping[str, Any]) -> str:
 
 
 def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a request by name, those of its parts among them."""
+    """Return the settings of a request by name, including those of its parts."""
     found: dict[str, Any] = {}
     for name, value in request.items():
         found |= value if isinstance(value, dict) else {name: value}
@@ -230,7 +230,7 @@ def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse_file(folder: Path, remedy: str = OTHER_FOLDER) -> None:
-    """Refuse a folder that cannot be made because a file has its name or that of a parent.
+    """Refuse a folder that cannot be created because a file has its name or a parent's.
 
     Raises:
         UsageError: there is such a file.
@@ -241,7 +241,7 @@ def refuse_file(folder: Path, remedy: str = OTHER_FOLDER) -> None:
 
 
 def _refuse_bytes(folder: Path, remedy: str) -> None:
-    """Refuse a path that is no UTF-8 text: Arrow cannot open files there."""
+    """Refuse a path that is not valid UTF-8, since Arrow cannot open files there."""
     try:
         str(folder).encode()
     except UnicodeEncodeError:
@@ -254,7 +254,7 @@ def _refuse_bytes(folder: Path, remedy: str) -> None:
 
 
 class Holder(BaseModel, defer_build=True):
-    """Who holds a target: what its lock file says."""
+    """The holder of a target, as its lock file records it."""
 
     process: int
     started: int
@@ -281,7 +281,7 @@ def taking(
     remedy: str = OTHER_FOLDER,
     room: str = "",
 ) -> Iterator[bool]:
-    """Hold a folder that is to be written, for as long as the block lasts. Not reentrant.
+    """Hold a folder that is to be written for the duration of the block. Not reentrant.
 
     If another process holds it for the same request, this one waits, and then finds the output
     there. Leftovers of dead writers next to it are removed. Within the block, `replacing_folder`
@@ -289,10 +289,10 @@ def taking(
     do about them.
 
     Args:
-        target: the folder; it need not exist, and its parent is made.
+        target: the folder; it need not exist, and its parent is created.
         doing: what this process does, for the messages of others ("build wordnet_hypernymy").
         request: everything that the content depends on, as plain data.
-        overwrite: the user's wish to replace what is there.
+        overwrite: whether the user asked to replace what is there.
         remedy: the sentence that says how to choose another place.
         room: the same for a disk that cannot be written, if another folder on it would not help.
 
@@ -326,7 +326,7 @@ def taking(
 
 
 def unwritable(target: Path, error: OSError, remedy: str = OTHER_FOLDER) -> KbprobeError:
-    """The error for a folder that cannot be written."""
+    """Return the error for a folder that cannot be written."""
     kind = UsageError if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) else KbprobeError
     return kind(f"{target} cannot be written: {error.strerror or error}. {remedy}")
 
@@ -338,7 +338,7 @@ def lock_path(target: Path) -> Path:
 
 @contextmanager
 def _told(target: Path, place: Path, remedy: str) -> Iterator[None]:
-    """Make disk errors say which folder they are about."""
+    """Make disk errors name the folder that they concern."""
     try:
         yield
     except OSError as error:
@@ -377,7 +377,7 @@ def _holder(doing: str, request: Any) -> Holder:
 
 @contextmanager
 def _lock(target: Path, own: Holder, remedy: str) -> Iterator[bool]:
-    """Hold a target's lock, creating parent folders; yield whether it had to be waited for.
+    """Hold a target's lock, creating parent folders; yield whether this process had to wait.
 
     Raises:
         UsageError: another process holds it for another request.
@@ -393,7 +393,7 @@ def _lock(target: Path, own: Holder, remedy: str) -> Iterator[bool]:
             yield waited
         finally:
             with suppress(OSError):
-                sweep_locks(target.parent, LOCK_ENDING)  # those of processes that were killed
+                sweep_locks(target.parent, LOCK_ENDING)  # left by processes that were killed
             if descriptor is not None:
                 unlock(path, descriptor)
     finally:
@@ -412,7 +412,7 @@ def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | Non
             target.parent.mkdir(parents=True, exist_ok=True)
             descriptor = try_lock(path)
         except FileNotFoundError:
-            # The parent was removed by the one that had made it, or can never be made (in /proc).
+            # The parent was removed by the process that created it, or can never exist (in /proc).
             if time.monotonic() > unknown:
                 raise
             time.sleep(PAUSE)
@@ -432,7 +432,7 @@ def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | Non
             return descriptor, bool(waiting)
         holder = _read_holder(path)
         if holder is not None:
-            unknown = None  # Who takes it next has as long to say who it is.
+            unknown = None  # The next holder has as long to identify itself.
         if holder is None:
             if unknown is not None and time.monotonic() > unknown:
                 raise UsageError(f"another process is writing {target}: wait for it. {remedy}")
@@ -453,7 +453,7 @@ def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | Non
 
 
 def _read_holder(path: Path) -> Holder | None:
-    """Return who holds a lock; None if it does not say so yet, or cannot be read."""
+    """Return the holder of a lock; None if it is not recorded yet or cannot be read."""
     try:
         holder = Holder.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):

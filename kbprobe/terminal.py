@@ -1,7 +1,7 @@
 """Printing to a terminal, with control characters in data escaped.
 
-Everything that kbprobe's commands print goes through here: what a probe, a result, a server or a
-file name says could otherwise move the cursor, set the title or rewrite lines that were printed.
+Everything that kbprobe's commands print goes through here: text from a probe, a result, a server or
+a file name could otherwise move the cursor, set the title or rewrite printed lines.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import click
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
-"""Control characters other than tab and line break; marks that turn the direction of text."""
+"""Control characters other than tab and line break, and text direction marks."""
 
 
 def visible(text: str) -> str:
-    r"""Return a text with control characters as JSON escapes them, so that JSON stays the same.
+    r"""Return a text with control characters escaped as in JSON, so that JSON is unchanged.
 
     >>> visible("a\x1b[31mb\r\n"), visible("\x9b1m")
     ('a\\u001b[31mb\r\n', '\\u009b1m')
@@ -37,7 +37,7 @@ def echo(message: Any = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 class VisibleFormatter(logging.Formatter):
-    """Formats what is logged; see `visible`."""
+    """Formats log records; see `visible`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, or lines, of a record."""

@@ -72,7 +72,7 @@ def responsible_ai(manifest: Manifest, card: str) -> dict[str, Any]:
 
 
 def _labels(manifest: Manifest) -> str:
-    """Say where the answers come from: not all that were not built were given by people."""
+    """Return where the answers come from: not all that were not built were given by people."""
     annotation = manifest.content.get("annotation")
     if annotation is None:
         base = manifest.knowledge_base.name
@@ -82,7 +82,7 @@ def _labels(manifest: Manifest) -> str:
 
 
 def _audit(manifest: Manifest) -> list[str]:
-    """Say how far each baseline without knowledge gets, against chance."""
+    """Return how far each baseline without knowledge gets, against chance."""
     audit = manifest.audit
     if audit is None:
         return []

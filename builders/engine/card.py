@@ -122,7 +122,7 @@ def _template() -> Template:
 
 
 def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
-    """Say what a probe cannot show: what holds of all probes, of its setup, and of this build."""
+    """Return the limits of a probe: those of all probes, of its setup, and of this build."""
     counts, audit = manifest["counts"], manifest["audit"]
     source = manifest["knowledge_base"]["name"]
     said = [

@@ -399,7 +399,7 @@ class Readings:
         return sorted(found, key=lambda verdict: verdict.id)
 
     def source(self, calibration: str) -> str:
-        """Say where the answers come from; ``calibration``: how far readings agree with people."""
+        """Return where answers come from; ``calibration``: how far readings agree with people."""
         readers = max(map(len, self.votes.values()))
         return SOURCE.format(readers=readers, calibration=calibration)
 

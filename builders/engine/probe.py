@@ -225,7 +225,7 @@ def third_party_probes() -> list[Probe]:
 
 
 def knows(name: str) -> bool:
-    """Tell whether a probe has that name, or "FILE.py" or "FILE.py:function" names one."""
+    """Return whether a probe has that name, or "FILE.py" or "FILE.py:function" names one."""
     if IN_FILE.fullmatch(name):
         return True
     if name not in PROBES and name not in _registered:

@@ -86,5 +86,5 @@ class Request:
             )
 
     def is_in(self, folder: Path, overwrite: bool) -> bool:
-        """Tell whether a folder holds exactly this, as :func:`check_target` does."""
+        """Return whether a folder holds exactly this, as :func:`check_target` does."""
         return check_target(folder, self.description(), overwrite)

@@ -107,7 +107,7 @@ def in_usage_domains(wordnet: WordNet, domains: Sequence[str]) -> Bools:
 
 
 def whole_words(words: Sequence[str], tokenizer: str) -> Bools:
-    """Tell which words a tokenizer keeps whole inside a sentence.
+    """Return which words a tokenizer keeps whole inside a sentence.
 
     Args:
         words: the words; any that the tokenizer does not know is not kept whole.

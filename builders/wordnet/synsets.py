@@ -228,7 +228,7 @@ def gives_away(
     gloss_shown: bool,
     asked_gloss_shown: bool,
 ) -> Bools:
-    """Tell for each pair (question, gold) whether a shared word gives the gold away.
+    """Return for each pair (question, gold) whether a shared word gives the gold away.
 
     That is: the question holds kin of the gold's lemmas where these are shown ("a glass of wheat
     beer" and beer), the gold's text holds kin of the word asked about ("dog" and "corgi, defined as

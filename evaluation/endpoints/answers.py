@@ -146,7 +146,7 @@ def log_prob_of(value: Any) -> float | None:
 
 
 def _echoes(text: str, prompt: str) -> bool:
-    """Tell whether a text begins with a prompt, as a tokenizer may have normalised it."""
+    """Return whether a text begins with a prompt, as a tokenizer may have normalised it."""
     if text.startswith(prompt):
         return True
     squeezed = [

@@ -40,7 +40,7 @@ def check_id(name: str, option: str) -> str:
 
 
 def is_commit(revision: str) -> bool:
-    """Tell whether a revision is a whole commit hash, and not a branch or tag."""
+    """Return whether a revision is a whole commit hash, and not a branch or tag."""
     return _COMMIT.fullmatch(revision) is not None
 
 

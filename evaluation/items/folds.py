@@ -40,7 +40,7 @@ def open_rows(source: ProbeSource, split: str, config: str | None = None) -> Pro
 
 
 def names_folds(rows: ProbeSplit) -> bool:
-    """Tell whether the rows say which fold they are in."""
+    """Return whether the rows say which fold they are in."""
     column = rows.about["fold"]
     return bool(column.null_count < len(column))
 

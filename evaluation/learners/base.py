@@ -128,7 +128,7 @@ class LearnerEntry:
     content: Callable[[Any], Mapping[str, str]] = lambda _options: {}
 
     def takes(self, setup: str) -> bool:
-        """Tell whether it is fitted on rows of a setup."""
+        """Return whether it is fitted on rows of a setup."""
         return setup in self.setups
 
 

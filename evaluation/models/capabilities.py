@@ -40,7 +40,7 @@ class Capability(Flag):
 
 
 def is_encoder_decoder(config: PretrainedConfig | None) -> bool:
-    """Tell whether a model has an encoder and a decoder; None stands for no model."""
+    """Return whether a model has an encoder and a decoder; None stands for no model."""
     return bool(getattr(config, "is_encoder_decoder", False))
 
 
@@ -77,7 +77,7 @@ class Head:
     encoder_decoder: bool = False
 
     def fits(self, architecture: str, config: PretrainedConfig) -> bool:
-        """Tell whether checkpoints of an architecture hold this head."""
+        """Return whether checkpoints of an architecture hold this head."""
         from transformers.models.auto import modeling_auto
 
         if self.pretraining and architecture.endswith("ForPreTraining"):

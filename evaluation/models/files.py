@@ -81,12 +81,12 @@ def _hint(model: str) -> str:
 
 
 def is_adapter(folder: Path) -> bool:
-    """Tell whether a folder holds an adapter, which is loaded into another model."""
+    """Return whether a folder holds an adapter, which is loaded into another model."""
     return (folder / ADAPTER).is_file()
 
 
 def is_checkpoint(source: str) -> bool:
-    """Tell whether a folder holds a configuration and weights, or an adapter."""
+    """Return whether a folder holds a configuration and weights, or an adapter."""
     path = Path(source)
     if is_adapter(path):
         return True

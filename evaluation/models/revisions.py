@@ -95,7 +95,7 @@ def find_revisions(model: str, patterns: Sequence[str]) -> list[Revision]:
 
 
 def is_pattern(name: str) -> bool:
-    """Tell whether a name stands for all revisions that match it."""
+    """Return whether a name stands for all revisions that match it."""
     return any(mark in name for mark in "*?[")
 
 

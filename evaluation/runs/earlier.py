@@ -33,7 +33,7 @@ class Difference(NamedTuple):
 
 
 def is_of(results: Results, run: Run) -> bool:
-    """Tell whether results are those that a run would lead to."""
+    """Return whether results are those that a run would lead to."""
     return (
         results.scoring.key == run.key
         and results.seed == run.spec.run.seed
@@ -114,7 +114,7 @@ def refuse_known_differences(spec: RunSpec, found: FoundSplit | None) -> None:
 
 
 def _keeps_all(results: Results, limit: int | None) -> bool:
-    """Tell whether all rows of the split were evaluated, and a limit would keep them all."""
+    """Return whether all rows of the split were evaluated, and a limit would keep them all."""
     held = results.scoring.options.get("limit")
     if held is not None and results.probe.split_rows is None:
         return True  # Either all of the split, or unknown: to be found out from the rows.

@@ -213,7 +213,7 @@ def learning_of(run: Run) -> dict[str, Any]:
 def _results(
     run: Run, scores: Scores, halvings: int, metrics: Metrics, timings: Timings
 ) -> Results:
-    """Say what was scored with what, and what it amounts to."""
+    """Return what was scored with what, and what it amounts to."""
     model, options, manifest = run.model, run.spec.run, run.rows.manifest
     whole = run.rows.drawn_from
     checkpoint, notes = model.checkpoint, {**run.rows.notes, **scores.notes}

@@ -33,7 +33,7 @@ from kbprobe.progress import Progress, silent
 
 
 def learns_heads(spec: RunSpec) -> bool:
-    """Tell whether a run asks for a learner that trains heads."""
+    """Return whether a run asks for a learner that trains heads."""
     name = spec.run.learner
     return name in LEARNERS.names() and isinstance(LEARNERS.get(name or ""), HeadLearner)
 

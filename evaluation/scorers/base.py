@@ -165,7 +165,7 @@ class Scorer(ABC):
         """
 
     def score_name(self, items: Sequence[Item]) -> str:
-        """Say what a choice's score is: ``logit``, or ``log-likelihood`` (nats)."""
+        """Return what a choice's score is: ``logit``, or ``log-likelihood`` (nats)."""
         return self.score_kind
 
 
@@ -232,7 +232,7 @@ class ScorerEntry:
     content: Callable[[Any], Mapping[str, str]] = lambda _options: {}
 
     def takes(self, setup: str) -> bool:
-        """Tell whether it scores rows of a setup, as they are or put into words."""
+        """Return whether it scores rows of a setup, as they are or put into words."""
         return setup in self.setups or (self.wording is not None and setup in LABELLED_SETUPS)
 
     def asked(self, items: Sequence[Item]) -> Sequence[Item]:

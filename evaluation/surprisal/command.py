@@ -69,7 +69,7 @@ surprisal_command.params += [
 
 
 def summary(found: Surprisals) -> list[str]:
-    """Say how many choices there are, their mean bits per byte, and what was set aside."""
+    """Return how many choices there are, their mean bits per byte, and what was set aside."""
     import pyarrow.compute as pc
 
     lines = []

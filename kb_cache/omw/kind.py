@@ -85,7 +85,7 @@ class LexiconKind(Kind[LexiconSource, LexiconOptions]):
         )
 
     def download_for(self, options: LexiconOptions) -> Download | None:
-        """Say where the file is published: these files have no fixed versions to be checked."""
+        """Return where the file is published: these files have no fixed versions to be checked."""
         wanted = options.name.removeprefix(f"{self.name}-")
         if code_of(wanted) is None:
             known = ", ".join(sorted(entry["language"] for entry in lexicons().values()))

@@ -59,12 +59,12 @@ class BaselineFigures(_Part):
 
     @property
     def summary(self) -> str:
-        """The figures in a line."""
+        """The figures on one line."""
         shares = ", ".join(f"{one.name} {one.accuracy:.1%}" for one in self.figures)
         return f"{shares}; chance {self.chance:.1%}"
 
     def is_of(self, manifest: Manifest) -> bool:
-        """Tell whether a manifest is that of the rows that were measured."""
+        """Return whether a manifest describes the rows that were measured."""
         return self.rows_sha256 == rows_digests(manifest, list(self.rows_sha256))
 
     def card_section(self) -> str:
@@ -91,17 +91,17 @@ def _digest(*parts: str) -> str:
 
 
 def rows_digests(manifest: Manifest, splits: Sequence[str]) -> dict[str, str]:
-    """Return the digests of the rows of those splits that the default config has."""
+    """Return the digests of the rows of the default config's splits."""
     digests: dict[str, str] = {}
     for one in manifest.files_of(DEFAULT_CONFIG):
-        # A split of several files has the digest of theirs.
+        # The digest of a split of several files combines theirs.
         before = digests.get(one.split)
         digests[one.split] = one.rows_digest if before is None else _digest(before, one.rows_digest)
     return {split: digests[split] for split in splits if split in digests}
 
 
 def record_baselines(folder: Path, figures: BaselineFigures) -> None:
-    """Write figures into a built probe's folder and card, in place of earlier ones.
+    """Write figures into a built probe's folder and card, replacing earlier ones.
 
     Raises:
         UsageError: the folder holds no probe, its card cannot be read, or the figures are of

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 CANARY = "Evaluation data: please keep it out of training corpora. kbprobe canary GUID"
 COLUMN = "canary"
-"""Name of the column that repeats it in every row, where the publisher asks for that."""
+"""Name of the column that repeats the canary in every row, if the publisher asks for that."""
 
-#: The namespace of all probes' GUIDs. It never changes, or one could not search for a canary.
+#: The namespace of all probes' GUIDs. It never changes, so that canaries can be searched for.
 _NAMESPACE = uuid.UUID("5d3cb3a2-6f4b-5e2a-9c55-6b1d1c0f7e42")
 
 
@@ -42,7 +42,7 @@ BEFORE = ("Screen", "Left out", "Build it again", "Licence")
 
 
 def titled_lines(text: str) -> Iterator[tuple[str, str | None]]:
-    """Yield each line with its end, and its title where it is a heading of the second level.
+    """Yield each line with its line ending, and its title if it is a second-level heading.
 
     Lines of code that look like headings are not headings.
     """
@@ -58,9 +58,9 @@ def titled_lines(text: str) -> Iterator[tuple[str, str | None]]:
 
 
 def with_section(card: str, title: str, body: str) -> str:
-    """Return a card with a section, in place of one of that title or before those of `BEFORE`.
+    """Return a card with a section, replacing one of that title or before those of `BEFORE`.
 
-    All else stays as it is written.
+    Everything else is unchanged.
     """
     starts: dict[str, int] = {}
     at = 0
@@ -106,7 +106,7 @@ def front_matter(
     Args:
         manifest: with its files.
         setup: how the probe is evaluated.
-        licence: ``license`` and what goes with it.
+        licence: ``license`` and related fields.
         configs: items of each config and split.
     """
     task = SETUPS[setup]
@@ -136,7 +136,7 @@ def front_matter(
 
 
 def pretty_name(probe: str) -> str:
-    """Return a probe's name for people.
+    """Return a probe's display name.
 
     >>> pretty_name("wordnet_hypernymy"), pretty_name("antonym_negation")
     ('WordNet hypernymy', 'Antonym negation')
@@ -151,12 +151,12 @@ def size_category(rows: int) -> str:
 
 
 def hub_features(schema: pa.Schema) -> list[dict[str, Any]]:
-    """Spell a schema as ``dataset_info`` has it: ``datasets`` reads its Features from there."""
+    """Return a schema in the form of ``dataset_info``, from which ``datasets`` reads Features."""
     return [{"name": field.name, **_spelled(field.type)} for field in schema]
 
 
 def _spelled(kind: pa.DataType) -> dict[str, Any]:
-    # By their look: pyarrow.types would have to be imported for it.
+    # By their string form, to avoid importing pyarrow.types.
     if hasattr(kind, "value_type"):
         inner = _spelled(kind.value_type)
         return {"list": inner.get("dtype") or inner["struct"]}
@@ -177,8 +177,8 @@ def config_entries(
     Args:
         config: its name.
         files: its files.
-        schema: of their rows.
-        splits: the bytes of each split as Arrow has them, and its rows.
+        schema: the schema of their rows.
+        splits: the size of each split in Arrow, in bytes, and its number of rows.
     """
     held = list(files)
     paths: dict[str, list[str]] = {}
@@ -211,7 +211,7 @@ def arrow_bytes(items: Items | ItemsInParts) -> int:
     """Return the bytes of all rows in the types of :func:`kbprobe.format.items.arrow_schema`.
 
     ``datasets`` calls this number ``num_bytes``. It counts as ``pyarrow.Table.nbytes`` does, an
-    offset for each string and list, but for bitmaps of nulls: there are none.
+    offset for each string and list, except that there are no null bitmaps.
     """
     if isinstance(items, Items):
         return sum(_column_bytes(items, name) for name in COLUMNS)
@@ -240,12 +240,12 @@ def _column_bytes(items: Items, name: str) -> int:
         return OFFSET * rows + sum(parts)
     if isinstance(value, np.ndarray):
         return 4 * value.size + (OFFSET * rows if value.ndim > 1 else 0)
-    # Of numbers that are null in every row, Arrow counts a bitmap whose size depends on the slice.
+    # For numbers that are null in every row, Arrow counts a bitmap whose size depends on the slice.
     return 4 * rows if str(value.type) == "int32" else int(value.nbytes)
 
 
 def _strings(column: Coded, codes: Any) -> int:
-    """Bytes of the strings that ``codes`` choose, and of their offsets."""
+    """Return the bytes of the strings that ``codes`` select, and of their offsets."""
     import pyarrow.compute as pc
 
     lengths = to_numpy(pc.binary_length(column.values))

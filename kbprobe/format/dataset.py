@@ -1,4 +1,4 @@
-"""A built probe on disk, Parquet or JSON lines beside its manifest, and its rows."""
+"""A built probe on disk (Parquet or JSON lines with a manifest), and its rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def data_folder(folder: Path, config: str) -> Path:
 
 
 def write_annotations(folder: Path, lines: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Write the labels file of a probe whose answers people gave; return its manifest entry."""
+    """Write the labels file of a probe answered by people; return its manifest entry."""
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     data = text.encode()
     (folder / ANNOTATIONS).write_bytes(data)
@@ -95,14 +95,14 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
 
     Args:
         path: the probe's folder, as ``build-probe`` wrote it.
-        config: ``default``, or another config that was built beside it, such as ``no_language``.
+        config: ``default``, or another config that was built with it, such as ``no_language``.
 
     Returns:
         A dataset for each split, with the features of :func:`kbprobe.format.items.features`.
 
     Raises:
         UsageError: the folder holds no probe, or no such config.
-        KbprobeError: one of the config's files is missing, damaged, or holds something else than
+        KbprobeError: one of the config's files is missing, damaged, or holds something other than
             rows of a probe.
     """
     import datasets
@@ -144,7 +144,7 @@ def _read(files: list[str]) -> datasets.Dataset:
     except (datasets.exceptions.DatasetsError, pa.ArrowException, ValueError, TypeError) as error:
         cause = error.__cause__ or error
         if isinstance(cause, OSError):
-            raise cause from None  # of the cache of datasets, such as a full disk
+            raise cause from None  # from the cache of datasets, such as a full disk
         what = " ".join(str(cause).split())[:200]
         raise KbprobeError(
             f"{', '.join(files)} cannot be read as rows of a probe, although the checksum is that "
@@ -172,7 +172,7 @@ def read_rows(folder: Path, split: SplitFiles) -> pa.Table:
 def row_groups(path: Path) -> Iterator[pa.Table]:
     """Yield the rows of a data file, all columns of the item schema, a row group at a time.
 
-    Of JSON lines as many are read at a time as a row group has at most.
+    JSON lines are read as many at a time as a row group has at most.
 
     Raises:
         KbprobeError: it is damaged, or not of kbprobe's schema.

@@ -17,7 +17,7 @@ class ProbeInfo(DatasetInfo):  # type: ignore[misc]
     """The info of a dataset that holds a split of a probe.
 
     Attributes:
-        manifest: the probe's manifest as far as it is about these rows; copies keep it.
+        manifest: the part of the probe's manifest that concerns these rows; copies keep it.
     """
 
     manifest: dict[str, Any] | None = None
@@ -50,7 +50,7 @@ def dataset_info(manifest: Mapping[str, Any], config: str) -> ProbeInfo:
 
 
 def manifest_of(rows: Dataset, split: str) -> Manifest | None:
-    """Return the manifest of a split in memory; None where rows were added or taken away."""
+    """Return the manifest of a split in memory; None if rows were added or removed."""
     try:
         manifest = UnwrittenManifest.model_validate(getattr(rows.info, "manifest", None))
     except ValidationError:

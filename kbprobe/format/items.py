@@ -1,6 +1,6 @@
 """The item: one schema for every probe, as Arrow types and as ``datasets.Features``.
 
-The schema only grows within a major version. ``SCHEMA_VERSION`` stands in every row.
+The schema only grows within a major version. Every row states ``SCHEMA_VERSION``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import datasets
 
 UNKNOWN = -1
-"""The ``answer`` of a row that has none yet; its ``answerKey`` is empty."""
+"""The ``answer`` of a row without an answer; its ``answerKey`` is empty."""
 
 LABELS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
@@ -64,7 +64,7 @@ ADDED = {"flags": "1.1", "fold": "1.2", "content": "1.3"}
 
 COMMON = "common"
 CONTENTS = (COMMON, "taxon", "person", "place", "name")
-"""What a concept may be, by the column ``content``: a common word, or what encyclopedias list."""
+"""Kinds of concepts in the column ``content``: common words, or what encyclopedias list."""
 
 MOST_NAMES = 0.2
 """If more than this share of rows is not about common words, the headline leaves them out."""
@@ -91,7 +91,7 @@ def _field_type(name: str) -> pa.DataType:
 def arrow_schema(version: str = SCHEMA_VERSION) -> pa.Schema:
     """Return the item as an Arrow schema, carrying the ``huggingface`` metadata.
 
-    ``version`` may be an earlier one of the same major version, which has fewer columns.
+    ``version`` may be an earlier version with the same major number, which has fewer columns.
     """
     minor = int(version.split(".")[1])
     names = [name for name in COLUMNS if int(ADDED.get(name, "1.0").split(".")[1]) <= minor]
@@ -132,7 +132,7 @@ class Coded:
         return Coded(self.values, self.codes[rows])
 
     def array(self, rows: slice) -> pa.Array:
-        """Return the rows as a dictionary array, or as a list of them where codes are 2-d."""
+        """Return the rows as a dictionary array, or as lists of its values if codes are 2-d."""
         codes = self.codes[rows]
         flat = pa.DictionaryArray.from_arrays(pa.array(codes.ravel().astype(np.int32)), self.values)
         return flat if codes.ndim == 1 else pa.ListArray.from_arrays(_even(codes), flat)
@@ -143,8 +143,8 @@ class Ragged:
     """A column of lists: row ``i`` shows list ``line[i]``.
 
     List ``j`` holds entries ``indptr[j] .. indptr[j + 1]`` of the parts, each part a coded
-    column over all entries. Lists are of structs of the parts, or, where one part alone has no
-    name (""), of its values.
+    column over all entries. Lists hold structs of the parts, or, if there is a single part without
+    a name (""), its values.
     """
 
     line: Ints
@@ -216,7 +216,7 @@ class Items:
 
 @dataclass(frozen=True)
 class ItemsInParts:
-    """All rows of one split and config, made a part at a time.
+    """All rows of one split and config, produced one part at a time.
 
     Attributes:
         cuts: where parts begin, and where the last ends.
@@ -238,7 +238,7 @@ class ItemsInParts:
         return self.cuts[-1]
 
     def table(self, start: int = 0, stop: int | None = None) -> pa.Table:
-        """Lay out rows ``start .. stop`` as :meth:`Items.table` does; of several parts, decoded."""
+        """Lay out rows ``start .. stop`` like :meth:`Items.table`; decoded, if of several parts."""
         stop = self.rows if stop is None else min(stop, self.rows)
         ends = [*(cut for cut in self.cuts if start < cut < stop), stop]
         tables = [self.make(at, end).table() for at, end in zip([start, *ends], ends, strict=False)]
@@ -269,5 +269,5 @@ def _decoded(array: Any, kind: pa.DataType) -> Any:
 
 
 def _even(codes: Ints) -> pa.Array:
-    """Offsets of lists that are all as long as the second axis."""
+    """Return the offsets of lists that are all as long as the second axis."""
     return pa.array(np.arange(codes.shape[0] + 1, dtype=np.int32) * codes.shape[1])

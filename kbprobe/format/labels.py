@@ -46,7 +46,7 @@ MARKS_OF: Mapping[str, Mapping[str, str]] = {
     "nli": {"nonsense": "one of the sentences, or the pair, makes no sense"},
     "acceptability": {"nonsense": "the text is cut off or garbled: it cannot be judged"},
 }
-"""Setups with other marks: where no answer can be missing, and two cannot fit."""
+"""Setups with different marks: those where exactly one answer fits."""
 
 SCALE: Mapping[int, str] = {
     5: "the second sentence must be true",
@@ -76,7 +76,7 @@ _MARK = re.compile(rf"({'|'.join(MARKS)})(?:[.:].*)?", re.DOTALL)
 
 
 def marks_of(setup: str) -> Mapping[str, str]:
-    """Return the marks for rows of a setup, and what each means."""
+    """Return the marks for rows of a setup, and their meanings."""
     return MARKS_OF.get(setup, MARKS)
 
 
@@ -109,10 +109,11 @@ def allowed_answers(width: int, scheme: Scheme, setup: str) -> tuple[str, ...]:
 
 
 def scheme_of(table: pa.Table, source: str) -> Scheme:
-    """Tell how rows are annotated: by choosing, or, for pairs of sentences, on a scale.
+    """Return how rows are annotated: by choosing, or, for pairs of sentences, on a scale.
 
     Raises:
-        UsageError: rows of several kinds, or pairs with other labels than the scale stands for.
+        UsageError: the rows are of several kinds, or pairs have labels that the scale does not
+            cover.
     """
     import pyarrow.compute as pc
 
@@ -145,12 +146,12 @@ def check_suffix(path: Path) -> None:
 def write_labels(
     path: Path, labels: Sequence[Mapping[str, Any]], remedy: str = "Choose another file with -o."
 ) -> None:
-    """Write a labels file, whole or not at all.
+    """Write a labels file atomically.
 
     Args:
         path: of the file.
         labels: its lines.
-        remedy: what to do where it cannot be written.
+        remedy: what to do if it cannot be written.
 
     Raises:
         UsageError: its name does not end in .jsonl or .parquet.
@@ -225,7 +226,7 @@ def _parquet_rows(content: bytes, path: Path) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     try:
-        # Not read_table: it would take the name of a folder above for a column.
+        # Not read_table, which would take the name of a parent folder for a column.
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
         rows: list[dict[str, Any]] = file.read().to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: text is not UTF-8

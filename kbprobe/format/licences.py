@@ -55,7 +55,7 @@ class Licence:
 
 @cache
 def licences() -> Mapping[str, Licence]:
-    """Return what is known of licences, by SPDX id."""
+    """Return all known licences, by SPDX id."""
     import yaml
 
     text = Path(__file__).with_name("data").joinpath("licences.yaml").read_text(encoding="utf-8")
@@ -100,8 +100,8 @@ def _whole(names: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 
 def _side_by_side(named: list[Licence]) -> tuple[str, dict[str, str]]:
-    """No part is share-alike: the licences of all parts hold side by side."""
-    # Of several that ask for nothing, the first of the table stands for all, in any order.
+    """Combine licences of which none is share-alike: all of them apply."""
+    # Of several without requirements, the first in the table is used, in whatever order they come.
     asking = [one for one in named if one.asks] or [
         min(named, key=lambda one: list(licences()).index(one.spdx))
     ]
@@ -109,13 +109,13 @@ def _side_by_side(named: list[Licence]) -> tuple[str, dict[str, str]]:
     if len(asking) == 1 and asking[0].hub != "other":
         return expression, {"license": asking[0].hub}
     name = "-and-".join(one.spdx.removeprefix("LicenseRef-").lower() for one in asking)
-    # One link is all that a card's front matter holds: its text has those of the others.
+    # A card's front matter holds only one link; the card's text has the others.
     link = asking[0].link
     return expression, {"license": "other", "license_name": name, "license_link": link}
 
 
 def _conflict(named: list[Licence]) -> str:
-    """Say which two licences exclude each other, and why."""
+    """Return which two licences exclude each other, and why."""
     first, second = named[0], named[-1]
     for one, other in combinations(named, 2):
         if (one.share_alike or other.share_alike) and not set(one.within) & set(other.within):
@@ -182,13 +182,13 @@ class SourceRecord(BaseModel):
 
 
 def sources_of(knowledge_base: Mapping[str, Any]) -> list[SourceRecord]:
-    """Read the knowledge bases of a manifest's entry; one without ``sources`` is its own."""
+    """Return the knowledge bases of a manifest's entry; without ``sources``, the entry itself."""
     sources = knowledge_base.get("sources") or [knowledge_base]
     return [SourceRecord.model_validate(source) for source in sources]
 
 
 def languages_of(manifest: Mapping[str, Any]) -> list[str]:
-    """Return the languages of a probe's questions: as recorded, else English."""
+    """Return the languages of a probe's questions as recorded, or English if none are."""
     return list(manifest.get("language") or ["en"])
 
 
@@ -208,11 +208,11 @@ def question_languages(sources: Iterable[SourceRecord], chosen: str = "") -> lis
 
 @dataclass(frozen=True)
 class Terms:
-    """The licence of a probe, as it follows from the licences of its sources.
+    """The licence of a probe, derived from the licences of its sources.
 
     Attributes:
         expression: SPDX expression of the whole; empty where no licence suits all sources.
-        front_matter: ``license`` and what goes with it, as the Hub reads them.
+        front_matter: ``license`` and related fields, as the Hub reads them.
         parts: name, link and demands of each source's licence.
         problem: why no licence suits all sources, so that it must not be published; or empty.
     """
@@ -224,7 +224,7 @@ class Terms:
 
 
 def terms_of(expression: str) -> Terms:
-    """Tell what the licences of a probe's sources ask for, and what follows for the whole.
+    """Return the requirements of the licences of a probe's sources, and of the whole probe.
 
     Nothing is refused: a probe for private use may mix any sources. Publishing one is refused
     where there is a ``problem``.
@@ -251,7 +251,7 @@ def terms_of(expression: str) -> Terms:
 
 
 def works_of(sources: Iterable[SourceRecord], paper: str) -> list[str]:
-    """Return the BibTeX entries to cite: the paper's (of :data:`PAPERS`), if any, the sources'."""
+    """Return the BibTeX entries to cite: the paper (from :data:`PAPERS`), if any, and sources."""
     entries = [PAPERS[paper]] if paper else []
     entries += [source.citation for source in sources if source.citation]
     return list(dict.fromkeys(entries))

@@ -18,13 +18,13 @@ from kbprobe.parsing import json_value, read_bytes, validated
 
 MANIFEST = "manifest.json"
 MAX_BYTES = 64 << 20
-"""Most bytes of a manifest."""
+"""Maximum size of a manifest in bytes."""
 
 SCHEMA_VERSION = "1.3"
 """Version of the item schema; it only grows within a major version."""
 REBUILD = "Build the probe again."
 _READ_BESIDE = ("README.md", "baselines.json", "annotations.jsonl")
-"""Files that commands read next to a manifest, and that it does not list."""
+"""Files next to a manifest that commands read although it does not list them."""
 
 _Found = TypeVar("_Found")
 _HEX = r"^[0-9a-f]{64}$"
@@ -37,7 +37,7 @@ class Part(BaseModel):
 
 
 _LONGEST_NAME = 255
-"""Bytes of a file's name: longer ones cannot even be looked for."""
+"""Maximum bytes of a file name; file systems reject longer ones."""
 
 
 class DataFile(Part):
@@ -45,8 +45,9 @@ class DataFile(Part):
 
     The default config's files are in ``data/``, those of another config in ``CONFIG/data/``.
 
-    ``rows_sha256`` hashes ids, questions, choices and answers alone: it tells "other rows" from
-    "the same rows, encoded by another version of Arrow". Writers other than kbprobe leave it out.
+    ``rows_sha256`` hashes only ids, questions, choices and answers: it distinguishes "other rows"
+    from "the same rows, encoded by another version of Arrow". Writers other than kbprobe leave it
+    out.
     """
 
     path: str
@@ -59,7 +60,7 @@ class DataFile(Part):
 
     @property
     def rows_digest(self) -> str:
-        """What identifies the rows; without a digest of its own, all bytes of the file."""
+        """The digest of the rows, or that of the whole file if there is none."""
         return self.rows_sha256 or self.sha256
 
     @field_validator("path")
@@ -89,12 +90,12 @@ class SplitFiles(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many rows they hold."""
+        """The number of rows in them."""
         return sum(file.rows for file in self.files)
 
     @property
     def rows_digest(self) -> str:
-        """What identifies the rows, given how they are divided into files."""
+        """The digest of the rows, given how they are divided into files."""
         digests = [file.rows_digest for file in self.files]
         if len(digests) == 1:
             return digests[0]
@@ -102,7 +103,7 @@ class SplitFiles(NamedTuple):
 
 
 class KnowledgeBase(Part):
-    """What a probe was built from; of several ``sources`` the names are joined by "+"."""
+    """What a probe was built from; the names of several ``sources`` are joined by "+"."""
 
     name: str
     version: str
@@ -122,7 +123,7 @@ class Counts(Part):
 
 
 class BaselineCell(Part):
-    """What a baseline of the audit reaches on some of the rows."""
+    """The accuracy of a baseline of the audit on some of the rows."""
 
     accuracy: float
     rows: int
@@ -135,7 +136,7 @@ class OracleReport(Part):
     """How often an oracle of partial knowledge is right.
 
     ``families`` has a share for each distractor family, for all rows (``all``) and, where there are
-    random and other distractors, for those of the others (``near``).
+    random and other distractors, for the rows with other distractors (``near``).
     """
 
     knows: str
@@ -152,9 +153,9 @@ class OracleReport(Part):
 
 
 class Audit(Part):
-    """What shortcuts reach; ``baselines`` by their name, and then by distractor family.
+    """The accuracies of shortcuts; ``baselines`` by name, then by distractor family.
 
-    ``oracles`` says by their name what those reach that know a part of what is asked.
+    ``oracles`` gives, by name, the accuracies of oracles that know part of what is asked.
     """
 
     baselines: dict[str, dict[str, BaselineCell]]
@@ -176,7 +177,7 @@ class Audit(Part):
 
 
 class SubQuestions(Part):
-    """A further config, with questions of its own."""
+    """An additional config, with its own questions."""
 
     counts: Counts
     audit: Audit | None
@@ -195,13 +196,13 @@ class Request(Part):
 
 
 class Sources(Part):
-    """The files of wordings that a probe was built with."""
+    """The wording files that a probe was built with."""
 
     sources: tuple[str, ...] = ("",)
 
 
 class VoteAccuracy(Part):
-    """How often people give the answer that a row was built with."""
+    """How often people give the answer recorded when a row was built."""
 
     value: float
     low: float
@@ -217,7 +218,7 @@ class Annotation(Part):
 
 
 class Record(Part):
-    """What was found out about a probe after it was built (see ``release.cards``)."""
+    """Findings about a probe made after it was built (see ``release.cards``)."""
 
     summary: str
     rows_digest: str
@@ -268,7 +269,7 @@ class Manifest(Part):
 
     @property
     def controls(self) -> list[str]:
-        """The configs that show the default's rows another way: controls, and variants."""
+        """The configs that show the default config's rows in another way: controls and variants."""
         return [name for name in self.configs if name not in (DEFAULT_CONFIG, *self.sub_questions)]
 
     def files_of(self, config: str) -> list[DataFile]:
@@ -304,7 +305,7 @@ class Manifest(Part):
 
     @property
     def content(self) -> dict[str, Any]:
-        """The manifest as plain data, with what it was read with and no defaults added."""
+        """The manifest as plain data, as it was read, without added defaults."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
@@ -316,7 +317,7 @@ def _grouped(files: Iterable[DataFile], by: str) -> dict[str, list[DataFile]]:
 
 
 class ManifestError(UsageError):
-    """A manifest that is damaged, or of another layout; ``problem`` says how it differs."""
+    """A manifest that is damaged or has another layout; ``problem`` says how it differs."""
 
     def __init__(self, problem: str, place: str) -> None:
         super().__init__(f"{place}{problem}. {REBUILD}")
@@ -328,7 +329,7 @@ class ForeignManifest(ManifestError):
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write ``manifest.json``: sorted, indented, the same bytes for the same content."""
+    """Write ``manifest.json``: sorted and indented, with the same bytes for the same content."""
     (folder / MANIFEST).write_bytes(manifest_text(manifest).encode())
 
 
@@ -339,12 +340,12 @@ def manifest_text(manifest: Mapping[str, Any]) -> str:
 
 
 def plain_json(value: Any) -> Any:
-    """Return a value as JSON would give it back."""
+    """Return a value as it would be after a round trip through JSON."""
     return json.loads(json.dumps(value, default=jsonable))
 
 
 def jsonable(value: Any) -> Any:
-    """Turn what a manifest holds in memory into what JSON can hold."""
+    """Convert values that a manifest holds in memory to types that JSON can hold."""
     if isinstance(value, DataFile):
         return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} cannot stand in a manifest")
@@ -375,9 +376,9 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _refuse_links(path: Path, manifest: Manifest) -> None:
-    """Refuse links out of the folder of a manifest: what is read there may be published.
+    """Refuse links that lead out of a manifest's folder, since its contents may be published.
 
-    Those of the Hub's cache, which lead to its ``blobs``, are no such links.
+    Links of the Hub's cache, which lead to its ``blobs``, are allowed.
     """
     place = Path(os.path.realpath(path.parent))
     snapshots = [folder for folder in place.parents if folder.name == "snapshots"]
@@ -393,7 +394,7 @@ def _refuse_links(path: Path, manifest: Manifest) -> None:
 
 
 def parse_manifest(content: bytes, place: str = "") -> Manifest:
-    """Read the bytes of a manifest; ``place`` is where they were, for messages.
+    """Parse the bytes of a manifest; ``place`` is where they were read, for messages.
 
     Raises:
         ForeignManifest: they are not a manifest of kbprobe.

@@ -1,7 +1,7 @@
 """Parquet files as kbprobe writes them: readable in part, and stored once where they repeat.
 
-Equal tables give equal bytes, in the order of the rows. Pages are cut where their content says
-(content-defined chunking), so that stores which keep equal chunks once, such as the Hub, take only
+Equal tables give equal bytes, in the order of the rows. Pages are cut depending on their content
+(content-defined chunking), so that stores that deduplicate chunks, such as the Hub, transfer only
 what changed from one build to the next. A page index lets readers fetch some rows of a group.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_PER_GROUP = 1 << 16
-"""Most rows of a row group: bounds the memory of writers and readers."""
+"""Maximum number of rows in a row group, which bounds the memory of writers and readers."""
 
 GROUP_BYTES = 100_000_000
 """Approximate maximum size of a row group before compression, in bytes; as in ``datasets``."""
@@ -42,9 +42,9 @@ def parquet_file(
 
     Args:
         target: the file, or a stream.
-        schema: of all tables.
+        schema: the schema of all tables.
         unique: columns that are written without a dictionary.
-        metadata: of the file, such as the Features of ``datasets``.
+        metadata: the metadata of the file, such as the Features of ``datasets``.
 
     Raises:
         OSError: the disk is full, or the file cannot be written.
@@ -66,9 +66,9 @@ def write_parquet(
 
 
 def rows_per_group(table: pa.Table) -> int:
-    """Return how many rows of a table a row group takes.
+    """Return how many rows of a table fit into a row group.
 
-    Dictionaries are not counted: each group holds them, however few its rows are.
+    Dictionaries are not counted: every group holds all of them, however few rows it has.
     """
     size = sum(_divisible_bytes(column) for column in table.columns)
     fitting = ROWS_PER_GROUP if not size else GROUP_BYTES * len(table) // size
@@ -76,12 +76,12 @@ def rows_per_group(table: pa.Table) -> int:
 
 
 def _divisible_bytes(column: pa.ChunkedArray) -> int:
-    """Bytes of a column that depend on the number of rows: all but its dictionaries."""
+    """Return the bytes of a column that depend on the number of rows: all but its dictionaries."""
     return int(column.nbytes) - sum(map(_dictionary_bytes, column.chunks))
 
 
 def _dictionary_bytes(array: pa.Array) -> int:
-    """Bytes of the dictionaries within an array, which its ``nbytes`` counts."""
+    """Return the bytes of the dictionaries in an array, which are included in its ``nbytes``."""
     if hasattr(array, "dictionary"):
         return int(array.dictionary.nbytes)
     if hasattr(array, "values"):
@@ -93,7 +93,7 @@ def _settings(schema: pa.Schema, unique: Collection[str]) -> dict[str, Any]:
     return {
         "compression": "zstd",
         "compression_level": 1,
-        # The stored Arrow schema would say "dictionary"; readers are to see strings.
+        # The stored Arrow schema would say "dictionary", but readers should see strings.
         "store_schema": False,
         "use_dictionary": _repeating(schema, unique),
         "dictionary_pagesize_limit": 1 << 30,
@@ -104,7 +104,7 @@ def _settings(schema: pa.Schema, unique: Collection[str]) -> dict[str, Any]:
 
 
 def _repeating(schema: pa.Schema, unique: Collection[str]) -> list[str]:
-    """The Parquet paths of all columns whose values repeat."""
+    """Return the Parquet paths of all columns whose values repeat."""
 
     def leaves(field: pa.Field, path: str) -> list[str]:
         kind = field.type

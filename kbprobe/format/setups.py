@@ -1,7 +1,7 @@
 """Setups: how the rows of a probe are asked and scored; its controls, and names of tasks.
 
 Every row names its setup. A :class:`Setup` says which of the item's columns the setup uses, what
-must hold of its rows, and how it is announced and scored elsewhere. Only the standard library is
+its rows must satisfy, and how it is announced and scored elsewhere. Only the standard library is
 imported here: all probes are declared whenever a command lists them.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MASK = "[MASK]"
-"""What stands for the answer in a cloze question, once."""
+"""The placeholder for the answer in a cloze question; it occurs once."""
 
 QUESTION, CLOZE, ACCEPTABILITY, NLI = "mc_qa", "mc_mlm", "acceptability", "nli"
 
@@ -31,7 +31,7 @@ class Setup:
         labels: the choices of every row, in this order; empty where rows have their own.
         task_categories, task_ids: what the Hub calls the task.
         metrics: the metrics that are reported, by the names of the ``evaluate`` library.
-        problems: returns what is wrong with a row, in words; nothing where it is sound.
+        problems: returns descriptions of what is wrong with a row; empty if it is sound.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Setup:
     problems: Callable[[Row], list[str]]
 
     def check(self, row: Row) -> list[str]:
-        """Return what is wrong with a row of this setup, in words.
+        """Return descriptions of what is wrong with a row of this setup.
 
         >>> SETUPS["mc_mlm"].check({"question": "A rose is", "choices": {"text": ["a", "b"]}})
         ['the question shows [MASK] 0 times, not once']
@@ -130,7 +130,7 @@ CONTROLS = {
 
 SPLITS = ("train", "validation", "test")
 DEFAULT_CONFIG = "default"
-"""The config of the rows themselves; controls, variants and sub-questions are others."""
+"""The config of the rows themselves; controls, variants and sub-questions have other configs."""
 
 
 TEST = "test"
@@ -143,7 +143,7 @@ def task_name(
     split: str = TEST,
     published_as: str = DEFAULT_CONFIG,
 ) -> str:
-    """Return the task of a split: letters, digits and underscores, which every harness accepts.
+    """Return the task name of a split: letters, digits and underscores, for any harness.
 
     Args:
         probe: the probe's name.

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from kbprobe.format.items import Items, ItemsInParts
 
 SHARD_BYTES = 134_000_000
-"""Bytes of a file of a large split, about: from 100 to 200 MB."""
+"""Approximate bytes per file of a large split: from 100 to 200 MB."""
 
 Format = Literal["parquet", "jsonl"]
 Splits = Mapping[str, "Items | ItemsInParts"]
 
 
 class SharedWork(NamedTuple):
-    """Who writes files.
+    """The workers that write files.
 
     Attributes:
-        workers: how many of this machine.
+        workers: the number of workers on this machine.
         elsewhere: applies a function to jobs on other machines, and yields what it returns in
             order of the jobs; None: files that are made in parts are written here, as others are.
     """
@@ -50,8 +50,8 @@ class Shard(NamedTuple):
 
     Attributes:
         file: the manifest's entry.
-        num_bytes: the bytes of its rows as Arrow has them; 0 where items were not made in parts.
-        counted: what the parts' ``count`` found.
+        num_bytes: the size of its rows in Arrow; 0 if the items were not made in parts.
+        counted: the results of the parts' ``count``.
     """
 
     file: DataFile
@@ -76,7 +76,7 @@ class _Job:
         return write(self)
 
     def sent(self) -> tuple[Shard, bytes]:
-        """Write the file on the machine that this runs on; return what is in it."""
+        """Write the file on the current machine; return its contents."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, self.path.relative_to(self.folder))
             path.parent.mkdir(parents=True)
@@ -84,7 +84,7 @@ class _Job:
             return shard, path.read_bytes()
 
     def laid_out(self) -> Iterator[tuple[pa.Table, int, int]]:
-        """Yield tables of at most ``ROWS_PER_GROUP`` rows, and what was counted of each part."""
+        """Yield tables of at most ``ROWS_PER_GROUP`` rows, and the counts of each part."""
         from kbprobe.format.card import arrow_bytes
         from kbprobe.format.items import Items
 
@@ -154,8 +154,8 @@ def write_shards(
 def _bytes_per_row(splits: Splits) -> float:
     """Return the bytes that a row takes in a file, measured on rows of the largest split.
 
-    They are the first rows of its first, middle and last part. Only splits that are made in parts
-    are measured: others are one file.
+    These are the first rows of its first, middle and last part. Only splits that are made in parts
+    are measured, since others are a single file.
     """
     import pyarrow as pa
 
@@ -202,7 +202,7 @@ def _write_jsonl(job: _Job) -> Shard:
 
 
 def _feed(digest: Any, table: pa.Table) -> None:
-    """Add the rows' ids, questions, choices and answers to a hash, without decoding their texts."""
+    """Add rows' ids, questions, choices and answers to a hash, without decoding their texts."""
     from kbprobe.columns import to_numpy
 
     for name in ("id", "question", "answer", "choices"):

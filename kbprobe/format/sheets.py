@@ -83,7 +83,8 @@ class Key:
     """All items of an export, in the order shown, and the build that they come from.
 
     Attributes:
-        rows_sha256: of the split's rows, from the probe's manifest: a key fits one build.
+        rows_sha256: the digest of the split's rows, from the probe's manifest: a key fits one
+            build.
     """
 
     probe: str
@@ -95,7 +96,7 @@ class Key:
     items: tuple[Shown, ...]
 
     def text(self) -> str:
-        """Return what the key's file holds: one line per item."""
+        """Return the content of the key's file: one line per item."""
         about = {"format": KEY_FORMAT, **asdict(self)}
         items = about.pop("items")
         head = json.dumps(about, indent=1, ensure_ascii=False)[:-2]
@@ -107,7 +108,7 @@ class Key:
         path.write_text(self.text(), encoding="utf-8", newline="\n")
 
     def check_fits(self, manifest: Manifest, entry: SplitFiles, path: Path) -> None:
-        """Refuse, with a UsageError, a key of another probe or of other rows."""
+        """Raise a UsageError if the key is for another probe or for other rows."""
         if self.probe != manifest.probe:
             raise UsageError(f"{path} is the key of {self.probe}, not of {manifest.probe}.")
         if self.rows_sha256 != entry.rows_digest:
@@ -117,7 +118,7 @@ class Key:
             )
 
     def check_rows(self, rows: Mapping[str, Mapping[str, Any]], folder: Path, path: Path) -> None:
-        """Refuse, with a UsageError, a key that shows rows which a probe does not have, or others.
+        """Raise a UsageError if the key shows rows that the probe lacks or that differ.
 
         ``rows`` are those of the probe in ``folder``, by id.
         """
@@ -156,7 +157,7 @@ def read_key(path: Path) -> Key:
 
 
 RECORD = "sheets.json"
-"""What the sheets were made from, and the checksums of their files."""
+"""The record of what the sheets were made from, with the checksums of their files."""
 
 
 class _Record(BaseModel):
@@ -173,7 +174,7 @@ def write_sheet_folder(
     overwrite: bool,
     remedy: str = OTHER_FOLDER,
 ) -> tuple[list[Path], bool]:
-    """Write sheets into a folder, whole or not at all, unless they are there.
+    """Write sheets into a folder atomically, unless they are already there.
 
     ``write`` writes the sheets, and the key if there is one, into an empty folder. Other arguments
     are those of :func:`kbprobe.targets.write_recorded`.
@@ -202,7 +203,7 @@ def write_sheet_folder(
 
 
 def _refuse_edited(output: Path, remedy: str) -> None:
-    """Refuse a folder with sheets that are not as they were written: people worked on them."""
+    """Refuse a folder whose sheets have changed since they were written: people edited them."""
     try:
         files = read_record(output / RECORD, _Record).files
     except (FileNotFoundError, UsageError):
@@ -223,7 +224,7 @@ SHEETS = "sheets"
 CSV, PAGE = "reading.csv", "reading.html"
 SPLIT = "test"
 GAP = "_____"
-"""What readers see for the mask of a cloze question."""
+"""What readers see in place of the mask of a cloze question."""
 
 NATURALNESS: Mapping[int, str] = {
     5: "good English, as an editor would pass it",
@@ -236,7 +237,7 @@ NATURALNESS: Mapping[int, str] = {
 
 
 def texts_shown(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return what people read of a row: a gap for the mask, dots where a text breaks off."""
+    """Return a row's texts as people see them: a gap for the mask, dots where a text breaks off."""
     if row["setup"] == NLI:
         return {"premise": row["premise"], "hypothesis": row["hypothesis"]}
     text = str(row["question"]).replace(MASK, GAP).strip()
@@ -258,9 +259,9 @@ def write_reading(
     Args:
         folder: the built probe; its rows have answers.
         output: folder to write.
-        n: how many rows.
-        blind: without answers, and with a key beside the sheets; otherwise answers are shown, and
-            nothing can be scored.
+        n: the number of rows.
+        blind: omit the answers, and write a key next to the sheets; otherwise answers are shown,
+            and nothing can be scored.
         seed: draws the rows.
         overwrite: replace another reading sheet in the folder, unless it was filled in.
 
@@ -339,7 +340,7 @@ def _right(row: Mapping[str, Any], scale: bool) -> str:
 def _csv(
     items: Sequence[Shown], rows: Sequence[Mapping[str, Any]], scale: bool, blind: bool
 ) -> str:
-    """Return the sheet: everything quoted, lines ended as in RFC 4180."""
+    """Return the sheet as CSV: everything quoted, with line endings as in RFC 4180."""
     width = 0 if scale else max(len(row["choices"]["text"]) for row in rows)
     head = ["number", "item_id", *texts_shown(rows[0]), *LABELS[:width]]
     empty = ["answer", "natural", "annotator", "comment"]
@@ -359,7 +360,7 @@ def _page(
     scale: bool,
     blind: bool,
 ) -> str:
-    """Return the page: how to answer, then all rows."""
+    """Return the HTML page: instructions, then all rows."""
     from jinja2 import Environment, StrictUndefined
 
     shown = []

@@ -20,7 +20,7 @@ _REMEDY = "Build the suite again."
 
 
 def _stays_inside(folder: str) -> str:
-    # Windows has both slashes and drives: a path inside for it is inside on every system.
+    # Windows has both slashes and drives: a path that is inside there is inside on every system.
     path = PureWindowsPath(folder or "-")
     if path.anchor or ".." in path.parts or not path.parts or "\0" in folder:
         raise ValueError("expected the name of a folder within the parent of all probes")
@@ -59,7 +59,7 @@ class Suite(BaseModel):
 
     @property
     def title(self) -> str:
-        """The name, and what distinguishes the suite from the standard one."""
+        """The name, and how the suite differs from the standard one."""
         return self.name if self.standard else f"{self.name}, seed {self.seed}"
 
 
@@ -106,7 +106,7 @@ def verify(folder: Path, suite: Suite) -> None:
 
 
 def members(folder: str) -> list[str]:
-    """Return the probes that a path stands for: those of a suite's folder, or the path itself."""
+    """Return the probes that a path refers to: those in a suite's folder, or the path itself."""
     suite = read_suite(Path(folder))
     return [folder] if suite is None else [str(Path(folder, one.folder)) for one in suite.probes]
 

@@ -229,7 +229,7 @@ def audit_findings(manifest: Manifest) -> Iterator[Finding]:
 
 
 def _oracle_finding(config: str, oracle: OracleReport) -> Finding:
-    """Say how often an oracle is right; exceeding its target is a remark, not a failure."""
+    """Return how often an oracle is right; exceeding its target is a remark, not a failure."""
     share, near = oracle.families["all"], oracle.families.get("near")
     what = f"who knows only {oracle.knows} gets {share:.1%}"
     if near is not None:

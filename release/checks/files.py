@@ -162,7 +162,7 @@ def schema_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
 
 
 def _difference(schema: pa.Schema, expected: pa.Schema) -> str:
-    """Say how a schema differs from the one expected; empty if it does not."""
+    """Return how a schema differs from the one expected; empty if it does not."""
     if schema.names != expected.names:
         odd = sorted(set(schema.names) ^ set(expected.names)) or ["their order"]
         return f"columns: {some(odd)}"

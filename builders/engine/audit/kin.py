@@ -2,7 +2,7 @@
 
 Two words are related (*akin*) if one of these holds for their lemmas:
 
-- both begin with the same four letters (*placement*, *placed*), apart from a prefix (*reheat*,
+- both begin with the same four letters (*placement*, *placed*), ignoring a prefix (*reheat*,
   *heat*);
 - one contains the first five letters of the other (*insurmountable*, *surmounting*), or ends in
   the other, if that has four letters (*houseboat*, *boat*);
@@ -109,7 +109,7 @@ def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints
 
 
 def akin(one: str, other: str) -> bool:
-    """Tell whether two words are akin.
+    """Return whether two words are akin.
 
     >>> akin("swept", "sweep"), akin("vexation", "vexing"), akin("uneasy", "easy")
     (True, True, True)

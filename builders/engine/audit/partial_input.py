@@ -71,7 +71,7 @@ class Baseline(NamedTuple):
 
 
 def has_constant_choices(choices: Ints, most: int = 1 << 16) -> bool:
-    """Tell whether all rows choose among the same few answers.
+    """Return whether all rows choose among the same few answers.
 
     That is so where at most ``MAX_SETS`` sets of choices occur (of at most ``most`` different
     choices in all), each in two rows or more on average.

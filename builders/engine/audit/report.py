@@ -235,7 +235,7 @@ def unflagged(report: Mapping[str, Any]) -> str:
 
 
 def missing_baselines(report: Mapping[str, Any]) -> str:
-    """Say why an audit scored no baseline at all; return an empty string where it scored some.
+    """Return why an audit scored no baseline at all, or an empty string if it scored some.
 
     Baselines of a probe whose rows all choose among the same few answers are fitted on train and
     scored on another split. A very small build may have one of the two only.

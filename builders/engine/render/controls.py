@@ -155,7 +155,7 @@ def check_template(template: Template, setup: str, controls: Iterable[str]) -> N
 
 
 def nonsense_in(texts: pa.Array) -> Bools:
-    """Tell which nonsense words each text holds: (texts, nonsense words).
+    """Return which nonsense words each text holds: (texts, nonsense words).
 
     Some of them are words after all: a fee, to snap.
     """

@@ -311,7 +311,7 @@ def _environment(device: torch.device) -> dict[str, Any]:
 
 
 def _holds(folder: Path, identity: Mapping[str, Any]) -> bool:
-    """Tell whether a folder holds, undamaged, the checkpoint that this training would lead to."""
+    """Return whether a folder holds, undamaged, the checkpoint that this training would lead to."""
     try:
         record = read_json(folder / RECORD)
         record["base"] = {name: record["base"][name] for name in identity["base"]}

@@ -186,7 +186,7 @@ def _arguments(rows: pa.Table) -> tuple[Ints, Ints]:
 
 
 def _sentence(one: PairKind) -> str:
-    """Say whether the answers to both questions of a pair hang together."""
+    """Return whether the answers to both questions of a pair hang together."""
     if one.gain.low > 0:
         said = "more often than for unrelated questions"
     elif one.gain.high < 0:

@@ -36,8 +36,8 @@ def build(
 
     Args:
         name: the probe's name; :func:`names` lists them.
-        output: folder to write the probe to as well (Parquet, card and manifest); None: memory
-            only.
+        output: folder to also write the probe to (Parquet, card and manifest); if None, it stays in
+            memory.
         seed: seed of every draw. The same knowledge base, options and seed give the same rows.
         template: a file that extends or replaces the built-in wordings.
         audit: whether to run the audit. Its report is stored in the manifest and card in ``output``
@@ -102,7 +102,7 @@ def names() -> list[str]:
 
 
 def list_probes() -> ProbeList:
-    """Return all probes: what each asks and needs, its rows, and whether it can be built here.
+    """Return all probes: what each asks and needs, its number of rows, and whether it can be built.
 
     >>> import kbprobe
     >>> [one.name for one in kbprobe.list_probes() if one.state == "ready"][0]

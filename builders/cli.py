@@ -94,7 +94,7 @@ _PATH = click.Path(path_type=Path)
 
 
 class _Build(Command):
-    """The build command of some probes, which are named where they lack an option."""
+    """The build command of some probes; error messages name those that lack an option."""
 
     probes: Sequence[str] = ()
 
@@ -115,7 +115,7 @@ class _Build(Command):
 
 
 def _having(option: str) -> str:
-    """Name the probes that have an option, if any have."""
+    """Return the names of the probes that have an option, if any."""
     from builders.engine.probe import all_probes
 
     field = option.removeprefix("--").replace("-", "_")
@@ -239,7 +239,7 @@ def _build(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Build what is named, or what a recipe or a manifest records."""
+    """Build the named probes, or those that a recipe or a manifest records."""
     if clean is not None and not (names or recipe or suite or from_manifest):
         from builders.engine.command import clean as run_clean
 

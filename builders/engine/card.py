@@ -103,7 +103,7 @@ def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -
 
 @cache
 def _template() -> Template:
-    """Compile the card's template, once in a process."""
+    """Compile the card's template, once per process."""
     environment = Environment(  # nosec B701 # Markdown, not HTML
         undefined=StrictUndefined,
         keep_trailing_newline=True,
@@ -163,7 +163,7 @@ def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
 
 
 def command_of(request: Request) -> str:
-    """Spell the command line that makes a request: only what differs from the defaults."""
+    """Return the command line of a request, with only the options that differ from the defaults."""
     words = ["build-probe", request.probe.name]
     for name, info in type(request.options).model_fields.items():
         value = getattr(request.options, name)
@@ -191,14 +191,14 @@ def first_row(splits: Mapping[str, Items | ItemsInParts]) -> dict[str, Any]:
 
 
 def _encyclopedic(counts: Mapping[str, Any]) -> float:
-    """Return the share of rows about names, where the headline leaves them out; 0: it does not."""
+    """Return the share of rows about names if the headline leaves them out, otherwise 0."""
     common = counts.get("content", {}).get(COMMON, counts["rows"])
     share = 1 - common / counts["rows"]
     return float(share) if share > MOST_NAMES else 0.0
 
 
 def _flags(manifest: Mapping[str, Any], request: Request) -> list[tuple[str, str, int]]:
-    """Return the probe's flags: what each says, and how many rows have it or are left out by it."""
+    """Return the probe's flags: their meanings, and how many rows have them or are excluded."""
     counts = manifest["counts"]
     if not request.probe.flags:
         return []

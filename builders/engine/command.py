@@ -1,6 +1,7 @@
 """How ``build-probe`` builds probes, given their names, a recipe or a manifest.
 
-The building code is imported only when it is needed, so that finished builds are recognised fast.
+The building code is imported only when it is needed, so that finished builds are recognised
+quickly.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ PROGRAM = "build-probe"
 DEFAULT_PARENT = Path("probes")
 
 Job = tuple[Request, Path]
-"""What to build, and the folder where to put it."""
+"""What to build, and the folder to write it to."""
 
 
 class Reading(NamedTuple):
-    """The sheet to write beside each probe: how many rows, whether blind, and where."""
+    """The sheet to write with each probe: how many rows, whether blind, and where."""
 
     rows: int
     blind: bool
@@ -64,12 +65,12 @@ class Reading(NamedTuple):
 def named_jobs(
     names: Iterable[str], given: Mapping[str, Any], output: Path | None, values: Mapping[str, Any]
 ) -> list[Job]:
-    """Return the jobs of some probes; a probe that lacks an option of others is named.
+    """Return the jobs of some probes; errors name a probe that lacks an option of the others.
 
     Args:
         names: the probes.
-        given: the options of probes that the command line gives, as texts.
-        output: the probe's folder; of several probes, the parent of all.
+        given: the options of probes given on the command line, as strings.
+        output: the probe's folder; for several probes, their parent folder.
         values: seed, template, format and audit.
     """
     probes = [find_probe(name) for name in dict.fromkeys(names)]
@@ -116,9 +117,9 @@ def run_jobs(
     workers: Workers = THIS_MACHINE,
     brief: bool = False,
 ) -> None:
-    """Build what is not there yet, report each build, and write its reading sheet if asked to.
+    """Build what does not exist yet, report each build, and write its reading sheet if requested.
 
-    A ``brief`` report is a line.
+    A ``brief`` report is a single line.
     """
     let_arrow_ignore_pandas()
     jobs, waiting, held = list(jobs), [], dict[Path, ExitStack]()
@@ -202,7 +203,7 @@ def rebuild(
     as_json: bool,
     workers: Workers = THIS_MACHINE,
 ) -> None:
-    """Build what a manifest records, and compare the files' checksums.
+    """Rebuild what a manifest records, and compare the files' checksums.
 
     Raises:
         KbprobeError: knowledge base, template or rows are not those of the manifest.
@@ -251,7 +252,7 @@ def rebuild(
 
 
 def clean(folder: Path, as_json: bool) -> None:
-    """Remove what interrupted commands left in an output folder and below, and report it.
+    """Remove what interrupted commands left in and below an output folder, and report it.
 
     Raises:
         UsageError: there is no such folder.

@@ -25,18 +25,18 @@ KEPT_BY = {
     "pairs: sentences without one that keeps the balance": "--no-balanced",
     "the context is the word alone, or too long": "--max-context",
 }
-"""Reasons whose words do not name the option that decides -> that option, where a probe has it."""
+"""Reasons whose text does not name the option responsible -> that option, if a probe has it."""
 
 TOLD = 4
-"""Most reasons in a summary of what was left out."""
+"""Maximum number of reasons in a summary of what was left out."""
 
 
 def told_drops(dropped: Mapping[str, int], options: Collection[str]) -> list[str]:
-    """Return a few lines that say what was left out of a build and why, largest first.
+    """Return a few lines on what was left out of a build and why, largest count first.
 
     Args:
         dropped: reason -> how many questions or rows.
-        options: the fields of the probe's options: a line names the option that decides.
+        options: the fields of the probe's options: a line names the option responsible.
 
     >>> told_drops({"beyond --limit": 20, "a word is too rare": 3000}, ["limit", "min_zipf"])
     ['  3,000: a word is too rare (--min-zipf 0)', '  20: beyond --limit']
@@ -63,17 +63,17 @@ class DropLog(Counter[str]):
     """
 
     def keep(self, reason: str, kept: Bools) -> Bools:
-        """Count what a mask leaves out, and return the mask."""
+        """Count what a mask excludes, and return the mask."""
         self[reason] += int(kept.size - np.count_nonzero(kept))
         return kept
 
     def drop(self, reason: str, dropped: Bools) -> Bools:
-        """Count what a mask marks, and return the mask of what stays."""
+        """Count what a mask marks, and return its inverse."""
         self[reason] += int(np.count_nonzero(dropped))
         return ~dropped
 
     def sift(self, tests: Mapping[str, Bools], what: str = "") -> Bools:
-        """Return the mask of what passes all tests: each marks what fails, counted at the first.
+        """Return the mask of what passes all tests; each test marks failures, counted once.
 
         ``what`` is put before the reasons.
         """
@@ -85,12 +85,12 @@ class DropLog(Counter[str]):
     def require(
         self, left: int, remedy: str = "Loosen one of them.", what: str = NOTHING_LEFT
     ) -> None:
-        """Make sure that something is left to ask.
+        """Check that there is something left to ask.
 
         Args:
-            left: how many questions there are.
-            remedy: what to do where there are none.
-            what: what the error says first.
+            left: the number of questions.
+            remedy: what to do if there are none.
+            what: the beginning of the error message.
 
         Raises:
             UsageError: ``left`` is 0; the message lists what was left out, and why.

@@ -42,7 +42,7 @@ class Decided:
     Attributes:
         rows: the rows that are kept.
         answer: (rows,) index of the answer to each row.
-        about: the text on the answers for manifest and card.
+        about: the description of the answers for manifest and card.
         lines: the lines of the probe's labels file.
         dropped: number of dropped rows, by reason.
     """
@@ -55,7 +55,7 @@ class Decided:
 
 
 def unlabelled(rows: int, probe: str) -> FromAnnotators:
-    """Return the answers of rows that nobody has labelled yet."""
+    """Return the answers of rows that have not been labelled yet."""
     return FromAnnotators(np.zeros(rows, np.bool_), {"source": CANDIDATES.format(name=probe)})
 
 
@@ -78,15 +78,16 @@ def decide_rows(
     Args:
         plan: the candidates; their ids do not depend on their answers.
         probe: the probe's name.
-        knowledge: the name of what it is built from.
+        knowledge: the name of the knowledge base that it is built from.
         answers: the possible answers, in the order in which every row shows them.
-        options: the build's: ``labels`` (the files), ``min_votes`` and ``min_agreement``.
-        voted: where the answers come from if ``options`` names files, in words.
-        read: the readings to use if it names none.
-        calibration: how far the readings agree with people, in words.
+        options: the options of the build: ``labels`` (the files), ``min_votes`` and
+            ``min_agreement``.
+        voted: a description of where the answers come from if ``options`` names files.
+        read: the readings to use otherwise.
+        calibration: a description of how far the readings agree with people.
         intended: (rows,) the intended answers: rows decided otherwise are dropped, as Kim et al.
             (2019) do for acceptability. None: the answer is the one with most votes.
-        balance: given the rows that are left and their answers, marks those to keep.
+        balance: given the remaining rows and their answers, marks those to keep.
         remedy: what to do if no row is left.
 
     Raises:
@@ -129,9 +130,9 @@ def decide_rows(
 def answered(
     plan: Plan, decided: Decided, relation: str | None = None, *, natural: bool = False
 ) -> Plan:
-    """Return the rows that were decided on, each with its answer before the other choices.
+    """Return the decided rows, each with its answer before the other choices.
 
-    ``relation`` says how the answers were found; ``natural`` whether they are left unbalanced.
+    ``relation`` says how the answers were determined, ``natural`` whether they are left unbalanced.
     """
     taken = plan.take(decided.rows)
     order = np.argsort(taken.nodes != decided.answer[:, None], axis=1, kind="stable")

@@ -6,9 +6,9 @@ Two kinds of files are read. A file of *votes* has a line for each vote: the row
 and the vote. A *labels file*, as ``release-probe annotate import`` writes it, has a line for each
 row: its id, its answer, and how far the votes agreed.
 
-Where a knowledge base does not state the answers and nobody has voted yet, readings stand in for
-votes. A file ``data/readings_NAME.csv`` has a line for each row: the texts of its question, and
-``votes``, the initial of each reader's answer (*x*: the row makes no sense).
+If a knowledge base does not state the answers and nobody has voted yet, readings replace votes. A
+file ``data/readings_NAME.csv`` has a line for each row: the texts of its question, and ``votes``,
+the initial of each reader's answer (*x*: the row makes no sense).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kbprobe.format.labels import read_lines
 from kbprobe.rng import RandomGenerator
 
 MARKS = ("none", "two", "nonsense")
-"""Votes for no answer: they count among the votes."""
+"""Votes for none of the answers; they count as votes."""
 
 _IDS, _ANNOTATORS, _VOTES = ("id", "item_id"), ("annotator",), ("vote", "answer")
 _LISTED = 10
@@ -57,9 +57,9 @@ class Vote(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome for a row: its answer (-1: none), and the reason if it is left out.
+    """The outcome for a row: its answer (-1 if none), and the reason if it is left out.
 
-    ``agreement`` is the share of the votes that are for the answer, or for the one with most.
+    ``agreement`` is the share of the votes for the answer, or for the one with the most votes.
     """
 
     id: str
@@ -75,11 +75,11 @@ class Verdict:
         return not self.reason
 
     def left_out(self, reason: str) -> Verdict:
-        """Return the same, left out."""
+        """Return the same verdict, but left out."""
         return replace(self, reason=reason)
 
     def line(self, names: Mapping[str, str], answers: Sequence[str]) -> dict[str, Any]:
-        """Return it as a line of the labels file; ``names`` says what annotators are called."""
+        """Return it as a line of the labels file; ``names`` gives the annotators' names."""
         return {
             "id": self.id,
             "answer": self.answer,
@@ -101,16 +101,16 @@ def read_verdicts(
     """Read votes or labels, and decide on each row.
 
     Args:
-        paths: files, ``.csv``, ``.jsonl`` or ``.parquet``; taken together.
-        ids: the rows that there are.
-        answers: what may be answered, in the order in which every row shows it.
-        min_votes: rows of fewer votes get no label; of no matter where the file tells no votes.
+        paths: one or more ``.csv``, ``.jsonl`` or ``.parquet`` files, which are combined.
+        ids: the ids of all rows.
+        answers: the possible answers, in the order in which every row shows them.
+        min_votes: rows with fewer votes get no label; ignored if the file has no votes.
 
     Returns:
         A verdict for each row that the files name, by id.
 
     Raises:
-        UsageError: a file cannot be read, or lines of it are at fault: all of them are named.
+        UsageError: a file cannot be read or has faulty lines, all of which are named.
     """
     lines = [line for path in paths for line in read_lines(path)]
     names = ", ".join(map(str, paths))
@@ -142,7 +142,7 @@ def read_verdicts(
 
 
 def decide(name: str, votes: Sequence[Vote], min_votes: int) -> Verdict:
-    """Take the answer that most votes are for; none where two have as many."""
+    """Return the answer with the most votes; none if there is a tie."""
     ranked = Counter(vote.answer for vote in votes if vote.answer >= 0).most_common()
     share = ranked[0][1] / len(votes) if ranked else 0.0
     verdict = Verdict(name, UNKNOWN, share, votes=tuple(votes))
@@ -156,7 +156,7 @@ def decide(name: str, votes: Sequence[Vote], min_votes: int) -> Verdict:
 
 
 def agreed(verdicts: Sequence[Verdict], least: float) -> list[Verdict]:
-    """Leave out the rows on which a smaller share of the votes agrees."""
+    """Leave out the rows with less agreement among the votes."""
     return [
         verdict.left_out(SPLIT)
         if verdict.kept and verdict.agreement is not None and verdict.agreement < least
@@ -170,16 +170,16 @@ def balanced(
 ) -> Bools:
     """Choose rows so that no answer is right in more than a share of the rows of any cell.
 
-    Of each cell as many rows as possible stay: each answer keeps at most m rows, with the largest
-    m that will do. A cell in which too few answers occur is left out as a whole.
+    As many rows as possible are kept in each cell: each answer keeps at most m rows, with the
+    largest possible m. A cell in which too few answers occur is left out entirely.
 
     Args:
         cell: (rows,) the template family and split.
         answer: (rows,) the answers.
-        answers: how many answers there are.
-        most: the largest share; 1 or more: all rows stay.
+        answers: the number of possible answers.
+        most: the largest share; with 1 or more, all rows are kept.
         rng: the random generator.
-        identity: (rows,) what chance depends on.
+        identity: (rows,) keys of the random draws.
     """
     if most >= 1:
         return np.ones(cell.size, dtype=np.bool_)
@@ -207,7 +207,7 @@ def annotator_names(verdicts: Iterable[Verdict]) -> dict[str, str]:
 
 
 def _parsed(line: Mapping[str, Any], answers: Sequence[str]) -> Vote | Verdict:
-    """Read a line as a vote, where it names an annotator, or else as a label.
+    """Read a line as a vote if it names an annotator, otherwise as a label.
 
     Raises:
         ValueError: it is neither; the message says why.
@@ -241,7 +241,7 @@ def _parsed(line: Mapping[str, Any], answers: Sequence[str]) -> Vote | Verdict:
 
 
 def _counted(name: str, vote: Any) -> Vote:
-    """Read one of the votes that a label rests on."""
+    """Read one of the votes behind a label."""
     match vote:
         case {"annotator": str(who), "answer": int(answer), "label": str(label)}:
             return Vote(name, who, answer, label)
@@ -256,7 +256,7 @@ def _text(line: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def _answer(said: Any, answers: Sequence[str]) -> tuple[int, str]:
-    """Read an answer: one of the words, its letter (A: the first), or its index as an integer."""
+    """Read an answer: one of the words, its letter (A for the first), or its integer index."""
     if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < len(answers):
         return said, answers[said]
     text = str(said).strip()
@@ -286,7 +286,7 @@ def _refusal(names: str, problems: Sequence[str], lines: int) -> str:
 
 
 def files_digest(paths: Iterable[str]) -> str:
-    """Return the sha256 of files of labels, taken together.
+    """Return the combined sha256 of label files.
 
     Raises:
         UsageError: there is no such file; the message names ``--labels``.
@@ -306,8 +306,8 @@ def about_votes(
     """Describe the votes on the rows of a labelled probe, for its manifest and card.
 
     Args:
-        verdicts: on all rows that were judged; but for the numbers of rows and votes, those left
-            out to balance the answers count as kept.
+        verdicts: those on all judged rows; except in the numbers of rows and votes, rows left out
+            to balance the answers count as kept.
         source: where the answers come from, in words.
         annotator_kind: who voted: people, or language models.
     """
@@ -331,9 +331,9 @@ def about_votes(
 
 
 def nominal_alpha(rows: Iterable[Sequence[Vote]]) -> float | None:
-    """Return Krippendorff's alpha of the votes on rows; None where it is not defined.
+    """Return Krippendorff's alpha of the votes on rows; None if it is undefined.
 
-    Each mark is an answer of its own; rows of a single vote tell nothing.
+    Each mark is a separate answer; rows with a single vote carry no information.
     """
     together: Counter[str] = Counter()
     differing = 0.0
@@ -352,7 +352,7 @@ LANGUAGE_MODEL = "language model"
 """What the manifest calls the annotators."""
 
 NONSENSE = "nonsense"
-"""How an *x* is spelled, and why such a row is left out."""
+"""How an *x* is spelled out, and the reason why such a row is left out."""
 
 SOURCE = (
     "No person has voted on these rows. A language model read each of them {readers} times, "
@@ -376,12 +376,12 @@ class Readings:
         return dict(zip(keys, self.votes.values(), strict=True))
 
     def verdicts(self, ids: Sequence[str], keys: Ints, answers: Sequence[str]) -> list[Verdict]:
-        """Decide on the rows that were read.
+        """Return verdicts on the rows that were read.
 
         Args:
             ids: (rows,) the rows' ids.
             keys: (rows,) the keys of their questions.
-            answers: what may be answered; no two begin with the same letter.
+            answers: the possible answers; no two begin with the same letter.
         """
         initials = {answer[0]: at for at, answer in enumerate(answers)}
         found = []
@@ -409,7 +409,7 @@ NONE = Readings({})
 
 @cache
 def readings(probe: str, package: str) -> Readings:
-    """Return the readings that come with a package."""
+    """Return the readings shipped with a package."""
     file = resources.files(package).joinpath("data", f"readings_{probe}.csv")
     _, *rows = csv.reader(file.read_text("utf-8").splitlines())
     return Readings({tuple(texts): votes for *texts, votes in rows})

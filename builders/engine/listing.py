@@ -1,4 +1,4 @@
-"""What ``build-probe list`` shows: every probe, what it needs, and whether that is there."""
+"""What ``build-probe list`` shows: every probe, what it needs, and whether that is available."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kbprobe.tables import Table
 ROWS = Path(__file__).with_name("data") / "rows.csv"
 """The rows of each probe's default build; ``.ci/site/figures.py`` writes the file."""
 ROWS_COUNTED_ON = "the English part of ConceptNet 4 and a sample of Wikidata"
-"""The samples of the knowledge bases that can grow, on which rows were counted."""
+"""The samples of growing knowledge bases on which rows were counted."""
 
 READY, CHOOSE, FETCH = "ready", "choose", "fetch first"
 _HEAD = ("PROBE", "ROWS", "NEEDS", "STATE", "ASKS")
@@ -27,15 +27,15 @@ _HEAD = ("PROBE", "ROWS", "NEEDS", "STATE", "ASKS")
 
 @dataclass(frozen=True)
 class Listed:
-    """A probe as it is listed.
+    """An entry of the list of probes.
 
     Attributes:
-        name: of the probe.
+        name: the probe's name.
         summary: what it asks.
         rows: of a build with the default options; None where that is unknown.
-        needs: the kinds of knowledge bases of such a build.
+        needs: the kinds of knowledge bases that such a build uses.
         state: "ready", "choose" (an option must say which of several snapshots), "fetch first".
-        remedy: the command or option that makes it ready; empty where it is.
+        remedy: the command or option that makes it ready; empty if it is.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ProbeList(list[Listed]):
 
 
 def listed_probes() -> list[Listed]:
-    """All probes, by name. None of our own is imported, nor what builds."""
+    """Return all probes by name, without importing built-in probes or the building code."""
     rows = dict(csv.reader(ROWS.read_text(encoding="utf-8").splitlines()))
     found = [
         _listed(name, one.summary, int(rows[name]) if name in rows else None, one.options)
@@ -79,7 +79,7 @@ def _listed(name: str, summary: str, rows: int | None, model: type[ProbeOptions]
 
 
 def _state(option: SnapshotOption) -> tuple[str, str]:
-    """Whether a default build finds what an option names; what to do where it does not."""
+    """Return whether a default build finds what an option names, and what to do if not."""
     kind = find_kind(option.kind)
     default = option.default or (kind.downloaded_name,)
     known = snapshot_names(option.kind, default[0])
@@ -93,9 +93,9 @@ def _state(option: SnapshotOption) -> tuple[str, str]:
 
 
 def table(probes: list[Listed], width: int | None = None) -> Iterator[str]:
-    """Yield the lines of the list, and below them what to do for probes that are not ready.
+    """Yield the lines of the list, followed by what to do for probes that are not ready.
 
-    ``width`` is that of the terminal, at which rows of the table are cut.
+    ``width`` is the terminal's, to which rows of the table are cut.
     """
     lines = [_HEAD] + [
         (
@@ -124,5 +124,5 @@ def table(probes: list[Listed], width: int | None = None) -> Iterator[str]:
 
 
 def records(probes: list[Listed]) -> list[dict[str, Any]]:
-    """Return the list for machines."""
+    """Return the list in machine-readable form."""
     return [asdict(one) for one in probes]

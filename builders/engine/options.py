@@ -1,8 +1,8 @@
 """The options that probes share, as typed models, and those that name knowledge bases.
 
-A probe's own options extend :class:`ProbeOptions`. Every option has a reader: a model leaves out
-what its probe has no use for (`ProbeOptions.WITHOUT`), and a build refuses an option that is set
-and read by nothing (`ProbeOptions.unread`).
+A probe's own options extend :class:`ProbeOptions`. Every option is used: a model leaves out what
+its probe does not need (`ProbeOptions.WITHOUT`), and a build refuses an option that is set but
+never read (`ProbeOptions.unread`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from kbprobe.errors import UsageError
 from kbprobe.options import RARE, Metavar, Options, option_name
 
 RANDOM = "random"
-"""The distractor family of all nodes of the gold's kind; it fills up the others."""
+"""The distractor family of all nodes of the gold's kind; it supplements the others."""
 
-# Options whose defaults differ among probes, and nothing else of them.
+# Options of which only the defaults differ between probes.
 TrainRows: TypeAlias = Annotated[
     int,
     Field(
@@ -46,7 +46,7 @@ class ProbeOptions(Options):
     """Options that most probes have.
 
     Attributes:
-        WITHOUT: options of the parent models that the probe has no use for, and does not have.
+        WITHOUT: options of the parent models that the probe does not use, and therefore lacks.
     """
 
     __slots__ = ("_read",)
@@ -92,22 +92,22 @@ class ProbeOptions(Options):
 
     @property
     def builds(self) -> dict[str, Self]:
-        """The builds that these options stand for: what folders' names end with -> options."""
+        """The builds that these options request: suffix of the folder's name -> options."""
         return {"": self}
 
     @classmethod
     def parse(cls, values: dict[str, Any], owner: str) -> Self:
-        """Validate options as `Options.parse` does; what that reads does not count as read."""
+        """Validate options as `Options.parse` does; validation does not mark options as read."""
         options = super().parse(values, owner)
         options.reads().clear()
         return options
 
     def only(self, names: Collection[str]) -> Self:
-        """Return the options with these values and else their defaults: the key of a cache."""
+        """Return the options with these values, and defaults otherwise: the key of a cache."""
         return type(self)(**{name: getattr(self, name) for name in names})
 
     def unread(self) -> list[str]:
-        """Return the options that differ from their defaults although nothing has read them."""
+        """Return the options that differ from their defaults but have not been read."""
         values = self.model_dump()
         return [
             name
@@ -133,7 +133,7 @@ class ProbeOptions(Options):
         return value
 
     def reads(self) -> set[str]:
-        """Return the names of the options that were read, of this object or of what it copies."""
+        """Return the names of the options that were read, from this object or its original."""
         try:
             read: set[str] = object.__getattribute__(self, "_read")
         except AttributeError:
@@ -142,7 +142,7 @@ class ProbeOptions(Options):
         return read
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy; what is read of it counts as read of the original."""
+        """Return a copy; options read from it count as read from the original."""
         copied = super().model_copy(update=update, deep=deep)
         object.__setattr__(copied, "_read", self.reads())
         return copied
@@ -187,7 +187,7 @@ class DrawOptions(ProbeOptions):
 
     @property
     def fills(self) -> int:
-        """How many random fills a row may have."""
+        """The maximum number of random fills in a row."""
         most = self.choices - 2
         return most if self.max_fill is None else min(self.max_fill, most)
 
@@ -206,14 +206,14 @@ class Snapshot:
 
     Attributes:
         kind: of knowledge base.
-        required: whether a build needs one even where the option is empty.
+        required: whether a build needs one even if the option is empty.
     """
 
     kind: str
     required: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
-        """Validate as the annotated type is, then shorten the names."""
+        """Validate as the annotated type, then shorten the names."""
         return core_schema.no_info_after_validator_function(self._shortened, handler(source))
 
     def _shortened(self, value: Any) -> Any:
@@ -265,17 +265,17 @@ MinAgreement = Annotated[
     float,
     Field(ge=0, le=1, description="Minimum share of a row's votes (--labels) for its answer."),
 ]
-"""Options of probes whose rows people label, or whose words a tokenizer must keep whole."""
+"""Options of probes with rows labelled by people, or with words a tokenizer must not split."""
 
 
 class SnapshotOption(NamedTuple):
     """An option that names snapshots.
 
     Attributes:
-        field: of the options model.
+        field: the name of the field of the options model.
         kind: of knowledge base.
-        default: the snapshots that it names by default.
-        required: whether a build needs one even where it names none.
+        default: the snapshots named by default.
+        required: whether a build needs one even if the option names none.
     """
 
     field: str
@@ -293,17 +293,17 @@ def snapshot_options(model: type[ProbeOptions]) -> Iterator[SnapshotOption]:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    """The snapshots that an option's value names; an empty one names none."""
+    """Return the snapshots that an option's value names; none if it is empty."""
     return tuple(filter(None, value if isinstance(value, tuple) else (value,)))
 
 
 def with_snapshots(options: OptionsT, owner: str) -> OptionsT:
-    """Check that the snapshots which the options name are there.
+    """Check that the snapshots named by the options exist.
 
-    Where the default is not, and there is one other of its kind, that is taken.
+    If the default does not exist but exactly one other of its kind does, that one is used.
 
     Raises:
-        UsageError: one is not there; the message names the option and the values it may have.
+        UsageError: one does not exist; the message names the option and its possible values.
     """
     from kb_cache.store import snapshot_names
 

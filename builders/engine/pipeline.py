@@ -45,17 +45,17 @@ from kbprobe.parallel import spread, workers
 from kbprobe.rng import RandomGenerator
 
 CHECKED_ROWS = 100
-"""Rows of each split that are checked against their setup."""
+"""Number of rows of each split that are checked against their setup."""
 
 Progress = Callable[[str], None]
 
 
 @dataclass
 class Built:
-    """A finished build, in memory: the items of each config and split, and the manifest so far.
+    """A finished build in memory: the items of each config and split, and the manifest so far.
 
     ``seconds`` holds the wall time of each phase. ``annotations`` are the lines of the labels file
-    that goes with a probe whose answers people gave.
+    of a probe answered by people.
     """
 
     request: Request
@@ -66,7 +66,7 @@ class Built:
 
     @property
     def in_parts(self) -> bool:
-        """Whether rows are rendered while they are written, since they are many."""
+        """Whether rows are rendered while they are written, because there are many."""
         return any(
             isinstance(items, ItemsInParts)
             for splits in self.configs.values()
@@ -80,14 +80,14 @@ class Built:
 
 
 def build(request: Request, progress: Progress = lambda _: None) -> Built:
-    """Plan, render and audit a probe; nothing is written.
+    """Plan, render and audit a probe, without writing anything.
 
     Args:
         request: what to build; its knowledge base and template are loaded first.
-        progress: told the name of each phase.
+        progress: called with the name of each phase.
 
     Raises:
-        UsageError: the options leave no question to ask, or a template is at fault.
+        UsageError: the options leave no question to ask, or a template is faulty.
         KbprobeError: the knowledge base cannot be loaded, or a row is not sound.
     """
     probe, options = request.probe, request.options
@@ -125,7 +125,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
             controls=request.controls,
             facts=[*sub_questions.values()],
         )
-        del plan  # `done` has its rows in another order; both would be kept until the end.
+        del plan  # `done` has these rows in another order; both would be kept until the end.
         asked_again = {name: variant_of(some, done) for name, some in variant_plans.items()}
         variants = {
             name: assemble(
@@ -198,7 +198,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
 def _check_rows(config: str, splits: Mapping[str, Items | ItemsInParts]) -> None:
     """Check the first rows of each split against their setup, as a release checks all of them.
 
-    All rows are made alike; masks and repeated choices have been looked for in every one.
+    All rows are made the same way; masks and repeated choices have been checked in every one.
 
     Raises:
         KbprobeError: a row cannot be asked in its setup.
@@ -214,7 +214,7 @@ def build_all(
 ) -> Iterator[tuple[Built, dict[str, Any], Path]]:
     """Build several probes, each written while the next one is planned.
 
-    Yields each build, its manifest and its folder, in the order given.
+    Yields each build, its manifest and its folder, in the given order.
 
     Raises:
         OSError: a folder cannot be written; probes finished before are kept.
@@ -241,7 +241,7 @@ def _placed(progress: Progress, place: str, phase: str) -> None:
 
 
 def write(built: Built, folder: Path) -> dict[str, Any]:
-    """Write a build into ``folder``, whole or not at all; return its manifest.
+    """Write a build into ``folder`` atomically; return its manifest.
 
     Large builds are rendered here, block by block, by as many processes as there are workers.
 
@@ -269,7 +269,7 @@ def write(built: Built, folder: Path) -> dict[str, Any]:
 
 
 def _shared_work() -> SharedWork:
-    """Return what writes the files of a build: its workers."""
+    """Return the workers that write the files of a build."""
     chosen = workers()
     if chosen.ray:
         return SharedWork(chosen.count, partial(spread, address=chosen.address))
@@ -277,7 +277,7 @@ def _shared_work() -> SharedWork:
 
 
 def _with_sizes(configs: Configs, shards: Iterable[Shard]) -> Configs:
-    """Note the bytes of what was made in parts: each part was laid out once, while it was there."""
+    """Record the sizes of items made in parts, measured when each part was laid out."""
     total: Counter[tuple[str, str]] = Counter()
     for shard in shards:
         total[shard.file.config, shard.file.split] += shard.num_bytes
@@ -305,7 +305,7 @@ def request_of(manifest: Manifest, template: Path | None = None) -> Request:
 
 
 def _asked_for(sub_question: Plan, plan: Plan) -> Plan:
-    """Cut a sub-question plan to the rows that ask for facts of the plan's rows."""
+    """Restrict a plan of sub-questions to the rows that ask for facts of the plan's rows."""
     facts = plan.facts
     assert facts.sub_question is not None, (
         "a plan with sub-questions says in Facts.sub_question which asks what"
@@ -316,7 +316,7 @@ def _asked_for(sub_question: Plan, plan: Plan) -> Plan:
 
 
 def _audited(blocks: Blocks, request: Request) -> dict[str, Any]:
-    """Audit a sample of the rows that have an answer; only the sample is rendered for it."""
+    """Audit a sample of the rows that have an answer; only the sample is rendered."""
     done, plan = blocks.done, blocks.done.plan
     known = np.flatnonzero(plan.known)
     split, cluster = plan.split[known], plan.cluster.codes[known]
@@ -335,7 +335,7 @@ def _audited(blocks: Blocks, request: Request) -> dict[str, Any]:
 
 
 def _refuse_unread(options: ProbeOptions, owner: str) -> None:
-    """Refuse an option that was given although nothing reads it in this build.
+    """Raise an error if an option was given that this build does not read.
 
     Raises:
         UsageError: there is one; the message says what it is for.
@@ -350,7 +350,7 @@ def _refuse_unread(options: ProbeOptions, owner: str) -> None:
 
 
 def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
-    """Cut the splits, then the whole, to the rows asked for: whole clusters or groups only.
+    """Limit the splits, then the total, to the requested rows, keeping clusters or groups whole.
 
     Train is cut in choice groups, if there are any, so that the choices tell a learner nothing. The
     other splits are cut in clusters, so that strict cluster accuracy is of whole ones.
@@ -385,7 +385,7 @@ def _first(together: Ints, option: str, rows: int, rng: RandomGenerator) -> Bool
 
 
 def _counts(done: Assembled) -> dict[str, Any]:
-    """Rows by split and by hops x family cell, clusters, questions, and what was left out."""
+    """Count rows by split and by hops x family cell, clusters, questions, and what was left out."""
     plan = done.plan
     clusters = np.bincount(plan.cluster.codes)
     clusters = clusters[clusters > 0]
@@ -421,7 +421,7 @@ def _counts(done: Assembled) -> dict[str, Any]:
 
 
 def _contents(plan: Plan) -> dict[str, dict[str, int]]:
-    """Count the rows by what they ask about, where that is known."""
+    """Count the rows by what they ask about, if known."""
     column = plan.questions.columns.get("content")
     if column is None:
         return {}
@@ -430,7 +430,7 @@ def _contents(plan: Plan) -> dict[str, dict[str, int]]:
 
 
 def _variant_counts(variant: Assembled, done: Assembled) -> dict[str, int]:
-    """How many rows a variant has, and of how many another answer is right than in the default."""
+    """Count a variant's rows, and those whose right answer differs from the default config's."""
     order = np.argsort(done.ids)
     row = order[np.searchsorted(done.ids, variant.ids, sorter=order)]
     other = done.plan.nodes[row, 0] != variant.plan.nodes[:, 0]
@@ -438,7 +438,7 @@ def _variant_counts(variant: Assembled, done: Assembled) -> dict[str, int]:
 
 
 def same_rows(old: Manifest, new: Mapping[str, Any]) -> list[str]:
-    """Compare two manifests' files; return what differs, an empty list if nothing does."""
+    """Compare the files of two manifests; return the differences, or an empty list."""
     before = {entry.path: entry for entry in old.files}
     after = {entry.path: entry for entry in new["files"]}
     differences = []

@@ -1,16 +1,16 @@
 """A plan: which questions to ask, with which choices, as integers; its flags and oracles.
 
-A plan holds no text but points to it: ``question`` is a row of :class:`Questions`, ``nodes`` are
-rows of :class:`Nodes`. Rendering and writing gather from there, so that a text is made once
-however many rows show it.
+A plan holds no text but refers to it: ``question`` is a row of :class:`Questions`, ``nodes`` are
+rows of :class:`Nodes`. Rendering and writing gather from there, so that a text is made once however
+many rows show it.
 
 Probes make plans with the constructors of :mod:`builders.engine.rows`.
 
 A probe is built in one of two tiers. *Clean* holds what a careful person answers; *full* also
-holds questions whose gold is right in the knowledge base but which a person may well miss. Each
+holds questions whose gold is right in the knowledge base but which people may well get wrong. Each
 row of *full* names what keeps it out of *clean*, so that the rules are data that users can inspect.
 
-An oracle knows all that the knowledge base states, but sees or knows only a part of the question:
+An oracle knows everything that the knowledge base states, but sees only a part of the question:
 only the field of the word asked about, say. It keeps the choices that are still possible and picks
 one of them at random. Where it does much better than chance, the rest of the question is hardly
 needed.
@@ -38,8 +38,8 @@ class Oracle:
     """The results of an oracle.
 
     Attributes:
-        knows: what it knows of a question, in words.
-        credit: (rows,) how likely it is right.
+        knows: a description of what it knows of a question.
+        credit: (rows,) the probability that it is right.
         target: its maximum acceptable accuracy over all rows.
     """
 
@@ -60,8 +60,8 @@ def credit(possible: Bools) -> Floats:
     """Return how likely a random pick among the possible choices is right.
 
     Args:
-        possible: (rows, K) whether the oracle thinks a choice possible, the gold in column 0. Where
-            it excludes all of them, it picks among all.
+        possible: (rows, K) whether the oracle considers a choice possible, with the gold in column
+            0. If it excludes all of them, it picks among all.
 
     >>> credit(np.array([[True, True, False], [False, True, False], [False, False, False]]))
     array([0.5       , 0.        , 0.33333333])
@@ -76,7 +76,7 @@ def report(
 ) -> dict[str, object]:
     """Return, JSON-ready, how often each oracle is right: over all rows, by family and by hops.
 
-    ``near`` are the rows of all families but the random one, where there are both.
+    ``near`` are the rows of all families but the random one, if both exist.
     """
     families, of_family = np.unique(family, return_inverse=True)
     numbers, of_hops = np.unique(hops, return_inverse=True)
@@ -120,12 +120,12 @@ class Flags:
 
     @classmethod
     def none(cls, lines: int) -> Flags:
-        """Return flags of which no line has any."""
+        """Return empty flags for all lines."""
         return cls((), np.zeros(lines, dtype=np.int64))
 
     @classmethod
     def of(cls, marks: Mapping[str, Bools]) -> Flags:
-        """Return flags given the lines that each marks; there is at least one."""
+        """Return flags, given the lines that each marks; there is at least one flag."""
         flags = cls.none(next(iter(marks.values())).size)
         for name, lines in marks.items():
             flags = flags.mark(name, lines)
@@ -133,11 +133,11 @@ class Flags:
 
     @classmethod
     def of_lines(cls, names: Iterable[str], lines: Sequence[Collection[str]]) -> Flags:
-        """Return those of some flags that each line names."""
+        """Return the flags that each line names."""
         return cls.of({name: np.array([name in own for own in lines], np.bool_) for name in names})
 
     def mark(self, name: str, lines: Bools) -> Flags:
-        """Return the flags with one more: ``lines`` marks those that have it."""
+        """Return the flags with one added; ``lines`` marks the lines that have it."""
         names = self.names if name in self.names else (*self.names, name)
         return replace(self, names=names, bits=self.bits | (lines << names.index(name)))
 
@@ -146,13 +146,13 @@ class Flags:
         return replace(self, bits=self.bits[lines])
 
     def narrow(self) -> Flags:
-        """Return the flags in as few bytes a line as hold them."""
+        """Return the flags in the smallest integer type that holds them."""
         kind = np.min_scalar_type(-(1 << len(self.names)))
         return replace(self, bits=self.bits.astype(kind))
 
     @property
     def flagged(self) -> Bools:
-        """(lines,) whether a line has any flag."""
+        """(lines,) whether each line has any flag."""
         return np.asarray(self.bits != 0)
 
     def counts(self) -> dict[str, int]:
@@ -160,7 +160,7 @@ class Flags:
         return {name: int((self.bits >> at & 1).sum()) for at, name in enumerate(self.names)}
 
     def of_tier(self, tier: str, dropped: DropLog) -> Bools:
-        """Mark the lines that a tier asks, and count the others in ``dropped`` by flag."""
+        """Mark the lines that belong to a tier, and count the others in ``dropped`` by flag."""
         if tier == "full":
             return np.ones(self.bits.size, dtype=np.bool_)
         for name, count in self.counts().items():
@@ -177,7 +177,7 @@ class Flags:
 
 
 def left_out(flag: str) -> str:
-    """Return the words by which counts say that a flag kept questions out of the clean tier."""
+    """Return the description, for counts, of a flag that kept questions out of the clean tier."""
     return f"flagged {flag}, see --tier full"
 
 
@@ -189,18 +189,18 @@ Column: TypeAlias = Any
 
 
 def text_key(*parts: str) -> int:
-    """Return a number that identifies texts in every build: 63 bits of their hash."""
+    """Return a number that identifies texts in all builds: 63 bits of their hash."""
     return RandomGenerator.of(0, "\x1f".join(parts)).key >> 1
 
 
 def text_keys(*columns: Iterable[str]) -> Ints:
-    """Return :func:`text_key` of each line of some columns of texts."""
+    """Return the :func:`text_key` of each line of some text columns."""
     keys = (text_key(*parts) for parts in zip(*columns, strict=True))
     return np.fromiter(keys, dtype=np.int64)
 
 
 def arrow_column(values: Column, size: int) -> pa.Array:
-    """Turn a column of any kind into an Arrow array of ``size`` values."""
+    """Convert a column of any kind to an Arrow array of ``size`` values."""
     if isinstance(values, pa.ChunkedArray):
         return values.combine_chunks()
     if isinstance(values, str | int):
@@ -212,7 +212,7 @@ def arrow_column(values: Column, size: int) -> pa.Array:
 
 @dataclass(frozen=True)
 class Questions:
-    """The distinct questions: one line each, shared by all rows that ask it.
+    """The distinct questions: one line each, shared by all rows that ask the question.
 
     Attributes:
         key: identity of each question in the knowledge base, whatever the options.
@@ -237,7 +237,7 @@ class Questions:
     ) -> Questions:
         """Make questions from columns of values; ``columns`` name the field of each item column.
 
-        Of ``pos="pos"`` the first is the item's column, the second the template's field.
+        In ``pos="pos"``, the first is the item's column, the second the template's field.
         """
         arrays = {name: arrow_column(values, key.size) for name, values in fields.items()}
         shown = {name: arrays[source] for name, source in columns.items()}
@@ -248,14 +248,14 @@ class Questions:
 class Nodes:
     """How choices appear in items.
 
-    Nodes may be those of the knowledge base, or of any table that a probe makes: the answers
-    "not" and "really".
+    Nodes may be those of the knowledge base, or of any table made by a probe: the answers "not" and
+    "really".
 
     Attributes:
         names: the public name of every node ("dog.n.01").
         fields: template field -> values of the given nodes, for the choice text: those of the
             fields that are asked for.
-        generality: of every node, higher is more general; None where that means nothing.
+        generality: that of every node, higher is more general; None if not applicable.
         frequency: word frequency (Zipf scale) of the given nodes' head words.
         key: identity of every node in the knowledge base, whatever the options; None: its number.
     """
@@ -279,7 +279,7 @@ class Nodes:
     ) -> Nodes:
         """Make nodes from their names and the values of each template field.
 
-        Instead of ``columns``, ``field`` is the one field, which shows the name.
+        Instead of ``columns``, ``field`` may name a single field, which shows the name.
 
         >>> nodes = Nodes.from_columns(["not", "really"], field="word")
         >>> nodes.fields(np.array([1, 0]), ["word"])
@@ -304,7 +304,7 @@ class Nodes:
 class Facts:
     """Ragged lists of triples: those of fact ``i`` are ``indptr[i]:indptr[i + 1]``.
 
-    ``sub_question`` is for each triple the key of the sub-question that asks for it alone; None:
+    ``sub_question`` is, for each triple, the key of the sub-question that asks for it; None if
     there are no sub-questions.
     """
 
@@ -327,7 +327,7 @@ class Facts:
     ) -> Facts:
         """Make facts from triples of indices into ``terms`` and ``relations``.
 
-        The triples of each fact stand in one run; ``lengths`` tells how many they are.
+        The triples of each fact are contiguous; ``lengths`` gives their number.
         """
         if isinstance(lengths, int):
             indptr = np.arange(subject.size // lengths + 1, dtype=np.int64) * lengths
@@ -368,7 +368,7 @@ class Plan:
     """A row for each question to ask.
 
     Attributes:
-        questions, choices: the tables that the rows point into.
+        questions, choices: the tables that the rows refer to.
         question: (rows,) index into ``questions``.
         nodes: (rows, K) indices into ``choices``: the gold in column 0, then the distractors.
         split: (rows,) index into SPLITS.
@@ -391,8 +391,8 @@ class Plan:
             questions then has one row.
         flags: what keeps each row out of the clean tier; None: nothing.
         fold: (rows,) the fold of each row's cluster, for cross-validation; None: there are none.
-        oracles: what oracles of partial knowledge reach on the rows.
-        dropped: what was left out on the way, in words -> how many.
+        oracles: the results of oracles of partial knowledge on the rows.
+        dropped: description of what was left out -> how many.
     """
 
     questions: Questions
@@ -435,7 +435,7 @@ class Plan:
     def take(self, rows: Some) -> Plan:
         """Return the plan of some rows, in the order given."""
         concept = self.concept.take(rows)
-        # Where clusters are concepts, the two share one array.
+        # If clusters are concepts, the two share one array.
         cluster = concept if self.cluster is self.concept else self.cluster.take(rows)
         by_row = (
             *("question", "nodes", "split", "fact"),
@@ -459,6 +459,6 @@ class Plan:
         return replace(self, dropped={**self.dropped, reason: self.dropped.get(reason, 0) + count})
 
     def keep(self, reason: str, kept: Bools) -> Plan:
-        """Return the plan of the rows that a mask marks; the others are counted as left out."""
+        """Return the plan of the rows that a mask marks; count the others as left out."""
         dropped = int(kept.size - np.count_nonzero(kept))
         return self.take(kept).with_dropped(reason, dropped) if dropped else self

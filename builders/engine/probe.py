@@ -3,7 +3,7 @@
 A probe is one decorated function: given a knowledge base, options and a random generator, it
 returns a plan. Modules of ``builders/`` register their probes when imported; other packages
 announce theirs in the entry point group ``kbprobe.probes`` (the value names a module), and keep
-each probe's template, ``NAME.yaml``, beside that module.
+each probe's template, ``NAME.yaml``, next to that module.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ PlannerT = TypeVar("PlannerT", bound=Planner)
 
 @dataclass(frozen=True)
 class Variant:
-    """A config that asks rows of the default config otherwise.
+    """A config that asks rows of the default config in another way.
 
     Attributes:
-        summary: in a sentence, how.
-        setup: how its rows are evaluated, if not as the probe's are.
+        summary: one sentence on how.
+        setup: how its rows are evaluated, if not like the probe's.
     """
 
     summary: str
@@ -52,23 +52,23 @@ class Declaration:
     """A probe without its planner: the decorator :data:`probe`, which registers one.
 
     Attributes:
-        name: as it is called on the command line; also the name of its template file.
+        name: its name on the command line, and that of its template file.
         options: the model of its options.
-        open: loads the knowledge base that the options name.
-        question_fields, choice_fields: what its templates may use.
+        open: loads the knowledge base named by the options.
+        question_fields, choice_fields: the fields that its templates may use.
         setup: how it is evaluated ("mc_qa", "mc_mlm", ...).
         controls: the control renderings that make sense for it, names among
             :data:`kbprobe.format.setups.CONTROLS`.
-        paper: who introduced such questions: a name among
+        paper: the paper that introduced such questions: a name among
             :data:`kbprobe.format.licences.PAPERS`, cited in the card; empty for none.
-        sub_questions: further configs, with questions of their own, that the plan brings along.
-        wordings: makes the template from the options, where wordings come with what is asked
-            for; None: the template is a file.
-        variants: config -> how it asks the rows of the default config otherwise.
-        fit: adapts the template that was read to the options; None: it serves as it is.
+        sub_questions: additional configs, with their own questions, that the plan includes.
+        wordings: makes the template from the options, if wordings depend on what is asked for; None
+            if the template is a file.
+        variants: config -> how it asks the rows of the default config in another way.
+        fit: adapts the template to the options; None if it is used as it is.
         arguments_decide: whether the arguments of a question together decide its answer (two
-            ages), so that the audit holds what sees them together to no bar.
-        flags: what may keep a question out of the clean tier: flag -> what it says of the question.
+            ages), so that the audit sets no limit for baselines that see them together.
+        flags: what may keep a question out of the clean tier: flag -> its meaning.
         quick: options of a build that takes a second or two, for tests and first looks.
     """
 
@@ -132,7 +132,7 @@ class Probe(Declaration):
 
     @property
     def summary(self) -> str:
-        """One line on what it asks: the first line of the planner's docstring."""
+        """What it asks, in one line: the first line of the planner's docstring."""
         return str(self.plan.__doc__).strip().splitlines()[0]
 
     def template(self, options: ProbeOptions, override: Path | None = None) -> Template:
@@ -148,7 +148,7 @@ class Probe(Declaration):
         from builders.engine.render.template_file import load_template
 
         if self.wordings is None:
-            # The first of several; beside others, English has wordings of its own.
+            # The first of several; together with others, English has separate wordings.
             language = getattr(options, "language", "en")
             language = "" if language == "en" else language.partition(",")[0]
             template = load_template(
@@ -169,9 +169,9 @@ class Probe(Declaration):
 
     @property
     def template_file(self) -> Path | None:
-        """The probe's template, beside the module of another package's planner.
+        """The probe's template, next to the module of another package's planner.
 
-        None for our own probes, whose templates are in ``templates/``.
+        None for built-in probes, whose templates are in ``templates/``.
         """
         module = sys.modules[self.plan.__module__]
         if self.plan.__module__.startswith("builders.") or module.__file__ is None:
@@ -183,11 +183,11 @@ _registered: dict[str, Probe] = {}
 
 
 _broken: dict[str, str] = {}
-"""Why each entry point that cannot be used cannot, by its name."""
+"""Why entry points cannot be used, by name."""
 
 
 def _third_party(name: str | None = None) -> None:
-    """Import the probes of other packages; given a name, no more than is needed to find it.
+    """Import the probes of other packages; given a name, only as many as needed to find it.
 
     A package that cannot be imported, or registers a name that is taken, is left out with a
     warning.
@@ -212,7 +212,7 @@ def all_probes() -> dict[str, Probe]:
 
 
 def summaries() -> dict[str, str]:
-    """Return what every probe asks, by name; our own are not imported for it."""
+    """Return what every probe asks, by name, without importing built-in probes."""
     _third_party()
     others = {name: probe.summary for name, probe in _registered.items()}
     return dict(sorted({**others, **{name: one.summary for name, one in PROBES.items()}}.items()))
@@ -234,9 +234,9 @@ def knows(name: str) -> bool:
 
 
 def _from_file(path: Path, function: str | None) -> Probe:
-    """Import a file of the user's own and return the probe that a function of it declares.
+    """Import a user's file and return the probe declared by one of its functions.
 
-    Without a function, the only probe of the file.
+    Without a function name, the file's only probe.
 
     Raises:
         UsageError: there is no such file, its function declares no probe, or none is named and
@@ -265,8 +265,8 @@ def find_probe(name: str, others: Iterable[str] = ()) -> Probe:
     """Return the probe of that name.
 
     Args:
-        name: of a probe; "FILE.py:function", or "FILE.py" where it holds one probe.
-        others: what else may have been meant: subcommands.
+        name: a probe's name; "FILE.py:function", or "FILE.py" if it declares one probe.
+        others: other names that may have been meant: subcommands.
 
     Raises:
         UsageError: there is none; the message names the nearest and how to list them.

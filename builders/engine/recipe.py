@@ -12,10 +12,11 @@
         output: hypernymy-published
         options: {families: [paper], sampling: uniform}
 
-A recipe with a ``suite``, its name, declares a suite: a record of its probes is written beside
-them, by which evaluation takes the folder for all of them. A suite is standard if ``checksums``
-names a file of its checksums, as ``sha256sum`` writes it, and all files have them; with another
-seed, it is a sibling of the same distribution. :func:`standard_suites` come with kbprobe.
+A recipe with a ``suite``, its name, declares a suite: a record of its probes is written next to
+them, from which evaluation recognises the folder as all of them. A suite is standard if
+``checksums`` names a file of its checksums, as ``sha256sum`` writes it, and all files have them;
+with another seed, it is a sibling of the same distribution. :func:`standard_suites` come with
+kbprobe.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from kbprobe.options import MAX_SEED
 from kbprobe.parsing import read_yaml, validated
 
 MAX_PROBES = 1_000
-"""Most probes of a recipe."""
+"""Maximum number of probes in a recipe."""
 
 
 class Entry(BaseModel):
@@ -76,7 +77,7 @@ class Recipe(BaseModel):
 
 
 def _refuse_shared(folders: Sequence[str], path: Path) -> None:
-    """Refuse outputs that are one folder, on some system at least, or lie within each other."""
+    """Refuse outputs that are the same folder (on any system) or are nested."""
     # Windows and macOS ignore case in paths.
     parts = sorted((PureWindowsPath(name.casefold()).parts, name) for name in folders)
     for (one, name), (other, within) in pairwise(parts):
@@ -97,10 +98,10 @@ class Declared:
 
     Attributes:
         folder: the parent of all probes' folders.
-        jobs: what to build, and where to.
-        recipe: the recipe, with the seed that was given.
-        stated: the checksums of all files, by their paths in the folder; None: there are none, or
-            they are those of another seed.
+        jobs: what to build, and where to write it.
+        recipe: the recipe, with the given seed.
+        stated: the checksums of all files, by their paths in the folder; None if there are none, or
+            they are for another seed.
     """
 
     folder: Path
@@ -142,12 +143,12 @@ class Declared:
 
 
 def standard_suites() -> dict[str, Path]:
-    """Return the recipes of the suites that come with kbprobe, by name."""
+    """Return the recipes of the suites shipped with kbprobe, by name."""
     return {path.stem: path for path in sorted((Path(__file__).parent / "data").glob("*.yaml"))}
 
 
 def find_suite(name: str) -> Path:
-    """Return the recipe of a suite that comes with kbprobe.
+    """Return the recipe of a suite shipped with kbprobe.
 
     Raises:
         UsageError: there is none of this name.
@@ -164,12 +165,12 @@ def find_suite(name: str) -> Path:
 def read_recipe(
     path: Path, output: Path | None, values: Mapping[str, Any], seed: int | None = None
 ) -> Declared:
-    """Read a recipe: what to build, and where to; other files are looked for beside it.
+    """Read a recipe: what to build, and where; other files are resolved relative to it.
 
     Args:
         path: the YAML file.
         output: the parent of all folders, if not the recipe's.
-        values: what is the same for all probes: template, format and audit.
+        values: settings shared by all probes: template, format and audit.
         seed: the seed, if not the recipe's; the folder of a suite is then named after it.
 
     Raises:
@@ -213,7 +214,7 @@ def read_recipe(
 
 
 def _stated(path: Path) -> dict[str, str]:
-    """Read a file of checksums: a line for each file, its sha256, two spaces and its path."""
+    """Read a file of checksums: one line per file, with its sha256, two spaces and its path."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:

@@ -1,7 +1,7 @@
-"""The table of our probes: names, and where each is defined.
+"""The table of built-in probes: their names, and where each is defined.
 
-Nothing that it names is imported before it is used: a command that lists probes or shows the
-options of one loads neither the others nor NumPy.
+Nothing that it names is imported before it is used: a command that lists probes or shows one
+probe's options loads neither the others nor NumPy.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Entry(NamedTuple):
     """A probe that is not loaded yet.
 
     Attributes:
-        source: the heading under which help lists it: what it is built from above all.
-        place: the module of ``builders`` that registers it when imported.
+        source: the heading under which help lists it: its main source.
+        place: the module of ``builders`` that registers it on import.
         model: the model of its options, in the module ``options`` beside that one.
-        summary: what it asks, in one line: the first of the planner's docstring.
+        summary: what it asks, in one line: the first line of the planner's docstring.
     """
 
     source: str
@@ -50,7 +50,7 @@ SOURCES = (
     "From a text corpus",
     "Without a knowledge base",
 )
-"""What probes are built from above all, as help lists them."""
+"""The main sources of probes, as help lists them."""
 WORDNET, CONCEPTNET, WIKIDATA, GCIDE, CORPUS, NONE = SOURCES
 
 
@@ -61,4 +61,4 @@ def _entries() -> dict[str, Entry]:
 
 
 PROBES = _entries()
-"""Our probes by name, in alphabetical order: the lines of ``data/probes.csv``."""
+"""The built-in probes by name, in alphabetical order: the lines of ``data/probes.csv``."""

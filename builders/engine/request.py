@@ -1,4 +1,4 @@
-"""What a build is asked to make."""
+"""The request for a build."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kbprobe.format.shards import Format
 
 @dataclass(frozen=True)
 class Request:
-    """All that a build depends on.
+    """Everything that a build depends on.
 
     Attributes:
         probe: the probe's declaration.
-        options: its validated options.
+        options: the validated options.
         seed: the seed of every draw.
         template: a file that extends or replaces the built-in wordings.
         format: how data files are written.
@@ -74,7 +74,7 @@ class Request:
         }
 
     def check_config(self, config: str) -> None:
-        """Raise a UsageError that names the configs there will be, if this is none of them."""
+        """Raise a UsageError that names the available configs, if this is not one of them."""
         probe = self.probe
         known = (DEFAULT_CONFIG, *self.controls, *self.variants, *probe.sub_questions)
         if config not in known:

@@ -1,4 +1,4 @@
-"""Making plans: from arrays, and from questions that distractors are drawn for."""
+"""Construction of plans: from arrays, and from questions that need distractors."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def plan_rows(
     oracles: Oracles | None = None,
     dropped: Mapping[str, int] | None = None,
 ) -> Plan:
-    """Make a plan from arrays; what is the same in all rows may be one number.
+    """Make a plan from arrays; a value that is the same in all rows may be a single number.
 
-    The arguments are those of :class:`builders.engine.plan.Plan`. Beside them, ``families`` names
+    The arguments are those of :class:`builders.engine.plan.Plan`. In addition, ``families`` names
     the distractor families, of which ``family`` 1 is the first, and ``concepts`` the concepts, if
     they are not choices. By default row ``i`` asks question ``i`` and rests on fact ``i``, its
     choices are of the row's family, and rows of one concept form a cluster. ``choice_hops`` as one
@@ -118,7 +118,7 @@ TOO_FEW = "too few distractors of any family"
 APART = "word and gold are in different splits"
 
 ANSWERS = 1 << 20
-"""Approximate number of (concept, gold, node) triples for which the verdict is cached."""
+"""Approximate number of (concept, gold, node) triples whose verdicts are cached."""
 
 LINES_OF_PART = 4000
 """Lines per part: small probes get fewer parts, so that questions can still form groups."""
@@ -130,10 +130,10 @@ golds of other questions."""
 
 
 class Asking(NamedTuple):
-    """Questions before distractors: parallel arrays, a line for each (question, gold).
+    """Questions without distractors: parallel arrays, one line per (question, gold).
 
-    ``question`` and ``fact`` point into the plan's; ``hops`` are the edges from concept to gold,
-    and ``flags`` those of each line, if there are tiers.
+    ``question`` and ``fact`` refer to the plan's; ``hops`` are the edges from concept to gold, and
+    ``flags`` those of each line, if there are tiers.
     """
 
     question: Ints
@@ -149,7 +149,7 @@ class Asking(NamedTuple):
         return Asking._make((*(array[rows] for array in self[:-1]), flags))
 
     def of_tier(self, tier: str, dropped: DropLog) -> Asking:
-        """Return the questions that a tier asks; count the others in ``dropped`` by flag."""
+        """Return the questions in a tier; count the others in ``dropped`` by flag."""
         return self if self.flags is None else self.take(self.flags.of_tier(tier, dropped))
 
 
@@ -173,7 +173,7 @@ class Territory(NamedTuple):
     def of_concept(self, asking: Asking) -> Ints:
         """Return the split of each line: that of the concept.
 
-        A gold is asked for in the split that has most of its lines alone: -1 elsewhere.
+        A gold is asked for only in the split with most of its lines: -1 elsewhere.
         """
         split = self.split[asking.concept]
         lines = np.zeros((self.split.size, int(split.max(initial=0)) + 1), dtype=np.int64)
@@ -206,9 +206,9 @@ def draw_plan(
     ``split`` (lines,) is the split of each of its lines, -1 for none, and ``part`` (nodes,) the
     part of it that a gold is in (see :class:`Territory`). ``families`` makes the families of the
     questions that are asked. What is in ``truth`` is no distractor, nor what is not of the gold's
-    kind (``kinds``: a part of speech for each node, or ``NEVER_DRAWN``); in the clean tier, what is
-    arguable neither, which ``arguable`` tells of the questions that are asked. Nodes of one number
-    in ``reads`` read the same as choices. What is left out is added to ``dropped``. With
+    kind (``kinds``: a part of speech for each node, or ``NEVER_DRAWN``); nor, in the clean tier,
+    what is arguable according to ``arguable`` for the questions asked. Nodes with the same number
+    in ``reads`` have the same text as choices. What is left out is added to ``dropped``. With
     ``options.screen``, nodes marked in ``offensive`` are no concept, no gold and no distractor, and
     no question holds a listed word.
 
@@ -237,7 +237,7 @@ def draw_plan(
         judge = arguable(asking) if arguable and options.tier == "clean" else None
         wrong = _wrong(asking, truth, judge)
         wanted = list(families(asking))
-        # An option that has no effect is left unread: a build that was given it says so.
+        # An option without effect is left unread, so that a build that was given it can say so.
         reference = len(wanted) > 1 and any(family.name == RANDOM for family in wanted)
         territories = max(asking.gold.size // LINES_OF_PART, 1)
         grouped = draw_in_groups(
@@ -300,7 +300,7 @@ def draw_plan(
 
 
 def _wrong(asking: Asking, truth: Truth, arguable: Arguable | None) -> Wrong:
-    """Return a function that tells if a question's gold is a wrong answer to another question."""
+    """Return a function that returns whether a gold is a wrong answer to another question."""
     pair = np.unique(asking.concept * truth.size + asking.gold, return_inverse=True)[1]
     answers = Answers(ANSWERS)
 
@@ -321,7 +321,7 @@ def _wrong(asking: Asking, truth: Truth, arguable: Arguable | None) -> Wrong:
 
 
 def _of_groups(family: Family, groups: Ints, gold: Ints) -> Perturbation:
-    """Lay out the rows of groups, one after the other: each shows the others' golds."""
+    """Lay out the rows of groups one after another: each row shows the others' golds."""
     size = groups.shape[1]
     others = groups[:, np.array([[j for j in range(size) if j != i] for i in range(size)])]
     filled = np.zeros((groups.size, size - 1), dtype=np.bool_)
@@ -350,7 +350,7 @@ def _rows_of_draws(
     drawn_for: Ints,
     size: int,
 ) -> dict[str, Any]:
-    """Lay out the rows of all draws: each draw becomes one for every question it was made for.
+    """Lay out the rows of all draws: one row per draw for every question that it was made for.
 
     Columns are as narrow as their values allow, and ``parts`` is emptied on the way: with tens of
     millions of rows a second copy of them would not fit.
@@ -360,8 +360,8 @@ def _rows_of_draws(
         asking: the questions.
         split: the split of each.
         names: the families.
-        drawn_for: what each question's distractors are drawn for, as the draws number it.
-        size: rows of a choice group, which stand together; 1: there are none.
+        drawn_for: what each question's distractors are drawn for, numbered as in the draws.
+        size: the rows of a choice group, which are contiguous; 1 if there are none.
 
     Returns:
         The arguments of :func:`plan_rows` that are by row, and ``line``: each row's question.
@@ -387,8 +387,8 @@ def _rows_of_draws(
         number, away = 1 + names.index(part.family.name), part.family.distance
         filled = part.filled[draw]
         nodes[here, 1:] = part.nodes[draw]
-        # A row whose distractors are all fills counts as having random ones. In a group the
-        # family is that of all rows: each choice is right once in them.
+        # A row whose distractors are all fills counts as having random ones. In a group the family
+        # is that of all rows, since each choice is right once.
         of_family = (~filled.all(axis=1)).reshape(-1, size).any(axis=1).repeat(size)
         family[here] = np.where(of_family, number, random)
         distance[here] = np.where(of_family, away, 0)
@@ -415,7 +415,7 @@ def _rows_of_draws(
 
 
 def _offensive(questions: Questions, asking: Asking) -> Bools:
-    """(lines,) whether a text of the question holds a listed word."""
+    """Return (lines,) whether a text of the question contains a listed word."""
     found = np.zeros(asking.question.size, dtype=np.bool_)
     for texts in questions.fields.values():
         if pa.types.is_string(texts.type):

@@ -20,7 +20,7 @@ def assign_splits(concept: Ints, shares: tuple[float, float, float], rng: Random
 
 
 FOLDS = 10
-"""How many folds there are for cross-validation."""
+"""The number of folds for cross-validation."""
 
 
 def assign_folds(cluster: Ints, rng: RandomGenerator) -> Ints:
@@ -34,9 +34,9 @@ def assign_folds(cluster: Ints, rng: RandomGenerator) -> Ints:
 
 
 def connected_components(groups: Iterable[Sequence[Member]]) -> dict[Member, Member]:
-    """Return for each member of the groups the least member of its connected component.
+    """Return, for each member of the groups, the smallest member of its connected component.
 
-    Members of one group are connected, and so are those of a chain of groups that overlap.
+    Members of one group are connected, and so are members of a chain of overlapping groups.
 
     >>> connected_components([("cold", "hot"), ("hot", "warm"), ("dry",)])
     {'cold': 'cold', 'dry': 'dry', 'hot': 'cold', 'warm': 'cold'}

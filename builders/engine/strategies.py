@@ -1,7 +1,7 @@
 """How a plan's choices are ordered, how wordings are chosen, and where answers come from.
 
 Most probes use the defaults: choices shuffled row by row, any wording for any question, answers
-from the knowledge base. A plan that needs another strategy holds one of the objects here.
+from the knowledge base. A plan that needs another strategy has one of the objects here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Shuffled:
     """Each row's choices are shuffled, whatever other rows show."""
 
     def take(self, rows: Some) -> Shuffled:
-        """Return the order of some rows."""
+        """Return the strategy restricted to some rows."""
         return self
 
     def kept_together(self, cluster: Ints) -> Ints:
@@ -34,12 +34,12 @@ class Shuffled:
     def side_by_side(self, cluster: Ints, question: Ints) -> Ints:
         """Return a group number for each row: the rows of a group are contiguous.
 
-        ``question`` are the keys of the rows' questions.
+        ``question`` holds the keys of the rows' questions.
         """
         return cluster
 
     def order(self, ids: UInts, nodes: Ints, keys: Ints, rng: RandomGenerator) -> Ints:
-        """Return (rows, K) which of the plan's choices stands at each position.
+        """Return (rows, K) which of the plan's choices is at each position.
 
         ``ids`` are the rows'; ``nodes`` (rows, K) the choices, gold first; ``keys`` (rows, K) their
         identities in the knowledge base.
@@ -50,7 +50,7 @@ class Shuffled:
 
 @dataclass(frozen=True)
 class FixedScale(Shuffled):
-    """Choices are the steps of a scale: they stand in the order of their nodes in every row."""
+    """Choices are the steps of a scale, in the order of their nodes in every row."""
 
     def order(self, ids: UInts, nodes: Ints, keys: Ints, rng: RandomGenerator) -> Ints:
         """Return the order of the scale."""
@@ -59,9 +59,9 @@ class FixedScale(Shuffled):
 
 @dataclass(frozen=True)
 class Scattered(FixedScale):
-    """As `FixedScale`, but the rows of a cluster are not contiguous.
+    """Like `FixedScale`, but the rows of a cluster are not contiguous.
 
-    If a cluster holds each answer once, earlier rows would otherwise reveal a row's answer.
+    If a cluster contains each answer once, earlier rows would otherwise reveal a row's answer.
     """
 
     def side_by_side(self, cluster: Ints, question: Ints) -> Ints:
@@ -71,7 +71,7 @@ class Scattered(FixedScale):
 
 @dataclass(frozen=True)
 class ByChoiceGroup(Shuffled):
-    """Rows of one group have the same choices in the same order, each of them gold once.
+    """Rows of a group have the same choices in the same order, each the gold of one row.
 
     Each position then holds the gold equally often. ``group`` is the number of each row's group.
     """
@@ -93,7 +93,7 @@ class ByChoiceGroup(Shuffled):
 
 @dataclass(frozen=True)
 class AnyWording:
-    """Every wording of the template fits every question; one is drawn for each."""
+    """Every wording of the template fits every question; one is drawn per question."""
 
     def choose(self, used: Ints, key: Ints, gold: Golds, count: int, rng: RandomGenerator) -> Ints:
         """Return the index of each question's wording, one of ``count``.
@@ -106,7 +106,7 @@ class AnyWording:
 
 @dataclass(frozen=True)
 class WordingRange(AnyWording):
-    """Each question has wordings of its own among the template's.
+    """Only some of the template's wordings fit each question.
 
     ``bounds`` (questions, 2) are the first wording that fits, and the one after the last.
     """
@@ -114,7 +114,7 @@ class WordingRange(AnyWording):
     bounds: Ints
 
     def choose(self, used: Ints, key: Ints, gold: Golds, count: int, rng: RandomGenerator) -> Ints:
-        """Draw one of each question's own wordings."""
+        """Draw one of the wordings that fit each question."""
         first, end = self.bounds[used].T
         return np.asarray(first + rng.below(end - first, key))
 
@@ -123,8 +123,8 @@ class WordingRange(AnyWording):
 class BalancedWordings(AnyWording):
     """Questions with one carrier sentence and gold use all wordings equally often.
 
-    The wording then says nothing about the gold. ``carrier`` numbers all that a question shows
-    beside its arguments (a part of speech, an article).
+    The wording then reveals nothing about the gold. ``carrier`` numbers everything that a question
+    shows besides its arguments (a part of speech, an article).
     """
 
     carrier: Ints
@@ -135,8 +135,7 @@ class BalancedWordings(AnyWording):
         order = np.lexsort((rng.bits(key), golds, carrier))
         _, group = np.unique(np.stack([carrier, golds])[:, order], axis=1, return_inverse=True)
         wording = np.empty_like(order)
-        # Every gold of a carrier begins with the same wording: what does not divide evenly
-        # cancels out.
+        # Every gold of a carrier begins with the same wording, so that remainders cancel out.
         first = rng.child("first").below(count, carrier[order])
         wording[order] = (ranks_within(group) + first) % count
         return wording
@@ -151,7 +150,7 @@ class FromKnowledgeBase:
         return np.ones(rows, dtype=np.bool_)
 
     def identity(self, nodes: Ints) -> Ints:
-        """(K, rows) what a row's id is made of, of its choices: the gold, then the others."""
+        """Return (K, rows) the choices that determine a row's id: the gold, then the others."""
         return np.concatenate([nodes[:, :1], np.sort(nodes[:, 1:], axis=1)], axis=1).T
 
     def take(self, rows: Some) -> FromKnowledgeBase:
@@ -161,15 +160,15 @@ class FromKnowledgeBase:
 
 @dataclass(frozen=True)
 class FromAnnotators(FromKnowledgeBase):
-    """People, or a rule in their place, tell the answers; the ids do not depend on them.
+    """Answers come from people, or a rule in their place; the ids do not depend on them.
 
     Attributes:
-        labelled: (rows,) whether the row has an answer yet; in a row that has none, column 0 of
-            the plan's ``nodes`` is a choice like any other.
-        about: what the manifest and the card say of the answers, JSON-ready; ``source`` among it,
-            in words ("votes of annotators").
-        lines: what was said of each row, JSON-ready: the lines of the probe's labels file.
-        natural: whether the answers are left unbalanced, as they were found.
+        labelled: (rows,) whether the row has an answer yet; if it has none, column 0 of the plan's
+            ``nodes`` is a choice like any other.
+        about: what the manifest and the card say about the answers, JSON-ready, including a
+            description of the ``source`` ("votes of annotators").
+        lines: the labels of each row, JSON-ready: the lines of the probe's labels file.
+        natural: whether the answers are left unbalanced.
     """
 
     labelled: Bools

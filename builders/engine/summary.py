@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 SAMPLES = 3
 NEAR = 50
-"""Rows looked through for a sample of another family."""
+"""Number of rows searched for a sample of another family."""
 SHOWN = 0.0005
-"""How far from chance an accuracy is shown by family: what does not round to chance."""
+"""Distance from chance above which accuracy is shown by family: it does not round to chance."""
 LONG = 500
-"""Characters of a template from which on ``show`` leaves its branches out."""
+"""Length of a template above which ``show`` omits its branches."""
 COLOURS = {"high": "red", "low": "red", FEW_ROWS: "dim"}
 
 
@@ -39,7 +39,7 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
     """Print counts, cells, audit, samples, and how to load the probe."""
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
-        console.width = 240  # It would be 80, whatever the reader; tables need more.
+        console.width = 240  # It would otherwise be 80, but tables need more.
     counts = manifest["counts"]
     splits = ", ".join(f"{name} {rows:,}" for name, rows in counts["splits"].items() if rows)
     console.print(f"\n[bold]{manifest['probe']}[/]: {counts['rows']:,} rows ({splits})")
@@ -79,7 +79,7 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
 
 
 def _table(title: str, first: str, numbers: Iterable[str]) -> Table:
-    """Return an empty table of a name and of numbers."""
+    """Return an empty table with a column of names and columns of numbers."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
     table.add_column(first)
     for number in numbers:
@@ -103,7 +103,7 @@ def _print_audit(console: Console, report: dict[str, Any]) -> None:
     table = _table(title, "baseline", ["all"])
     table.add_column("furthest off chance in a family")
     for name, cells in report["baselines"].items():
-        # Of a few rows that are all alike, an interval by cluster would be a point.
+        # With a few identical rows, an interval by cluster would be a point.
         off = {
             family: abs(cell["accuracy"] - report["chance"])
             for family, cell in cells.items()
@@ -140,7 +140,7 @@ def _accuracy(cell: dict[str, Any]) -> str:
 
 
 def _samples(built: Built) -> list[dict[str, Any]]:
-    """Rows from the largest split, spread over it, each of another family if there are several."""
+    """Return rows spread over the largest split, each of another family if there are several."""
     items = max(built.splits.values(), key=lambda split: split.rows)
     step = max(items.rows // SAMPLES, 1)
     rows: list[dict[str, Any]] = []
@@ -165,7 +165,7 @@ _BLOCK = re.compile(r"\{%-?\s*(for|if|set|macro)\b.*\{%-?\s*end(for|if|set|macro
 
 
 def _outline(text: str) -> str:
-    """A template on one line; of a long one, its loops and branches are left out."""
+    """Return a template on one line; loops and branches of a long one are left out."""
     line = " ".join(text.split())
     return line if len(line) <= LONG else _BLOCK.sub("{% ... %}", line)
 

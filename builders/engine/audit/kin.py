@@ -69,10 +69,10 @@ class Keys(NamedTuple):
 
 
 def holds_kin(asked: pa.Array, at_asked: Ints, texts: pa.Array, at_text: Ints) -> Bools:
-    """Tell for pairs of texts whether the second holds a word akin to one of the first.
+    """Return for pairs of texts whether the second contains a word akin to one of the first.
 
     Pair ``i`` is ``asked[at_asked[i]]`` and ``texts[at_text[i]]``. Function words do not count,
-    unless the first text has no others: what is asked about always counts.
+    unless the first text has no others: the word asked about always counts.
     """
     left, right = tokenise(asked, texts)
     function = _function_words(left.words)
@@ -81,7 +81,7 @@ def holds_kin(asked: pa.Array, at_asked: Ints, texts: pa.Array, at_text: Ints) -
     bare[owner[~function[word]]] = False
     counts = ~function[word] | bare[owner]
     keys = _kin_keys(left.words)
-    # The keys of words in the second text: what holds a word meets what is held.
+    # The keys of words in the second text, so that containing words match contained ones.
     codes = np.where(keys.codes & 7 > _START, keys.codes ^ _HOLDER, keys.codes)
     at, code = keys._replace(codes=codes).of(right.ids)
     usable = ~function[right.ids[at]] | (code & 7 == _FULL)
@@ -92,7 +92,7 @@ def holds_kin(asked: pa.Array, at_asked: Ints, texts: pa.Array, at_text: Ints) -
 
 
 def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints) -> Bools:
-    """Tell for pairs of texts whether they share a content word, in whatever form.
+    """Return for pairs of texts whether they share a content word, in whatever form.
 
     Pair ``i`` is ``left[at_left[i]]`` and ``right[at_right[i]]``. Function words do not count.
     """
@@ -121,7 +121,7 @@ def akin(one: str, other: str) -> bool:
 def _meet(
     size: int, owner: Ints, key: Ints, text: Ints, code: Ints, at_left: Ints, at_right: Ints
 ) -> Bools:
-    """Tell for pairs (left, right) whether they have a key in common.
+    """Return for pairs (left, right) whether they have a key in common.
 
     Of ``size`` texts on the left, ``owner`` has ``key`` (parallel arrays); on the right, ``text``
     has ``code``.
@@ -149,7 +149,7 @@ def _lemma_keys(words: pa.Array) -> Keys:
 
 
 def _kin_keys(words: pa.Array) -> Keys:
-    """Return the keys of words: those in common make two words akin."""
+    """Return the keys of words; two words are akin if they have a key in common."""
     owner, forms = lemmas(words)
     forms = pc.replace_substring(forms, "y", "i")
     full = to_numpy(forms.dictionary_encode().indices).astype(np.int64)
@@ -197,7 +197,7 @@ def _run(letters: Ints, start: int, length: int) -> Ints:
 
 
 def _gathered(size: int, parts: list[tuple[Ints, Ints]]) -> Keys:
-    """Put keys of words, given in several arrays of (word, key), into one ragged array."""
+    """Combine the keys of words, given as several arrays of (word, key), into one ragged array."""
     owner = np.concatenate([part[0] for part in parts])
     codes = np.concatenate([part[1] for part in parts]).astype(np.int64)
     order = np.argsort(owner, kind="stable")
@@ -239,7 +239,7 @@ def giveaways(
         answer: (rows,) the gold's column.
 
     Yields:
-        What was counted, in words, and how often.
+        A description of what was counted, and the counts.
     """
     rows, width = choices.shape
     gold = mask_at(choices.shape, (np.arange(rows), answer))

@@ -1,6 +1,6 @@
 """Words and word pairs of texts as flat arrays, and a linear model of choices that reads them.
 
-Used by the audit: features of a model that reads the choices alone. Everything stays in Arrow and
+Used by the audit: features of a model that reads only the choices. Everything stays in Arrow and
 NumPy.
 
 If it beats chance, the probe can be solved without its questions: Richardson & Sabharwal
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class Tokens:
     """Lower-cased words of texts: those of text ``i`` are ``ids[indptr[i]:indptr[i + 1]]``.
 
-    ``words`` are the distinct words, of all texts that were split together.
+    ``words`` are the distinct words of all texts that were split together.
     """
 
     indptr: Ints
@@ -61,7 +61,7 @@ class Tokens:
 def tokenise(*texts: pa.Array) -> tuple[Tokens, ...]:
     """Split texts into lower-cased words, with one vocabulary for all the arrays given.
 
-    A word is a run of letters and digits in any script; the rest separates.
+    A word is a run of letters and digits in any script; everything else is a separator.
     """
     spaced = pc.replace_substring_regex(
         pc.utf8_lower(pa.concat_arrays([text.cast(pa.string()) for text in texts])),
@@ -86,7 +86,7 @@ def tokenise(*texts: pa.Array) -> tuple[Tokens, ...]:
 
 
 def weighted_counts(labels: Ints, weights: Floats, size: int) -> Floats:
-    """Sum the weights of each label 0 .. size - 1: ``bincount``, always in floats."""
+    """Sum the weights of each label 0 .. size - 1, like ``bincount`` but always as floats."""
     return np.asarray(np.bincount(labels, weights=weights, minlength=size), dtype=np.float64)
 
 
@@ -106,7 +106,7 @@ def content_words(*texts: pa.Array) -> tuple[Tokens, ...]:
 
 
 def _stems(texts: pa.Array) -> pa.Array:
-    """Cut words to their common endings, then to five letters; drop those of one or two.
+    """Strip common endings, then cut words to five letters; drop words of one or two letters.
 
     Crude on purpose: "contaminated" must match "contamination". A false match costs one question,
     but a missed one gives an answer away. Each distinct word is cut once.
@@ -126,7 +126,7 @@ _PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def ngram_features(texts: pa.Array) -> csr_array:
-    """Counts of each word and each pair of adjacent words, hashed, and the length in words.
+    """Return hashed counts of each word and each pair of adjacent words, and the length in words.
 
     The last column is the length in units of ten words. Texts are rows. Hashing into 2**18 columns
     costs nothing here: a training split of 3,000 rows shows about 10**5 distinct n-grams.
@@ -174,7 +174,7 @@ def fit_choice_model(features: csr_array, choices: Ints, answer: Ints) -> Floats
     shown, local = np.unique(choices, return_inverse=True)
     local = local.reshape(choices.shape)
     part = features[shown]
-    # Features that no text shown has keep a weight of 0.
+    # Features that no shown text has keep a weight of 0.
     used = np.unique(part.indices)
     part = part[:, used]
     across = part.T.tocsr()
@@ -200,8 +200,8 @@ def fit_choice_model(features: csr_array, choices: Ints, answer: Ints) -> Floats
 
 
 def _curvature(features: csr_array, across: csr_array, choices: Ints) -> float:
-    """Largest eigenvalue of the loss's Hessian at zero weights, with some room above it."""
-    # No constant: where every answer has the same features, it would score all of them alike.
+    """Return the largest eigenvalue of the loss's Hessian at zero weights, plus a margin."""
+    # No constant: if all answers have the same features, they should have the same score.
     direction = np.cos(np.arange(features.shape[1]))
     size = 1.0
     for _ in range(8):

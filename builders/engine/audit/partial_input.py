@@ -38,7 +38,7 @@ WIDEST = 32
 
 BINS = 10
 WORD_TOLERANCE = 0.10
-"""How far above chance words alone may be: 60% where two answers are to choose from."""
+"""How far above chance words alone may be: 60% with two possible answers."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class PartialInput:
 
     Attributes:
         carrier: (rows,) label of the question with its arguments blanked out.
-        question: (rows,) the row's line in ``arguments``.
-        arguments: name -> texts, a line for each question.
+        question: (rows,) index of the row's question in ``arguments``.
+        arguments: name -> texts, one per question.
         decided: whether the arguments together decide the answer, as two ages do.
     """
 
@@ -59,7 +59,7 @@ class PartialInput:
 
 
 class Baseline(NamedTuple):
-    """A baseline: what it picks, its score of every choice, and how good it may be.
+    """A baseline: what it picks, its scores of all choices, and its tolerance.
 
     ``scores`` is (scored rows, K). ``tolerance`` is how far above chance it may be.
     """
@@ -73,7 +73,7 @@ class Baseline(NamedTuple):
 def has_constant_choices(choices: Ints, most: int = 1 << 16) -> bool:
     """Return whether all rows choose among the same few answers.
 
-    That is so where at most ``MAX_SETS`` sets of choices occur (of at most ``most`` different
+    That is the case if at most ``MAX_SETS`` sets of choices occur (of at most ``most`` different
     choices in all), each in two rows or more on average.
 
     Args:
@@ -91,16 +91,16 @@ def has_constant_choices(choices: Ints, most: int = 1 << 16) -> bool:
 def partial_baselines(
     part: PartialInput, answers: Ints, gold: Ints, train: Ints, scored: Ints
 ) -> Iterator[Baseline]:
-    """Fit every baseline on the train rows and score the others.
+    """Fit every baseline on the train rows, and score other rows.
 
     Args:
-        part: what of each row can be seen.
+        part: the visible parts of each row.
         answers: (rows, K) the answers to choose from, as codes 0 .. n - 1.
         gold: (rows,) the right one's column.
         train: the rows to fit on, at least one.
         scored: the rows to score.
     """
-    from scipy.sparse import hstack  # Slow to import, and no other part of a build needs it.
+    from scipy.sparse import hstack  # Slow to import, and not needed by other parts of a build.
 
     fit = _Fit(answers, gold, train, scored)
     picks = (
@@ -137,14 +137,14 @@ def partial_baselines(
         picks = "a linear model, fitted on train, of all that these models see"
         together = hstack([*features.values(), ends], format="csr")
         whole = fit.words("arguments without the carrier sentence", picks, together, question)
-        # Two ages together tell who is older: that is the question itself, not a shortcut.
+        # Two ages together show who is older: that is the question itself, not a shortcut.
         bar = np.inf if part.decided else WORD_TOLERANCE
         yield from (baseline._replace(tolerance=bar) for baseline in (alike, whole))
 
 
 @dataclass(frozen=True)
 class _Fit:
-    """Rows to fit on and rows to score, and what both choose among."""
+    """Rows to fit on, rows to score, and the choices of both."""
 
     answers: Ints
     gold: Ints
@@ -156,7 +156,7 @@ class _Fit:
         return int(self.answers.max()) + 1
 
     def by_label(self, label: Ints) -> Floats:
-        """Score each answer by how often it is right in train where label and choices agree."""
+        """Score answers by how often they are right in train rows with the same label and choices."""
         shown = np.sort(self.answers, axis=1)
         _, choices = np.unique(shown, axis=0, return_inverse=True)
         _, cell = np.unique(label * (int(choices.max()) + 1) + choices.ravel(), return_inverse=True)
@@ -184,8 +184,8 @@ class _Fit:
         lines, local = np.unique(question[self.train], return_inverse=True)
         seen = features[lines]
         shared = np.flatnonzero(np.bincount(seen.indices, minlength=features.shape[1]) > 1)
-        # As choices of a conditional logit: each pair of answer and question is one, whose
-        # features stand in the columns of that answer.
+        # As choices of a conditional logit: each pair of answer and question is a choice, whose
+        # features are in the columns of that answer.
         pairs = block_diag([seen[:, shared]] * self.kinds, format="csr")
         shown = self.answers[self.train] * lines.size + local[:, None]
         fitted = fit_choice_model(pairs, shown, self.gold[self.train])
@@ -195,22 +195,22 @@ class _Fit:
 
 
 def _bins(values: Floats, train: Ints) -> Ints:
-    """Label values by the tenth of train that they fall into."""
+    """Label values by the decile of train that they fall into."""
     edges = np.quantile(values[train], np.arange(1, BINS) / BINS)
     return np.searchsorted(np.unique(edges), values, side="right").astype(np.int64)
 
 
 def character_features(texts: pa.Array) -> csr_array:
-    """Character n-grams of one to four characters, a text's edges among them, and words.
+    """Return features: n-grams of one to four characters, including a text's edges, and words.
 
-    Lower case. Values are scaled to a squared sum of 1, so that long texts weigh no more.
+    All in lower case. Values are scaled to a squared sum of 1, so that long texts weigh no more.
     """
     from scipy.sparse import csr_array
 
     codes, indptr = _characters(texts)
     owner = np.repeat(np.arange(len(texts), dtype=np.int64), np.diff(indptr))
     (words,) = tokenise(texts)
-    # The highest bit tells an n-gram from a word's number.
+    # The highest bit distinguishes an n-gram from a word's number.
     keys = [words.ids.astype(np.uint64)]
     owners = [np.repeat(np.arange(len(texts), dtype=np.int64), words.lengths)]
     run = np.zeros(codes.size, dtype=np.uint64)
@@ -230,7 +230,7 @@ def character_features(texts: pa.Array) -> csr_array:
 
 
 def numbers(*columns: Floats) -> csr_array:
-    """Numbers as features, a column each, scaled to about the size of the others; and a 1."""
+    """Return numbers as feature columns, scaled to about the size of the others, and a column of 1."""
     from scipy.sparse import csr_array
 
     table = np.stack([np.ones_like(columns[0]), *(_scaled(column) for column in columns)], axis=1)

@@ -1,11 +1,11 @@
 """What can be answered without knowing anything: the audit that ends every build.
 
 Each baseline looks at part of a row (its choices, one choice's length, the position) and
-picks a choice. In a sound probe all of them are at chance, over all rows and within each
-distractor family. A baseline far *below* chance is as bad as one above: a trained model
-can learn to invert it.
+picks a choice. In a sound probe all of them are at chance level, over all rows and within each
+distractor family. A baseline far *below* chance is as bad as one above: a trained model can learn
+to invert it.
 
-Where all rows choose among the same few answers (not/really), the choices say nothing. The
+If all rows choose among the same few answers (not/really), the choices reveal nothing. The
 baselines then look at part of the question instead: see :mod:`builders.engine.audit.partial_input`.
 """
 
@@ -64,12 +64,12 @@ BASELINES = {
     "majority position": "the position most often right in train",
     "template majority": "the position most often right in train with the same wording",
 }
-"""What each baseline picks, where choices differ from row to row."""
+"""What each baseline picks if choices differ from row to row."""
 
 
 @dataclass(frozen=True)
 class AuditRows:
-    """What the audit sees of a build: parallel arrays over all rows.
+    """The input of the audit: parallel arrays over all rows.
 
     Attributes:
         texts: the distinct choices' texts.
@@ -79,11 +79,11 @@ class AuditRows:
         split, family, template, concept: (rows,) integer labels.
         family_names: names of the families.
         gold: (rows,) the gold node.
-        frequency, generality: of each of ``texts``; None where that means nothing.
-        partial: the parts of the questions, where all rows choose among the same few answers.
+        frequency, generality: those of each of ``texts``; None if not applicable.
+        partial: the parts of the questions, if all rows choose among the same few answers.
         shown: what each of ``questions`` shows: its arguments by name, and its context.
         hops: (rows,) edges between the word and the gold.
-        oracles: what oracles of partial knowledge reach on the rows.
+        oracles: the results of oracles of partial knowledge on the rows.
         natural: whether some answers are right more often than others, as annotators found them:
             baselines are then compared with the most common answer, and not by family, since the
             family of a row largely determines its answer.
@@ -115,7 +115,7 @@ class Totals:
 
     Attributes:
         positions: how often each position is right.
-        leakage: what train shares with validation and test.
+        leakage: the overlap of train with validation and test.
     """
 
     positions: list[float]
@@ -132,7 +132,7 @@ class Totals:
 
 
 def audit(rows: AuditRows, seed: int) -> dict[str, Any]:
-    """Choose among some rows, and run every baseline on these; see :func:`audit_sample`."""
+    """Sample some rows, and run every baseline on them; see :func:`audit_sample`."""
     width = rows.choices.shape[1]
     totals = Totals.of(width, rows.answer, rows.split, rows.concept, rows.question, rows.gold)
     sample = choose_rows(rows.split, rows.concept, rows.choices, seed)
@@ -153,7 +153,7 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
     Args:
         rows: at least those of the sample.
         sample: which of these rows to look at.
-        totals: what was counted in all rows of the build.
+        totals: counts over all rows of the build.
     """
     split, scored, train = sample
     width = rows.choices.shape[1]
@@ -195,7 +195,7 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
         report["flags"] += [
             f"{name} is {verdicts[family]} on {family}: {cell.accuracy:.1%}"
             for family, cell in cells.items()
-            # A lone family is all there is.
+            # A single family is the same as all rows.
             if verdicts[family] in ("high", "low")
             and (family == "all" or (len(cells) > 2 and not rows.natural))
         ]
@@ -212,7 +212,7 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
 
 
 def _add_giveaways(report: dict[str, Any], rows: AuditRows, scored: Ints) -> None:
-    """Note how often golds and distractors hold words of the question; flag what tells the gold."""
+    """Record how often golds and distractors contain words of the question; flag giveaways."""
     choices, answer = rows.choices[scored], rows.answer[scored]
     for what, found in giveaways(rows.shown, rows.question[scored], rows.texts, choices, answer):
         report["giveaways"][what] = found._asdict()
@@ -222,7 +222,7 @@ def _add_giveaways(report: dict[str, Any], rows: AuditRows, scored: Ints) -> Non
 
 
 def unflagged(report: Mapping[str, Any]) -> str:
-    """Say in a sentence what it means that an audit flags nothing: little, of few rows."""
+    """Return a sentence on what it means that an audit flags nothing: little, if rows are few."""
     baselines = report["baselines"]
     unsure = [name for name, cells in baselines.items() if cells["all"]["verdict"] == FEW_ROWS]
     if len(unsure) == len(baselines):
@@ -237,8 +237,8 @@ def unflagged(report: Mapping[str, Any]) -> str:
 def missing_baselines(report: Mapping[str, Any]) -> str:
     """Return why an audit scored no baseline at all, or an empty string if it scored some.
 
-    Baselines of a probe whose rows all choose among the same few answers are fitted on train and
-    scored on another split. A very small build may have one of the two only.
+    If all rows of a probe choose among the same few answers, baselines are fitted on train and
+    scored on another split. A very small build may have only one of the two.
     """
     if report["baselines"]:
         return ""
@@ -264,7 +264,7 @@ def _bar(rows: AuditRows, guess: float) -> str:
 def _baselines(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[Baseline]:
     """Yield every baseline that makes sense for the rows."""
     if rows.partial is not None and train.size:
-        # Codes of the few texts in use, 0 and up.
+        # Codes of the few texts in use, from 0.
         _, answers = np.unique(rows.choices, return_inverse=True)
         answers = answers.reshape(rows.choices.shape)
         yield from partial_baselines(rows.partial, answers, rows.answer, train, scored)
@@ -275,7 +275,7 @@ def _baselines(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[Baseline]
 
 
 def _of_choices(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[tuple[str, Floats]]:
-    """Yield what the choices' texts give away: scores of every choice, (scored rows, K)."""
+    """Yield baselines over the choices' texts: scores of every choice, (scored rows, K)."""
     choices = rows.choices[scored]
     shown = sorted_unique(np.concatenate([choices.ravel(), rows.choices[train].ravel()]))
     texts = rows.texts.take(shown)
@@ -307,7 +307,7 @@ def _of_choices(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[tuple[st
 
 
 def _of_majorities(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[tuple[str, Floats]]:
-    """Yield what is most often right in train: scores of every choice, (scored rows, K)."""
+    """Yield baselines over frequencies in train: scores of every choice, (scored rows, K)."""
     if train.size:
         gold = rows.choices[train, rows.answer[train]]
         often = np.bincount(gold, minlength=len(rows.texts)).astype(np.float64)
@@ -317,7 +317,7 @@ def _of_majorities(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[tuple
 
 
 def _positions(rows: AuditRows, train: Ints, scored: Ints, label: Ints) -> Floats:
-    """How often each position is right in the train rows of the same label."""
+    """Return how often each position is right in the train rows of the same label."""
     width = rows.choices.shape[1]
     counts = np.zeros((int(label.max(initial=0)) + 1, width))
     np.add.at(counts, (label[train], rows.answer[train]), 1.0)
@@ -325,7 +325,7 @@ def _positions(rows: AuditRows, train: Ints, scored: Ints, label: Ints) -> Float
 
 
 def _rarity(tokens: Tokens) -> Floats:
-    """Inverse document frequency of every word over the choice texts."""
+    """Return the inverse document frequency of every word over the choice texts."""
     owner = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
     pairs = sorted_unique(owner * tokens.vocabulary + tokens.ids)
     held = np.bincount(pairs % tokens.vocabulary, minlength=tokens.vocabulary)
@@ -335,7 +335,7 @@ def _rarity(tokens: Tokens) -> Floats:
 def _overlap(
     tokens: Tokens, questions: Tokens, rarity: Floats, choices: Ints, question: Ints
 ) -> Floats:
-    """Summed rarity of the words that each choice shares with its question."""
+    """Return the summed rarity of the words that each choice shares with its question."""
     question_of, word = questions.of(np.arange(questions.lengths.size, dtype=np.int64))
     held = sorted_unique(question_of * questions.vocabulary + word)
     cell, word = tokens.of(choices.ravel())
@@ -346,7 +346,7 @@ def _overlap(
 
 
 def _likeness(tokens: Tokens, rarity: Floats, choices: Ints) -> Floats:
-    """Summed rarity of the words that each choice shares with the row's other choices."""
+    """Return the summed rarity of the words that each choice shares with the row's others."""
     cell, word = tokens.of(choices.ravel())
     owned = sorted_unique(cell * tokens.vocabulary + word)
     cell, word = owned // tokens.vocabulary, owned % tokens.vocabulary
@@ -361,7 +361,7 @@ def _likeness(tokens: Tokens, rarity: Floats, choices: Ints) -> Floats:
 
 
 def _leakage(split: Ints, concept: Ints, question: Ints, gold: Ints) -> dict[str, int]:
-    """What train shares with validation and test."""
+    """Return the overlap of train with validation and test."""
     train, rest = split == 0, split != 0
 
     def held(label: Ints, rows: Bools, size: int) -> Bools:

@@ -1,4 +1,4 @@
-"""Draws: choosing rows and distractors so that nothing but the question tells the answer.
+"""Draws: choosing rows and distractors so that only the question reveals the answer.
 
 Two strategies, each with its guarantee in its module; families choose one and parametrise it.
 
@@ -12,11 +12,11 @@ choice groups           K rows show the same K choices, each of them    ``wordne
 (:mod:`.pools`)         the gold of one: chance is exact.               ``dictionary_wordsense``
 ======================  ==============================================  ===========================
 
-The property probes find choice groups of their own (:mod:`builders.properties.groups`), and
-compositions have their own draws (:mod:`builders.compositions.draws`). Draws from all candidates
-alike are in :mod:`.balanced`. Comparisons of ages need no strategy: every set of ages is asked
+The property probes form their own choice groups (:mod:`builders.properties.groups`), and
+compositions have their own draws (:mod:`builders.compositions.draws`). Uniform draws from all
+candidates are in :mod:`.balanced`. Comparisons of ages need no strategy: every set of ages is asked
 about in all orders, which makes it a choice group by itself.
 
-All of them depend on the rows and the random generator alone: not on the order in which rows are
-drawn, nor on the number of workers.
+All of them depend only on the rows and the random generator, not on the order in which rows are
+drawn or on the number of workers.
 """

@@ -1,7 +1,7 @@
 """Uniform draws of distractors, and balanced selection of rows.
 
 For probes whose rows all choose among the same few answers (not/really, smaller/larger): there are
-no distractors to draw, but far more rows than are wanted.
+no distractors to draw, but far more rows than are needed.
 
 Guarantee:
 
@@ -45,7 +45,7 @@ class Candidates(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """``nodes[i]`` are the distractors of row ``rows[i]``; -1 where the candidates ran short."""
+    """``nodes[i]`` are the distractors of row ``rows[i]``; -1 if there were too few candidates."""
 
     rows: Ints
     nodes: Ints
@@ -82,13 +82,13 @@ def sorted_by(group: Ints, race: Floats) -> Ints:
 
 
 def _first(row: Ints, race: Floats, limit: int) -> Ints:
-    """Positions of the ``limit`` smallest races of each row, in order of (row, race)."""
+    """Return the positions of the ``limit`` smallest races of each row, in order of (row, race)."""
     order = sorted_by(row, race)
     return np.asarray(order[ranks_within(row[order]) < limit])
 
 
 def _one_per_group(candidates: Candidates, race: Floats) -> Ints:
-    """Positions of each (row, group)'s candidate with the smallest race."""
+    """Return the position of the candidate with the smallest race in each (row, group)."""
     if candidates.group is None:
         return np.arange(candidates.row.size, dtype=np.int64)
     span = int(candidates.group.max(initial=0)) + 1
@@ -104,7 +104,7 @@ def _choose(candidates: Candidates, race: Floats, count: int) -> Ints:
 
 
 def _as_matrix(candidates: Candidates, chosen: Ints, rows: Ints, count: int) -> Ints:
-    """Lay the chosen nodes (sorted by row) out as one line of ``count`` for each of ``rows``."""
+    """Arrange the chosen nodes (sorted by row) as a matrix: ``count`` for each of ``rows``."""
     row, node = candidates.row[chosen], candidates.node[chosen]
     matrix = np.full((rows.size, count), -1, dtype=np.int64)
     matrix[np.searchsorted(rows, row), ranks_within(row)] = node
@@ -114,7 +114,7 @@ def _as_matrix(candidates: Candidates, chosen: Ints, rows: Ints, count: int) -> 
 def draw_uniform(candidates: Candidates, rows: Ints, count: int, rng: RandomGenerator) -> Draw:
     """Draw ``count`` distinct distractors uniformly for each of ``rows`` (ascending).
 
-    Each (row, node) is a candidate at most once; lines are filled up with -1 where they run short.
+    Each (row, node) is a candidate at most once; missing distractors are -1.
     """
     race = rng.uniform(candidates.row, candidates.node)
     chosen = _choose(candidates, race, count)
@@ -133,9 +133,9 @@ Cell = tuple[int, int]
 def select_equally(
     stratum: Ints, label: Ints, labels: int, share: float, tie: npt.NDArray[np.generic]
 ) -> Bools:
-    """Mark as many rows of each of ``labels`` labels in every stratum, those of least ``tie``.
+    """Mark equally many rows of each of ``labels`` labels in every stratum, by lowest ``tie``.
 
-    ``share`` of a stratum's rows are taken at most.
+    At most ``share`` of a stratum's rows are taken.
     """
     cell = stratum * labels + label
     held = np.bincount(cell, minlength=labels * (int(stratum.max(initial=-1)) + 1))
@@ -148,16 +148,16 @@ def select_equally(
 
 @dataclass(frozen=True)
 class Matching:
-    """Rows to select from, and what those selected should be like.
+    """Rows to select from, and the desired properties of the selection.
 
     Attributes:
         cell: (rows,) the kind of each row.
         features: (rows, F) the numbers of the features that each row has.
         keys: (rows, M) the numbers of the keys (words) that each row shows.
         target: (parts, features) how often each feature should occur in each part.
-        weight: (features,) integers: how much it counts that a feature's counts agree.
-        owner: (keys,) the part in which each key is used already; -1: in none.
-        tie: (rows,) of equally good rows that with the least is taken.
+        weight: (features,) integers: how much it matters that a feature's counts agree.
+        owner: (keys,) the part in which each key is already used; -1 if in none.
+        tie: (rows,) among equally good rows, the one with the lowest is taken.
     """
 
     cell: Ints
@@ -172,7 +172,7 @@ class Matching:
 def select_matching(
     rows: Matching, need: Mapping[Cell, int], most: int
 ) -> tuple[list[int], list[int]]:
-    """Select rows for each part and cell, those that bring the features nearest to their targets.
+    """Select the rows for each part and cell that bring the features nearest to their targets.
 
     Returns the rows selected, at most ``most`` with one key, and the part of each: as many as
     ``need`` says, or as many as are allowed.
@@ -182,7 +182,7 @@ def select_matching(
     chosen: list[int] = []
     parts: list[int] = []
     while left:
-        # The emptiest cell first, so that no part takes the best of all.
+        # The smallest cell first, so that no part takes all the best rows.
         part, cell = max(left, key=lambda key: (left[key] / need[key], key))
         at = search.take_best(part, cell)
         left[part, cell] -= 1
@@ -210,7 +210,7 @@ class _Search:
         self._free = np.ones(rows.cell.size, dtype=np.bool_)
 
     def give_back(self, at: int, part: int) -> None:
-        """Make a row that was taken for a part free again."""
+        """Return a row that was taken for a part to the free rows."""
         np.add.at(self._lack[part], self._rows.features[at], 1)
         self._uses[self._rows.keys[at]] -= 1
         self._free[at] = True

@@ -3,8 +3,8 @@
 A *perturbation* is one family's rows: the same questions, with distractors of that family. Under
 *grouped* sampling the questions of a pool share their choices (see
 :mod:`builders.engine.draw.pools`). Under *uniform* sampling each question's distractors are drawn
-by themselves, every candidate alike, as Richardson & Sabharwal (TACL 2020, section 3.2) describe
-it: golds are then recognisable by themselves.
+independently, with every candidate equally likely, as Richardson & Sabharwal (TACL 2020, section
+3.2) describe: golds can then be recognised without the question.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from kbprobe.parallel import side_by_side, workers
 from kbprobe.rng import RandomGenerator
 
 NEVER_DRAWN = -1
-"""Kind of the nodes that are never drawn as distractors."""
+"""The kind of nodes that are never drawn as distractors."""
 
 CHUNK_ROWS = 1 << 16
 """Rows per chunk under uniform sampling: bounds memory for probes of any size."""
 
 FORKED_ROWS = 1 << 20
-"""Minimum number of rows for which starting processes pays off."""
+"""Minimum number of rows for which starting processes is worthwhile."""
 
 POOL_SAMPLE = 24
 """Number of draws from a large pool under uniform sampling; only a few of them are used."""
@@ -70,9 +70,9 @@ class Pool:
         return Pool(indptr, self.node[keep])
 
     def candidates(self, keys: Ints, limit: int, rng: RandomGenerator) -> Candidates:
-        """Return each key's pool, or ``limit`` random draws from it where it is much larger.
+        """Return each key's pool, or ``limit`` random draws from it if it is much larger.
 
-        Rows of the result are positions in ``keys``, of which -1 has no pool; each (row, node)
+        Rows of the result are positions in ``keys`` (a key of -1 has no pool); each (row, node)
         occurs once.
         """
         start = self.indptr[keys]
@@ -95,7 +95,7 @@ class Pool:
 
 
 def family_label(name: str, distance: int) -> str:
-    """Return ``sister 2`` for a family at a distance, its bare name where that is 0."""
+    """Return ``sister 2`` for a family at a distance, or just its name if the distance is 0."""
     return f"{name} {distance}" if distance else name
 
 
@@ -103,7 +103,7 @@ class Family(NamedTuple):
     """A way of choosing distractors for some questions.
 
     Attributes:
-        name, distance: what the family is called.
+        name, distance: the family's name and distance.
         key: (questions,) questions with the same key may share choices; -1: with no other.
         unit: (questions,) a group has at most one question of each unit; None: of each gold.
         kin: (questions,) questions with the same number, such as the senses of a word, are put in
@@ -126,11 +126,11 @@ class Family(NamedTuple):
 
 @dataclass(frozen=True)
 class Truth:
-    """What must not be used as a distractor, because it is true or could be taken for true.
+    """Nodes that must not be distractors, because they are true or could be taken as true.
 
     Attributes:
         size: number of nodes.
-        true_of: sorted keys ``concept * size + node`` of what is true of each concept.
+        true_of: sorted keys ``concept * size + node`` of the nodes true of each concept.
         alike: sorted keys ``node * size + node`` of nodes that share a name or a text.
     """
 
@@ -140,7 +140,7 @@ class Truth:
 
     @classmethod
     def of(cls, concepts: Ints, position: Ints, node: Ints, alike: Graph, *near: Graph) -> Truth:
-        """Treat as true the concepts, what is true of them, and whatever is near or like these.
+        """Treat as true the concepts, the nodes true of them, and all nodes near or like these.
 
         ``node`` is true of the concept at ``position``; each graph is followed once.
         """
@@ -153,7 +153,7 @@ class Truth:
         return cls(size, sorted_unique(owner * size + member), alike.keys)
 
     def and_true(self, *more: Graph) -> Truth:
-        """Return the truth with more that is true of nodes: concept -> node."""
+        """Return the truth with additional pairs: concept -> node true of it."""
         keys = [self.true_of, *(graph.keys for graph in more)]
         return replace(self, true_of=sorted_unique(np.concatenate(keys)))
 
@@ -162,10 +162,10 @@ class Truth:
         return mask_at(self.size, self.alike % self.size)
 
     def is_false(self, concept: Ints, gold: Ints, node: Ints) -> Bools:
-        """Return for parallel arrays whether ``node`` is a wrong answer beside ``gold``."""
+        """Return for parallel arrays whether ``node`` is a wrong answer next to ``gold``."""
         false = (node != gold) & (node != concept)
         false &= ~self._true_keys.contains(concept * self.size + node)
-        # Few nodes are like another one: only those need the search.
+        # Few nodes are like others, and only those need the search.
         doubtful = np.flatnonzero(false & self._has_likes[node])
         asked = np.stack([gold[doubtful], concept[doubtful]]) * self.size + node[doubtful]
         false[doubtful] = ~self._alike_keys.contains(asked.ravel()).reshape(2, -1).any(axis=0)
@@ -214,15 +214,16 @@ def perturb(
     repeats: int,
     rng: RandomGenerator,
 ) -> Iterator[Perturbation]:
-    """Draw distractors for every question and family by themselves, every candidate alike.
+    """Draw distractors for each question and family independently and uniformly.
 
     Args:
         asked: the questions.
         families: the families to draw from; one whose name is ``random`` needs no pool.
         truth: which nodes are wrong answers to which question.
-        node_kind: part of speech of every node; ``NEVER_DRAWN`` for no distractor of anything.
-        distractors: how many each row needs.
-        max_fill: how many of them may be random where a family runs short.
+        node_kind: part of speech of every node; ``NEVER_DRAWN`` for nodes that are never
+            distractors.
+        distractors: the number of distractors per row.
+        max_fill: how many of them may be random if a family has too few.
         repeats: rows for each question, family and distance.
         rng: the random generator.
     """
@@ -257,8 +258,8 @@ def perturb(
         for repeat in range(repeats)
         for start in starts
     ]
-    # Draws depend on nothing but their rng, so they may run side by side: NumPy sorts and
-    # gathers without holding the interpreter's lock, if only for a part of the time.
+    # Draws depend only on their rng, so they may run in parallel: NumPy releases the interpreter's
+    # lock for part of its sorting and gathering.
     fork = sum(rows.size for _, rows, _ in jobs) >= FORKED_ROWS
     for (family, *_), drawn in zip(
         jobs, side_by_side(draw, jobs, workers().count, fork=fork), strict=True
@@ -310,7 +311,7 @@ def _fill(
     found = found.take(complete[found.row])
     whole = np.ones(rows.size, dtype=np.bool_)
     whole[short[~complete]] = False
-    # Gaps stand at the end of a line, so the nth fill goes to the nth gap.
+    # Gaps are at the end of a line, so the nth fill goes to the nth gap.
     column = (nodes.shape[1] - wanted)[found.row] + ranks_within(found.row)
     nodes[short[found.row], column] = found.node
     return Draw(rows[whole], nodes[whole]), filled[whole]

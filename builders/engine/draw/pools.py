@@ -1,11 +1,11 @@
-"""Choice groups in pools: K questions that show the same K choices, each of them gold once.
+"""Choice groups in pools: K questions that show the same K choices, each the gold of one.
 
 Each question belongs to a pool of questions that may share choices: those whose golds have one
 parent, say. Guarantee:
 
-- Exactly: whatever a model looks at in the choices alone, it picks the same choice in every row of
-  a group and is right in one of K rows. Questions of one unit (a gold, say) are never in one group,
-  all distractors are wrong, and no question is asked twice with choices that read the same. The
+- Exactly: whatever a model uses of the choices alone, it picks the same choice in every row of a
+  group and is right in one of K rows. Questions of one unit (a gold, say) are never in one group,
+  all distractors are wrong, and no question is asked twice with identically worded choices. The
   result depends on the questions and the random generator alone.
 - Approximately: every question that can be placed is placed once. It is shown again, with other
   choices, only where it completes the group of a question that is not placed yet.
@@ -46,8 +46,8 @@ OFFERS = 8
 """How many times vacated places of groups are offered to other questions of the pool."""
 
 Wrong = Callable[[Ints, Ints], Bools]
-"""Function of two parallel arrays of questions from the same pools. It returns whether the gold of
-the second is a wrong answer to the first that no reader would accept."""
+"""Function of two parallel arrays of questions from the same pools that returns whether the gold of
+the second is clearly a wrong answer to the first."""
 
 
 class Pooled(NamedTuple):
@@ -55,7 +55,7 @@ class Pooled(NamedTuple):
 
     Attributes:
         pool: questions of one pool (0 or more) may share choices; -1: with no other.
-        reads: the text of each gold as a number: golds with the same number read the same.
+        reads: a number for each gold's text: golds with the same number have the same text.
         unit: questions of one unit are never in one group.
         identity: the key of each question for random numbers.
         kin: questions with the same number, of different units, are put in one group; if all
@@ -74,9 +74,9 @@ class GroupRules:
     """Constraints on groups.
 
     Attributes:
-        size: questions of a group: the number of choices.
-        uses: how many groups of a family a question may be in.
-        wrong: whether the gold of one question may stand beside that of another.
+        size: the number of questions in a group, and of choices.
+        uses: the number of groups of a family that a question may be in.
+        wrong: whether the gold of one question may be a choice next to that of another.
     """
 
     size: int
@@ -101,10 +101,11 @@ def draw_in_groups(
     Args:
         families: the families, each with the keys of the questions.
         gold: the gold of each question.
-        reads: how that gold reads: no question is asked twice with choices that read the same.
+        reads: a number for that gold's text: no question is asked twice with identically worded
+            choices.
         cell: (questions,) only questions of one cell, a part of a split, share choices.
         identity: what random numbers depend on.
-        rules: what a group must be like.
+        rules: the constraints on groups.
         once: ask each question in one group, not in one or more of every family.
         random_share: the most rows of a cell that may have random distractors, as a share, where
             some have others; questions without others come first.
@@ -126,7 +127,7 @@ def draw_in_groups(
         limited = family.name == RANDOM and bool(near.any())
         if limited:
             room = (near * random_share / max(1 - random_share, 1e-9)).astype(np.int64) - filled
-            # Questions that no other family serves come first.
+            # Questions without another family come first.
             order = np.lexsort((rng.bits(identity), placed, cell))
             chosen = order[ranks_within(cell[order]) < room[cell[order]]]
             key = np.where(np.isin(alone, chosen), key, -1)
@@ -141,7 +142,7 @@ def draw_in_groups(
             groups = _within(groups, placed, cell, room)
         placed[groups] = True
         shown = sorted_unique(np.concatenate([shown, _keys(questions, groups).ravel()]))
-        # Of kin that stand in one group with others, some questions have only the others.
+        # If kin are grouped with others, some questions have only the others.
         alone_in = ~_with_kin(questions.kin[groups]) if family.kin is not None else groups < 0
         near += np.bincount(cell[groups[~alone_in]], minlength=near.size)
         filled += np.bincount(cell[groups[alone_in]], minlength=near.size)
@@ -149,11 +150,11 @@ def draw_in_groups(
 
 
 Deal = Callable[[Pooled, Ints, GroupRules, RandomGenerator], Ints]
-"""Returns groups of questions, given how often each was used and what a group must be like."""
+"""Returns groups of questions, given how often each was used and the rules for groups."""
 
 
 def _within(groups: Ints, placed: Bools, cell: Ints, room: Ints) -> Ints:
-    """Keep as many groups as a cell has room for, those of questions not placed so far first."""
+    """Keep as many groups as fit into a cell, preferring those of questions not yet placed."""
     own = cell[groups[:, 0]]
     order = np.lexsort((placed[groups].sum(axis=1), own))
     fits = (ranks_within(own[order]) + 1) * groups.shape[1] <= room[own[order]]
@@ -163,9 +164,9 @@ def _within(groups: Ints, placed: Bools, cell: Ints, room: Ints) -> Ints:
 def choose_groups(
     questions: Pooled, rules: GroupRules, rng: RandomGenerator, deal: Deal, shown: Ints
 ) -> Ints:
-    """Deal questions into groups, and exchange those that may not stand together.
+    """Deal questions into groups, and exchange those that may not share a group.
 
-    ``shown`` (ascending) says which questions were asked with which choices already.
+    ``shown`` (ascending) records which questions were already asked with which choices.
 
     Returns:
         (groups, size) positions of the questions of each group.
@@ -187,7 +188,7 @@ def choose_groups(
             keys = _keys(questions, dealt)
             fresh = ~contains(shown, keys).any(axis=1)
             dealt, keys = dealt[fresh], keys[fresh]
-            # Late rounds bring little: the same questions clash again.
+            # Later rounds gain little: the same questions clash again.
             if len(dealt) * rules.size <= FEWEST_NEW * ready.size and turn > 1:
                 break
             groups.append(dealt)
@@ -269,10 +270,10 @@ def _wrong_of(wrong: Wrong, rows: Ints, one: Ints, other: Ints) -> Bools:
 
 
 def _deal(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGenerator) -> Ints:
-    """Deal the questions of each pool into as many groups as can be, units apart in each.
+    """Deal the questions of each pool into as many groups as possible, one of a unit in each.
 
-    Questions that were not used come first. Where the questions of a pool are laid out unit by
-    unit, and none has more of them than there are groups, every nth one makes a group.
+    Unused questions come first. If the questions of a pool are sorted by unit, and no unit has more
+    of them than there are groups, every nth one makes a group.
     """
     size, chance = rules.size, rng.bits(questions.identity)
     # Questions of each unit, those used least first; of each, no more than there are groups.
@@ -284,7 +285,7 @@ def _deal(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGenerator
     wanted = _group_counts(in_pool[starts], np.diff(np.append(starts, pool.size)), size)
     keep = rank < wanted[in_pool]
     order, in_pool = order[keep], in_pool[keep]
-    # Of these, those used least, as many as fill the groups.
+    # Of these, the least used, as many as fill the groups.
     first = np.lexsort((chance[order], used[order], in_pool))
     keep = ranks_within(in_pool[first]) < size * wanted[in_pool[first]]
     order, in_pool = order[first[keep]], in_pool[first[keep]]
@@ -298,7 +299,7 @@ def _deal(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGenerator
 def _deal_kin(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGenerator) -> Ints:
     """Deal kin into groups, which are completed with the kin of others, or with single questions.
 
-    Of each unit one question is dealt. Kin that clash, or that a group has no room for, stand in
+    One question of each unit is dealt. Kin that clash, or do not fit into one group, are put into
     different groups.
     """
     size, chance = rules.size, rng.bits(questions.identity)
@@ -336,7 +337,7 @@ def _deal_kin(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGener
 def _completed(shelves: list[list[list[int]]], size: int) -> Iterator[list[int]]:
     """Complete the largest pieces with the largest that fit; ``shelves`` holds them by length.
 
-    Where none fits, the shortest of the others is divided.
+    If none fits, the shortest of the others is divided.
     """
     for largest in range(size, 1, -1):
         while shelves[largest]:
@@ -369,12 +370,12 @@ def _group_counts(pool: Ints, members: Ints, size: int) -> Ints:
 
 
 def _with_kin(kin: Ints) -> Bools:
-    """(groups, size) whether a question of a group has kin in it."""
+    """Return (groups, size) whether a question of a group has kin in it."""
     return np.asarray((kin[:, :, None] == kin[:, None, :]).sum(axis=2) > 1)
 
 
 def _keys(questions: Pooled, dealt: Ints) -> Ints:
-    """(groups, size) an identity of each question together with its choices."""
+    """Return (groups, size) a key of each question together with its choices."""
     rng = RandomGenerator(0)
     choices = rng.bits(questions.reads[dealt]).sum(axis=1, dtype=np.uint64)
     return (rng.bits(choices[:, None], dealt) >> np.uint64(1)).astype(np.int64)

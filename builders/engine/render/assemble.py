@@ -1,6 +1,6 @@
 """From a plan to ordered rows and columns of items, on integers.
 
-Here duplicates and choices that read the same are removed, and wordings and the order of rows and
+Here duplicates and identically worded choices are removed, and wordings and the order of rows and
 choices are chosen, for all rows at once. Rows are then rendered block by block by
 :mod:`builders.engine.render.blocks`. Texts of choices are rendered here, once each.
 """
@@ -54,9 +54,9 @@ class QuestionBatch:
         """Render each question with its wording, one Jinja call for each wording.
 
         Args:
-            rewrite: the change to a wording's syntax tree, if any.
-            more: given a wording and the questions that have it (as positions in ``used``),
-                fields that the change brings in.
+            rewrite: a change to the wording's syntax tree, if any.
+            more: given a wording and its questions (as positions in ``used``), returns the fields
+                that the change introduces.
 
         Returns:
             The texts, one for each of ``used``.
@@ -85,7 +85,7 @@ class QuestionBatch:
         }
 
     def check_masks(self, texts: pa.Array, what: str) -> None:
-        """Make sure that each rendered question shows the mask once.
+        """Check that each rendered question shows the mask exactly once.
 
         Raises:
             TemplateError: one does not; the message names the wording and shows the question.
@@ -117,7 +117,7 @@ def compact(codes: Ints, size: int) -> tuple[Ints, Ints]:
 
 
 def compacted(column: Any) -> Any:
-    """Keep only the values in use, each once.
+    """Keep only the values in use, without duplicates.
 
     Columns point into tables that are much larger, or that hold a text several times; Parquet's
     writer takes an index over as it is only where all its values differ.
@@ -140,7 +140,7 @@ def compacted(column: Any) -> Any:
 
 
 def some_items(columns: dict[str, Any], start: int, stop: int) -> Items:
-    """Return a stretch of the rows that some columns hold."""
+    """Return a range of the rows of some columns."""
     rows = slice(start, stop)
     return Items(stop - start, {name: _sliced(column, rows) for name, column in columns.items()})
 
@@ -154,7 +154,7 @@ def _sliced(column: Any, rows: slice) -> Any:
 
 
 def argument_column(batch: QuestionBatch, question: Ints) -> Ragged:
-    """List the question's arguments by name, one line a question."""
+    """List each question's arguments by name, one line per question."""
     arguments = batch.arguments()
     names, lines = list(arguments), batch.used.size
     entry = np.arange(lines * len(names), dtype=np.int64)
@@ -169,7 +169,7 @@ def argument_column(batch: QuestionBatch, question: Ints) -> Ragged:
 
 
 def id_texts(ids: UInts) -> pa.Array:
-    """Spell 64-bit ids out as 16 hexadecimal digits, without a Python string for each."""
+    """Format 64-bit ids as 16 hexadecimal digits, without a Python string for each."""
     digits = ids.astype(">u8").tobytes().hex().encode()
     offsets = np.arange(ids.size + 1, dtype=np.int32) * 16
     return pa.StringArray.from_buffers(ids.size, pa.py_buffer(offsets), pa.py_buffer(digits))
@@ -186,7 +186,7 @@ STEP = 1 << 18
 
 @dataclass(frozen=True)
 class Assembled:
-    """All rows of a build in the order in which they are written, none of them rendered.
+    """All rows of a build in the order in which they are written, not yet rendered.
 
     Attributes:
         plan: the plan in that order.
@@ -201,7 +201,8 @@ class Assembled:
         wording: (questions,) index of the wording of each of the plan's questions.
         controls: the control renderings to make.
         chance: the random generator for controls.
-        answers_in_all: how many different answers all rows choose among; 0: rows differ in them.
+        answers_in_all: the number of different answers that all rows choose among; 0 if rows
+            differ.
         facts: the assembled sub-questions that ask for single facts.
         is_variant: whether the rows are a variant of those of another plan.
     """
@@ -242,7 +243,7 @@ def row_identity(probe: str, knowledge: str) -> RandomGenerator:
 def row_ids(plan: Plan, identity: RandomGenerator) -> UInts:
     """Hash each row's question, gold and set of distractors: 64 bits, independent of wording.
 
-    Where answers do not come from the knowledge base, the gold counts among the choices.
+    If answers do not come from the knowledge base, the gold counts as one of the choices.
     """
     ids = np.empty(len(plan), dtype=np.uint64)
     for rows in steps(len(plan)):
@@ -349,7 +350,7 @@ def _first_of_each(ids: UInts) -> Bools:
 
 
 def _numbered(nodes: Ints, kept: Bools, size: int) -> tuple[Ints, AnyInts]:
-    """Return the nodes in use in the rows kept, ascending, and each node's number among them."""
+    """Return the nodes used in the rows kept, ascending, and each node's number among them."""
     used = np.zeros(size, dtype=np.bool_)
     for rows in steps(len(nodes)):
         used[nodes[rows][kept[rows]].ravel()] = True
@@ -368,7 +369,7 @@ def _answers_in_all(text: AnyInts, nodes: Ints, texts: int) -> int:
 
 
 def variant_of(variant: Plan, done: Assembled) -> Plan:
-    """Restrict a variant to the questions of the rows that it varies; none may be left.
+    """Restrict a variant to the questions of the rows that it varies, which may leave none.
 
     Raises:
         KbprobeError: a question has several rows, so that it does not identify one.
@@ -411,8 +412,8 @@ def _row_order(plan: Plan, ids: UInts, kept: Any, rng: RandomGenerator) -> Any:
     def sort(rows: Ints) -> Ints:
         return rows[np.lexsort([column[rows] for column in columns])]
 
-    # Sorted by split and the first bits of their piece, parts of the rows are sorted alone: side
-    # by side, and in memory that is near.
+    # Rows are divided by split and the first bits of their piece, and the parts sorted separately:
+    # in parallel, and in nearby memory.
     part = plan.split[kept].astype(np.uint8) << 4 | (piece >> np.uint64(60)).astype(np.uint8)
     ends = np.cumsum(np.bincount(part, minlength=len(SPLITS) << 4))
     parts = np.split(np.argsort(part, kind="stable"), ends[:-1])

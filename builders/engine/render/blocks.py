@@ -1,8 +1,8 @@
 """Rendering of rows in blocks: texts of questions, and columns of items.
 
-A block is a stretch of the rows in their final order, of whole clusters where those are not larger
-than a block. It renders the questions that it asks and nothing else, so that memory depends on the
-size of blocks and not on the number of rows. What a row looks like does not depend on its block.
+A block is a range of the rows in their final order, of whole clusters unless these are larger than
+a block. It renders only the questions that it asks, so that memory depends on the size of blocks
+and not on the number of rows. The content of a row does not depend on its block.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from kbprobe.format.manifest import SCHEMA_VERSION
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, SPLITS
 
 BLOCK_ROWS = 1 << 18
-"""Rows of a block at most. Builds of no more rows are rendered as one."""
+"""Maximum number of rows in a block. Builds with no more rows are rendered as one."""
 
 
 class Blocks:
-    """The rows of a build, or of one of its further configs, to be rendered block by block."""
+    """The rows of a build, or of one of its additional configs, to be rendered block by block."""
 
     def __init__(self, done: Assembled, rows: int = 0) -> None:
         self.done = done
@@ -68,7 +68,7 @@ class Blocks:
         return self.block(0, len(self.done)).listed if self.whole else None
 
     def prepare(self) -> None:
-        """Work out what blocks share, once, before any is rendered."""
+        """Compute what blocks share, once, before any block is rendered."""
         _ = self.listed, self.fact_ids
         if self.done.controls:
             _ = self.taken_by_choices, self.nonsense
@@ -81,7 +81,7 @@ class Blocks:
         return last[2]
 
     def splits(self, control: str | None = None) -> dict[str, Items | ItemsInParts]:
-        """Return the items of each split that has any, as they are or as a control shows them."""
+        """Return the items of each nonempty split, as they are or as a control shows them."""
         ends = np.searchsorted(self.done.plan.split, np.arange(len(SPLITS) + 1))
         found: dict[str, Items | ItemsInParts] = {}
         columns = self.block(0, len(self.done)).columns_of(control) if self.whole else {}
@@ -104,12 +104,12 @@ class Blocks:
 
     @cached_property
     def listed(self) -> Bools:
-        """(texts,) which of the choices' texts hold a word of the screen's list."""
+        """(texts,) which of the choices' texts contain a word of the screening list."""
         return offensive_texts(self.done.texts)
 
     @cached_property
     def fact_ids(self) -> Coded | None:
-        """For each triple of the plan's facts the id of the row that asks for it; "" for none."""
+        """For each triple of the plan's facts, the id of the row that asks for it; "" if none."""
         sub_question = self.done.plan.facts.sub_question
         if sub_question is None:
             return None
@@ -124,7 +124,7 @@ class Blocks:
 
     @cached_property
     def taken_by_choices(self) -> Bools | None:
-        """(questions, nonsense words) which words a choice beside a question holds; None: none."""
+        """(questions, nonsense words) which words a question's choices contain; None if none do."""
         done = self.done
         held = nonsense_in(done.texts)
         if not held.any():
@@ -146,7 +146,7 @@ class Blocks:
         return nonsense_answers(done.texts, taken, done.chance.child(NO_LANGUAGE))
 
     def audit_rows(self, rows: Ints, arguments_decide: bool = False) -> AuditRows:
-        """Return what the audit sees of some rows; only their questions are rendered.
+        """Return the audit's input for some rows; only their questions are rendered.
 
         ``arguments_decide`` is that of the probe's declaration.
         """
@@ -186,7 +186,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class _Part:
-    """Makes the items of a stretch of a split."""
+    """Makes the items of a range of a split."""
 
     blocks: Blocks
     start: int
@@ -197,7 +197,7 @@ class _Part:
         return some_items(block.columns_of(self.control), 0, stop - start)
 
     def listed(self, start: int, stop: int) -> int:
-        """Count the rows of a stretch that show a word of the screen's list."""
+        """Count the rows of a range that show a word of the screening list."""
         return self.blocks.block(self.start + start, self.start + stop).listed
 
 
@@ -223,7 +223,7 @@ class Block:
 
     @cached_property
     def taken(self) -> Bools:
-        """(questions, nonsense words) which words a question or a choice beside it holds."""
+        """(questions, nonsense words) which words a question or one of its choices contains."""
         taken, beside = nonsense_in(self.texts), self.blocks.taken_by_choices
         return taken if beside is None else taken | beside[self.batch.used]
 
@@ -236,7 +236,7 @@ class Block:
 
     @property
     def visible(self) -> dict[str, pa.Array]:
-        """What each question shows: its arguments by name, and its context."""
+        """The contents of each question: its arguments by name, and its context."""
         shown = self.batch.arguments()
         context = self.plan.questions.columns.get(CONTEXT)
         if context is not None:
@@ -245,7 +245,7 @@ class Block:
 
     @property
     def listed(self) -> int:
-        """How many rows show a word of the screen's list, in their question or a choice."""
+        """The number of rows with a word of the screening list, in their question or a choice."""
         shown = offensive_texts(self.texts)[self.question]
         shown |= self.blocks.listed[self.choices.codes].any(axis=1)
         return int(shown.sum())
@@ -315,7 +315,7 @@ class Block:
         return {name: compacted(column) for name, column in columns.items()}
 
     def _fact_ids(self) -> Ragged:
-        """For each row the ids of the sub-questions that ask for its triples."""
+        """Return, for each row, the ids of the sub-questions that ask for its triples."""
         plan, ids = self.plan, self.blocks.fact_ids
         if ids is None:
             none = Coded(pa.array([], pa.string()), np.empty(0, dtype=np.int64))

@@ -4,8 +4,8 @@ A model that still answers them correctly does not rely on the language of the q
 al., "oLMpics", TACL 2020, section 3). A control has the same rows and ids as the default config;
 only the questions differ and, where the answers are a few fixed words, the answers.
 
-They work on the tree rather than on rendered text, so that a key word in the data is never taken
-for one of the wording, and conditions go on holding.
+They work on the tree rather than on rendered text, so that a key word in the data is never mistaken
+for one of the wording, and conditions remain valid.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kbprobe.format.setups import CLOZE, MASK, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
 SEPARATOR = "\x1f"
-"""ASCII's unit separator: stands on both sides of each part that `KeepArguments` keeps."""
+"""ASCII's unit separator, on both sides of each part that `KeepArguments` keeps."""
 
 BLANK = "_"
 
@@ -42,13 +42,13 @@ class _OfParts:
             output.nodes = [new for part in output.nodes for new in self.rewritten(part)]
 
     def rewritten(self, part: nodes.Expr) -> Iterable[nodes.Expr]:
-        """Return what stands in place of a part."""
+        """Return the replacement of a part."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class KeepArguments(_OfParts):
-    """Keep the mask and the arguments, bare of filters, wherever they stand; drop the rest."""
+    """Keep the mask and the arguments, without filters, wherever they occur; drop the rest."""
 
     arguments: frozenset[str]
 
@@ -64,7 +64,7 @@ class KeepArguments(_OfParts):
 
 @dataclass(frozen=True)
 class BlankArguments(_OfParts):
-    """Put a blank for everything that shows an argument; what is left is the carrier sentence."""
+    """Replace everything that shows an argument by a blank, which leaves the carrier sentence."""
 
     arguments: frozenset[str]
 
@@ -78,7 +78,7 @@ class ReplaceWords(_OfParts):
     """Replace key words, word by word, with fields that hold other words.
 
     Attributes:
-        key_words: words and phrases as they stand in the text.
+        key_words: words and phrases as they occur in the text.
         fields: word (lower case) of the key words -> name of the field that replaces it.
     """
 
@@ -128,7 +128,7 @@ NONSENSE = ("blah", "ya", "foo", "snap", "woo", "boo", "da", "wee", "foe", "fee"
 
 
 def check_template(template: Template, setup: str, controls: Iterable[str]) -> None:
-    """Make sure that a template holds what the probe's setup and its controls need.
+    """Check that a template contains what the probe's setup and its controls need.
 
     Raises:
         TemplateError: a wording of a cloze probe has no mask, or no key words to perturb; or the
@@ -157,19 +157,19 @@ def check_template(template: Template, setup: str, controls: Iterable[str]) -> N
 def nonsense_in(texts: pa.Array) -> Bools:
     """Return which nonsense words each text holds: (texts, nonsense words).
 
-    Some of them are words after all: a fee, to snap.
+    Some of them are also real words: a fee, to snap.
     """
     held = [mask(pc.match_substring_regex(texts, rf"(?i)\b{word}\b")) for word in NONSENSE]
     return np.stack(held, axis=1)
 
 
 def mark_beside(taken: Bools, question: AnyInts, held: Bools, choices: AnyInts) -> None:
-    """Mark in ``taken`` (questions, nonsense words) those that a choice beside a question holds.
+    """Mark in ``taken`` (questions, nonsense words) the words in a question's choices.
 
     Args:
-        taken: what :func:`nonsense_in` found in questions, or nothing yet.
+        taken: the result of :func:`nonsense_in` for questions, or all false.
         question: (rows,) each row's question.
-        held: what :func:`nonsense_in` found in the choices' texts.
+        held: the result of :func:`nonsense_in` for the choices' texts.
         choices: (rows, K) each row's choices.
     """
     for word in np.flatnonzero(held.any(axis=0)):
@@ -177,7 +177,7 @@ def mark_beside(taken: Bools, question: AnyInts, held: Bools, choices: AnyInts) 
 
 
 def without_language(questions: QuestionBatch) -> pa.Array:
-    """Render questions of the mask and the arguments, in the order in which they stand.
+    """Render questions that consist of the mask and the arguments, in their original order.
 
     A wording may show none of the arguments, but another form of one, such as the lemma of a word:
     then all arguments are shown, in the template's order.
@@ -190,10 +190,10 @@ def without_language(questions: QuestionBatch) -> pa.Array:
 
 
 def perturbed(questions: QuestionBatch, keys: Ints, taken: Bools, rng: RandomGenerator) -> pa.Array:
-    """Render questions with a nonsense word for each key word, drawn for each question anew.
+    """Render questions with a nonsense word for each key word, drawn anew for each question.
 
-    A word that is ``taken`` (questions, nonsense words), since the question or a choice beside it
-    holds it, gives way to the next that is not.
+    A word that is ``taken`` (questions, nonsense words), since the question or one of its choices
+    contains it, is replaced by the next free one.
     """
     turn = np.arange(len(NONSENSE))
 
@@ -210,7 +210,7 @@ def perturbed(questions: QuestionBatch, keys: Ints, taken: Bools, rng: RandomGen
 
 
 def _replacements(wording: Wording) -> tuple[tuple[str, str], ...]:
-    """Give each distinct word of the key words the name of a field that replaces it."""
+    """Assign each distinct word of the key words the name of a field that replaces it."""
     words = [word for phrase in wording.key_words for word in phrase.lower().split()]
     return tuple((word, f"nonsense_{at}") for at, word in enumerate(dict.fromkeys(words)))
 
@@ -222,7 +222,7 @@ def _words(codes: Ints) -> list[str]:
 def nonsense_answers(texts: pa.Array, taken: Bools, rng: RandomGenerator) -> pa.Array:
     """Return a nonsense word for each of a few answers.
 
-    Words that are ``taken``, since questions hold them, are the last to be used.
+    Words that are ``taken``, since questions contain them, are used last.
     """
     drawn = np.lexsort((rng.bits(np.arange(len(NONSENSE))), taken))
     rank = to_numpy(pc.rank(texts, tiebreaker="dense")).astype(np.int64) - 1

@@ -1,11 +1,11 @@
 """Rendering of templates in bulk, in a sandbox that a stranger's template cannot misuse.
 
 A template is data that people share, so it may neither run code nor exhaust the machine. Jinja's
-own sandbox stops the first only. Here a template is parsed, and its syntax tree may hold nothing
-but the constructs listed in ``_ALLOWED``: fields, conditions, one level of loops over a field,
-and the filters of ``FILTERS`` with constant arguments. Without assignment, arithmetic, calls and
-nested loops, the length of a rendered text is bounded by the template's length times that of its
-fields.
+own sandbox only prevents the former. Here a template is parsed, and its syntax tree may hold
+nothing but the constructs listed in ``_ALLOWED``: fields, conditions, one level of loops over a
+field, and the filters of ``FILTERS`` with constant arguments. Without assignment, arithmetic, calls
+and nested loops, the length of a rendered text is bounded by the template's length times that of
+its fields.
 
 A rendering call costs Jinja far more than the text that it makes. ``render_batch`` therefore
 wraps the checked tree into one loop over all rows.
@@ -31,18 +31,18 @@ __all__ = ["FILTERS", "Checked", "Rewrite", "TemplateError", "check_source", "re
 MAX_SOURCE = 4_000
 MAX_DEPTH = 24
 CHUNK = 50_000
-#: ASCII's record separator: it ends each row's text. Data that holds it are rendered one by one.
+#: ASCII's record separator, which ends each row's text. Data that contain it are rendered singly.
 _END = "\x1e"
 _ROWS = "batch_"
 _SPACE = " \t\r\n"
 
 
 class TemplateError(UsageError):
-    """A template cannot be read, is not allowed to do what it does, or fails on its data.
+    """A template cannot be read, uses forbidden constructs, or fails on its data.
 
     Attributes:
-        problem: the message without its place.
-        line: the line of the template's text, from 1; 0 where it is not known.
+        problem: the message without its location.
+        line: the line of the template's text, from 1; 0 if unknown.
     """
 
     def __init__(self, problem: str, *, where: str = "", line: int = 0) -> None:
@@ -59,7 +59,7 @@ def _expect(value: object, name: str, *kinds: type) -> Any:
 
 
 def _quoted(text: str) -> str:
-    """Wrap in double quotes, or in single ones where the text holds double quotes itself.
+    """Wrap in double quotes, or in single ones if the text itself contains double quotes.
 
     Double quotes come first since apostrophes are common in running text, where a single quote
     would seem to end the quotation.
@@ -68,7 +68,7 @@ def _quoted(text: str) -> str:
 
 
 def _quoted_aside(text: str) -> str:
-    """Wrap in quotes, with a comma behind unless the text ends a sentence of its own.
+    """Wrap in quotes, followed by a comma unless the text is a complete sentence.
 
     >>> _quoted_aside("she left"), _quoted_aside("Who left?")
     ('"she left",', '"Who left?"')
@@ -77,7 +77,7 @@ def _quoted_aside(text: str) -> str:
 
 
 def _as_term(text: str) -> str:
-    """Name a word or expression as one, in quotes.
+    """Introduce a quoted text as a word or an expression.
 
     >>> _as_term("root"), _as_term("root for")
     ('the word "root"', 'the expression "root for"')
@@ -100,7 +100,7 @@ class Filter(NamedTuple):
 
     function: Callable[..., object]
     takes: tuple[type, ...] = (str,)
-    arguments: tuple[int, int] = (0, 0)  # fewest and most, all of them constant texts
+    arguments: tuple[int, int] = (0, 0)  # minimum and maximum; all are constant strings
 
 
 #: The filters that a template may use.
@@ -110,7 +110,7 @@ FILTERS: Mapping[str, Filter] = {
     "capitalize_first": Filter(_capitalize_first),
     "default": Filter(lambda value, other: value or other, (object,), (1, 1)),
     "first": Filter(_first, (list, tuple)),
-    # A text is refused although Python could join its letters: joins of joins would multiply.
+    # Strings are refused although Python could join their letters: nested joins would multiply.
     "join": Filter(lambda value, by="": by.join(map(str, value)), (list, tuple), (0, 1)),
     "length": Filter(len, (list, tuple, str)),
     "lower": Filter(str.lower),
@@ -170,14 +170,14 @@ def _refuse(problem: str, node: nodes.Node) -> NoReturn:
 
 
 class _Checker:
-    """Walks a syntax tree and refuses what is not known to be harmless."""
+    """Walks a syntax tree and refuses anything not known to be harmless."""
 
     def __init__(self, fields: Collection[str]) -> None:
         self.fields = frozenset(fields)
         self.used: set[str] = set()
 
     def check(self, node: nodes.Node, local: frozenset[str] = frozenset(), depth: int = 0) -> None:
-        """Check a node and all below it; ``local`` holds the names that a loop gives it."""
+        """Check a node and its descendants; ``local`` holds the names defined by a loop."""
         kind = type(node).__name__
         if depth > MAX_DEPTH:
             _refuse(f"nested more than {MAX_DEPTH} deep; write it in simpler steps", node)
@@ -230,8 +230,8 @@ class _Checker:
             _refuse(f"the test {node.name!r} has wrong arguments", node)
 
     def _getitem(self, node: Any, local: frozenset[str]) -> None:
-        # Jinja looks up an attribute where an item is missing, so text in brackets is as good
-        # as a dot. A number is not.
+        # Jinja looks up an attribute if an item is missing, so a string in brackets is equivalent
+        # to a dot. A number is not.
         value = getattr(node.arg, "value", None)
         if type(node.node).__name__ != "Name" or type(value) is not int:
             _refuse("only a field may be indexed, by a number: x[0]", node)
@@ -269,7 +269,7 @@ class _Checker:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check found in a template's text.
+    """The result of checking a template's text.
 
     Attributes:
         fields: the fields that it uses, sorted.
@@ -310,7 +310,7 @@ def check_source(source: str, fields: Collection[str]) -> Checked:
 
     Raises:
         TemplateError: invalid Jinja, an unknown field or filter, or a construct that is not
-            allowed. ``line`` tells where in ``source``.
+            allowed. ``line`` gives the line of ``source``.
 
     >>> check_source('a type of {{ word | quoted }}', ["word", "gloss"])
     Checked(fields=('word',), literals=('a type of ',))
@@ -319,21 +319,21 @@ def check_source(source: str, fields: Collection[str]) -> Checked:
 
 
 def fields_of(source: str) -> set[str]:
-    """Return the fields that a template uses, given its text, which has been checked before."""
+    """Return the fields that a template uses, given its text, which was already checked."""
     from jinja2.meta import find_undeclared_variables
 
     return find_undeclared_variables(_environment().parse(source))
 
 
 Rewrite = Callable[["nodes.Template"], None]
-"""Changes a checked syntax tree in place. Hashable: trees are compiled once for each."""
+"""Changes a checked syntax tree in place. Hashable, so that compiled trees can be cached."""
 
 
 @lru_cache(maxsize=1024)
 def _compiled(
     source: str, fields: frozenset[str], rewrite: Rewrite | None
 ) -> tuple[Template, tuple[str, ...]]:
-    """Compile a template to a loop over rows: tuples of those fields that it uses."""
+    """Compile a template to a loop over rows, which are tuples of the fields that it uses."""
     from jinja2 import Template, nodes
 
     tree, checked = _parse(source, fields)
@@ -377,21 +377,21 @@ def render_batch(
     """Render a template for many rows, tens of thousands in a call.
 
     In the template's literal parts a run of white space (such as a line break of a YAML block)
-    becomes one space; the rendered text is stripped; data stay as they are.
+    becomes one space; the rendered text is stripped; data are unchanged.
 
     Args:
         source: Jinja text; it may use any of ``fields``.
         fields: name to values, all of the same length ``n``. Texts, numbers or lists of texts.
         where: names the template in messages, such as ``templates/x.yaml:7: choice``.
-        rewrite: changes the checked syntax tree before it is rendered; it may bring in fields
-            of its own, which ``fields`` then holds.
+        rewrite: changes the checked syntax tree before it is rendered; it may introduce additional
+            fields, which must be in ``fields``.
 
     Returns:
         ``n`` texts.
 
     Raises:
         TemplateError: the template is refused (see ``check_source``) or fails on a row.
-        ValueError: the fields are none or of different lengths.
+        ValueError: there are no fields, or they have different lengths.
 
     >>> render_batch("{{ a }}{% if b %} or {{ b }}{% endif %}", {"a": "xy", "b": ["z", ""]}, "doc")
     ['x or z', 'y']

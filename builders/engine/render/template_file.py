@@ -1,4 +1,4 @@
-"""Reading of template files: one YAML file a probe, with its wordings.
+"""Reading of template files: one YAML file per probe, with its wordings.
 
 A file is read as YAML nodes rather than as values, since nodes know their lines: every message
 names the file, the line and the key. See ``docs/add-a-template.md`` for the format.
@@ -33,11 +33,11 @@ def read_nodes(path: Path, source: str, what: str) -> tuple[str, yaml.Node]:
 
     Args:
         path: the file.
-        source: how messages name it.
+        source: its name in messages.
         what: what it should be ("a template file").
 
     Raises:
-        TemplateError: it cannot be read, is too large, no text, no YAML, or empty.
+        TemplateError: it cannot be read, is too large, is not text or YAML, or is empty.
     """
     import yaml
 
@@ -79,7 +79,7 @@ _KEYS = ("about", "arguments", "choice", "extends", "probe", "question")
 _WORDING_KEYS = ("id", "key_words", "text")
 
 ALL_WORDS = "all"
-"""Given for ``key_words``, it stands for every word of the text."""
+"""The value of ``key_words`` that means every word of the text."""
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
@@ -89,9 +89,9 @@ class Wording:
     """One way to ask a probe's question.
 
     Attributes:
-        id: unique within the probe; it ends up in the items' ``template`` column.
+        id: unique within the probe; the items' column ``template``.
         text: Jinja text.
-        key_words: the words that carry the question's meaning, as they stand in ``text``.
+        key_words: the words that carry the question's meaning, as they occur in ``text``.
         line: where ``text`` starts in its file, from 1.
     """
 
@@ -111,7 +111,7 @@ class Template:
         questions: the wordings, at least one.
         choice: Jinja text of a choice; empty for a probe whose choices have no template.
         arguments: the question fields that a No-Language control keeps.
-        digest: sha256 of the content, whatever its layout and comments.
+        digest: sha256 of the content, independent of layout and comments.
         sources: the files that it came from, the built-in one first.
     """
 
@@ -149,16 +149,16 @@ def names() -> list[str]:
 
 
 def languages(probe: str) -> list[str]:
-    """Return the languages in which a probe has wordings of its own beside NAME.yaml's, sorted."""
+    """Return the languages for which a probe has wordings besides NAME.yaml's, sorted."""
     entries = (entry.name for entry in resources.files("templates").iterdir())
     parts = (name.split(".") for name in entries)
     return sorted(part[1] for part in parts if len(part) == 3 and part[0] == probe)
 
 
 def key_words_of_text(text: object, fields: Collection[str]) -> tuple[str, ...]:
-    """Return the distinct words of a template's text outside of its data, the mask aside.
+    """Return the distinct words of a template's text outside its data, except the mask.
 
-    That is what ``key_words: all`` stands for. A text that is no valid template has none.
+    This is the meaning of ``key_words: all``. A text that is not a valid template has none.
 
     >>> key_words_of_text("What is {{ x }} but isn't {{ y }}: a [MASK]?", ["x", "y"])
     ('What', 'is', 'but', "isn't", 'a')
@@ -187,8 +187,7 @@ def load_template(
         question_fields: the fields that a question may use.
         choice_fields: the fields that a choice may use; if there are none, no choice is needed.
         override: a user's file. It replaces what it gives, key by key; with ``extends: true``
-            its questions are added to the built-in ones, where one with the id of a built-in
-            question takes that one's place.
+            its questions are added to the built-in ones, and replace those with the same id.
         builtin: the probe's own file, for a probe that another package defines.
         language: of the wordings; "" for those of NAME.yaml. Where there are none in it, a whole
             file may be given as ``override``.
@@ -250,7 +249,7 @@ def _digest(template: Template) -> str:
 
 
 class _Reader:
-    """Reads one file into a dict with those of ``_KEYS`` that the file gives."""
+    """Reads one file into a dict with the keys among ``_KEYS`` that the file contains."""
 
     def __init__(
         self, source: str, question_fields: Collection[str], choice_fields: Collection[str]
@@ -338,8 +337,8 @@ class _Reader:
     def _jinja_line(self, node: yaml.Node, fields: Collection[str]) -> int:
         """Find the file's line of an error in a scalar.
 
-        YAML may have folded the line breaks away. To Jinja a line break is as good as a space,
-        so the scalar as it stands in the file has the same error, and on the right line.
+        YAML may have folded line breaks. To Jinja a line break is equivalent to a space, so the
+        scalar as written in the file has the same error, on the right line.
         """
         start = _line(node)
         try:

@@ -30,7 +30,7 @@ QUESTION_FIELDS = ("word", "synonyms", "gloss", "pos", "relation")
 """Fields of a question that the template of a graph probe may show."""
 
 SHORTEST_SHARED = 3
-"""Minimum length of a common beginning by which one word gives the other away, if it is half of the
+"""Minimum length of a common beginning that gives a word away, if it is half of the
 shorter one (joyous, joyless). A word inside the other (happy, unhappy) gives it away as well."""
 
 
@@ -45,7 +45,7 @@ class NodeSource:
         synonyms: (nodes,) lists of other words that a question may show in addition.
         glosses: (nodes,) texts that show which sense is meant.
         pos: (nodes,) part of speech, in words.
-        kinds: (nodes,) distractors are of the gold's kind.
+        kinds: (nodes,) the kind of each; distractors are of the gold's kind.
         alike: graph of nodes that may be confused, such as two senses of a word.
         near: graph of neighbours in the taxonomy: what is true of one may be true of the other.
         families: function that makes the distractor families of some questions.

@@ -66,16 +66,16 @@ def evaluate(
             transformers, which is scored as it is, on its device and in its dtype, and left as it
             was; None for a scorer that needs no model.
         tokenizer: of a loaded model.
-        output: where to write results, predictions and report as well; None: memory only.
-            Results of the same request that are there already are read, not made again.
+        output: where to also write results, predictions and report; if None, they stay in memory.
+            Existing results of the same request are read instead of computed again.
         overwrite: replace other results in ``output``.
         **options: as ``evaluate-probe --help`` lists them, with underscores: those of every run
             (:class:`evaluation.options.RunOptions`) and of the scorer or learner used.
 
     Returns:
         Results, and predictions with a row per item (``to_pandas()``); ``report()`` shows them,
-        ``save(folder)`` writes them. Where rows rest on single facts, ``facts`` holds the same of
-        these, and ``results.analyses`` relates the two.
+        ``save(folder)`` writes them. If rows rest on single facts, ``facts`` holds the same for
+        these facts, and ``results.analyses`` relates the two.
 
     Raises:
         UsageError: an unknown option, probe or model, unlabelled rows, a head that was never
@@ -109,7 +109,7 @@ def study(
     overwrite: bool = False,
     **options: Any,
 ) -> Any:
-    """Run a study: several runs, and what they show together.
+    """Run a study: several runs, summarised together.
 
     >>> import evaluation
     >>> evaluation.study("curve", "probes/age_comparison", "roberta-base")  # doctest: +SKIP
@@ -120,15 +120,15 @@ def study(
         probes: one or several, as for :func:`evaluate`; or the folders of results that the study
             is about.
         models: one or several, as for :func:`evaluate`.
-        output: parent folder of the runs' results; None: memory only.
+        output: parent folder of the runs' results; if None, they stay in memory.
         overwrite: replace other results in these folders.
-        **options: the study's own, and those of its runs.
+        **options: options of the study and of its runs.
 
     Returns:
         The study's summary, a pydantic model.
 
     Raises:
-        UsageError: no such study or option, or a run that is refused.
+        UsageError: there is no such study or option, or a run is refused.
         KbprobeError: a probe or model cannot be read or run.
     """
     from evaluation.items.sources import source_argument
@@ -175,15 +175,15 @@ def report_suite(
 
     Args:
         folder: the folder.
-        output: the file to write; None: ``report.html`` in the folder.
-        rows: questions of each probe that the page holds at most; of more a sample is drawn. 0:
-            none; None: 50,000.
+        output: the file to write; if None, ``report.html`` in the folder.
+        rows: maximum number of questions per probe on the page; a sample is drawn if there are
+            more. 0 for none; if None, 50,000.
 
     Returns:
         The page's path, what is on it, and why each folder that is not on it was left out.
 
     Raises:
-        UsageError: there is no such folder, or no results in it that can be read.
+        UsageError: there is no such folder, or it contains no readable results.
         MissingDependencyError: itables or matplotlib is not installed.
         KbprobeError: the page cannot be written.
     """

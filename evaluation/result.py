@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Page:
-    """A page of HTML, which a notebook shows in a frame of its own."""
+    """An HTML page, which a notebook shows in a separate frame."""
 
     text: str
 
@@ -51,12 +51,12 @@ class Result(Evaluation):
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> Result:
-        """Return an evaluation as a result."""
+        """Make a result of an evaluation."""
         return cls(*(getattr(evaluation, one.name) for one in fields(evaluation)))
 
     @property
     def accuracy(self) -> float:
-        """The share of rows answered right."""
+        """The share of rows answered correctly."""
         return self.results.metrics.accuracy.value
 
     def table(self) -> Table:
@@ -77,9 +77,9 @@ class Result(Evaluation):
         return Page(render(self.results, self.predictions, facts))
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write results, predictions and report into a folder, all or none; return it.
+        """Write results, predictions and report into a folder, atomically; return the folder.
 
-        The same results that are there already stay.
+        If the folder already holds the same results, they are kept.
 
         Raises:
             UsageError: the folder holds other results, or something else.
@@ -133,18 +133,18 @@ _COMPARED = "results that kbprobe.evaluate returned, folders of results, or one 
 def compare(
     *results: Result | str | Path | Sequence[Result | str | Path], **options: Any
 ) -> Comparison:
-    """Compare results on the same rows: those of models, or a model's before and after.
+    """Compare results on the same rows: those of several models, or of one before and after.
 
     Args:
-        results: two or more, in memory or in folders, or a list of them; the first is the one
-            compared with.
+        results: two or more, in memory or in folders, or a list of them; the others are compared
+            with the first.
         **options: those of the study ``compare``, as ``evaluate-probe compare --help`` lists them.
 
     Returns:
         The comparison's summary, a pydantic model.
 
     Raises:
-        UsageError: the results are not of the same rows, or fewer than two, or no results.
+        UsageError: the results are not for the same rows, are fewer than two, or are not results.
     """
     from evaluation.runs.folders import save
     from evaluation.studies.base import StudyRequest, summarise_folders
@@ -159,13 +159,13 @@ def compare(
         places = []
         for number, one in enumerate(results, 1):
             if isinstance(one, Evaluation):
-                # Read from files, which have checksums, as the command does.
+                # Read from files, whose checksums are verified, as the command does.
                 place = scratch / f"result {number}"
                 save(one, place, report=False)
                 places.append(place)
             else:
                 places.append(path_argument("compare(results=...)", one, _COMPARED))
         summary: Comparison = summarise_folders(request, places)
-        # Folders that are gone afterwards name nothing.
+        # Temporary folders, which are deleted afterwards, are not recorded.
         text = summary.model_dump_json().replace(f"{json.dumps(f'{scratch}/')[1:-1]}", "")
         return type(summary).model_validate_json(text)

@@ -4,8 +4,8 @@ Two sources are used. WordNet's usage domains and glosses mark senses ("ethnic s
 for ..."), so that *cock* the bird is kept and *cock* the slang word is not. A word list
 (``data/offensive.txt``; its source and licence are named there) contains obscenities and slurs
 without an innocent main sense, which are offensive in any text, including definitions and examples.
-Words with one (``data/offensive_senses.txt``) are only offensive if nothing says which sense is
-meant.
+Words with an innocent main sense (``data/offensive_senses.txt``) are only offensive if the sense is
+not stated.
 
 Names of diseases, organs and acts are not obscenities: a probe of knowledge may ask about them.
 """

@@ -18,23 +18,23 @@ from kbprobe.columns import codes, mask, to_numpy
 from kbprobe.format.items import COMMON, CONTENTS
 
 FAMILIAR = 2.5
-"""Least frequency (Zipf scale) of a word by which people know an animal or a plant: dandelion,
+"""Minimum frequency (Zipf scale) of a word by which people know an animal or a plant: dandelion,
 jackal and collie are more frequent, foxglove and grebe are not."""
 
 LIVING = ("animal", "food", "plant", "substance", "Tops")
-"""Lexicographer files of organisms and of what they give: an apple is a fruit, then a tree."""
+"""Lexicographer files of organisms and their products: an apple is a fruit, then a tree."""
 
 MOST_SENSES = 3
-"""The tree, the fruit and the wood that share a word are among its first so many senses."""
+"""A tree, its fruit and its wood share a word if they are among this many first senses."""
 
 GENUS = ("genus.n.02",)
 
 BINOMIAL = r"^\p{Lu}\p{Ll}+ (?:x )?\p{Ll}[\p{Ll}-]+(?: \p{Ll}[\p{Ll}-]+)?$"
-"""The scientific name of a species or subspecies. "Dutch oven" reads like one."""
+"""The pattern of scientific names of species and subspecies; "Dutch oven" looks like one."""
 
 
 def is_common(wordnet: WordNet) -> Bools:
-    """Mark the synsets that are neither taxa nor persons, places and other names."""
+    """Mark the synsets that are neither taxa nor persons, places or other names."""
     return np.asarray(contents(wordnet) == CONTENTS.index(COMMON))
 
 
@@ -42,9 +42,9 @@ def is_common(wordnet: WordNet) -> Bools:
 def contents(wordnet: WordNet) -> Ints:
     """Return the content of every synset, an index into ``CONTENTS``.
 
-    - Instances of a class have names: persons (also gods and fictional persons), places (also
-      buildings, roads, stars) and others, such as wars and books. Those that have a word in lower
-      case, such as the sun, are common nouns.
+    - Instances of a class have names: persons (including gods and fictional persons), places
+      (including buildings, roads, stars) and others, such as wars and books. Those with a word in
+      lower case, such as the sun, are common nouns.
     - Taxa are the groups of biological classifications, and organisms that WordNet places in one,
       except those that people know by a single word.
     """
@@ -99,7 +99,7 @@ def _organisms(wordnet: WordNet, groups: Bools) -> Bools:
 
 
 def _known_by_a_word(wordnet: WordNet, organisms: Bools) -> Bools:
-    """Mark the organisms that one of the first two lemmas names, a word that people use for them.
+    """Mark the organisms for which people use one of the first two lemmas.
 
     It is frequent enough, and this is its first sense, one that occurs in WordNet's tagged texts,
     or one of several senses of which the first is of an organism or of what it gives.
@@ -123,12 +123,12 @@ def _known_by_a_word(wordnet: WordNet, organisms: Bools) -> Bools:
 
 
 def _has_lemma(wordnet: WordNet, synsets: Bools, pattern: str) -> Bools:
-    """Mark those of some synsets that have a lemma which a pattern matches."""
+    """Mark the synsets with a lemma that matches a pattern."""
     synset = wordnet.sense_synset
     senses = np.flatnonzero(synsets[synset])
     return mask_at(len(wordnet), synset[senses[_matches(lemma_texts(wordnet), senses, pattern)]])
 
 
 def _matches(texts: pa.Array, rows: Ints, pattern: str) -> Bools:
-    """Tell of some rows of a column whether a pattern matches them."""
+    """Return whether a pattern matches each of some rows of a column."""
     return mask(pc.match_substring_regex(texts.take(pa.array(rows)), pattern))

@@ -64,7 +64,7 @@ def wordnet_families(
         elif name == SAME_WORD:
             yield Family(SAME_WORD, 0, np.zeros_like(asking.gold), kin=word)
         elif name == FIELD:
-            # If golds belong to the concepts, closeness is that of the concepts.
+            # If golds belong to the concepts, the concepts determine closeness.
             down = any(other.endswith(BRANCH) for other in options.family_list)
             yield Family(FIELD, 0, _fields(wordnet, asking.concept if down else asking.gold))
         elif name == QUALITY:
@@ -85,7 +85,7 @@ def wordnet_families(
 
 
 def _within_field(wordnet: WordNet, nodes: Ints, key: Ints) -> Ints:
-    """Divide keys by lexicographer file, so that the file does not tell choices apart."""
+    """Divide keys by lexicographer file, so that the file does not distinguish choices."""
     file = lexicographer_files(wordnet)
     return np.where(key < 0, -1, key * (file.max() + 1) + file[nodes])
 
@@ -115,7 +115,7 @@ def _qualities(wordnet: WordNet, nodes: Ints) -> Ints:
 def _runs(nodes: Ints, group: Ints, place: Ints, size: int) -> Ints:
     """Number the runs of ``size`` distinct nodes, by their place within their group.
 
-    Equal nodes are of one group, and have one place.
+    Equal nodes are in the same group and have the same place.
     """
     distinct, first, again = np.unique(nodes, return_index=True, return_inverse=True)
     group, place = group[first], place[first]
@@ -150,7 +150,7 @@ def at_distance(graph: Graph, nodes: Ints, hops: int) -> Graph:
 
 
 def sisters(parents: Graph, nodes: Ints, depth: int) -> Graph:
-    """Return what stands ``depth`` edges below the parents of each node, outside its own branch.
+    """Return the nodes ``depth`` edges below the parents of each node, outside its own branch.
 
     Depth 1 holds the siblings, depth 2 the children of siblings, and so on: SISTER_l of
     Richardson & Sabharwal (TACL 2020, section 3.1), one level at a time.
@@ -167,17 +167,17 @@ def sisters(parents: Graph, nodes: Ints, depth: int) -> Graph:
 
 
 GRADE = 2.3
-"""Width of a grade of generality: a factor of ten in what lies below a synset."""
+"""Width of a grade of generality: a factor of ten in the number of synsets below."""
 
 TOPIC = 3
 """Edges up to an ancestor that two synsets of one topic share: a great-grandparent."""
 
 
 def wordnet_oracles(wordnet: WordNet, plan: Plan, true_of: Graph | None) -> Oracles:
-    """Return what oracles of a plan's questions reach.
+    """Return the results of oracles on a plan's questions.
 
-    ``true_of`` leads from concepts to what is an answer to a question about them; None: the concept
-    itself is.
+    ``true_of`` leads from concepts to the answers to questions about them; None if the answer is
+    the concept itself.
     """
     concept = plan.concept.codes.astype(np.int64)
     nodes = plan.nodes.astype(np.int64)
@@ -201,7 +201,7 @@ def wordnet_oracles(wordnet: WordNet, plan: Plan, true_of: Graph | None) -> Orac
         possible["word"] = (
             "all senses of the word, not its sentence",
             _true_of_a_sense(wordnet, concept, nodes, true_of),
-            # What is true of another sense of the word is no distractor of its kinds.
+            # Golds of another sense of the word are never distractors.
             0.95 if true_of is None else 1.0,
         )
     return {
@@ -222,7 +222,7 @@ def _share_topic(wordnet: WordNet, asked: Ints, nodes: Ints) -> Bools:
 
 
 def _true_of_a_sense(wordnet: WordNet, concept: Ints, nodes: Ints, true_of: Graph | None) -> Bools:
-    """(rows, K) whether a choice is true of any synset that shares a word with the concept."""
+    """Return (rows, K) whether a choice is true of any synset sharing a word with the concept."""
     size = len(wordnet)
     concepts = sorted_unique(concept)
     namesakes = alike_in_any(wordnet)

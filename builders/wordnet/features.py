@@ -44,7 +44,7 @@ from kbprobe.columns import codes, mask, to_numpy
 from kbprobe.rng import RandomGenerator
 
 THINGS = ("animal", "artifact", "body", "food", "object", "person", "plant", "substance")
-"""Lexicographer files of nouns whose synsets people can point at."""
+"""Lexicographer files of nouns for things that people can point at."""
 
 LANES = 16
 """Informative words are hashed to this many 64-bit lanes, each compared in one operation."""
@@ -75,8 +75,9 @@ class WordSets(NamedTuple):
 
     Attributes:
         bits: (owners * kinds, LANES) a bit for each word.
-        folded: (owners, kinds) the same in 64 bits: texts without a common bit share no word.
-        size: (owners * kinds,) how many words there are.
+        folded: (owners, kinds) the same folded into 64 bits: texts without a common bit share no
+            word.
+        size: (owners * kinds,) the number of words.
     """
 
     bits: UInts
@@ -85,7 +86,7 @@ class WordSets(NamedTuple):
 
     @classmethod
     def of(cls, owners: int, kinds: Sequence[Graph], left_out: Bools) -> WordSets:
-        """Read the words of texts, given as graphs from owners to words, without some."""
+        """Collect the words of texts, given as graphs from owners to words, except some."""
         bits = np.zeros((owners * len(kinds), LANES), dtype=np.uint64)
         for kind, words in enumerate(kinds):
             kept = ~left_out[words.indices]
@@ -96,7 +97,7 @@ class WordSets(NamedTuple):
         return cls(bits, folded, np.bitwise_count(bits).sum(axis=1).astype(np.float64))
 
     def shared(self, one: Ints, other: Ints) -> Floats:
-        """Return the share of words in common of pairs of owners, for each two kinds of text.
+        """Return the share of common words of pairs of owners, for each pair of kinds of text.
 
         The shape is (kinds of the one * kinds of the other, pairs).
         """
@@ -116,7 +117,7 @@ class JudgedPairs:
 
     Attributes:
         keys: ``lower * synsets + upper`` of the pairs that were judged, ascending.
-        worth: how far readers accept each, and a last value for any other pair: NaN.
+        worth: how far readers accept each; the last value, for all other pairs, is NaN.
     """
 
     keys: Ints
@@ -124,7 +125,7 @@ class JudgedPairs:
 
     @classmethod
     def of(cls, wordnet: WordNet, judged: Mapping[tuple[str, str], float]) -> JudgedPairs:
-        """Look up synsets by name; none of another version of WordNet than the readers'."""
+        """Look up synsets by name; empty for any WordNet version but the readers'."""
         if wordnet.version != JUDGED_WORDNET:
             judged = {}
         lower, upper = (wordnet.synset_ids(pair[end] for pair in judged) for end in (0, 1))
@@ -134,7 +135,7 @@ class JudgedPairs:
         return cls(keys[order], np.append(worth, np.nan))
 
     def find(self, keys: Ints) -> Floats:
-        """Return how far readers accept pairs; NaN: not judged."""
+        """Return how far readers accept pairs; NaN if not judged."""
         return self.worth[self._known.positions(keys)]
 
     @cached_property
@@ -146,8 +147,8 @@ class Judgements(NamedTuple):
     """Readers' judgements of the synsets of a WordNet.
 
     Attributes:
-        kinds: of readers who saw the definitions of both synsets, or the word in its sentence.
-        alone: of readers who saw the words of the lower one without their definition.
+        kinds: judgements of readers who saw both synsets' definitions, or the word in its sentence.
+        alone: judgements of readers who saw the words of the lower one without their definition.
         crosses: (synsets,) how much each overlaps with its neighbours; the usual value if not
             judged.
     """
@@ -181,7 +182,7 @@ class PairFeatures:
 
     @cached_property
     def _above(self) -> Ints:
-        """(synsets, reach) the ancestors of each, the parent first; -1: there is none."""
+        """(synsets, reach) the ancestors of each, parent first; -1 if there is none."""
         all_nodes = np.arange(len(self.wordnet), dtype=np.int64)
         above = [ancestors(self._main, all_nodes, reach) for reach in range(1, FARTHEST)]
         return np.stack(above, axis=1)
@@ -206,7 +207,7 @@ class PairFeatures:
 
     @cached_property
     def _sense(self) -> Floats:
-        """(synsets,) which sense of its first lemma each is."""
+        """(synsets,) the sense number of each within its first lemma."""
         number = to_numpy(self.wordnet.senses["number"])[self.wordnet.sense_start[:-1]]
         return np.asarray(np.minimum(number, 8), dtype=np.float64)
 
@@ -228,7 +229,7 @@ class PairFeatures:
 
     @cached_property
     def _words(self) -> WordSets:
-        """Return the informative words of each synset's gloss, and of its lemmas."""
+        """The informative words of each synset's gloss, and of its lemmas."""
         words = synset_words(self.wordnet)
         kinds = words.in_gloss, words.in_lemmas
         return WordSets.of(len(self.wordnet), kinds, words.common)
@@ -270,11 +271,11 @@ class PairFeatures:
         return lower, np.where(lower == one, other, one)
 
     def judged_kind(self, lower: Ints, upper: Ints) -> Floats:
-        """Return how far readers accept ``lower`` as a kind of ``upper``; NaN: not judged."""
+        """Return how far readers accept ``lower`` as a kind of ``upper``; NaN if not judged."""
         return judged_synsets(self.wordnet).kinds.find(lower * len(self.wordnet) + upper)
 
     def judged_alone(self, lower: Ints, upper: Ints) -> Floats:
-        """Return the same of readers who saw the words of ``lower`` without their definition."""
+        """Return the same for readers who saw the words of ``lower`` without their definition."""
         return judged_synsets(self.wordnet).alone.find(lower * len(self.wordnet) + upper)
 
     @cached_property
@@ -283,7 +284,7 @@ class PairFeatures:
         return judged_synsets(self.wordnet).crosses
 
     def beside(self, concept: Ints, gold: Ints, node: Ints) -> Features:
-        """Return features for whether readers accept ``node`` as an answer besides ``gold``."""
+        """Return features for whether readers accept ``node`` as another answer than ``gold``."""
         common = self.common(gold, node)
         pair = self.of_pair(concept, node)
         return {
@@ -300,10 +301,10 @@ class PairFeatures:
         }
 
     def chances(self, model: JudgedModel, probe: str) -> Callable[[Ints, Ints, Ints], Floats]:
-        """Return the model's chance as a function of what `beside` takes.
+        """Return the model's probability as a function of the arguments of `beside`.
 
-        What depends on one synset is summed beforehand: draws ask for few triples at a time, and
-        then each operation costs the same, however short the arrays are.
+        Terms that depend on one synset are summed in advance: draws ask for few triples at a time,
+        and each operation then has the same cost, however short the arrays are.
         """
         weight, single = defaultdict(float, model.weights), self._single
         base, step = model.intercept + weight[probe], weight["more_general"]
@@ -379,7 +380,7 @@ def features_of(wordnet: WordNet) -> PairFeatures:
 
 
 COMMON_SHARE = 0.01
-"""Words in at least this share of the definitions do not count as shared words."""
+"""Words in at least this share of the definitions are not counted as shared."""
 
 
 class SynsetWords(NamedTuple):
@@ -389,7 +390,7 @@ class SynsetWords(NamedTuple):
         in_gloss: synset -> content words of its definition.
         in_lemmas: synset -> those of its lemmas.
         single: synset -> those of its lemmas that are single words.
-        common: (words,) which occur too often in definitions to be informative.
+        common: (words,) which words occur too often in definitions to be informative.
     """
 
     in_gloss: Graph
@@ -421,7 +422,7 @@ def synset_words(wordnet: WordNet) -> SynsetWords:
 
 @dataclass(frozen=True)
 class Glosses:
-    """What the definitions of some synsets name and share.
+    """The words that the definitions of some synsets name and share.
 
     Attributes:
         nodes: the synsets, each once.
@@ -438,19 +439,19 @@ class Glosses:
 
     @cached_property
     def _uses(self) -> Ints:
-        """(words,) in how many of the definitions each word is."""
+        """(words,) the number of definitions that contain each word."""
         words = self.words.in_gloss
         return np.bincount(words.expand(self.nodes)[1], minlength=len(words))
 
     def name(self, child: Ints, parent: Ints) -> Bools:
-        """Return for pairs of synsets whether the child's definition names the parent."""
+        """Return whether the child's definition names the parent, for pairs of synsets."""
         pair, word = self.words.in_gloss.expand(child)
         single = self.words.single
         named = contains(single.keys, parent[pair] * len(single) + word)
         return any_of(pair, named, child.size)
 
     def bear_out(self, child: Ints, parent: Ints) -> Bools:
-        """Return for pairs of synsets whether the child's definition supports the edge.
+        """Return whether the child's definition supports the edge, for pairs of synsets.
 
         It does so if it names the parent, or shares a rare word with the parent's definition.
         """

@@ -13,7 +13,7 @@ from kbprobe.arrays import Bools, Ints, sorted_unique
 from kbprobe.columns import to_numpy
 
 ASKED_SENSES = 5
-"""A word without a sentence is asked about in one of its first so many senses."""
+"""A word without a sentence is asked about only in one of this many first senses."""
 
 DOUBTFUL, VAGUE = "doubtful_gold", "vague_gold"
 MINOR_SENSE, TAXON = "minor_sense", "taxon"
@@ -37,9 +37,10 @@ def isa_flags(wordnet: WordNet, facts: Facts, concept: Ints, gold: Ints, probe: 
     least = np.where(far, model.thresholds[f"{probe}:far"], model.thresholds[probe])
     doubted = np.where(np.isnan(judged), chance < least, judged < 1)
     if probe == "hyponymy":
-        # Choices are words alone. Those far below a noun, and those below a verb, must have been
-        # approved like that: of rows whose golds were judged by their definitions, readers found
-        # 89% and 85% sound. Farther below a verb (84%), none was.
+        # Choices are shown without definitions. Those far below a noun, and those below a verb,
+        # must have been approved in that form: of rows whose golds were judged with their
+        # definitions, readers found 89% and 85% sound. Farther below a verb (84%), none was
+        # approved.
         verb = structure.pos_codes[concept] == POS.index("v")
         alone = pairs.judged_alone(*pairs.by_generality(concept, gold))
         doubted |= np.where(np.isnan(alone), far | verb, alone < 1)
@@ -48,7 +49,7 @@ def isa_flags(wordnet: WordNet, facts: Facts, concept: Ints, gold: Ints, probe: 
 
 
 def asked_in_minor_sense(wordnet: WordNet, senses: Ints) -> Bools:
-    """Mark the senses (rows of WordNet's) in which few readers would take a word."""
+    """Mark the senses (rows of WordNet's) in which few readers would understand a word."""
     return np.asarray(to_numpy(wordnet.senses["number"])[senses] > ASKED_SENSES)
 
 

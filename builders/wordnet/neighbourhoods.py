@@ -1,4 +1,4 @@
-"""Which synsets are neighbours: one parent for each, and blocks of the taxonomy that stay together.
+"""Neighbouring synsets: a main parent for each, and blocks of the taxonomy that stay together.
 
 All WordNet probes divide synsets by the same blocks, so that no concept is tested in one probe and
 trained on in another, siblings are in one split, and few golds of test are golds of train.
@@ -36,7 +36,7 @@ DEEPEST = 32
 
 @derived
 def main_parents(wordnet: WordNet) -> Ints:
-    """Return the parent of every synset: the one with the most synsets below it; -1: none."""
+    """Return the parent of every synset: the one with the most synsets below it; -1 if none."""
     parents = parents_for_levels(wordnet)
     width = weighted_counts(parents.indices, np.ones(parents.indices.size), len(parents))
     order = np.lexsort((parents.indices, -width[parents.indices], parents.sources))
@@ -49,7 +49,7 @@ def main_parents(wordnet: WordNet) -> Ints:
 
 @derived
 def taxonomy_order(wordnet: WordNet) -> Ints:
-    """Return the place of every synset in an order that puts synsets before all those below them.
+    """Return the place of every synset in an order in which synsets precede all those below them.
 
     Synsets that are close in the taxonomy have places that are close.
     """
@@ -70,8 +70,8 @@ def taxonomy_order(wordnet: WordNet) -> Ints:
 def nouns_of(wordnet: WordNet) -> Ints:
     """Return the noun of each adjective and adverb, such as height for high; -1: unknown.
 
-    It is the attribute that an adjective is a value of, or a noun derived from it; adverbs have
-    that of their adjective, satellites without one that of their head.
+    This is the attribute of which an adjective is a value, or a noun derived from it; adverbs have
+    their adjective's noun, and satellites without one that of their head.
     """
     noun = np.full(len(wordnet), -1, dtype=np.int64)
     is_noun = wordnet.pos_codes == POS.index("n")
@@ -100,9 +100,9 @@ def ancestors(main: Ints, nodes: Ints, reach: int) -> Ints:
 def territory(wordnet: WordNet, shares: tuple[float, float, float], seed: int) -> Territory:
     """Assign every synset to a split, and to a part of it, block by block.
 
-    The tops of the taxonomy are in test, or in the last split that has a share: nearly all of what
-    stands below them would else be lost. Other blocks fill the splits before it up to their shares,
-    in seeded order.
+    The tops of the taxonomy are in test, or in the last split that has a share, since nearly
+    everything below them would be lost otherwise. Other blocks fill the earlier splits up to their
+    shares, in seeded order.
     """
     block, weight, tops = blocks(wordnet)
     rng = RandomGenerator.of(seed, "neighbourhoods")
@@ -122,7 +122,7 @@ class TaxonomyBlocks(NamedTuple):
     Attributes:
         block: (synsets,) the number of each one's block.
         weight: (blocks,) the weight of each.
-        tops: the number of blocks that are the top of a taxonomy, which come first: one number.
+        tops: the number of blocks that are the top of a taxonomy, which come first.
     """
 
     block: Ints
@@ -134,16 +134,16 @@ class TaxonomyBlocks(NamedTuple):
 def blocks(wordnet: WordNet) -> TaxonomyBlocks:
     """Divide the synsets into blocks: the children of every synset are in one.
 
-    A block is a subtree of the taxonomy that is not too large. What hangs on the synsets above
-    these subtrees, the top of the taxonomy, is a block for each lexicographer file. Adjectives and
-    adverbs that are opposites are in one block.
+    A block is a subtree of the taxonomy that is not too large. The children of the synsets above
+    these subtrees, the top of the taxonomy, form a block for each lexicographer file. Adjectives
+    and adverbs that are opposites are in one block.
     """
     main = main_parents(wordnet)
     asked = [to_numpy(wordnet.examples["synset"]), *(wordnet.edges(name)[0] for name in MERONYMS)]
     weight = np.bincount(np.concatenate(asked), minlength=len(wordnet)) + np.float64(1)
     below = _sums_below(main, weight)
     small = below <= LARGEST_BLOCK * weight.sum()
-    # The topmost ancestor whose subtree is small enough, of every synset.
+    # For every synset, the topmost ancestor whose subtree is small enough.
     top = np.where(small, np.arange(main.size), -1)
     for _ in range(DEEPEST):
         up = ancestors(main, top, 1)
@@ -159,7 +159,7 @@ def blocks(wordnet: WordNet) -> TaxonomyBlocks:
 
 
 def _with_opposites(wordnet: WordNet, top: Ints) -> Ints:
-    """Give adjectives and adverbs that are opposites, and all on their blocks, one top."""
+    """Give opposite adjectives and adverbs, and all in their blocks, the same top."""
     source, target = wordnet.edges("antonym")
     modifier = wordnet.pos_codes > POS.index("v")
     pairs = modifier[source] & modifier[target]

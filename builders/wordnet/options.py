@@ -110,7 +110,7 @@ class WordNetOptions(DrawOptions):
 
     @property
     def builds(self) -> dict[str, Self]:
-        """A build for each language, which comes first in its options."""
+        """A build for each language, in which that language comes first."""
         if not self.parallel:
             return {"": self}
         ordered = sorted(set(self.languages))
@@ -140,7 +140,7 @@ class WordNetOptions(DrawOptions):
 
     @property
     def family_list(self) -> tuple[str, ...]:
-        """The families asked for, with the named sets spelled out."""
+        """The requested families, with named sets expanded."""
         sets = {"near": self.NEAR, "paper": self.PAPER}
         spelled = [name for family in self.families for name in sets.get(family, (family,))]
         return tuple(dict.fromkeys(spelled))
@@ -185,7 +185,7 @@ class SynonymyOptions(WordNetOptions):
 
     @property
     def shows_glosses(self) -> bool:
-        """Whether choices show definitions: the question does."""
+        """Whether choices show definitions; here the question does."""
         return False
 
 
@@ -231,7 +231,7 @@ class HyponymyOptions(IsaOptions):
 
 
 class RelationOptions(WordNetOptions):
-    """Options of probes that `builders.relations.relation_plan` plans: no sentence is shown."""
+    """Options of probes planned by `builders.relations.relation_plan`, without sentences."""
 
     WITHOUT = ("max_contexts", "min_depth", "stem_overlap")
 

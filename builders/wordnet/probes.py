@@ -119,7 +119,7 @@ FEWEST_LETTERS = 3
 
 
 def open_wordnet(options: WordNetOptions) -> WordNet:
-    """Load the WordNet that the options name, once for all the probes of a process."""
+    """Load the WordNet named by the options, once per process."""
     if options.parallel:
         return _load_parallel(options.languages, options.wordnet)
     wordnet = load_wordnet_once(options.wordnet)
@@ -237,7 +237,7 @@ def _edges_plan(
 ) -> Plan:
     """Plan a probe that asks about edges; ``more`` are arguments of `relation_plan`.
 
-    ``true_of`` returns what must not be a distractor in questions about some synsets.
+    ``true_of`` returns the nodes that must not be distractors in questions about some synsets.
     """
     dropped = DropLog()
     edges = edges_in_language(wordnet, options, edges, dropped)
@@ -250,7 +250,7 @@ def _edges_plan(
 def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGenerator) -> Plan:
     """Plan a probe that asks for the other words of a word's synset.
 
-    Lexicons of other languages than English define few synsets.
+    Lexicons of languages other than English define few synsets.
     """
     asked = of_parts_of_speech(wordnet, options.pos)
     every = int(np.count_nonzero(asked))
@@ -365,7 +365,7 @@ def _self_plan(
     dropped = DropLog() if dropped is None else dropped
     deep = dropped.drop("gold is too near its root", _too_shallow(wordnet, options, concept))
     asking = asking.take(deep)
-    # Other senses of a word may stand beside a definition: they are what is asked about.
+    # Definitions of a word's other senses may be choices: telling them apart is the task.
     same = same_gloss if relation == "definition" else alike_in_any
     truth = Truth(len(wordnet), NONE, union(same(wordnet), near(wordnet)).keys)
     asking = _askable(options, relation, asking, questions, dropped)
@@ -379,9 +379,9 @@ def _askable(
     questions: Mapping[WordNet, Questions],
     dropped: DropLog,
 ) -> Asking:
-    """Leave out what is not of the tier, rare golds, and golds that are given away.
+    """Leave out questions outside the tier, rare golds, and golds that are given away.
 
-    ``questions`` are those of each language; what does not suit one is left out of all.
+    ``questions`` are those of each language; what is unsuitable in one is left out of all.
     """
     asking = asking.of_tier(options.tier, dropped)
     if options.min_zipf:
@@ -437,7 +437,7 @@ def _plan(
         split=places.of_both(asking),
         part=places.part,
         kinds=KINDS[wordnet.pos_codes],
-        # The choice is made in one language for all, so that they ask the same questions.
+        # One language decides for all, so that they ask the same questions.
         reads=reads(wordnet.languages[0]),
         offensive=offensive_in_any(wordnet),
         arguable=partial(arguable_distractors, wordnet.structure, PROBE_OF[relation]),
@@ -457,12 +457,12 @@ def _described(wordnet: WordNet, plan: Plan, true_of: Graph | None) -> Plan:
 
 
 def _shown(wordnet: WordNet, questions: Mapping[WordNet, Questions]) -> Questions:
-    """Return the questions in the language whose words ``wordnet`` shows."""
+    """Return the questions in the language in which ``wordnet`` shows words."""
     return next(asked for one, asked in questions.items() if one.language == wordnet.language)
 
 
 def _readable_in_all(wordnet: WordNet, plan: Plan, reads: Callable[[WordNet], Ints]) -> Plan:
-    """Leave out of all languages what might be left out of one: two choices that read the same.
+    """Leave out of all languages what one might leave out: two identically worded choices.
 
     ``reads`` returns a number for the text of every synset as a choice.
     """
@@ -497,7 +497,7 @@ def _in_every_context(contexts: Contexts, concept: Ints, gold: Ints, hops: Ints)
 
 
 def _named(wordnet: WordNet, names: Sequence[str], default: Sequence[str]) -> Ints:
-    """Ids of a stop list; the default list's names may be missing in another WordNet."""
+    """Return the ids of a stop list; the default list's names may be missing in another WordNet."""
     if names == default:
         return known_synsets(wordnet, names)
     return np.array([wordnet.synset_id(name) for name in names], dtype=np.int64)

@@ -37,17 +37,17 @@ from kbprobe.columns import codes, to_numpy
 from kbprobe.errors import UsageError
 
 FEWEST = 300
-"""Minimum number of questions that a lexicon must allow for a probe."""
+"""Minimum number of questions that a lexicon must provide for a probe."""
 
 
 def synset_source(
     wordnet: WordNet, options: WordNetOptions, words_of: WordNet | None = None
 ) -> NodeSource:
-    """Return all synsets: named by their first lemma, told apart by their gloss.
+    """Return all synsets: named by their first lemma, distinguished by their gloss.
 
-    In another language than English, which lacks glosses, other lemmas of the synset may tell what
-    is meant. Where several languages are asked alike they do so in all of them; ``words_of`` is
-    then the one whose words are shown, by default the first.
+    In a language other than English, which lacks glosses, other lemmas of the synset may show what
+    is meant. If the same questions are asked in several languages, this applies to all of them;
+    ``words_of`` is then the language of the words shown, by default the first.
     """
     shown = words_of or wordnet
     size = len(wordnet)
@@ -59,7 +59,7 @@ def synset_source(
     return NodeSource(
         choices=nodes_of(shown, generality(wordnet)),
         words=first_words(shown),
-        # One language decides for all, so that they ask the same.
+        # One language decides for all, so that they ask the same questions.
         reads=to_numpy(first_words(wordnet.languages[0]).dictionary_encode().indices).astype(
             np.int64
         ),
@@ -91,7 +91,7 @@ def offensive_in_any(wordnet: WordNet) -> Bools:
 
 
 def has_glosses(wordnet: WordNet) -> Bools:
-    """(synsets,) whether there is a definition of each in all of the languages."""
+    """Return (synsets,) whether each has a definition in all of the languages."""
     each = [to_numpy(pc.utf8_length(shown_glosses(one))) > 0 for one in wordnet.languages]
     return np.asarray(np.all(each, axis=0))
 
@@ -123,8 +123,8 @@ def require_enough(wordnet: WordNet, found: int, of: int, what: str) -> None:
 
     Args:
         wordnet: the WordNet of the language.
-        found: the maximum number of questions.
-        of: what that number would be if nothing were missing.
+        found: the number of questions that can be asked at most.
+        of: the same number if nothing were missing.
         what: what is needed, for the message ("synsets with a definition").
 
     Raises:
@@ -142,7 +142,7 @@ def require_enough(wordnet: WordNet, found: int, of: int, what: str) -> None:
 def edges_in_language(
     wordnet: WordNet, options: WordNetOptions, edges: Mapping[str, Edges], dropped: DropLog
 ) -> Mapping[str, Edges]:
-    """Leave out edges that make no good question in a language, such as those without words.
+    """Leave out edges unsuitable for questions in a language, such as those without words.
 
     An edge that is unsuitable in one of several languages is left out of all. English keeps all.
 
@@ -182,7 +182,7 @@ def asked_edges(wordnet: WordNet, options: WordNetOptions, kind: str) -> Edges:
 
 
 def named_first(wordnet: WordNet, options: WordNetOptions, kind: str) -> Edges:
-    """Return the lexical pointers of a kind whose words are the first of their synsets.
+    """Return the lexical pointers of a kind between words that are the first of their synsets.
 
     Pointers are between English words, whatever the language.
     """

@@ -1,4 +1,4 @@
-"""What the WordNet probes need to know of synsets: contexts, likeness, paths, texts."""
+"""Properties of synsets that the WordNet probes need: contexts, similarity, paths, texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.rng import RandomGenerator
 
 POS_NAMES = ("noun", "verb", "adjective", "adjective", "adverb")
-"""Part of speech in words, by the codes of :attr:`WordNet.pos_codes`."""
+"""Names of the parts of speech, by the codes of :attr:`WordNet.pos_codes`."""
 
 KINDS = np.array([0, 1, 2, 2, 3], dtype=np.int64)
 """Codes that merge adjectives and their satellites."""
@@ -61,8 +61,8 @@ def of_parts_of_speech(wordnet: WordNet, names: Sequence[str]) -> Bools:
 class Contexts(NamedTuple):
     """Example sentences with the concept's word located in them: parallel arrays.
 
-    ``sense`` is the row of WordNet's senses that the word at ``start`` is. A word that is asked
-    about alone has the example -1: in languages with few examples most are.
+    ``sense`` is the row of the word at ``start`` in WordNet's senses. A word without an example has
+    the example -1, like most words in languages with few examples.
     """
 
     concept: Ints
@@ -76,17 +76,17 @@ class Contexts(NamedTuple):
         return Contexts(*(array[rows] for array in self))
 
     def and_alone(self, nodes: Ints, wordnet: WordNet) -> Contexts:
-        """Return the contexts, and of each of ``nodes`` its first word without an example."""
+        """Return the contexts, and the first word of each of ``nodes`` without an example."""
         none = np.full_like(nodes, -1)
         more = Contexts(nodes, none, none, none, wordnet.sense_start[nodes])
         return Contexts(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
 
 
 def contexts_of(wordnet: WordNet, concepts: Bools, most: int, rng: RandomGenerator) -> Contexts:
-    """Locate the contexts of the concepts marked, at most ``most`` of each (0: all).
+    """Locate the contexts of the marked concepts, at most ``most`` for each (0: all).
 
     An example in which several of the concept's lemmas occur is one context, with the lemma
-    that WordNet lists first. Examples that hold nothing beside the word are left out.
+    that WordNet lists first. Examples that contain only the word are left out.
     """
     mentions = wordnet.mentions
     example = to_numpy(mentions["example"]).astype(np.int64)
@@ -114,19 +114,19 @@ def contexts_of(wordnet: WordNet, concepts: Bools, most: int, rng: RandomGenerat
 
 @lru_cache(maxsize=2)
 def lemma_texts(wordnet: WordNet) -> pa.Array:
-    """Return every sense's lemma as people write it."""
+    """Return every sense's lemma in ordinary spelling."""
     return wordnet.lemma_texts()
 
 
 _GLOSS_REPAIRS = (
     # The rest of an example whose opening or closing quotation mark is missing.
     (r';[^;"]*"[^;"]*$|"', ""),
-    # Who said what stood here: "; - John Milton".
+    # The author of a removed example: "; - John Milton".
     (r";\s*--?\s*(?:the\s+)?\p{Lu}[^;()]*", ""),
-    # What led to an example: "reach a goal, e.g.", "a workplace; as in the expression".
+    # The lead-in to an example: "reach a goal, e.g.", "a workplace; as in the expression".
     (r"(?:[,;]?\s*\b(?:e\.\s?g\.?|i\.\s?e\.?|as in(?: the expressions?)?)[\s,;:]*)+$", ""),
     (r"\s*\((?:e\.g\.|i\.e\.)?[\s,;]*\)", ""),
-    # What is left between and behind examples that were taken out.
+    # Remnants between and after examples that were removed.
     (r"\s*;(?:[\s;,]*;)+", ";"),
     (r"[\s;,:]+$", ""),
     (r"\s{2,}", " "),
@@ -136,10 +136,10 @@ _GLOSS_REPAIRS = (
 
 @derived
 def shown_glosses(wordnet: WordNet) -> pa.Array:
-    """Return every synset's gloss without what examples left behind in it.
+    """Return every synset's gloss without the remnants of examples.
 
-    WordNet's files keep examples, with their sources, inside the gloss. Taking them out leaves
-    "; - John Milton" or half an example in about 800 glosses of WordNet 3.0.
+    WordNet's files store examples, with their sources, in the gloss. Removing them leaves "; - John
+    Milton" or half an example in about 800 glosses of WordNet 3.0.
     """
     glosses = single_chunk(wordnet.synsets["gloss"])
     for pattern, replacement in _GLOSS_REPAIRS:
@@ -149,7 +149,7 @@ def shown_glosses(wordnet: WordNet) -> pa.Array:
 
 @derived
 def normalised_lemmas(wordnet: WordNet) -> Ints:
-    """Return an id for each sense's lemma that case, hyphens and spaces do not change."""
+    """Return an id for each sense's lemma that ignores case, hyphens and spaces."""
     plain = pc.replace_substring_regex(pc.utf8_lower(lemma_texts(wordnet)), r"[^\pL\pN]+", "")
     codes = plain.dictionary_encode().indices
     return to_numpy(codes).astype(np.int64)
@@ -163,16 +163,16 @@ def words_at(wordnet: WordNet, place: int) -> Ints:
 
 @derived
 def alike(wordnet: WordNet) -> Graph:
-    """Synsets that share a lemma or a gloss: neither may be a distractor if the other is shown."""
+    """Return the graph of synsets that share a lemma or gloss: not distractors for each other."""
     synset = wordnet.sense_synset
     return union(_sharing(len(wordnet), normalised_lemmas(wordnet), synset), same_gloss(wordnet))
 
 
 @derived
 def same_gloss(wordnet: WordNet) -> Graph:
-    """Synsets that have the same gloss."""
+    """Return the graph of synsets that have the same gloss."""
     gloss = to_numpy(shown_glosses(wordnet).dictionary_encode().indices).astype(np.int64)
-    # In other languages many synsets have no gloss, in which they are not alike.
+    # In other languages many synsets have no gloss; a missing gloss is not a common one.
     known = np.flatnonzero(to_numpy(pc.utf8_length(shown_glosses(wordnet))))
     return _sharing(len(wordnet), gloss[known], known)
 
@@ -186,20 +186,20 @@ def _sharing(size: int, label: Ints, owner: Ints) -> Graph:
 
 
 def alike_in_any(wordnet: WordNet) -> Graph:
-    """Synsets that are alike in English or in one of the languages of the words."""
+    """Return the graph of synsets that are alike in English or in one of the words' languages."""
     each = dict.fromkeys((wordnet.structure, *wordnet.languages))
     return union(*map(alike, each)) if len(each) > 1 else alike(wordnet)
 
 
 @derived
 def near(wordnet: WordNet) -> Graph:
-    """Synsets directly above or below a synset, or similar to it."""
+    """Return the graph of synsets directly above or below a synset, or similar to it."""
     similar = wordnet.graph("similar_to", "also_see", "attribute")
     return union(wordnet.isa, wordnet.isa.reversed, similar)
 
 
 def parents_for_levels(wordnet: WordNet) -> Graph:
-    """Parents that define a synset's level: (instance) hypernyms, or the head of a satellite."""
+    """Return the parents that define a level: (instance) hypernyms, or a satellite's head."""
     source, target = wordnet.edges("similar_to")
     satellite = wordnet.pos_codes[source] == POS.index("s")
     heads = Graph.from_edges(len(wordnet), source[satellite], target[satellite])
@@ -208,7 +208,7 @@ def parents_for_levels(wordnet: WordNet) -> Graph:
 
 @derived
 def generality(wordnet: WordNet) -> Floats:
-    """How general each synset is: the logarithm of the number of paths leading down from it."""
+    """Return each synset's generality: the logarithm of the number of paths down from it."""
     reach = np.ones(len(wordnet))
     total = np.zeros(len(wordnet))
     # One edge further at each step; WordNet is about 20 deep, and its cycles end here too.
@@ -228,19 +228,19 @@ def gives_away(
     gloss_shown: bool,
     asked_gloss_shown: bool,
 ) -> Bools:
-    """Return for each pair (question, gold) whether a shared word gives the gold away.
+    """Return whether a shared word gives the gold away, for each pair (question, gold).
 
-    That is: the question holds kin of the gold's lemmas where these are shown ("a glass of wheat
-    beer" and beer), the gold's text holds kin of the word asked about ("dog" and "corgi, defined as
-    a Welsh dog"), or the gold's gloss shares a content word with the context. The question is its
-    context, with the definition of the word where that is shown (``asked_gloss_shown``).
-    Where a question is a word and its gold the other words of the synset, these are what is shown.
+    That is: the question contains kin of the gold's lemmas, if these are shown ("a glass of wheat
+    beer" and beer), the gold's text contains kin of the word asked about ("dog" and "corgi, defined
+    as a Welsh dog"), or the gold's gloss shares a content word with the context. The question is
+    its context, with the definition of the word where that is shown (``asked_gloss_shown``). If a
+    question is a word and its gold the other words of the synset, only these are shown.
     """
     used, local = np.unique(gold, return_inverse=True)
     asked, question = np.unique(question, return_inverse=True)
     in_context = "sentence" in questions.fields
     by_word = not in_context and "surface_form" in questions.columns
-    # Where questions show a definition, choices show all lemmas.
+    # If questions show a definition, choices show all lemmas.
     most = 1 + OTHER_LEMMAS_SHOWN
     if not in_context and not by_word:
         most = int(np.diff(wordnet.sense_start).max())
@@ -273,7 +273,7 @@ def gives_away(
 
 
 def _joined(texts: pa.Array, members: Ints, lengths: Ints) -> pa.Array:
-    """Join each run of ``lengths`` members into one text."""
+    """Join each run of ``lengths`` texts into one."""
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     return pc.binary_join(pa.ListArray.from_arrays(offsets, texts.take(pa.array(members))), " ")
 
@@ -281,14 +281,14 @@ def _joined(texts: pa.Array, members: Ints, lengths: Ints) -> pa.Array:
 def path_facts(
     graph: Graph, concept: Ints, gold: Ints, hops: Ints, relation: str, names: pa.Array
 ) -> Facts:
-    """Spell out a shortest path of ``hops`` edges from each concept to its gold, an edge a triple.
+    """Return a shortest path of ``hops`` edges from each concept to its gold, as triples.
 
-    Of several shortest paths the one through the lowest ids is taken. ``relation`` names the
+    Among several shortest paths, the one through the lowest ids is taken. ``relation`` names the
     graph's edges, ``names`` its nodes.
     """
     size = len(graph)
     goals, goal = np.unique(gold, return_inverse=True)
-    # Distances to each gold, walking back from it: they tell which edges lead closer.
+    # Distances to each gold, walking back from it, which show which edges lead closer.
     back = graph.reversed.walk(goals, int(hops.max(initial=1)))
     key = np.concatenate([np.arange(goals.size) * size + goals, back.source * size + back.node])
     order = np.argsort(key)
@@ -315,7 +315,7 @@ def path_facts(
 
 
 def text_facts(wordnet: WordNet, nodes: Ints, lemmas: bool) -> Facts:
-    """Triples that tie each node to its gloss, and to its lemmas where asked."""
+    """Return triples that link each node to its gloss and, if requested, to its lemmas."""
     gloss = wordnet.synsets["gloss"].combine_chunks()
     terms = pa.concat_arrays(
         [wordnet.synsets["name"].combine_chunks(), gloss, lemma_texts(wordnet)]
@@ -335,9 +335,9 @@ def text_facts(wordnet: WordNet, nodes: Ints, lemmas: bool) -> Facts:
 
 
 def questions_in_context(wordnet: WordNet, contexts: Contexts) -> Questions:
-    """The questions that show an example sentence and the word in it, or the word alone.
+    """Return the questions that show an example sentence and the word in it, or just the word.
 
-    A word alone has the sentence "". Its key is that of its synset, whatever the language.
+    A word without a sentence has the sentence "". Its key is its synset's, whatever the language.
     """
     shown = contexts.example >= 0
     at = pa.array(contexts.example, mask=~shown)
@@ -358,14 +358,14 @@ def questions_in_context(wordnet: WordNet, contexts: Contexts) -> Questions:
 
 
 def first_words(wordnet: WordNet) -> pa.Array:
-    """Return the first word of every synset, "" where the language has none."""
+    """Return the first word of every synset; "" if the language has none."""
     some = np.diff(wordnet.sense_start) > 0
     first = lemma_texts(wordnet).take(pa.array(wordnet.sense_start[:-1], mask=~some))
     return pc.fill_null(first, "")
 
 
 def other_words(wordnet: WordNet, nodes: Ints, senses: Ints) -> pa.Array:
-    """Return lists of each node's words beside one of them, at most as many as choices show."""
+    """Return lists of each node's words except one, at most as many as choices show."""
     lemmas, start = lemma_texts(wordnet), wordnet.sense_start
     counts = np.diff(start)[nodes]
     sense = ragged_ranges(start[nodes], counts)
@@ -379,13 +379,13 @@ def other_words(wordnet: WordNet, nodes: Ints, senses: Ints) -> pa.Array:
 
 
 def questions_by_gloss(wordnet: WordNet, nodes: Ints) -> Questions:
-    """The questions that show a definition and no context, and no word."""
+    """Return the questions that show a definition, but no context and no word."""
     fields = {"word": pa.array([""] * nodes.size), **_senses(wordnet, nodes)}
     return Questions.from_columns(nodes, fields, pos="pos")
 
 
 def questions_by_word(wordnet: WordNet, nodes: Ints, glosses: bool) -> Questions:
-    """The questions that show the first word of a synset, with its definition if there is one."""
+    """Return the questions that show a synset's first word, with its definition if it has one."""
     fields = {"word": first_words(wordnet).take(pa.array(nodes)), **_senses(wordnet, nodes)}
     if not glosses:
         fields["gloss"] = pa.array([""] * nodes.size)
@@ -400,7 +400,7 @@ def _senses(wordnet: WordNet, nodes: Ints) -> dict[str, pa.Array]:
 
 
 def nodes_of(wordnet: WordNet, general: Floats | None, glosses: bool = True) -> Nodes:
-    """How synsets appear as choices; without ``glosses`` the field ``gloss`` is empty."""
+    """Return synsets as choices; without ``glosses`` the field ``gloss`` is empty."""
     lemmas = lemma_texts(wordnet)
 
     def fields(nodes: Ints, wanted: Collection[str]) -> Mapping[str, Sequence[Any]]:
@@ -431,7 +431,7 @@ def nodes_of(wordnet: WordNet, general: Floats | None, glosses: bool = True) -> 
 def zipf_of(wordnet: WordNet, nodes: Ints) -> Floats:
     """Return the word frequency (Zipf) of each node's first lemma.
 
-    Where none is known of the language, it is that of the English lemma.
+    If none is known for the language, it is that of the English lemma.
     """
     if wordnet.structure is not wordnet and not has_frequencies(wordnet.language):
         wordnet = wordnet.structure
@@ -445,7 +445,7 @@ def _zipf(wordnet: WordNet) -> Floats:
 
 @derived
 def has_name(wordnet: WordNet) -> Bools:
-    """(synsets,) whether a noun is, or has among its words, a name: with a capital letter."""
+    """Return (synsets,) whether a noun is a name or contains one, i.e. has a capital letter."""
     capital = mask(pc.match_substring_regex(lemma_texts(wordnet), r"^\p{Lu}|\s\p{Lu}"))
     named = mask_at(len(wordnet), wordnet.sense_synset[capital])
     named[wordnet.edges("instance_hypernym")[0]] = True
@@ -453,11 +453,11 @@ def has_name(wordnet: WordNet) -> Bools:
 
 
 def vague_synsets(wordnet: WordNet) -> Ints:
-    """Return the synsets of the word list of kinds that overlap with their neighbours."""
+    """Return the synsets in the word list of kinds that overlap with their neighbours."""
     return known_synsets(wordnet, sorted(word_list("vague_golds", __package__)))
 
 
 def known_synsets(wordnet: WordNet, names: Sequence[str]) -> Ints:
-    """Return the ids of those of some synsets ("slang.n.02") that this WordNet has."""
+    """Return the ids of the named synsets ("slang.n.02") that this WordNet has."""
     found = wordnet.synset_ids(names)
     return found[found >= 0]

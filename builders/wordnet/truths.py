@@ -35,8 +35,8 @@ from kbprobe.columns import codes, to_numpy
 def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints) -> Graph:
     """Return a graph from concepts to golds that ``isa`` reaches from other senses of their words.
 
-    A context rarely excludes all other senses: immobilization limits movement, so that it is a
-    kind of restraint, and holds what is broken in place, so that it is a kind of preservation.
+    A context rarely excludes all other senses: immobilization limits movement, so it is a kind of
+    restraint, and holds what is broken in place, so it is a kind of preservation.
     """
     position, namesake = alike_in_any(wordnet).expand(concepts)
     others = sorted_unique(namesake)
@@ -105,9 +105,9 @@ def _by_top(top: Ints, nodes: Ints) -> Graph:
 
 
 def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguable:
-    """Return a function that tells whether readers are likely to accept a distractor as an answer.
+    """Return a function that predicts whether readers would accept a distractor as an answer.
 
-    It uses readers' judgements where there are any, and the model fitted on them elsewhere. A draw
+    It uses readers' judgements if there are any, and otherwise the model fitted on them. A draw
     tries the nearest distractors many times, so their probabilities are computed once.
     """
     known, model, size = features_of(wordnet), judged_model("distractor"), len(wordnet)
@@ -166,7 +166,7 @@ TRACES = ("chemical_element.n.01", "compound.n.02")
 """Kinds of substances that a thing may contain without being listed in WordNet."""
 
 STRUCTURES = ("structure.n.01", "facility.n.01", "way.n.06")
-"""Kinds of structures that are found in many places."""
+"""Kinds of structures that exist in many places."""
 
 CONCRETE = tuple(
     f"noun.{name}"
@@ -183,7 +183,7 @@ MANY_KINDS = 80
 ABSTRACT, VAGUE_WHOLE, RARE_WORD = "abstract_whole", "vague_whole", "rare_word"
 
 RARE = {"part": 2.8, "opposite": 2.5}
-"""Least word frequency (Zipf scale) of a gold in clean."""
+"""Minimum word frequency (Zipf scale) of a gold in the clean tier."""
 
 SHOWN = 1 + OTHER_LEMMAS_SHOWN
 
@@ -207,16 +207,16 @@ def unlisted_parts(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
 
     - Parts of other things of the concept's kind: a turret is listed as part of a castle, and may
       be one of a building. Places are left out: no part of France is part of Spain.
-    - Parts of what shares a part with the concept: Yemen is listed in Asia, as Lebanon is, and may
-      be in the Middle East.
-    - What names the concept in its definition, or is named in the concept's.
-    - Of what has substances listed, all elements and compounds; of a part of the body, all others;
-      of a place, all buildings and areas that have no name of their own (a library).
+    - Parts of wholes that share a part with the concept: Yemen is listed in Asia, as Lebanon is,
+      and may be in the Middle East.
+    - Nodes that name the concept in their definition, or are named in the concept's.
+    - For concepts with listed substances, all elements and compounds; for a part of the body, all
+      others; for a place, all buildings and areas without a proper name (a library).
 
     Args:
         wordnet: the knowledge base.
         concept: (questions,) the concepts asked about.
-        gold: (questions,) their golds: what distractors are drawn from.
+        gold: (questions,) their golds, from which distractors are drawn.
     """
     concepts, golds = sorted_unique(concept), sorted_unique(gold)
     found = [_parts_of_kin(wordnet, concepts), _beside(wordnet, concepts)]
@@ -267,7 +267,7 @@ def _beside(wordnet: WordNet, concepts: Ints) -> Graph:
 
 
 def _naming(wordnet: WordNet, concepts: Ints, golds: Ints) -> tuple[Graph, Graph]:
-    """Return graphs from concepts to golds that name them in definitions, and that they name.
+    """Return graphs from concepts to golds whose definitions name them, and to golds they name.
 
     A place is also named by its adjective: "a French river".
     """
@@ -283,7 +283,7 @@ def _naming(wordnet: WordNet, concepts: Ints, golds: Ints) -> tuple[Graph, Graph
 
 
 def _named_in(wordnet: WordNet, nodes: Ints, names: Graph, others: Ints) -> tuple[Ints, Ints]:
-    """Return pairs of a node and another whose definition has all words of one of its lemmas.
+    """Return pairs of a node and another whose definition contains all words of one of its lemmas.
 
     ``names`` leads from a node to the synsets whose lemmas name it.
     """
@@ -329,7 +329,7 @@ def opposite_flags(wordnet: WordNet, concept: Ints, gold: Ints) -> Flags:
 def _word_flags(
     flags: Flags, wordnet: WordNet, gold: Ints, shown: int, senses: int, zipf: float
 ) -> Flags:
-    """Mark golds that are none of the first senses of their words, or rare, in any language."""
+    """Mark golds that are not among the first senses of their words, or rare, in any language."""
     for one in wordnet.languages:
         flags = flags.mark(MINOR_SENSE, _sense(one, gold, shown) > senses)
         flags = flags.mark(RARE_WORD, zipf_of(one, gold) < zipf)
@@ -337,7 +337,7 @@ def _word_flags(
 
 
 def _sense(wordnet: WordNet, nodes: Ints, shown: int) -> Ints:
-    """Return which sense of a lemma each node is, at best among the first ``shown`` lemmas."""
+    """Return each node's best sense number among its first ``shown`` lemmas."""
     number = to_numpy(wordnet.senses["number"]).astype(np.int64)
     count = np.minimum(np.diff(wordnet.sense_start)[nodes], shown)
     start = np.cumsum(count) - count

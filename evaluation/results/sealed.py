@@ -19,7 +19,7 @@ CHECKSUMS = "checksums"
 
 
 class Sealed(BaseModel, defer_build=True):
-    """Base of what is read back by other commands: its file keeps checksums."""
+    """Base class for records that other commands read back; their files contain checksums."""
 
 
 def write_sealed(path: Path, text: str, beside: Iterable[str] = ()) -> None:
@@ -51,8 +51,7 @@ def read_sealed(path: Path, remedy: str, version: str) -> Any:
 
     Raises:
         FileNotFoundError: there is no such file.
-        UsageError: it cannot be read, is of another version, or it or a file beside it was
-            changed.
+        UsageError: it cannot be read, has another version, or it or a file next to it was changed.
     """
     held = read_json(path, remedy)
     if not isinstance(held, dict):

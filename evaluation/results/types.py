@@ -224,7 +224,7 @@ class Metrics(Model):
 
 
 class ProbeInfo(Model):
-    """What was evaluated on."""
+    """The probe that was evaluated."""
 
     name: str = Field(description="The probe's name.")
     source: str = Field(description="Folder, file or Hub id, as it was given.")
@@ -260,7 +260,7 @@ class AdapterInfo(Model):
 
 
 class ModelInfo(Model):
-    """What was evaluated."""
+    """The model that was evaluated."""
 
     id: str = Field(
         description="Folder, file, Hub id or name at an endpoint, as given; of a loaded model, "

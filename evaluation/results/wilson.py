@@ -1,4 +1,4 @@
-"""Intervals for samples in which nearly all clusters are alike.
+"""Intervals for samples in which nearly all clusters are the same.
 
 A model that always picks the larger number answers one question of each mirrored pair right:
 every resample of such clusters has the same accuracy, and a bootstrap interval has width 0. But

@@ -38,8 +38,8 @@ class Finished:
 
     Attributes:
         evaluation: its results and predictions.
-        spec: as the study asked for it; None where the study was given folders of results.
-        folder: where its results are; None: nowhere.
+        spec: the run as the study requested it; None if the study was given folders of results.
+        folder: where its results are; None if they were not written.
     """
 
     evaluation: Evaluation
@@ -48,12 +48,12 @@ class Finished:
 
     @property
     def results(self) -> Results:
-        """Its results, without the predictions."""
+        """The results, without the predictions."""
         return self.evaluation.results
 
     @property
     def asked(self) -> RunSpec:
-        """The run as the study asked for it.
+        """The run as the study requested it.
 
         Raises:
             UsageError: the study was given folders of results.
@@ -64,19 +64,19 @@ class Finished:
 
     @cached_property
     def predictions(self) -> pa.Table:
-        """The rows that the run's accuracy is of: studies compare and pool them alone."""
+        """The rows on which the run's accuracy is based; studies only compare and pool these."""
         from evaluation.results.breakdown import headline_rows
 
         return headline_rows(self.evaluation.predictions)
 
     @property
     def learnt(self) -> dict[str, Any]:
-        """How the model was fitted first, by the names of the results; empty: not at all."""
+        """How the model was fitted first, under the names used in results; empty if it was not."""
         return self.results.model.finetuning or {}
 
     @property
     def said(self) -> dict[str, Any]:
-        """What is said of the run, by the names that studies have for it in their records."""
+        """Facts about the run, by the field names that studies use in their records."""
         results = self.results
         model, probe, metrics = results.model, results.probe, results.metrics
         return {
@@ -97,7 +97,7 @@ class Finished:
         }
 
     def asks(self, probe: ProbeSource) -> bool:
-        """Return whether the study asked for the run on a probe, given by name or in memory."""
+        """Return whether the study requested the run on a probe, given by name or in memory."""
         own = None if self.spec is None else self.spec.probe
         return own == probe if isinstance(probe, str) else own is probe
 
@@ -127,38 +127,37 @@ class Study:
     """Declares a study: a command of its own, ``evaluate-probe NAME``.
 
     Attributes:
-        name: on the command line.
-        help: what it shows, in a sentence or two.
-        expand: makes the runs of a request, those of one model after each other; None: the study
-            is given folders of results instead of probes and models. Raises UsageError where the
-            request makes no sense, before anything is run, and KbprobeError where a probe or a
-            model cannot be read.
+        name: its name on the command line.
+        help: what it shows, in one or two sentences.
+        expand: makes the runs of a request, grouped by model; None if the study is given folders of
+            results instead of probes and models. Raises UsageError if the request makes no sense,
+            before anything is run, and KbprobeError if a probe or a model cannot be read.
         summarise: makes the summary of the finished runs, in the order of ``expand``, then those
-            of ``follow``; where the study is given folders, of what ``read`` takes from each.
-            Raises UsageError where the runs do not suit each other, or leave nothing to compare.
-        document: says what there is to read of the summary: it is printed, and written beside the
-            summary as a page and as Markdown. How its numbers are to be read is stated there, or
-            for our own studies in ``data/reading.yaml``.
-        reports: whether runs get reports of their own although there is a document of all.
-        sheets: makes further files of the summary: texts by file name.
-        show: prints the summary, where there is no document.
-        collect: makes the summary where a study that has runs is given folders instead, of what
-            ``read`` takes from each; None: it is not given folders.
-        read: what the study takes from a folder, where it is given folders: by default the
-            finished run that is there. The folder's path is the argument; raises UsageError.
-        options: the study's own options; one that runs have as well is given to both.
+            of ``follow``; if the study is given folders, of what ``read`` returns for each. Raises
+            UsageError if the runs are incompatible, or leave nothing to compare.
+        document: makes the document of the summary, which is printed, and written next to the
+            summary as a page and as Markdown. It explains how to read the numbers; built-in studies
+            do so in ``data/reading.yaml``.
+        reports: whether runs get separate reports even though there is a document of all.
+        sheets: makes additional files from the summary: texts by file name.
+        show: prints the summary if there is no document.
+        collect: makes the summary if a study that has runs is given folders instead, from what
+            ``read`` returns for each; None if it cannot be given folders.
+        read: reads what the study needs from the path of a folder, by default the finished run in
+            it; raises UsageError.
+        options: the study's own options; one that runs also have is given to both.
         fixed: options of runs that the study sets itself and users cannot.
-        least: how many folders of results it takes at least, where it is given folders.
-        follow: makes further runs from the finished ones, such as a test of those that did best;
+        least: the minimum number of folders of results, if it is given folders.
+        follow: makes additional runs from the finished ones, such as a test of the best ones;
             called once, when all runs of ``expand`` are finished.
-        finish: does what is to be done with the summary beside showing and writing it, in one
-            process, such as recording figures where others find them.
-        track: what ``--log-to`` logs of the summary; None: nothing, there is no such option.
-        modelless: whether it can do without a model: without ``--model`` its model is ``none``.
+        finish: does anything else with the summary besides showing and writing it, in one process,
+            such as recording figures for other commands.
+        track: returns what ``--log-to`` logs of the summary; None if there is no such option.
+        modelless: whether it works without a model: without ``--model`` its model is ``none``.
         independent: whether each run stands alone: ``--json`` prints a line for each instead of
             the summary.
-        summarise_rest: makes the summary of those runs that are finished where others failed;
-            None: the study fails with any of its runs.
+        summarise_rest: makes the summary of the finished runs if others failed; if None, the study
+            fails if any of its runs fails.
     """
 
     name: str
@@ -184,12 +183,12 @@ class Study:
     read: Callable[[Path], Any] = finished_in
 
     def takes_folders(self, models: Sequence[Any]) -> bool:
-        """Return whether it is given folders of results, by the models that are named."""
+        """Return whether it is given folders of results, judging by the models that are named."""
         return self.expand is None or (self.collect is not None and not models)
 
     @property
     def reports_runs(self) -> bool:
-        """Whether each run gets a report of its own."""
+        """Whether each run gets a separate report."""
         return self.reports or self.document is None
 
     def display(self, summary: Any) -> None:
@@ -203,7 +202,7 @@ class Study:
         return print_document(self.document(summary))
 
     def files(self, summary: Any) -> dict[str, str]:
-        """Return the files of a summary for people: texts by file name."""
+        """Return the human-readable files of a summary: texts by file name."""
         files = dict(self.sheets(summary)) if self.sheets is not None else {}
         if self.document is not None:
             document = self.document(summary)
@@ -214,7 +213,7 @@ class Study:
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """What a user asks of a study.
+    """A user's request for a study.
 
     Attributes:
         study: the study.
@@ -222,9 +221,9 @@ class StudyRequest:
         models: folders, files or Hub ids.
         options: the study's own options.
         values: the options of its runs, by name, as given.
-        output: parent of the folders of results; None: nothing is written.
+        output: parent of the folders of results; if None, nothing is written.
         output_given: whether the user named it.
-        tag: added to the names of folders that the user did not name.
+        tag: a suffix for the names of folders that the user did not name.
     """
 
     study: Study
@@ -277,11 +276,11 @@ class StudyRequest:
 
     @property
     def defaults(self) -> RunSpec:
-        """A run of no probe and no model with the options that were given."""
+        """A run without a probe or a model, with the given options."""
         return RunSpec.parse("", "", self.values)
 
     def named_probes(self) -> list[str]:
-        """Return the probes, for a study that reads them again by name.
+        """Return the probes, for a study that rereads them by name.
 
         Raises:
             UsageError: one is a dataset in memory.
@@ -294,7 +293,7 @@ class StudyRequest:
         return [str(probe) for probe in self.probes]
 
     def spec(self, probe: ProbeSource, model: str, **changes: Any) -> RunSpec:
-        """Make one of the study's runs, with some of its options changed.
+        """Make one of the study's runs, with some options changed.
 
         Results go to a folder within :attr:`output`: of the probe (and config, if there is one),
         the model, and whatever else is changed, such as ``train-125/seed-1``. Where each run
@@ -330,10 +329,10 @@ class StudyRequest:
         return replace(spec, folder=self.output.joinpath(self.model_folder(spec.model), *parts))
 
     def within(self, parent: Path) -> StudyRequest:
-        """Return the request with its results in a folder that the user did not name.
+        """Return the request with an output folder, if the user did not name one.
 
-        A study's is named by the study, the options that were given, and the tag; runs that stand
-        alone have folders of their own in it.
+        The folder of a study is named after the study, the given options, and the tag; independent
+        runs have separate folders in it.
         """
         output = parent
         if not self.study.independent:
@@ -354,7 +353,7 @@ class StudyRequest:
 
 
 def _probes_of(given: ProbeSource | Path) -> list[ProbeSource]:
-    """Return what was given, or the probes of a suite whose folder it is."""
+    """Return the probe given, or the probes of a suite if it is a suite's folder."""
     if not isinstance(given, str | Path):
         return [given]
     # Imported only when probes are named, since it imports manifests.
@@ -375,7 +374,8 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
     The summary is written to the request's output folder, if it names one.
 
     Raises:
-        UsageError: a folder lacks what the study reads, or the folders do not suit the study.
+        UsageError: a folder lacks what the study reads, or the folders are unsuitable for the
+            study.
     """
     study = request.study
     if len(folders) < study.least:
@@ -392,7 +392,7 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
 
 @cache
 def _readings() -> dict[str, list[str]]:
-    """Return the paragraphs on how the numbers of our studies are to be read, by study."""
+    """Return the paragraphs on how to read the numbers of built-in studies, by study."""
     readings: dict[str, list[str]] = read_yaml(Path(__file__).parent / "data" / "reading.yaml")
     return readings
 
@@ -432,7 +432,7 @@ def read_summary(
 
 
 def pages(name: str, document: Document) -> dict[str, str]:
-    """Return the pages of a document, which stand next to ``NAME.json``: texts by file name."""
+    """Return the pages of a document, which accompany ``NAME.json``: texts by file name."""
     # Imported only when a page is made, so that --help stays fast.
     from evaluation.report.html import render_page
     from evaluation.report.markdown import render_markdown
@@ -444,14 +444,14 @@ def pages(name: str, document: Document) -> dict[str, str]:
 
 
 def write_summary(study: Study, summary: BaseModel, output: Path) -> list[Path]:
-    """Write a study's summary and its pages into a folder; raises and returns as `write_record`."""
+    """Write a study's summary and its pages into a folder, like `write_record`."""
     return write_record(study.name, summary, study.files(summary), output)
 
 
 def write_record(
     name: str, record: BaseModel, files: Mapping[str, str], output: Path
 ) -> list[Path]:
-    """Write a record as ``NAME.json`` and further files into a folder; return all paths.
+    """Write a record as ``NAME.json``, and additional files, into a folder; return all paths.
 
     Raises:
         KbprobeError: a file cannot be written.

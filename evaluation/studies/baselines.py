@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class BaselinesOptions(Options):
-    """Which baselines are run, and where their accuracies go."""
+    """Which baselines are run, and where their accuracies are recorded."""
 
     baselines: tuple[str, ...] = Field(
         (),
@@ -60,7 +60,7 @@ class BaselinesOptions(Options):
 
 
 class Measured(Model):
-    """The accuracy of a baseline, or of a model beside the baselines."""
+    """The accuracy of a baseline, or of a model compared with the baselines."""
 
     name: str = Field(description="Name of the scorer or learner; for another model, its id.")
     reads: str = Field(description="What it sees of a row, in words.")
@@ -158,7 +158,7 @@ def _read_rows(request: StudyRequest, probe: ProbeSource) -> _Rows:
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
-    """Return all runs, those of one model after each other."""
+    """Return all runs, grouped by model."""
     _check_recordable(request)
     read = [(probe, _read_rows(request, probe)) for probe in request.probes]
     _check_beside(request, [rows for _, rows in read])
@@ -250,7 +250,7 @@ def _trained(
 
 
 def _check_beside(request: StudyRequest, read: Sequence[_Rows]) -> None:
-    """Refuse results given with ``--beside`` that are on other rows than the baselines."""
+    """Refuse results given with ``--beside`` that are on different rows from the baselines."""
     known = {rows.test.fingerprint for rows in read}
     for folder in request.options.beside:
         probe = finished_in(Path(folder)).results.probe
@@ -343,7 +343,7 @@ def _name(run: Finished) -> tuple[str, str]:
 
 
 def _label(run: Finished) -> str:
-    """Return the name of results that are shown beside the baselines."""
+    """Return the name of results that are shown with the baselines."""
     results = run.results
     name = last_name(results.model.id)
     if results.model.id == NO_MODEL:

@@ -20,7 +20,7 @@ _Thing = TypeVar("_Thing")
 
 
 def group_by(things: Iterable[_Thing], key: Callable[[_Thing], _Key]) -> dict[_Key, list[_Thing]]:
-    """Group things by a key, such as runs by what they vary in, in the order in which they come.
+    """Group things by a key, such as runs by what they vary in, keeping their order.
 
     >>> group_by(["a", "bc", "d"], len)
     {1: ['a', 'd'], 2: ['bc']}
@@ -32,7 +32,7 @@ def group_by(things: Iterable[_Thing], key: Callable[[_Thing], _Key]) -> dict[_K
 
 
 def train_overlap(runs: Iterable[Finished]) -> int:
-    """Return how many rows evaluated are of clusters that are in train: the most of any run."""
+    """Return the number of evaluated rows from clusters in train: the maximum over all runs."""
     return max(run.results.scoring.notes.get("train_overlap", 0) for run in runs)
 
 

@@ -179,7 +179,7 @@ def _open_folds(request: StudyRequest, probe: ProbeSource) -> _Folds:
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
-    """Return all runs, those of one model after each other."""
+    """Return all runs, grouped by model."""
     request = _divided(request)
     probes = request.probes
     folds = [_open_folds(request, probe) for probe in probes]
@@ -235,7 +235,7 @@ def _scorer_as_it_is(
 
 
 def _divided(request: StudyRequest) -> StudyRequest:
-    """Divide the rows of all splits together, unless a split is named."""
+    """Divide the rows of all splits combined, unless a split is named."""
     return replace(request, values={"split": WHOLE, **request.values})
 
 
@@ -269,7 +269,7 @@ def _zero_shot(
 def _check_learners(
     learners: Sequence[LearnerEntry], folds: Sequence[_Folds], checkpoints: Sequence[Checkpoint]
 ) -> None:
-    """Refuse learners that do not take the rows, or cannot be fitted on the models."""
+    """Refuse learners that cannot handle the rows, or cannot be fitted on the models."""
     for own, entry in product(folds, learners):
         if others := sorted(setup for setup in own.setups if not entry.takes(setup)):
             raise UsageError(
@@ -385,7 +385,7 @@ def _vocabulary(runs: Sequence[Finished], folds: Sequence[int], fitted: bool) ->
 
 
 def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
-    """Return the accuracy of people's votes, from the first split with annotations."""
+    """Return the accuracy of human votes, from the first split with annotations."""
     config = request.defaults.run.config
     for split in SPLITS:
         with suppress(UnknownSplit):

@@ -254,7 +254,7 @@ def _scatter(one: ProbeItems) -> doc.Chart | None:
 
 
 def _sentences(one: ProbeItems) -> list[str]:
-    """Return what a probe's items show."""
+    """Return sentences on what a probe's items show."""
     total = len(one.items)
     found = [
         f"Suspected wrong keys: {one.suspected:,} of {total:,} items.",

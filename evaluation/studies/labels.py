@@ -37,11 +37,11 @@ def labelled_by_probe(
     Args:
         finished: the runs.
         study: the study's name, for messages.
-        least: how many runs on a probe the study takes at least.
+        least: the minimum number of runs on a probe.
         together: whether two runs belong to one group.
 
     Raises:
-        UsageError: there are fewer runs on a probe.
+        UsageError: there are too few runs on a probe.
     """
     groups: list[list[Labelled]] = []
     for run, label in zip(finished, run_labels(finished), strict=True):
@@ -65,7 +65,7 @@ def labelled_by_probe(
 
 
 def run_labels(finished: Sequence[Finished]) -> list[str]:
-    """Return a short label for each run, made of its model and its training.
+    """Return a short label for each run, composed of its model and its training.
 
     Runs of one model on several probes share a label. If runs on one probe would have the same
     label, what they differ in is added: the language of the questions, the revision, the training

@@ -55,7 +55,7 @@ class PairedRows(NamedTuple):
 
     @property
     def choices(self) -> Ints:
-        """How many choices each row has."""
+        """The number of choices of each row."""
         import pyarrow.compute as pc
 
         return to_numpy(pc.list_value_length(self.first["choices"])).astype(np.int64)

@@ -97,7 +97,7 @@ Given: TypeAlias = Finished | Path
 
 
 class PowerOptions(Options):
-    """What is to be found, and what is assumed where no results are given."""
+    """What to compute, and what to assume if no results are given."""
 
     difference: float = Field(2.0, gt=0, lt=100, description="Difference to be found, in points.")
     power: float = Field(0.8, gt=0, lt=1, description="Chance of finding it.")
@@ -248,7 +248,7 @@ def _document(summary: PowerSummary) -> doc.Document:
 
 
 def _sentences(one: ProbePower, summary: PowerSummary) -> list[str]:
-    """Return the sentences on a probe that answer the question asked."""
+    """Return the sentences on a probe that answer the user's question."""
     most = max(one.pairs, key=lambda pair: pair.clusters_needed)
     least = min(pair.power for pair in one.pairs)
     whose = "two models as assumed" if most.first is None else most.name

@@ -135,7 +135,7 @@ class PairedPrompts(Model):
 
 
 class PromptGroup(Model):
-    """All runs with one prompt, where it has several seeds or orders of examples."""
+    """All runs with one prompt that has several seeds or orders of examples."""
 
     prompt: str | None = Field(description="The prompt's name; null: none was named.")
     runs: int = Field(description="The number of runs.")
@@ -186,7 +186,7 @@ class PromptSetting(NamedTuple):
 
     @property
     def parts(self) -> list[str]:
-        """What distinguishes it from others: the names of its folders; joined, its label."""
+        """What distinguishes it from others: names of its folders, and parts of its label."""
         own = [] if self.prompt is None else [self.prompt]
         names = {"shots_seed": "examples", "shots_order": "order"}
         return own + [f"{w}-{self.options[k]}" for k, w in names.items() if k in self.options]
@@ -258,7 +258,7 @@ def _check_rows(
 def _check_prompts(
     request: StudyRequest, prompts: Sequence[tuple[str | None, dict[str, Any]]]
 ) -> None:
-    """Check all templates at the start; the last is first used when all others have been scored."""
+    """Check all templates at the start, since some are not used until all others are scored."""
     seen: dict[str, str | None] = {}
     for name, own in prompts:
         given = {**request.values, **own}
@@ -386,7 +386,7 @@ def _spelt(value: object) -> str:
 
 
 def _sentences(one: ModelPrompts) -> list[str]:
-    """Return what a model shows on a probe."""
+    """Return sentences on a model's results on a probe."""
     found = spread_sentences(one.variation, f"{len(one.runs)} prompts", "prompt")
     by_label = {run.label: run.accuracy for run in one.runs}
     best, worst = by_label[one.best], by_label[one.worst]

@@ -36,7 +36,7 @@ OWN = {
     for section, sentences in _SENTENCES.items()
     for name, sentence in sentences.items()
 }
-"""Our studies, as the help lists them."""
+"""Built-in studies, as the help lists them."""
 
 STUDIES = Registry[Study](
     "study", "kbprobe.studies", Study, {name: listed.place for name, listed in OWN.items()}

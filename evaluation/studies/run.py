@@ -36,14 +36,14 @@ def run_study(
     Args:
         request: what was asked for.
         overwrite: replace other results in the runs' folders.
-        workers: the processes that share each run.
-        tracking: where the summary is logged; None for nowhere.
+        workers: the number of processes that share each run.
+        tracking: where the summary is logged, if anywhere.
         progress: called with what is being done.
         report: called with each run as it ends.
 
     Raises:
-        UsageError: the runs cannot be made of the request, or all that can be done was refused.
-        KbprobeError: a run failed that the summary needs; what is finished is found again.
+        UsageError: the request cannot be expanded into runs, or all runs were refused.
+        KbprobeError: a run failed that the summary needs; finished runs are reused next time.
     """
     check_request(request)
     if tracking is not None:
@@ -104,10 +104,10 @@ def run_study(
 
 
 def forecast_study(request: StudyRequest) -> int:
-    """Report what a study's runs would send to an endpoint, and return how many runs there are.
+    """Report what a study's runs would send to an endpoint, and return the number of runs.
 
     Raises:
-        UsageError: the runs cannot be made of the request, or use no endpoint.
+        UsageError: the request cannot be expanded into runs, or the runs use no endpoint.
         KbprobeError: the endpoint cannot be reached.
     """
     check_request(request)
@@ -139,7 +139,8 @@ def check_request(request: StudyRequest) -> None:
             "Hub id"
         )
     if not getattr(request.options, "revisions", ()):
-        # With revisions, the folder need not be a checkpoint: the study finds those in it.
+        # With revisions, the folder need not be a checkpoint: the study finds the checkpoints in
+        # it.
         for model in request.models:
             check_model(model, options.revision)
 

@@ -1,4 +1,4 @@
-"""Score card: models on a suite of probes, each with one number for all of it."""
+"""Score card: models on a suite of probes, each with one number for the whole suite."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ OVERALL_MEANS = {
     "random": "accuracy with random distractors, over the same probes",
     "strict": "strict cluster accuracy, over the probes whose clusters have several questions",
 }
-"""What each of them averages over the probes."""
+"""What each of the numbers averages over the probes."""
 
 
 class Difference(Model):
-    """A model on a probe of the suite, and on rows of the sibling that the suite does not hold."""
+    """A model on a probe of the suite, and on rows of its sibling that the suite lacks."""
 
     probe: str = Field(description="The probe's name.")
     score: Estimate = Field(description="Score on the suite.")
@@ -147,7 +147,7 @@ class Scorecard(Model, Sealed):
 
 
 SIBLINGS = "fresh"
-"""The folder of results on the sibling suite, within that of the study."""
+"""The folder of results on the sibling suite, within the study's folder."""
 
 
 class ScorecardOptions(Options):
@@ -177,7 +177,7 @@ def siblings(request: StudyRequest) -> list[str]:
     """Return the sibling of each probe.
 
     Raises:
-        UsageError: the probes and their siblings are not of two builds of one suite.
+        UsageError: the probes and their siblings are not from two builds of one suite.
     """
     if (given := request.options.fresh) is None:
         return []
@@ -217,7 +217,7 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard
 
 
 def _suite(probes: Sequence[str]) -> Suite | None:
-    """Return the suite whose probes these are, all of them; None if there is none."""
+    """Return the suite that consists of exactly these probes; None if there is none."""
     if (found := suite_of(probes[0])) is None:
         return None
     folder, suite = found
@@ -254,7 +254,7 @@ def _card(
 
 
 def above(estimate: Estimate | None, chance: float | None) -> Estimate:
-    """Correct an accuracy for chance: 0 is chance, 1 is all right."""
+    """Correct an accuracy for chance: 0 is chance, 1 is perfect."""
     assert estimate is not None
     assert chance is not None
     return intervals.linear(estimate, 1 / (1 - chance), -chance / (1 - chance))
@@ -286,7 +286,7 @@ def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
 
 
 def _by_hops(predictions: pa.Table) -> dict[str, Estimate]:
-    """Return the accuracy by hops; empty where it is the same for all rows."""
+    """Return the accuracy by hops; empty if all rows have the same number of hops."""
     scored = predictions.filter(predictions["prediction"].is_valid())
     hops = pc.fill_null(scored["hops"], 0).cast("string")
     right, cluster = bools(scored["correct"]), cluster_codes(scored)
@@ -300,9 +300,9 @@ def contamination(
     runs: Sequence[Finished],
     fresh: Sequence[Finished],
 ) -> Contamination:
-    """Compare the score on the suite with that on rows of clusters that the suite does not hold.
+    """Compare the score on the suite with that on rows of clusters outside the suite.
 
-    Without a cluster in common, the two are independent samples of the same distribution.
+    Without common clusters, the two are independent samples of the same distribution.
     """
     found, left_out = [], []
     for probe, run, other in zip(probes, runs, fresh, strict=True):
@@ -338,7 +338,7 @@ def contamination(
 
 
 def _clusters(probe: str) -> list[pa.Array]:
-    """Return the clusters of all splits of a probe: whoever has read its files has read all."""
+    """Return the clusters of all splits of a probe, since its files expose all of them."""
     held = []
     for split in SPLITS:
         try:
@@ -354,7 +354,7 @@ def _name(card: Scorecard) -> str:
 
 
 def _badge(card: Scorecard) -> dict[str, str]:
-    """Return a table of a few lines, to put into a README or a model card."""
+    """Return a short table for a README or a model card."""
     head = [_name(card), *OVERALL]
     lines = [f"| {' | '.join(map(in_markdown, head))} |", f"|---|{'---:|' * len(OVERALL)}"]
     for model in card.models:
@@ -367,7 +367,7 @@ def _badge(card: Scorecard) -> dict[str, str]:
 
 
 def _document(card: Scorecard) -> doc.Document:
-    """Return the page of a score card."""
+    """Return the document of a score card."""
     first = card.models[0]
     sections = [
         doc.Section(
@@ -462,7 +462,7 @@ def _accuracies(model: ModelCard) -> doc.Table:
 
 
 def _by_number_of_hops(model: ModelCard) -> doc.Table | None:
-    """Return the accuracies by hops of the probes that have several numbers of them."""
+    """Return the accuracies by hops of the probes with several numbers of hops."""
     probes = [one for one in model.probes if one.hops]
     numbers = sorted({hops for one in probes for hops in one.hops}, key=int)
     if not numbers:
@@ -492,7 +492,7 @@ def _without_the_knowledge(model: ModelCard) -> doc.Table:
 
 
 def _best_oracle(one: ProbeScore) -> doc.Cell:
-    """Return what the best reader of partial knowledge gets right, and what it knows."""
+    """Return the accuracy of the best oracle of partial knowledge, and what it knows."""
     known = {what: families["all"] for what, families in one.oracles.items()}
     best = max(known, key=known.__getitem__, default=None)
     return cells.NONE if best is None else doc.Cell(percent(known[best]), best)
@@ -523,7 +523,7 @@ SCORECARD = Study(
     document=_document,
     sheets=_badge,
     options=ScorecardOptions,
-    # A score is of the same rows for everyone.
+    # Scores must be for the same rows for everyone.
     fixed=frozenset({"config", "split", "facts", "fold", "labels"}),
 )
 """The study."""

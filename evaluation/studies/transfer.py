@@ -35,9 +35,9 @@ from kbprobe.options import Options
 
 
 class TestedProbe(Record):
-    """A probe: its rows are trained on, and evaluated."""
+    """A probe whose rows are both trained on and evaluated."""
 
-    __test__ = False  # pytest must not collect it by its name.
+    __test__ = False  # Keeps pytest from collecting it because of its name.
 
     probe: str = Field(description="The probe's name.")
     source: str = Field(description="Folder, file or Hub id, as it was given.")
@@ -87,7 +87,7 @@ class ModelTransfer(Model):
     notes: list[str] = Field(description="Caveats for the reader.")
 
     def cell(self, trained_on: str, tested_on: str) -> Transferred:
-        """Return the cell of a probe trained on and one evaluated."""
+        """Return the cell for a training probe and an evaluated probe."""
         return next(
             cell
             for cell in self.cells
@@ -103,14 +103,14 @@ class TransferSummary(Model):
 
 
 class TransferOptions(Options):
-    """How often each training is repeated."""
+    """The number of repetitions of each training."""
 
     seeds: int = Field(3, ge=1, description="Draws of training rows for each probe trained on.")
 
 
 @dataclass(frozen=True)
 class Splits:
-    """A probe's rows to train on and to evaluate, read before anything is trained."""
+    """A probe's rows for training and evaluation, read before anything is trained."""
 
     source: str
     train: ProbeSplit
@@ -174,7 +174,7 @@ def _open_probes(request: StudyRequest) -> list[Splits]:
 
 
 def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> list[RunSpec]:
-    """Return a model's runs; refuse probes that its learner does not take."""
+    """Return a model's runs; refuse probes that its learner cannot handle."""
     checkpoint = open_model(request, model)
     learner = choose_learner(checkpoint, request.defaults.run.learner, None)
     for one in probes:
@@ -194,7 +194,7 @@ def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> li
             specs.append(request.within_model(spec, *folder))
     asked = with_options_of(request, learner, learner.scorer)
     sources = [one.source for one in probes]
-    # All evaluations of one training follow each other, so that it is done only once.
+    # All evaluations after one training are consecutive, so that it is done only once.
     for trained, seed, tested in product(sources, range(request.options.seeds), sources):
         changes: dict[str, Any] = {"learner": learner.name, "train_on": trained, "train_seed": seed}
         spec = asked.spec(tested, model, **changes, facts=False)
@@ -394,7 +394,7 @@ def _maps(one: ModelTransfer, names: Sequence[str]) -> list[doc.HeatMap]:
 
 
 _LESS = {"untrained": "without training", "chance": "chance"}
-"""What differences are relative to, in words."""
+"""Descriptions of what differences are relative to."""
 
 
 def _name(one: ModelTransfer) -> str:

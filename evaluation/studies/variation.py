@@ -35,7 +35,7 @@ class Variant(Record):
 class Variation(Model):
     """What differs between the runs.
 
-    All numbers but the first four are of the rows scored in every run.
+    All numbers but the first four are for the rows scored in every run.
     """
 
     rows: int = Field(description="Rows asked in every run.")
@@ -166,7 +166,7 @@ def spread_sentences(one: Variation, over: str, each: str) -> list[str]:
     Args:
         one: the numbers.
         over: what the runs are, such as ``6 orders``.
-        each: what a single run is, such as ``order``.
+        each: the name of a single run, such as ``order``.
     """
     return [
         f"Mean accuracy over {over}: {percent(one.accuracy.value)} ({interval(one.accuracy)}), "

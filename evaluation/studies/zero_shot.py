@@ -1,4 +1,4 @@
-"""Zero-shot: each model on each probe, as it is (or fitted with ``--train`` first)."""
+"""Zero-shot: each model on each probe as is (or fitted first with ``--train``)."""
 
 from __future__ import annotations
 

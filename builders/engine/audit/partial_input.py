@@ -156,7 +156,7 @@ class _Fit:
         return int(self.answers.max()) + 1
 
     def by_label(self, label: Ints) -> Floats:
-        """Score answers by how often they are right in train rows with the same label and choices."""
+        """Score answers by their share of right ones in train where label and choices agree."""
         shown = np.sort(self.answers, axis=1)
         _, choices = np.unique(shown, axis=0, return_inverse=True)
         _, cell = np.unique(label * (int(choices.max()) + 1) + choices.ravel(), return_inverse=True)
@@ -230,7 +230,7 @@ def character_features(texts: pa.Array) -> csr_array:
 
 
 def numbers(*columns: Floats) -> csr_array:
-    """Return numbers as feature columns, scaled to about the size of the others, and a column of 1."""
+    """Return numbers as feature columns, scaled like the others, and a column of ones."""
     from scipy.sparse import csr_array
 
     table = np.stack([np.ones_like(columns[0]), *(_scaled(column) for column in columns)], axis=1)

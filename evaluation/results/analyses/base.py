@@ -82,10 +82,10 @@ class Analysis:
 
     Attributes:
         name: its key among ``analyses`` in ``results.json``, and the id of its section.
-        link: names the section in the list of sections.
-        title: of the section.
+        link: the section's name in the list of sections.
+        title: the title of the section.
         parts: makes the section's parts of the files and, if there is one, of the block in
-            ``results.json``, without which it is not called; none: there is nothing to say.
+            ``results.json``, without which it is not called; empty if there is nothing to say.
         block: the schema of what it adds to ``results.json``, if anything.
         columns: the columns that it adds to ``predictions.parquet``: Arrow types by name.
     """

@@ -1,4 +1,4 @@
-"""Do questions that stand or fall together get the same verdict?
+"""Consistency: do questions about the same fact get the same verdict?
 
 A model that knows a fact answers every question about it. Pairs of such questions are found in the
 rows alone: the same question with other distractors, in other words, with its arguments in another
@@ -56,7 +56,7 @@ class PairKind(Model):
 
 
 class Consistency(Model):
-    """Pairs of questions that stand or fall together."""
+    """Pairs of questions about the same fact."""
 
     kinds: list[PairKind] = Field(description="Each kind with pairs in enough clusters.")
 
@@ -186,7 +186,7 @@ def _arguments(rows: pa.Table) -> tuple[Ints, Ints]:
 
 
 def _sentence(one: PairKind) -> str:
-    """Return whether the answers to both questions of a pair hang together."""
+    """Return a sentence on whether the answers to both questions of a pair are related."""
     if one.gain.low > 0:
         said = "more often than for unrelated questions"
     elif one.gain.high < 0:

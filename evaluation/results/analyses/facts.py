@@ -1,8 +1,8 @@
 """Accuracy on questions that rest on several facts, compared with the single facts.
 
 A fact counts as known if it is answered right, which may also be a guess: every share is reported
-with what guessing gives, and :attr:`Composition.known` is corrected for it (docs/results.md). The
-numbers are computed in :mod:`evaluation.results.analyses.composition`.
+with the result of guessing, and :attr:`Composition.known` is corrected for it (docs/results.md).
+The numbers are computed in :mod:`evaluation.results.analyses.composition`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Composition(Model):
 
 
 class Facts(Model):
-    """The single facts that rows rest on, and how the rows do beside them."""
+    """The single facts that rows rest on, and the accuracy of the rows in comparison."""
 
     configs: list[str] = Field(description="The probe's configs that ask for single facts.")
     asked: int = Field(description="Facts asked, each once: those that a row evaluated rests on.")

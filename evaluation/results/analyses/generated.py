@@ -42,8 +42,7 @@ class Answer(NamedTuple):
         text: what was written.
         choice: the choice that it names; :data:`UNREAD` if it names none, or several.
         cut: whether it ended because it was too long.
-        mass: the probability that all letters together have as its first token; None: not known,
-            or not used.
+        mass: the total probability of all letters as its first token; None if unknown or unused.
     """
 
     order: str
@@ -192,7 +191,7 @@ def letter_rows(letter: Ints, key: Ints, said: Ints, cluster: Ints, seed: int) -
 
 
 def sentences(block: Generated) -> list[str]:
-    """Say in words what a reader must know of written answers."""
+    """Return sentences with what a reader must know about written answers."""
     if block.read_by == "text":
         said = [
             f"answers were written and read: {block.unread:,} of {block.answers:,} name no choice, "

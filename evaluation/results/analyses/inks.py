@@ -54,7 +54,7 @@ def pair_colours() -> dict[str, tuple[str, str]]:
 
 
 def colour(palette: str, share: float) -> str:
-    """Return a colour of one of matplotlib's palettes as ``#rrggbb``."""
+    """Return a colour from one of matplotlib's palettes as ``#rrggbb``."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
@@ -62,7 +62,7 @@ def colour(palette: str, share: float) -> str:
 
 
 def mixed(first: str, second: str, share: float) -> str:
-    """Return two colours mixed, with this share of the second.
+    """Return a mixture of two colours, with this share of the second.
 
     >>> mixed("#000000", "#ffffff", 0.5)
     '#808080'

@@ -29,7 +29,7 @@ NAME = "labels"
 
 
 class Statistic(Model):
-    """A number that is no share of the rows, with its 95% confidence interval."""
+    """A number that is not a share of the rows, with its 95% confidence interval."""
 
     value: float = Field(description="The number itself.")
     low: float | None = Field(

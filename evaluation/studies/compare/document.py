@@ -53,7 +53,7 @@ def document(found: Comparison) -> doc.Document:
 
 def _parts(found: Comparison) -> list[doc.Part | None]:
     """Return the parts on one probe."""
-    # How alike a model's answers to a probe and to its controls are tells nothing.
+    # The similarity of a model's answers to a probe and to its controls is not informative.
     controlled = any(pair.control is not None for pair in found.pairs)
     similar = not controlled or len({run.label for run in found.runs}) > 1
     several = similar and len(found.runs) > 2

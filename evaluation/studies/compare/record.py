@@ -144,7 +144,7 @@ class Restarts(Model):
 
 
 class Comparison(Model):
-    """Several runs, each compared with each on the same rows."""
+    """Several runs, compared pairwise on the same rows."""
 
     schema_version: str = "1.3"
     runs: list[ComparedRun]
@@ -246,7 +246,7 @@ def summarise(request: StudyRequest, finished: Sequence[Finished]) -> Comparison
     options: CompareOptions = request.options
     groups = labelled_by_probe(finished, "compare", together=are_renderings)
     held = [(one, _describe(one, group)) for group, own in enumerate(groups) for one in own]
-    # The runs are listed as they were given.
+    # The runs are listed in the given order.
     places = {id(run): place for place, run in enumerate(finished)}
     held.sort(key=lambda described: places[id(described[0].run)])
     runs, at = [run for _, run in held], range(len(held))

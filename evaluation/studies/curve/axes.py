@@ -89,14 +89,14 @@ class CurveOptions(Options):
 
 @dataclass(frozen=True)
 class Train:
-    """What the study needs of a train split: the sizes that are possible, and its rows' setups."""
+    """What the study needs from a train split: the possible sizes, and its rows' setups."""
 
     sizes: list[int]
     setups: frozenset[str]
 
 
 def expand(request: StudyRequest) -> list[RunSpec]:
-    """Return all runs, those of one model after each other."""
+    """Return all runs, grouped by model."""
     options: CurveOptions = request.options
     if options.revisions and "revision" in request.values:
         raise UsageError("--revision names one revision, --revisions several: give one of the two")
@@ -151,7 +151,7 @@ def suitable_learners(able: Capability, setups: frozenset[str]) -> tuple[str, ..
     """Return the learners that suit a model and the setups of a probe's rows.
 
     Args:
-        able: what the model can do; empty if there is no model, and baselines over word vectors
+        able: the model's capabilities; empty if there is no model, and baselines over word vectors
             are used.
         setups: the setups of the rows.
     """
@@ -237,11 +237,11 @@ def _of_model(
 
 
 Sizes: TypeAlias = dict[int, list[Finished]]
-"""The runs of a learner on one rendering, by size; those of a size are of several draws."""
+"""The runs of a learner on one rendering, by size, with several draws per size."""
 
 
 def rendering_of(run: Finished) -> str:
-    """Return what a run is on: the probe itself, a control's config, or random labels."""
+    """Return the rendering of a run: the probe itself, a control's config, or random labels."""
     options = run.asked.run
     return RANDOM_LABELS if options.labels == "random" else options.config or PROBE
 

@@ -279,7 +279,7 @@ def _restarts(one: record.Restarts) -> doc.Table:
 def _learners_chart(
     one: record.ModelCurves, without_model: Sequence[record.LearnerCurves]
 ) -> doc.Chart:
-    """Draw the curve of each learner on the probe itself, and of those that need no model."""
+    """Draw the curve of each learner on the probe itself, and of model-free learners."""
     lines = [_line(held.own, held.learner, number) for number, held in enumerate(one.learners)]
     lines += [
         _line(held.own, f"{held.learner} (no model)", "reference", "dashed", "d")

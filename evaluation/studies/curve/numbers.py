@@ -129,7 +129,7 @@ def _curve(
 
 
 def _report(run: Finished) -> Fitting | None:
-    """Return what a learner reported of its training, if anything."""
+    """Return what a learner reported about its training, if anything."""
     return run.results.analysis(fitting.NAME, Fitting)
 
 

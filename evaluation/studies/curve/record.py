@@ -135,7 +135,7 @@ class LearnerCurves(Model):
         return self.curves[0]
 
     def curve(self, rendering: str) -> Curve | None:
-        """Return the curve of a rendering; None where there is none."""
+        """Return the curve of a rendering; None if there is none."""
         return next((one for one in self.curves if one.rendering == rendering), None)
 
 
@@ -197,7 +197,7 @@ class ModelCurves(Record):
 
     @property
     def own_zero_shot(self) -> Estimate | None:
-        """Zero-shot accuracy on the probe itself; None where there is none."""
+        """Zero-shot accuracy on the probe itself; None if there is none."""
         return next((one.accuracy for one in self.zero_shot if one.rendering == PROBE), None)
 
     @property
@@ -247,7 +247,7 @@ class RestartPoint(Spread):
 
 
 class Restarts(Model):
-    """Randomly initialised models of an architecture, beside the trained one."""
+    """Randomly initialised models of an architecture, compared with the trained one."""
 
     probe: str = Field(description="The probe's name.")
     model: str = Field(description="The model, as it was given.")

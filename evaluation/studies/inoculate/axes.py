@@ -76,7 +76,7 @@ LEARNER = "full"
 
 
 def expand(request: StudyRequest) -> list[RunSpec]:
-    """Return the runs by which settings are chosen, grouped by model."""
+    """Return the runs for choosing settings, grouped by model."""
     options: InoculateOptions = request.options
     original, sizes_of = _open_tasks(request)
     for model in request.models:
@@ -148,7 +148,7 @@ def _open_tasks(request: StudyRequest) -> tuple[str, dict[str, list[int]]]:
 
 
 def _open(source: str, split: str) -> ProbeSplit:
-    """Read a split of a probe or task; it is closed again, and reread when it is needed."""
+    """Read a split of a probe or task; it is released again, and reread when needed."""
     try:
         opened = open_probe(source, split=split)
     except UnknownSplit as error:

@@ -177,7 +177,7 @@ def _transfer_map(one: ModelInoculation) -> doc.HeatMap:
 
 
 def _sentences(one: ModelInoculation, probe: Inoculated) -> list[str]:
-    """Describe what training on a probe changed: in words, for the best number of rows."""
+    """Return sentences on what training on a probe changed, for the best number of rows."""
     best = probe.at_best
     said = [
         f"Before: {percent(probe.test_before.value)} of the test questions right "

@@ -155,7 +155,7 @@ def _inoculated(runs: ModelRuns, probe: str) -> Inoculated:
         strict = runs.averages(settings, probe, HELD_OUT, bootstrap_whole_clusters)
 
     def strict_of(setting: Setting | None, accuracy: float) -> tuple[Estimate | None, float | None]:
-        """Return strict accuracy, and its difference from accuracy in points; None: not known."""
+        """Return strict accuracy, and its difference from accuracy in points; None if unknown."""
         if not strict:
             return None, None
         return strict[setting].estimate(), 100 * (strict[setting].value - accuracy)

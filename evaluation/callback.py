@@ -34,10 +34,10 @@ class RepeatedEvaluation:
 
     Rows are read and tokenized once. Which shortcuts the model's code supports (:class:`Scorer`) is
     also tested once, in the dtype of the weights: under autocast, two ways to compute the same
-    number differ too much to be told from an error.
+    number differ too much to be distinguished from an error.
 
     Attributes:
-        name: the probe's.
+        name: the probe's name.
         run: the rows, and how they are scored.
     """
 
@@ -123,7 +123,7 @@ class ProbeCallback(TrainerCallback):
     others wait for it at their next step.
 
     Attributes:
-        seconds: spent on reading the probes and on evaluating so far.
+        seconds: time spent so far on reading the probes and on evaluating.
     """
 
     def __init__(
@@ -140,14 +140,15 @@ class ProbeCallback(TrainerCallback):
         """Return what is evaluated, and when; probes are read when training begins.
 
         Args:
-            trainer: the Trainer that logs; the callback is to be added to it.
+            trainer: the Trainer that logs; the callback must be added to it.
             probes: one or several, as for :func:`evaluation.evaluate`; or by the names that they
                 are to be logged under.
             every: a number of steps, after which and at the end of which the probes are evaluated;
                 or ``epoch``, ``evaluate`` or ``save``: whenever the Trainer ends an epoch,
                 evaluates or saves.
             at_start: evaluate before the first step, too.
-            limit: rows of each probe at most, whole clusters, drawn once with ``seed``; None: all.
+            limit: maximum number of rows per probe, in whole clusters, drawn once with ``seed``;
+                None for all.
             tokenizer: the model's; None: the Trainer's ``processing_class``.
             **options: further options of :func:`evaluation.evaluate` that say which rows are read
                 and how choices are scored: ``config``, ``split``, ``seed``, ``normalization``,
@@ -177,7 +178,7 @@ class ProbeCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Read the probes, so that what is wrong with them is said now; evaluate at the start."""
+        """Read the probes, so that faults are reported now; evaluate at the start if requested."""
         self._last = (-1, {})
         if not state.is_world_process_zero:
             return
@@ -188,7 +189,7 @@ class ProbeCallback(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Evaluate after so many steps, and after the last."""
+        """Evaluate after every given number of steps, and after the last step."""
         if isinstance(self._every, int) and (
             state.global_step % self._every == 0 or state.global_step >= state.max_steps
         ):
@@ -216,7 +217,7 @@ class ProbeCallback(TrainerCallback):
         metrics: dict[str, float] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Evaluate where that is asked for, and add the accuracies of this step to the metrics."""
+        """Evaluate if requested, and add the accuracies of this step to the metrics."""
         if self._every == "evaluate":
             self._evaluate(args, state, control, kwargs["model"])
         if args.world_size > 1:
@@ -279,7 +280,7 @@ def _specs(
     probes: ProbeSource | Sequence[ProbeSource] | Mapping[str, ProbeSource],
     options: Mapping[str, Any],
 ) -> list[tuple[str | None, RunSpec]]:
-    """Make a run of each probe, with the name that was given to it, if any."""
+    """Make a run for each probe, with the name given to it, if any."""
     import datasets
 
     named: list[tuple[str | None, Any]]

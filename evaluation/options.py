@@ -21,7 +21,7 @@ from kbprobe.parsing import json_value
 
 
 class Models(Flag):
-    """Kinds of models, by where they are."""
+    """Kinds of models, by location."""
 
     CHECKPOINT = auto()
     """Found by its name and loaded."""
@@ -33,7 +33,7 @@ class Models(Flag):
 
 @dataclass(frozen=True)
 class RunRole(Role):
-    """What an option of runs is for, from which all that depends on it is derived.
+    """The purpose of a run option, from which everything that depends on it is derived.
 
     Attributes:
         models: the kinds of models that it applies to; others refuse it.
@@ -60,7 +60,7 @@ def run_role(info: FieldInfo) -> RunRole:
 
 
 class ChatOption(Options):
-    """Whether a model is asked as in a chat."""
+    """Whether questions are put to a model as in a chat."""
 
     chat: Annotated[bool, RunRole("Scoring")] = Field(
         False,
@@ -160,7 +160,7 @@ class ModelOptions(ChatOption):
 
 
 class RunOptions(ModelOptions):
-    """What is evaluated, with what: the options of every run."""
+    """What is evaluated, and with what: the options of every run."""
 
     split: Annotated[str, RunRole("Probe", recorded="field")] = Field(
         "test", description="Split to evaluate; all: all splits together."
@@ -318,13 +318,13 @@ def parse_options(
     Args:
         values: option names (with underscores) and values.
         further: the option models of all scorers and learners.
-        owner: who has the options, for messages.
+        owner: what the options belong to, for messages.
 
     Returns:
         The options of every run, and the validated values of the others that were given.
 
     Raises:
-        UsageError: no model has such an option, or a value is impossible.
+        UsageError: no options model has such an option, or a value is impossible.
     """
     known = {*RunOptions.model_fields, *(name for one in further for name in one.model_fields)}
     for name in values:

@@ -88,7 +88,7 @@ class Registry(Generic[_Entry]):
         """Return an entry by its name.
 
         Raises:
-            UsageError: there is none; the message names those that there are.
+            UsageError: there is none; the message lists the existing ones.
         """
         if name in self._built_in:
             if name not in self._loaded:
@@ -104,18 +104,18 @@ class Registry(Generic[_Entry]):
         return self._further()[name]
 
     def import_named(self, text: str, recorded: Callable[[_Entry, str], _Entry]) -> str:
-        """Return the name of an entry that is given by it, or as ``FILE.py:NAME``.
+        """Return the name of an entry, given by name or as ``FILE.py:NAME``.
 
         The file is imported, and its entry registered for this process. ``FILE.py`` is enough
         where the file defines a single entry.
 
         Args:
             text: the name, or the file.
-            recorded: makes an entry say the sha256 of the file that defines it.
+            recorded: makes an entry record the sha256 of the file that defines it.
 
         Raises:
-            UsageError: there is no such file, or it has no such entry, several, or one of a name
-                that is taken.
+            UsageError: there is no such file, or it has no such entry, several entries, or one
+                whose name is taken.
             KbprobeError: the file cannot be imported.
         """
         in_file = IN_FILE.fullmatch(text)
@@ -134,7 +134,7 @@ class Registry(Generic[_Entry]):
         return self._imported[place]
 
     def _defined(self, path: Path, name: str | None) -> tuple[str, _Entry]:
-        """Return an entry that a file defines, and what it is called there."""
+        """Return an entry that a file defines, and its name there."""
         known = [*map(id, self)]
         module = import_file(path, f"a {self._what}, or FILE.py:NAME")
         there = {
@@ -159,7 +159,7 @@ class Registry(Generic[_Entry]):
         return self._add(entry, "this process")
 
     def remove(self, name: str) -> None:
-        """Take an entry of another package, a file or this process out again."""
+        """Remove an entry that comes from another package, a file or this process."""
         self._further().pop(name, None)
         self._imported = {key: one for key, one in self._imported.items() if one != name}
 
@@ -172,7 +172,7 @@ class Registry(Generic[_Entry]):
                 try:
                     self._add(point.load(), f"the entry point {point.value}")
                 except (Exception, SystemExit) as error:
-                    # A package that is broken must not take kbprobe's own entries with it.
+                    # A broken package must not make kbprobe's own entries unavailable.
                     left_out(self._what, point.name, error)
         return self._others
 

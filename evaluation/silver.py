@@ -1,7 +1,7 @@
-"""Silver labels: a classifier answers the rows that nobody has answered yet.
+"""Silver labels: a classifier labels the rows that people have not labelled yet.
 
-They are kept apart from people's: the rule of each line names the model ("silver:MODEL"), the card
-of a probe that is built with them says so, and no probe is built from both.
+They are kept separate from human labels: the rule of each line names the model ("silver:MODEL"),
+the card of a probe built with them says so, and no probe is built from both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def silver_labels(probe: Path, model: str, **options: Any) -> list[dict[str, Any
     """Return a line of a labels file for each row of a probe, in all of its splits.
 
     Args:
-        probe: a folder that ``build-probe`` wrote; answers that its rows have are not looked at.
+        probe: a folder that ``build-probe`` wrote; existing answers are ignored.
         model: a sequence classifier whose classes are the labels of the rows.
         **options: those of models (:class:`evaluation.options.ModelOptions`) and of the classifier
             (:class:`evaluation.scorers.classifier.ClassifierOptions`).

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _AT_ONCE = 1 << 13
-"""Rows held as Python objects, or as bytes to hash, at a time."""
+"""Number of rows held at a time as Python objects, or as bytes to hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """One question: its text, its choices in the order shown, and the index of the gold.
 
-    In an ``mc_mlm`` item ``question`` holds exactly one ``[MASK]``, for which each choice
-    stands; in an ``mc_qa`` item each choice follows the question. In an ``acceptability`` item it
-    is the sentence to judge, in an ``nli`` item the hypothesis, and ``premise`` is its premise.
+    In an ``mc_mlm`` item ``question`` contains exactly one ``[MASK]``, which each choice fills; in
+    an ``mc_qa`` item each choice follows the question. In an ``acceptability`` item it is the
+    sentence to judge, in an ``nli`` item the hypothesis, and ``premise`` is its premise.
     """
 
     id: str
@@ -40,9 +40,9 @@ class Item:
 
 @dataclass(frozen=True, eq=False)
 class ItemColumns(Sequence[Item]):
-    """A sequence of items, each made when it is asked for.
+    """A sequence of items, each created when it is accessed.
 
-    Go through it in order, or `take` what is needed first: asking for single rows is slow.
+    Iterate over it, or `take` what is needed first: accessing single rows is slow.
 
     Attributes:
         ids: strings.
@@ -62,7 +62,7 @@ class ItemColumns(Sequence[Item]):
 
     @classmethod
     def of(cls, items: Sequence[Item]) -> ItemColumns:
-        """Return items as columns; those that are columns stay as they are."""
+        """Return items as columns; columns are returned unchanged."""
         if isinstance(items, ItemColumns):
             return items
         import pyarrow as pa
@@ -148,7 +148,7 @@ class ItemColumns(Sequence[Item]):
 
     @cached_property
     def starts(self) -> Ints:
-        """Numbers of all choices: item ``i`` has choices ``starts[i] .. starts[i + 1]``."""
+        """Start of each item's choices: item ``i`` has choices ``starts[i] .. starts[i + 1]``."""
         offsets = to_numpy(self.choices.offsets).astype(np.int64)
         return offsets - offsets[0] if len(offsets) else np.zeros(1, dtype=np.int64)
 
@@ -160,8 +160,8 @@ class ItemColumns(Sequence[Item]):
     def fingerprint(self) -> str:
         """Hash ids, setups, texts, choices and answers, in order.
 
-        Of each item the lengths (8 bytes) and bytes of its id, setup, question, answer, choices
-        and, if it has one, premise, and a byte 0xff: sha256 of that.
+        This is the sha256 of, for each item, the lengths (8 bytes) and bytes of its id, setup,
+        question, answer, choices and, if it has one, premise, followed by a byte 0xff.
         """
         digest = hashlib.sha256()
         for start in range(0, len(self), _AT_ONCE):
@@ -190,7 +190,7 @@ class ItemColumns(Sequence[Item]):
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """Return a column of strings as strings, if they are numbered."""
+    """Return a dictionary column of strings as plain strings."""
     import pyarrow as pa
 
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
@@ -209,7 +209,7 @@ def _framed(texts: pa.Array) -> pa.Array:
 
 
 def _whole(rows: pa.Array) -> pa.Array:
-    """Return one list of all rows."""
+    """Return a single array of all rows."""
     import pyarrow as pa
 
     return pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)

@@ -11,13 +11,13 @@ from kbprobe.errors import UsageError
 from kbprobe.format.setups import SPLITS
 
 FOLDS = 10
-"""How many folds rows are divided into that name none."""
+"""The number of folds for rows that do not name a fold."""
 
 
 def open_rows(source: ProbeSource, split: str, config: str | None = None) -> ProbeSplit:
     """Read one split of a probe as :func:`open_probe` does, or all of them as one.
 
-    ``all`` stands for all splits where none has that name.
+    ``all`` means all splits, unless a split has that name.
 
     Raises:
         UsageError: there is no such probe, config or split.

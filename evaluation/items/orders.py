@@ -1,8 +1,8 @@
 """Orders in which the choices of a question are shown.
 
-An order is spelled either by the letters of a question's choices, as it has them, in the order to
-show them (``CAB``: the third choice first), or by a number. A number stands for an order of each
-question that a hash draws from its id alone: the same one in each config and wording of a row.
+An order is written either as the letters of a question's choices, in the order in which to show
+them (``CAB``: the third choice first), or as a number. A number denotes an order of each question
+drawn by a hash of its id: the same one in each config and wording of a row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Order:
     """One order of the choices of every question.
 
     Attributes:
-        text: as it is spelled: letters or a number.
+        text: the order as written: letters or a number.
     """
 
     text: str
@@ -53,7 +53,7 @@ class Order:
         )
 
     def places(self, name: str, size: int) -> tuple[int, ...]:
-        """Return the choice in each place of one question.
+        """Return the choice at each position of a question.
 
         The orders of ``size`` successive numbers from a multiple of ``size`` are the rotations of
         one drawn order: among them each choice is in each place once.
@@ -94,7 +94,7 @@ def drawn_permutation(size: int, *keys: str) -> tuple[int, ...]:
 
 
 def rotations(size: int) -> Sequence[tuple[int, ...]]:
-    """Return the choice in each place, of every rotation of a question's choices.
+    """Return the choice at each position, for every rotation of a question's choices.
 
     >>> rotations(3)
     [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
@@ -103,15 +103,15 @@ def rotations(size: int) -> Sequence[tuple[int, ...]]:
 
 
 def several_orders(name: str, size: int, count: int | None) -> Sequence[tuple[int, ...]]:
-    """Return the choice in each place, of some orders of one question.
+    """Return the choice at each position, for several orders of a question.
 
-    They are the rotations of its choices, then those of orders that are drawn for it: fewer orders
-    are the first of more.
+    These are the rotations of its choices, then the rotations of orders drawn for it; fewer orders
+    are a prefix of more.
 
     Args:
         name: the question's id.
         size: how many choices it has.
-        count: how many orders; None: each choice in each place once.
+        count: the number of orders; if None, each choice is in each position once.
 
     >>> several_orders("q1", 3, 2), len(several_orders("q1", 3, 5))
     ([(0, 1, 2), (1, 2, 0)], 5)

@@ -36,7 +36,7 @@ NEEDED = (*_ASKED, *_PAIR, "question_stem", "notes", *ABOUT, *_FURTHER)
 
 
 def own_questions(table: pa.Table) -> Questions | None:
-    """Take the columns of kbprobe's own schema as they are.
+    """Return rows of kbprobe's own schema as questions, without converting their columns.
 
     Returns:
         None if a column has another type or any row is faulty. Rows are then read one by one,
@@ -87,7 +87,7 @@ def _known(table: pa.Table) -> dict[str, pa.Array] | None:
             if (pc.min(numbers).as_py() or 0) < 0:
                 return None
             continue
-        # Empty text says as little as null.
+        # Empty text is equivalent to null.
         empty = pc.equal(columns[name], "")
         columns[name] = pc.if_else(empty, pa.scalar(None, pa.string()), columns[name])
         if _some_blank(columns[name].unique()):
@@ -177,7 +177,7 @@ def _sound_questions(items: ItemColumns) -> bool:
 
 
 def _sound_labels(items: ItemColumns, own: Bools, labels: tuple[str, ...]) -> bool:
-    """Whether the choices of some rows are these labels, in any order."""
+    """Return whether the choices of some rows are these labels, in any order."""
     texts = items.choices.flatten()
     expected = np.sort(positions(texts.dictionary, list(labels)))
     numbers, starts = to_numpy(texts.indices), items.starts
@@ -188,7 +188,7 @@ def _sound_labels(items: ItemColumns, own: Bools, labels: tuple[str, ...]) -> bo
 
 
 def _by_size(starts: Ints) -> list[tuple[Ints, AnyInts]]:
-    """Return rows with equally many choices, and the numbers of these: shape [rows, choices]."""
+    """Yield rows with equally many choices, and the choices' indices: shape [rows, choices]."""
     sizes = np.diff(starts)
     found = []
     for size in np.unique(sizes).tolist():
@@ -198,7 +198,7 @@ def _by_size(starts: Ints) -> list[tuple[Ints, AnyInts]]:
 
 
 def _question_and_premise(table: pa.Table) -> tuple[pa.ChunkedArray, pa.Array]:
-    """Return what each row asks about, and the premise before it: of an NLI row its two texts."""
+    """Return each row's question and premise; for an NLI row, its two texts."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -220,24 +220,24 @@ def _coded(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _some_blank(words: pa.Array) -> bool:
-    """Whether any of the words, nulls aside, is nothing but white space."""
+    """Return whether any of the words, except nulls, consists only of white space."""
     import pyarrow.compute as pc
 
     return bool(pc.any(pc.equal(pc.utf8_trim_whitespace(words), "")).as_py())
 
 
 _AT_ONCE = 1024
-"""Rows held as Python objects at a time."""
+"""Number of rows held as Python objects at a time."""
 
 _REPEATING = ("question", "setup")
-"""Read as dictionaries. Arrow cannot do so within lists where a file has several chunks."""
+"""Columns read as dictionaries, which Arrow cannot do within lists if a file has many chunks."""
 
 
 def read_parquet(paths: Sequence[Path]) -> pa.Table:
     """Read the columns that evaluation needs from the files of one split, in order.
 
     Raises:
-        KbprobeError: a file is no Parquet file, is damaged, or the files' columns differ.
+        KbprobeError: a file is not a Parquet file, is damaged, or the files' columns differ.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -274,6 +274,6 @@ def table_questions(table: pa.Table, source: str) -> Questions:
 
 
 def _needed(names: Sequence[str]) -> list[str]:
-    """Return the columns that are looked at: those of questions, or of NLI collections."""
+    """Return the columns that are needed: those of questions, or of NLI collections."""
     wanted = NEEDED if {"question", "question_stem"} & {*names} else PAIRS
     return [name for name in names if name in wanted]

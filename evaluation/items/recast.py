@@ -2,9 +2,9 @@
 
 Those probes have the format of recast NLI collections: a file ``NAME_data.json`` lists rows with
 ``context``, ``hypothesis`` (empty where a sentence is judged), ``label``, ``label-set`` and
-``pair-id`` (Poliak et al. 2018; Kim et al. 2019). ``NAME_metadata.json`` beside it may give the
-fold, out of ten, in which each row is tested. MNLI, SNLI and their like are read as they are
-published (``sentence1``, ``sentence2``, ``gold_label``) and as the Hub has them (``premise``,
+``pair-id`` (Poliak et al. 2018; Kim et al. 2019). ``NAME_metadata.json`` next to it may give the
+fold, out of ten, in which each row is tested. MNLI, SNLI and similar collections are read as they
+are published (``sentence1``, ``sentence2``, ``gold_label``) and as the Hub has them (``premise``,
 ``hypothesis`` and a numbered ``label``).
 """
 
@@ -31,14 +31,14 @@ _DATA, _METADATA = "_data.json", "_metadata.json"
 
 
 def own_form(row: Mapping[str, Any], folds: Mapping[str, int]) -> dict[str, Any]:
-    """Return a row as kbprobe writes it.
+    """Return a row in kbprobe's own format.
 
     Args:
         row: a published row.
         folds: the fold of each row, by its ``pair-id``.
 
     Raises:
-        ValueError: its labels are not those of a setup; the message says which there are.
+        ValueError: its labels are not those of a setup; the message lists the setups' labels.
     """
     from kbprobe.format.items import LABELS
 
@@ -75,9 +75,9 @@ def is_pair(row: Mapping[str, Any]) -> bool:
 
 
 def pair_form(row: Mapping[str, Any], place: int) -> dict[str, Any]:
-    """Return a pair of sentences as kbprobe writes it; ``answerKey`` is None where none agreed.
+    """Return a pair in kbprobe's own format; ``answerKey`` is None if annotators disagreed.
 
-    Pairs that name no id have their place in the file.
+    Pairs without an id are identified by their position in the file.
     """
     from kbprobe.format.items import LABELS
 
@@ -100,10 +100,10 @@ def pair_form(row: Mapping[str, Any], place: int) -> dict[str, Any]:
 
 
 def folds_beside(path: Path) -> dict[str, int]:
-    """Return the fold, from 0, that each row of a file is tested in; none where none are told.
+    """Return the fold, from 0, that each row of a file is tested in; empty if unknown.
 
     Raises:
-        KbprobeError: the metadata beside the file cannot be read.
+        KbprobeError: the metadata next to the file cannot be read.
     """
     metadata = path.with_name(path.name.removesuffix(_DATA) + _METADATA)
     if not path.name.endswith(_DATA) or not metadata.is_file():

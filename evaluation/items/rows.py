@@ -1,11 +1,11 @@
 """Published rows in one form: those of oLMpics, WordNetQA, DictionaryQA, ARC and kbprobe.
 
-Labelled texts of others are put into this form first (:mod:`evaluation.items.recast`).
+Labelled texts from other sources are converted first (:mod:`evaluation.items.recast`).
 
-All say the same in different shapes: an id, a question, choices with labels, the gold's label.
-The question's text is ``question``, ``question.stem`` or ``question_stem``; choices are a list of
-``{"text", "label"}`` or a pair of lists; labels and answers are text or integers. WordNetQA and
-DictionaryQA add ``notes``, kbprobe columns of its own. Texts are kept to the letter.
+All have the same content in different forms: an id, a question, choices with labels, the gold's
+label. The question's text is ``question``, ``question.stem`` or ``question_stem``; choices are a
+list of ``{"text", "label"}`` or a pair of lists; labels and answers are text or integers. WordNetQA
+and DictionaryQA add ``notes``, kbprobe columns of its own. Texts are kept to the letter.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ _INT32, _INT64 = range(2**31), range(-(2**63), 2**63)
 
 @dataclass(frozen=True)
 class Questions:
-    """The questions of a split, and what is known of each (:data:`ABOUT`, null: unknown).
+    """The questions of a split, and metadata of each (:data:`ABOUT`, null if unknown).
 
-    ``links`` is None where no question names the facts that it rests on, ``arguments`` where none
-    names what fills its template. ``notes`` counts what was changed in reading.
+    ``links`` is None if no question names the facts that it rests on, ``arguments`` if none names
+    the values that fill its template. ``notes`` counts changes made while reading.
     """
 
     items: ItemColumns
@@ -86,7 +86,7 @@ class Records:
     """Rows as read, not yet parsed.
 
     Attributes:
-        unit: what places count: line, row or item.
+        unit: the unit in which positions are counted: line, row or item.
         rows: each row's place, from 1, and what it holds: any JSON value, or a :class:`RowError`
             where it could not be read. Iterate over it once: rows are read lazily, since holding
             many of them at once takes five times as long.
@@ -196,7 +196,7 @@ def row_questions(records: Records, source: str) -> Questions:
 
 
 def column_questions(items: Sequence[Item], columns: Mapping[str, pa.Array]) -> Questions:
-    """Put checked items together with what is known of them, as columns of the right types."""
+    """Combine checked items with their metadata, as columns of the right types."""
     import pyarrow as pa
 
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in ABOUT.items()])
@@ -210,7 +210,7 @@ def column_questions(items: Sequence[Item], columns: Mapping[str, pa.Array]) -> 
 
 
 def _refusal(source: str, unit: str, problems: Sequence[_Problem], total: int) -> str:
-    """Word the refusal of a file: the first bad rows by place and field, the rest by number."""
+    """Return the error for a file: the first bad rows by position and field, others as a count."""
     if all(problem.what == UNLABELLED for problem in problems):
         return (
             f"{source}: {len(problems):,} of {total:,} rows have no answer yet (the first at "
@@ -228,10 +228,10 @@ def _refusal(source: str, unit: str, problems: Sequence[_Problem], total: int) -
 
 
 def with_own_ids(items: Sequence[Item]) -> list[Item]:
-    """Give each row an id of its own.
+    """Give each row a unique id.
 
-    Published files repeat questions, id and all, and use an id for several: the second becomes
-    ``ID#2``, so that every row is scored, as in the published figures.
+    Published files repeat questions with their ids, and reuse ids for different questions: the
+    second becomes ``ID#2``, so that every row is scored, as in the published figures.
     """
     taken: set[str] = {item.id for item in items}
     if len(taken) == len(items):
@@ -262,7 +262,7 @@ def checked_item(
 ) -> Item:
     """Check a row's values, which have the right types and no blank or missing texts.
 
-    Where ``setup`` is None a mask in the question makes it a cloze. kbprobe's own rows give the
+    If ``setup`` is None, a mask in the question makes it a cloze. kbprobe's own rows give the
     gold's index as ``answer``, and ``key`` must agree. Elsewhere ``key`` is its label, or its index
     from 0 if an integer and labels are letters; copies of the gold among the choices, which
     published rows have, are left out. ``at`` says what the choices are within.
@@ -322,7 +322,7 @@ def _gold(labels: Sequence[str], answer: int | None, key: int | str | None) -> i
 
 
 def _question(row: Any, folds: Mapping[str, int]) -> tuple[Item, dict[str, Any]]:
-    """Read one row: the question, and what is known of it."""
+    """Read one row: the question, and its metadata."""
     if isinstance(row, RowError):
         raise row
     if not isinstance(row, Mapping):
@@ -377,7 +377,7 @@ def _choices(given: Any, at: str) -> tuple[list[str], list[str]]:
 
 
 def _answer(row: Mapping[str, Any]) -> tuple[int | None, int | str | None]:
-    """Return the gold as the row gives it: an index, and a label or what may be either."""
+    """Return the gold as the row gives it: an index, and a label or a value that may be either."""
     answer = row.get("answer") if "setup" in row else None
     key = row.get("answerKey")
     if answer is None and "answerKey" not in row:
@@ -392,7 +392,7 @@ def _answer(row: Mapping[str, Any]) -> tuple[int | None, int | str | None]:
 
 
 def _about(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what is known of a row: from ``notes``, or from kbprobe's own columns."""
+    """Read the metadata of a row: from ``notes``, or from kbprobe's own columns."""
     notes = row.get("notes")
     if not isinstance(notes, Mapping):
         return {name: _READERS[kind](row, name) for name, kind in ABOUT.items()}
@@ -414,7 +414,7 @@ def _about(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what only kbprobe's own rows hold: facts, relation, and what fills the template."""
+    """Read what only kbprobe's own rows contain: facts, relation, and template arguments."""
     if "setup" not in row:
         return {}
     ids, relation, arguments = row.get("fact_ids"), row.get("relation"), row.get("arguments")

@@ -1,6 +1,6 @@
-"""Drawing some rows of a split: which ones follows from the seed and their ids or clusters alone.
+"""Sampling of a split's rows, which depends only on the seed and their ids or clusters.
 
-Of a built probe only the rows drawn are read: the others are neither made into items nor checked.
+Only the drawn rows of a built probe are read: others are neither converted to items nor checked.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Drawn(NamedTuple):
     """Rows that were drawn.
 
     Attributes:
-        rows: their places, ascending.
-        whole: whether they are whole clusters.
-        clusters: how many clusters all rows are of.
+        rows: their positions, ascending.
+        whole: whether they form whole clusters.
+        clusters: the number of clusters of all rows.
     """
 
     rows: list[int]
@@ -61,7 +61,7 @@ def draw_clusters(clusters: pa.Array, limit: int, seed: int) -> Drawn:
     def draw(cluster: int) -> bytes:
         return hashlib.sha256(f"{seed}\0{names[cluster]}".encode()).digest()
 
-    # Each cluster has a row at least: no more clusters than rows can be kept.
+    # Each cluster has at least one row, so no more clusters than rows can be kept.
     order = heapq.nsmallest(limit + 1, range(len(names)), key=draw)
     fits = int(np.searchsorted(np.cumsum(sizes[order]), limit, side="right"))
     kept = np.zeros(len(names), dtype=np.bool_)
@@ -99,8 +99,8 @@ def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
 def open_sample(found: FoundSplit, limit: int, limit_by: str, seed: int) -> ProbeSplit | None:
     """Read some rows of a built probe: those that :func:`sample_clusters` or ``sample_rows`` keeps.
 
-    Of the whole split no more is read than what the draw depends on; rows that are not drawn are
-    not checked.
+    Only what the draw depends on is read of the whole split; rows that are not drawn are not
+    checked.
 
     Returns:
         None where the split must be read whole: it was not built by kbprobe, holds no more rows
@@ -153,7 +153,7 @@ def _rows_of(found: FoundSplit, rows: Sequence[int]) -> pa.Table:
         schema = pq.read_schema(path)
         columns = [name for name in schema.names if name in NEEDED]
         texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
-        # Most rows are passed over: their texts need not be copied.
+        # Most rows are skipped, so their texts need not be copied.
         with pq.ParquetFile(path, read_dictionary=texts) as file:
             for batch in file.iter_batches(_AT_ONCE, columns=columns):
                 low, high = np.searchsorted(wanted, (first, first + len(batch)))

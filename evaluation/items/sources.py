@@ -59,7 +59,7 @@ def source_argument(place: str, probe: object) -> ProbeSource:
         probe: whatever was given.
 
     Raises:
-        UsageError: it is nothing that a probe is read from.
+        UsageError: it is not something that a probe can be read from.
     """
     if isinstance(probe, str | os.PathLike):
         return str(path_argument(place, probe, _ACCEPTED))
@@ -72,13 +72,13 @@ def source_argument(place: str, probe: object) -> ProbeSource:
 
 
 class UnknownSplit(UsageError):
-    """A probe is there, and has no such split."""
+    """A probe exists but has no such split."""
 
 
 def open_probe(
     source: ProbeSource, *, split: str = DEFAULT_SPLIT, config: str | None = None
 ) -> ProbeSplit:
-    """Read one split of a probe, wherever it is. What exists here wins over the Hub.
+    """Read one split of a probe, wherever it is. Local files take precedence over the Hub.
 
     Args:
         source: a folder that ``build-probe`` wrote; a file of rows as oLMpics, WordNetQA,
@@ -107,14 +107,14 @@ def open_probe(
 
 @dataclass(frozen=True)
 class FoundSplit:
-    """A split whose files were found here, and not yet read.
+    """A split whose files were found locally, but not yet read.
 
     Attributes:
-        name: the probe's name; of another config than the default one, with the config.
+        name: the probe's name, followed by the config unless it is the default one.
         source: the folder or file, as it was given.
         split: its own name there.
         paths: the files that hold its rows.
-        manifest: of a probe that ``build-probe`` wrote.
+        manifest: the manifest of a probe that ``build-probe`` wrote.
         entries: the manifest's records of the files; empty if there is no manifest.
         folder: what these are relative to.
     """
@@ -128,7 +128,7 @@ class FoundSplit:
     folder: Path = Path()
 
     def open(self) -> ProbeSplit:
-        """Read the rows, checksum first where there is one.
+        """Read the rows, after verifying their checksums if there are any.
 
         Raises:
             UsageError: a row is malformed, or the file is of an unknown format.
@@ -139,7 +139,7 @@ class FoundSplit:
         return probe_split(self.name, self.source, self.split, read, self.manifest)
 
     def verify(self) -> None:
-        """Compare the files with their checksums, where there are any.
+        """Compare the files with their checksums, if there are any.
 
         Raises:
             KbprobeError: a file is damaged.
@@ -156,7 +156,7 @@ def find_split(
     The arguments are those of :func:`open_probe`.
 
     Returns:
-        None where the library ``datasets`` has to be asked: for Hub ids, and folders whose card
+        None if the library ``datasets`` has to read it: for Hub ids, and folders whose card
         lists configs.
 
     Raises:
@@ -180,7 +180,7 @@ def find_split(
             "A dataset on the Hub is named org/name."
         )
     if (hint := _hint(source)).startswith("Did you mean"):
-        # Probably a misspelt path; do not keep asking the Hub for it.
+        # Probably a misspelt path; do not query the Hub for it.
         raise UsageError(f"There is no file or folder {source!r}. {hint.strip()}")
     return None
 
@@ -237,7 +237,7 @@ def _find_file(path: Path, source: str, split: str) -> FoundSplit:
 
 
 def _check_lone_split(split: str, own: str, source: str, remedy: str) -> None:
-    """Refuse another split than the one there is; the default selects whichever that is."""
+    """Refuse a split other than the only one; the default selects whichever that is."""
     if split not in (DEFAULT_SPLIT, own) and not _same_split(split, own):
         raise UnknownSplit(f"{source} is one split ({own}); it has no split {split!r}. {remedy}")
 
@@ -300,7 +300,7 @@ def _read(paths: Sequence[Path]) -> Questions:
 
 
 def _open_dataset(source: str, split: str, config: str | None) -> ProbeSplit:
-    """Read a split through ``datasets``: of a Hub id, or of a folder with a card."""
+    """Read a split through ``datasets``, from a Hub id or a folder with a card."""
     import datasets
 
     is_folder = os.path.isdir(source)
@@ -347,7 +347,7 @@ def _builder(place: str, source: str, config: str | None) -> datasets.DatasetBui
 def _hub_probe(source: str, asked: str | None, config: str) -> tuple[Manifest | None, str | None]:
     """Find the probe that a config of a dataset on the Hub belongs to.
 
-    In a dataset of several probes those beside the first have folders of their own: the config
+    In a dataset of several probes, those after the first have separate folders: the config
     ``hypernyms-no_language`` is ``no_language`` of the probe in ``hypernyms/``.
 
     Args:
@@ -372,7 +372,7 @@ def _hub_probe(source: str, asked: str | None, config: str) -> tuple[Manifest | 
 
 
 def _within(folder: str, manifest: Manifest) -> Manifest:
-    """Name a probe's configs as a dataset does that keeps it in a folder."""
+    """Name a probe's configs as in a dataset that keeps the probe in a folder."""
 
     def named(config: str) -> str:
         return folder if config == DEFAULT_CONFIG else f"{folder}-{config}"
@@ -383,7 +383,7 @@ def _within(folder: str, manifest: Manifest) -> Manifest:
 
 
 def _hub_manifest(source: str, path: str) -> Manifest | None:
-    """Fetch a manifest from the Hub, for its audit; None where there is none."""
+    """Fetch a manifest from the Hub, for its audit; None if there is none."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -411,7 +411,7 @@ def _not_loaded(source: str, error: Exception) -> KbprobeError:
 
 
 def _hint(source: str) -> str:
-    """Suggest what may have been meant by a path that does not exist, or how to make it."""
+    """Suggest what a nonexistent path may have meant, or how to create it."""
     folder, name = os.path.split(source.rstrip("/"))
     near = os.path.join("probes", name)
     if not folder and os.path.isdir(near):
@@ -433,7 +433,7 @@ def probe_split(
     found: Questions,
     manifest: Manifest | None = None,
 ) -> ProbeSplit:
-    """Make a split of questions that were read; a row that names no cluster is one of its own.
+    """Make a split from questions; a row that names no cluster forms a separate cluster.
 
     Raises:
         KbprobeError: there are no questions.
@@ -454,9 +454,9 @@ _Split = TypeVar("_Split", ProbeSplit, FoundSplit)
 
 
 def _named(opened: _Split, config: str | None) -> _Split:
-    """Add a config to the probe's name: results of two configs are not to be mixed up.
+    """Add a config to the probe's name, so that results of two configs are not confused.
 
-    The probe's audit is of its default config, and says nothing of others.
+    The probe's audit concerns its default config and is dropped for others.
     """
     if config in (None, DEFAULT_CONFIG):
         return opened
@@ -485,7 +485,7 @@ def _same_split(one: str, other: str) -> bool:
 
 
 def _base_name(path: Path) -> str:
-    """A file's name without the endings of its format."""
+    """Return a file's name without the suffixes of its format."""
     return path.name.removesuffix(".gz").rpartition(".")[0]
 
 

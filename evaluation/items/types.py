@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kbprobe.format.manifest import Manifest
 
 SCORED_SETUPS = (CLOZE, QUESTION)
-"""Setups whose rows have choices of their own."""
+"""Setups in which each row has its own choices."""
 
 LABELLED_SETUPS = (ACCEPTABILITY, NLI)
 """Setups whose rows all have the same choices: the labels that a classifier gives a text."""
@@ -30,12 +30,12 @@ LABELLED_SETUPS = (ACCEPTABILITY, NLI)
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The single facts that each question rests on, and what it asks for.
+    """The single facts that each question rests on, and the relation that it asks for.
 
     Attributes:
         fact_ids: for each question the ids of the rows of another config that ask for its facts;
-            "" where none does. Empty where the question names no facts.
-        relations: what holds between concept and gold; "" where it is not known.
+            "" if there is none. Empty if the question names no facts.
+        relations: the relation between concept and gold; "" if unknown.
     """
 
     fact_ids: tuple[tuple[str, ...], ...]
@@ -66,19 +66,19 @@ class ProbeSplit:
             ``memory:`` and the start of its fingerprint.
         split: the split's name.
         items: the questions, in the order of the source.
-        about: what is known of each item, a row each, as columns named as in the item schema:
-            always ``cluster`` (string), ``hops`` (int32, null: unknown), ``distractor_family``
-            (string or null), ``distractor_hops`` (int32 or null), ``pos``, ``template`` and
-            ``concept`` (string or null); ``fold`` (int32) where the rows have one.
+        about: metadata with one row per item, in columns named as in the item schema: always
+            ``cluster`` (string), ``hops`` (int32, null: unknown), ``distractor_family`` (string or
+            null), ``distractor_hops`` (int32 or null), ``pos``, ``template`` and ``concept``
+            (string or null); ``fold`` (int32) where the rows have one.
         clustered: whether ``cluster`` says anything; if not, it repeats the item's id and rows
             are taken to be independent.
-        fingerprint: sha256 of everything a score depends upon, in order.
+        fingerprint: sha256 of everything that a score depends on, in order.
         manifest: the built probe's manifest, for its audit's baselines; None where there is none.
         links: the facts that the questions rest on; None where no question names any.
         arguments: what fills each question's template, of :func:`arguments_type`; None where no
             question has any.
-        notes: counts of what was changed in reading, for results.
-        drawn_from: rows and clusters of the whole, where only some of them were drawn.
+        notes: counts of changes made while reading, for results.
+        drawn_from: the number of rows and clusters in the whole split, if only some were drawn.
     """
 
     name: str
@@ -96,11 +96,11 @@ class ProbeSplit:
 
     @property
     def clusters(self) -> int:
-        """How many clusters the rows are of; each row counts where they have none."""
+        """The number of clusters of the rows; if there are none, each row counts as one."""
         return len(self.about["cluster"].unique())
 
     def take(self, rows: Sequence[int]) -> ProbeSplit:
-        """Return the split cut down to some of its rows, in the order given."""
+        """Return the split restricted to some of its rows, in the given order."""
         items = self.items.take(rows)
         return replace(
             self,
@@ -115,7 +115,7 @@ class ProbeSplit:
 def joined(parts: Sequence[ProbeSplit], name: str, split: str) -> ProbeSplit:
     """Put the rows of several splits or configs together, one after another.
 
-    A built probe's manifest stays, without its audit, which is of other rows.
+    A built probe's manifest is kept, without its audit, which is for other rows.
     """
     import pyarrow as pa
 
@@ -163,7 +163,7 @@ def fingerprint(items: Sequence[Item]) -> str:
 
 
 def setups_of(items: Sequence[Item]) -> frozenset[str]:
-    """Return the setups that occur."""
+    """Return the setups that occur in the items."""
     if isinstance(items, ItemColumns):
         return frozenset(items.setups.unique().to_pylist())
     return frozenset(item.setup for item in items)

@@ -1,7 +1,7 @@
-"""Rows of labels put into words, for models that have no classification head.
+"""Rows of labels reworded as questions, for models without a classification head.
 
-A language model gives no label to a text, so such a row is asked as a question with choices or as
-a cloze, and a word stands for each label. The wordings are data (``data/wordings.yaml``).
+A language model does not label a text, so such a row is asked as a question with choices or as a
+cloze, and a word represents each label. The wordings are data (``data/wordings.yaml``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Wording:
     Attributes:
         templates: by setup, ``mc_qa`` or ``mc_mlm``: the text, with ``{question}`` in it and,
             for pairs, ``{premise}``.
-        words: what stands for each label.
+        words: the word for each label.
     """
 
     templates: Mapping[str, str]
@@ -52,7 +52,7 @@ def wordings() -> Mapping[str, Wording]:
 
 
 def worded(items: Sequence[Item], setup: str) -> tuple[Item, ...]:
-    """Put the rows of labels among some items as items of ``setup``; others stay as they are.
+    """Reword the rows of labels among some items as items of ``setup``; others are unchanged.
 
     >>> row = Item("1", "acceptability", "The cat sat.", ("unacceptable", "acceptable"), 1)
     >>> worded([row], "mc_mlm")[0].question

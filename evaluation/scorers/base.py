@@ -26,7 +26,7 @@ Tokens = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Encoded:
-    """Token sequences to run, and what each says about which choice.
+    """Token sequences to run, and the choices whose scores they determine.
 
     Choices are numbered through all items (:func:`evaluation.items.types.choice_starts`). Sequence
     ``s`` has slots ``slot_starts[s] .. slot_starts[s + 1]``; slot ``t`` is one number that the
@@ -35,15 +35,15 @@ class Encoded:
     the sequences.
 
     Attributes:
-        lengths: tokens of each sequence, shape [sequences]: what it costs in a batch.
+        lengths: the number of tokens of each sequence, its cost in a batch, shape [sequences].
         item: an item that each sequence belongs to, shape [sequences].
         slot_starts: shape [sequences + 1].
         slot_choice: the choice that each slot adds to, shape [slots].
-        choice_tokens: tokens that each choice's score sums over, shape [choices].
+        choice_tokens: the number of tokens that each choice's score sums over, shape [choices].
         set_aside: items that are not scored, and why (see :func:`aside`).
-        notes: counts worth telling, such as items whose prompt was cut to fit. Those of parts of
-            the questions are added up.
-        answers: what the model wrote, of each item in each order of its choices
+        notes: counts worth reporting, such as items whose prompt was cut to fit. Counts of several
+            parts are added up.
+        answers: what the model wrote for each item in each order of its choices
             (:class:`evaluation.results.analyses.generated.Answer`); empty where it wrote nothing.
     """
 
@@ -113,9 +113,9 @@ class Scorer(ABC):
     """Scores choices with one model.
 
     Attributes:
-        divisible: whether items may be encoded and scored in parts, which bounds memory and what
-            an interruption costs. Not so where notes count what recurs in several parts.
-        score_kind: what a choice's score is, where :meth:`score_name` is not overridden.
+        divisible: whether items may be encoded and scored in parts, which limits memory and the
+            cost of an interruption. False if notes count what recurs in several parts.
+        score_kind: what a choice's score is, unless :meth:`score_name` is overridden.
     """
 
     divisible = True
@@ -123,7 +123,7 @@ class Scorer(ABC):
 
     @classmethod
     def from_inputs(cls, inputs: ScorerInputs) -> Self:
-        """Make the scorer of an evaluation: of a model, its tokenizer and the scorer's options."""
+        """Make the scorer of an evaluation from a model, its tokenizer and the scorer's options."""
         make: Any = cls
         scorer: Self = make(inputs.model, inputs.tokenizer, **inputs.options.model_dump())
         return scorer
@@ -139,13 +139,13 @@ class Scorer(ABC):
     def encode_parts(
         self, parts: Sequence[Sequence[Item]], score_name: str | None = None
     ) -> tuple[str, Iterator[Encoded]]:
-        """Tokenize parts of the items, each when its turn comes.
+        """Tokenize parts of the items, one at a time.
 
-        A scorer whose scores mean what all items together decide overrides this.
+        Scorers override this if the meaning of scores depends on all items together.
 
         Args:
             parts: at least one; items that ask the same question are in the same part.
-            score_name: what scores are, where that has been decided by other parts as well.
+            score_name: what scores are, if other parts have already determined it.
 
         Returns:
             What a choice's score is, and the parts as :meth:`encode` gives them.
@@ -177,15 +177,15 @@ class ReadyScorer(NamedTuple):
 
 
 class ScorerInputs(NamedTuple):
-    """What a scorer is made from.
+    """The inputs from which a scorer is made.
 
     Attributes:
-        model: loaded, in evaluation mode, on its device (``PreTrainedModel``); None where the
-            scorer needs nothing of a model.
-        tokenizer: the model's fast tokenizer; None likewise.
-        options: the scorer's own.
-        examples: the train split, where the entry asks for it; empty elsewhere.
-        seed: of everything that the scorer draws.
+        model: the loaded model, in evaluation mode, on its device (``PreTrainedModel``); None if
+            the scorer needs no model.
+        tokenizer: the model's fast tokenizer; None if there is no model.
+        options: the scorer's own options.
+        examples: the train split, if the entry requests it; otherwise empty.
+        seed: the seed of everything that the scorer draws.
     """
 
     model: Any
@@ -200,17 +200,18 @@ class ScorerEntry:
     """Declares a scorer: what the registry, the command line and the score cache need to know.
 
     Attributes:
-        name: as in results and on the command line.
-        label: in messages and before its options' help: ``masked LM``.
-        version: raised whenever scores may change; part of the key of cached scores.
+        name: its name in results and on the command line.
+        label: its name in messages and in the help of its options: ``masked LM``.
+        version: increased whenever scores may change; part of the key of cached scores.
         needs: what a model must be able to do.
         make: makes the scorer. Import torch and transformers in it, not at the top of the file,
             so that ``evaluate-probe --help`` stays fast (:func:`evaluation.registry.imported`).
-        options: its options. A field declared with ``exclude=True`` has no influence on scores.
+        options: the model of its options. A field declared with ``exclude=True`` does not affect
+            scores.
         setups: the setups of items that it scores.
-        wording: the one of these that rows of labels (``acceptability``, ``nli``) are put as by
-            :func:`evaluation.items.wordings.worded`; None: it does not score such rows unless
-            they are among ``setups``.
+        wording: the one of these to which :func:`evaluation.items.wordings.worded` converts rows of
+            labels (``acceptability``, ``nli``); if None, it does not score such rows unless they
+            are among ``setups``.
         uses_train: whether, with these options, it takes examples from the train split; by default
             those that are given as ``shots``.
         normalization: what log-likelihoods of answers are divided by unless the user says
@@ -232,11 +233,11 @@ class ScorerEntry:
     content: Callable[[Any], Mapping[str, str]] = lambda _options: {}
 
     def takes(self, setup: str) -> bool:
-        """Return whether it scores rows of a setup, as they are or put into words."""
+        """Return whether it scores rows of a setup, as they are or reworded."""
         return setup in self.setups or (self.wording is not None and setup in LABELLED_SETUPS)
 
     def asked(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Return some items as it takes them: rows of labels may be put into words."""
+        """Return items in the form that it scores: rows of labels may be reworded."""
         if self.wording is None or setups_of(items) <= set(self.setups):
             return items
         return worded(items, self.wording)

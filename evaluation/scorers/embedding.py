@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _BATCH = 128
-"""Texts encoded at once; they are sorted by length, so that little is padded."""
+"""Number of texts encoded at once; they are sorted by length, to reduce padding."""
 
 
 _POOLING = {
@@ -44,7 +44,7 @@ class _Module(BaseModel):
 
 
 def check_layers(folder: Path, pooling: str) -> None:
-    """Compare the pooling with what sentence-transformers saved beside a checkpoint, if it did.
+    """Compare the pooling with the one that sentence-transformers saved with a checkpoint, if any.
 
     Raises:
         UsageError: the checkpoint was trained with another pooling, or with layers of its own.
@@ -80,7 +80,7 @@ def pooled(states: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tens
     Args:
         states: the last hidden states, padded on the right, shape [texts, tokens, dimensions].
         mask: 1 for tokens and 0 for padding, shape [texts, tokens].
-        pooling: which, :class:`~evaluation.scorers.entries.EmbeddingOptions`.
+        pooling: the kind of pooling, see :class:`~evaluation.scorers.entries.EmbeddingOptions`.
     """
     if pooling == "first":
         return states[:, 0]

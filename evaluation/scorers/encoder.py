@@ -38,7 +38,7 @@ class Tokenized(NamedTuple):
     """Texts as tokens, one after another.
 
     Attributes:
-        tokens: the ids of all texts.
+        tokens: the token ids of all texts.
         types: the segment of each token, or None where the model takes none.
         lengths: the number of tokens of each text, shape [texts].
         cut: the numbers of the texts that were too long.
@@ -77,19 +77,19 @@ class EncodedTexts(EncodedTokens):
 
     @classmethod
     def one_each(cls, read: Tokenized) -> Self:
-        """Lay out texts that give one number, or one vector, each."""
+        """Lay out texts that yield one number, or one vector, each."""
         numbers = np.arange(len(read.lengths))
         return cls.shared(read, numbers, numbers, choice_tokens=np.ones_like(numbers))
 
     @classmethod
     def shared(cls, read: Tokenized, of_choice: Ints, item_of: Ints, **further: Any) -> Self:
-        """Lay out texts that give a number to each choice which is shown by them.
+        """Lay out texts that yield a number for each choice that they show.
 
         Args:
             read: the distinct texts, in the order of the choices.
             of_choice: the text of each choice, shape [choices].
             item_of: the item of each choice, shape [choices].
-            further: other attributes.
+            further: additional attributes.
         """
         _, first = np.unique(of_choice, return_index=True)
         return cls(
@@ -123,10 +123,10 @@ class EncoderRunner:
         takes = inspect.signature(model.forward).parameters
         self._takes_mask = "attention_mask" in takes
         # Decided by what the model takes: some tokenizers leave segments out by default.
-        # RoBERTa knows one only, DeBERTa-v2 none.
+        # RoBERTa has only one, DeBERTa-v2 none.
         segments = getattr(model.config, "type_vocab_size", None)
         if segments is None:
-            # XLNet does not say how many it knows. GPT-2 would read them as words.
+            # XLNet does not state how many it has. GPT-2 would read them as words.
             pair = tokenizer("a", "b", return_token_type_ids=True)
             segments = max(pair["token_type_ids"], default=0) + 1
         self.takes_types = "token_type_ids" in takes and segments > 1

@@ -24,7 +24,7 @@ _HERE = "evaluation.scorers"
 
 
 def _by_length(options: PromptOptions) -> str | None:
-    """Divide by length, as longer answers are less likely, right or wrong; not so letters."""
+    """Divide by length, as longer answers are less likely, right or wrong; except for letters."""
     return None if options.letters else "char"
 
 
@@ -69,7 +69,7 @@ CANDIDATES = ScorerEntry(
 
 
 class Seq2SeqOptions(CausalOptions):
-    """Those of the causal-LM scorer, and what belongs to a choice."""
+    """Options of the causal-LM scorer, and what counts as part of a choice."""
 
     score_end: Annotated[bool, RARE] = Field(
         False, description="Also score the end-of-sequence token after each choice."
@@ -77,7 +77,7 @@ class Seq2SeqOptions(CausalOptions):
 
 
 class PmiOptions(CausalOptions, NeutralOptions):
-    """Those of the causal-LM scorer, and the neutral text."""
+    """Options of the causal-LM scorer, and the neutral text."""
 
 
 CAUSAL_LM = ScorerEntry(
@@ -122,7 +122,7 @@ text. With the default, an empty text, the score is that of lm-evaluation-harnes
 
 
 class EndpointOptions(PromptOptions):
-    """Those of prompts, and what a text begins with."""
+    """Options of prompts, and the beginning of texts."""
 
     start: Annotated[str, Metavar("TOKEN"), RARE] = Field(
         "",
@@ -132,7 +132,7 @@ class EndpointOptions(PromptOptions):
 
 
 class EndpointPmiOptions(EndpointOptions, NeutralOptions):
-    """Those of the endpoint's scorer, and the neutral text."""
+    """Options of the endpoint's scorer, and the neutral text."""
 
 
 ENDPOINT_LM = ScorerEntry(
@@ -175,7 +175,7 @@ class GenerationOptions(PromptOptions, ChatOption):
 
 
 class ChatOptions(GenerationOptions):
-    """Those of all written answers, and how they are read from an endpoint."""
+    """Options of all written answers, and how they are read from an endpoint."""
 
     answers: Annotated[Literal["auto", "letters", "text"], RARE] = Field(
         "auto",
@@ -216,13 +216,13 @@ Texts = Annotated[tuple[str, ...], Metavar("TEXT,..."), RARE]
 
 
 class CalibrationOptions(CausalOptions):
-    """Those of the causal-LM scorer, and the texts without content."""
+    """Options of the causal-LM scorer, and the texts without content."""
 
     content_free: Texts = _CONTENT_FREE
 
 
 class MaskedCalibrationOptions(MaskedOptions):
-    """Those of the masked-LM scorer, and the texts without content."""
+    """Options of the masked-LM scorer, and the texts without content."""
 
     content_free: Texts = _CONTENT_FREE
 
@@ -279,7 +279,7 @@ MULTIPLE_CHOICE = ScorerEntry(
 
 
 class EmbeddingOptions(Options):
-    """How the vectors of tokens become that of a text."""
+    """How the vectors of tokens are combined into that of a text."""
 
     pooling: Literal["mean", "first", "last"] = Field(
         "mean",
@@ -355,4 +355,4 @@ ENTRIES = (
     VEC_SIMILARITY,
     VEC_SIMILARITY_PUBLISHED,
 )
-"""All of them. A checkpoint is scored with the first whose needs it meets, unless one is named."""
+"""All built-in scorers. By default the first whose needs a checkpoint meets is used."""

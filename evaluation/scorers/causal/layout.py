@@ -180,7 +180,7 @@ class Collector:
     """Collects sequences one by one, and lays them out as arrays."""
 
     def __init__(self, columns: Mapping[str, str] | None = None, runs: Sequence[str] = ()) -> None:
-        """Name what is collected of each sequence, beside its tokens, slots and cells.
+        """Name what is collected for each sequence besides its tokens, slots and cells.
 
         Args:
             columns: fields, and the type of their numbers in :class:`array.array`.
@@ -326,10 +326,10 @@ class PairTokenizer:
 
     The rule is ``_encode_pair`` of lm-evaluation-harness: white space that ends the context
     goes to the continuation; the two are tokenized as one text, and the continuation's tokens
-    are those after as many as the context has alone. Special tokens are added as the tokenizer
-    does by itself, unless the text already starts with the beginning-of-sequence token, as
-    chat templates write it. An empty context is that token, or the end-of-sequence token where
-    there is none.
+    are those after as many as the context alone has. Special tokens are added as the tokenizer does
+    by default, unless the text already starts with the beginning-of-sequence token, as chat
+    templates write it. An empty context is that token, or the end-of-sequence token where there is
+    none.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -346,7 +346,7 @@ class PairTokenizer:
             may be none where context and continuation merge.
 
         Raises:
-            UsageError: a context is empty and the tokenizer has no token to stand for it.
+            UsageError: a context is empty and the tokenizer has no token to represent it.
         """
         divided = [
             (kept, [context[len(kept) :] + text for text in continuations])
@@ -359,7 +359,7 @@ class PairTokenizer:
             if context
             for text in (context, *(context + continuation for continuation in continuations))
         )
-        # In no context to speak of, the continuation has no special tokens before it.
+        # With an empty context, the continuation has no special tokens before it.
         alone = self._encode_texts(
             (text for context, texts in divided if not context for text in texts), special=False
         )

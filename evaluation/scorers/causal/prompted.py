@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess  # nosec B404 # of this interpreter, with a script of ours
+import subprocess  # nosec B404 # only runs this interpreter with a script of kbprobe's
 import sys
 import time
 import weakref
@@ -89,7 +89,7 @@ class ChatTemplate:
 
     def _started(self) -> subprocess.Popen[bytes]:
         # -P: modules next to the script must not shadow those of packages.
-        self._process = subprocess.Popen(  # nosec B603 # no words of others
+        self._process = subprocess.Popen(  # nosec B603 # no external arguments
             [sys.executable, "-P", str(_RENDERER)],
             # Numpy's threads would use up part of the memory limit.
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _AT_ONCE = 16
-"""Prompts that are answered together."""
+"""Number of prompts that are answered together."""
 
 
 class LocalScorer(GeneratedScorer):
@@ -73,7 +73,7 @@ class LocalScorer(GeneratedScorer):
         return [len(ids) for ids in self._ids(prompts)]
 
     def replies(self, prompts: Sequence[str]) -> list[Reply]:
-        """Have some prompts answered, those of similar length together."""
+        """Get answers to some prompts, those of similar length together."""
         ids = self._ids(prompts)
         room = self._longest - self.max_tokens
         found = {at: Reply("", len(own), True) for at, own in enumerate(ids) if len(own) > room}

@@ -91,7 +91,7 @@ class GeneratedScorer(Scorer):
 
     @abstractmethod
     def replies(self, prompts: Sequence[str]) -> Sequence[Reply]:
-        """Have some prompts answered."""
+        """Get answers to some prompts."""
 
     def encode(self, items: Sequence[Item]) -> GeneratedEncoded:
         """Render all prompts.
@@ -122,7 +122,7 @@ class GeneratedScorer(Scorer):
         )
 
     def score(self, encoded: GeneratedEncoded, sequences: Ints) -> Floats:
-        """Have some items answered in all their orders; see :meth:`Scorer.score`."""
+        """Get answers to some items in all their orders; see :meth:`Scorer.score`."""
         prompts = [one.prompt for at in sequences.tolist() for one in encoded.asked[at]]
         coming = iter(self.replies(prompts))
         scores = []
@@ -176,14 +176,14 @@ class GeneratedScorer(Scorer):
 def prompt_of(
     options: GenerationOptions, examples: Sequence[Item], seed: int, *, chat: bool
 ) -> Prompt:
-    """Return the prompt of options; that of a chat says how to answer, unless one is given."""
+    """Return the prompt for some options; by default a chat's prompt says how to answer."""
     lettered = options.model_copy(update={"letters": True})
     prompt = Prompt.from_options(lettered, examples, seed, chat=chat)
     return replace(prompt, template=INSTRUCTED) if chat and options.prompt is None else prompt
 
 
 class ChatScorer(GeneratedScorer):
-    """Scores choices by answers in a chat; an answer is sent for once, and kept."""
+    """Scores choices by answers in a chat; each answer is requested once, and kept."""
 
     divisible = False  # Answers are kept one by one, and all prompts are counted beforehand.
 
@@ -224,7 +224,7 @@ class ChatScorer(GeneratedScorer):
         return [self._endpoint.estimated_tokens(prompt) for prompt in prompts]
 
     def replies(self, prompts: Sequence[str]) -> list[Reply]:
-        """Have some prompts answered; only new ones are sent.
+        """Get answers to some prompts; only new ones are sent.
 
         Raises:
             KbprobeError: the endpoint returns no usable answers, or the budget is spent.
@@ -236,12 +236,12 @@ class ChatScorer(GeneratedScorer):
 
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-"""Reasoning that a model writes before its answer; without an end there is no answer."""
+"""Reasoning that a model writes before its answer; if it never ends, there is no answer."""
 _BOXED = re.compile(r"\\boxed\s*\{\s*(?:\\(?:text|textbf|mathrm|mathbf)\s*\{)?\s*\(?([A-Za-z])\b")
 _STATED = re.compile(r"\banswer(?:\s+is\b|\s*:)[\s:*]*", re.IGNORECASE)
 _LETTER = re.compile(r"(?:(?:option|choice|letter)\s+)?[*_(\[\"'“]*([A-Z])", re.IGNORECASE)
 _AFTER_LETTER = re.compile(r"[)\]*_\"'”.,;:!]|\s*$|\s+(?:because|since|as)\b")
-"""What ends a letter: "the answer is a dog" names none."""
+"""What must follow a letter: "the answer is a dog" names none."""
 _LISTED = re.compile(r"^[\s*_(\[\"'“]*([A-Z])[)\]*_\"'”.:]+(?:\s+(.*))?$", re.MULTILINE)
 _LONE = re.compile(r"[\W_]*([A-Za-z])[\W_]*")
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
@@ -292,7 +292,7 @@ def _place(letter: str, choices: Sequence[str]) -> int | None:
 
 
 def _named(said: str, choices: Sequence[str]) -> set[int]:
-    """Return the choices that a text is."""
+    """Return the choices to which a text is equal."""
     plain = _plain(said)
     return {place for place, text in enumerate(choices) if plain and _plain(text) == plain}
 

@@ -1,7 +1,7 @@
 """One batch through an encoder-decoder model.
 
 The encoder reads each text once, whatever number of targets is scored for it. What the decoder is
-given before all of them is read once, too, with the keys and values of the encoder's states cached,
+given before all of them is also read once, with the keys and values of the encoder's states cached,
 and the targets continue from there. Whether a model then gives the same scores as in its plain
 forward pass is tested once (:func:`supports_reuse`).
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _CLAMPED = torch.finfo(torch.float16).max - 1000
-"""What T5's and BART's own code sets numbers to that float16 cannot hold."""
+"""The value to which T5's and BART's code clips numbers that float16 cannot represent."""
 
 Found = tuple[Ints, torch.Tensor]
 """Cells of a batch, by number, and their log-probabilities."""
@@ -38,7 +38,7 @@ class Seq2SeqRunner:
 
     Attributes:
         model: on its device, in evaluation mode.
-        padding: a token to pad with; nothing that counts sees it.
+        padding: a token to pad with; no token that counts attends to it.
         reuses: read each text once for all its targets; if not, once for each row.
     """
 
@@ -98,7 +98,7 @@ class Seq2SeqRunner:
         encoder: Any = self.model.get_encoder()
         states = encoder(input_ids=source, attention_mask=shown)[0]
         given = np.diff(encoded.given_starts)[batch.sequences]
-        # Of one length at a time: positions go on from it.
+        # One length at a time, since positions continue from it.
         for length in np.unique(given):
             members = np.flatnonzero(given == length)
             yield from self._members(batch, members, states, shown)
@@ -186,7 +186,7 @@ class _Batch:
         self.cell_target = encoded.cell_target[self.cells].astype(np.int64)
 
     def row_place(self, rows: Ints, cells: Ints) -> Ints:
-        """Return which of some rows each of some cells is predicted in."""
+        """Return the index, within some rows, of the row in which each cell is predicted."""
         order = np.argsort(rows)
         return order[np.searchsorted(rows, self.cell_row[cells], sorter=order)]
 
@@ -202,7 +202,7 @@ def supports_reuse(runner: Seq2SeqRunner, asked: Sequence[Asked]) -> bool:
         Whether scores are those of the plain forward pass when texts are read once.
 
     Raises:
-        UsageError: what stands beside a target changes its score.
+        UsageError: other texts in a batch change a target's score.
         KbprobeError: scores are not finite.
     """
     length_of = {
@@ -244,7 +244,7 @@ def supports_reuse(runner: Seq2SeqRunner, asked: Sequence[Asked]) -> bool:
 
 
 def _selected(cache: Any, rows: torch.Tensor) -> EncoderDecoderCache:
-    """Return what a decoder has kept of some rows of a batch."""
+    """Return a decoder's cache for some rows of a batch."""
 
     def of_rows(kept: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(
@@ -257,11 +257,11 @@ def _selected(cache: Any, rows: torch.Tensor) -> EncoderDecoderCache:
 
 @contextmanager
 def _within_range(model: PreTrainedModel) -> Iterator[None]:
-    """Refuse scores that rest on numbers which float16 cannot hold.
+    """Refuse scores that depend on numbers which float16 cannot represent.
 
     T5 was trained in bfloat16, whose range is larger. Its code in transformers sets such numbers
-    to the largest that float16 holds: scores would be finite, and wrong. All of them go through a
-    norm next.
+    to the largest that float16 can represent, so that scores would be finite but wrong. All of them
+    go through a norm next.
     """
     if model.dtype != torch.float16:
         yield

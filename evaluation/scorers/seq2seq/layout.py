@@ -26,7 +26,7 @@ class Source(NamedTuple):
     """What the encoder reads.
 
     Attributes:
-        tokens: with the special tokens around.
+        tokens: the tokens, including special tokens around them.
         cut: whether its beginning was left out to fit.
     """
 
@@ -37,12 +37,12 @@ class Source(NamedTuple):
 class SourceTokenizer:
     """Tokenizes what the encoder reads.
 
-    Special tokens are added as the tokenizer does by itself, unless the text already starts with
+    Special tokens are added as the tokenizer does by default, unless the text already starts with
     the beginning-of-sequence token, as chat templates write it.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, limit: int) -> None:
-        """Take the checkpoint's tokenizer, and the most tokens that the encoder reads."""
+        """Set the checkpoint's tokenizer, and the maximum number of tokens for the encoder."""
         self._tokenizer, self._limit = tokenizer, limit
         first = tokenizer.bos_token_id
         self._first = None if first is None else str(tokenizer.decode(first))
@@ -76,7 +76,7 @@ class SourceTokenizer:
         return found
 
     def _fit(self, tokens: Sequence[int], before: int) -> Source:
-        """Leave out what is too much, after the special tokens at the beginning."""
+        """Remove excess tokens after the special tokens at the beginning."""
         excess = max(0, len(tokens) - self._limit)
         return Source((*tokens[:before], *tokens[before + excess :]), bool(excess))
 
@@ -133,7 +133,7 @@ def _decoder_inputs(model: PreTrainedModel, labels: list[int]) -> list[int]:
     if shift is not None:
         try:
             shifted: list[int] = shift(torch.tensor([labels]))[0].tolist()
-        except (ValueError, TypeError):  # So classes say that a token is not configured.
+        except (ValueError, TypeError):  # raised by classes if a token is not configured
             return []
         return shifted
     generation = getattr(model, "generation_config", None)

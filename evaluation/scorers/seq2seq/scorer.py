@@ -1,7 +1,7 @@
 """Scores choices with an encoder-decoder model: the question is read, the choice is written.
 
 Questions are scored as in lm-evaluation-harness: the log-likelihood of the choice's tokens in the
-decoder, without the end of the sequence. Clozes are put as in the model's denoising pretraining
+decoder, without the end of the sequence. Clozes are asked as in the model's denoising pretraining
 (:mod:`evaluation.scorers.seq2seq.scorer`).
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _SENTINELS = ("▁<extra_id_{}>", "<extra_id_{}>")
-"""mT5's vocabulary has them with the mark of a space; its tokenizer may add others, untrained."""
+"""mT5's sentinels, which include a space mark; its tokenizer may add untrained ones."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ _Numbered = tuple[int, Item, int]
 """An item with its number, and the number of its first choice."""
 
 _Found = tuple[list[Asked], dict[int, str]]
-"""What some items ask of the model; and for some choices, why their items are set aside."""
+"""The texts and targets of some items; and for some choices, why items are set aside."""
 
 
 class Seq2SeqScorer(PromptedScorer):
@@ -123,9 +123,9 @@ class Seq2SeqScorer(PromptedScorer):
     A choice's score is the log-likelihood of what the decoder writes for it (nats, summed over its
     tokens), or the mean of it over the rotations of a lettered prompt.
 
-    All items that ask the same question share the encoder's pass over it. What a model cannot do
-    is found out by trying it once on fixed texts: one that keeps no states of the decoder, or
-    whose scores change with padding, reads the question again for each choice.
+    All items that ask the same question share the encoder's pass over it. A model's limitations are
+    found by testing it once on fixed texts: one that caches no states of the decoder, or whose
+    scores change with padding, reads the question again for each choice.
 
     A question that is too long loses its beginning, and its item is counted in the notes as
     ``truncated``; questions that have to be read again for each choice are counted as
@@ -143,7 +143,7 @@ class Seq2SeqScorer(PromptedScorer):
         pack: bool = True,
         score_end: bool = False,
     ) -> None:
-        """Take a loaded model, on its device and in any dtype, and its tokenizer.
+        """Set the loaded model, on its device and in any dtype, and its tokenizer.
 
         Args:
             model: from ``AutoModelForSeq2SeqLM``; it is put into evaluation mode.
@@ -174,7 +174,7 @@ class Seq2SeqScorer(PromptedScorer):
         self._end: Ids = self._targets.end if score_end else ()
         self._gaps = gap_format(model, tokenizer, self._targets.start)
         self._placer: Placer | None = None
-        # Masked where it is read, and after all that counts where it is written.
+        # Masked in the encoder, and after everything that counts in the decoder.
         self._runner = Seq2SeqRunner(model, tokenizer.pad_token_id or 0, reuses=False)
         self._supports_reuse = supports_reuse(self._runner, self._trial())
         self._runner.reuses = pack and self._supports_reuse

@@ -1,11 +1,11 @@
 """Reading and writing cards: front matter, text, sections, and records of what was found out.
 
-``huggingface_hub.DatasetCard`` parses front matter as well, but writes all of it anew: comments and
-the spelling of what did not change would be lost. So entries are kept here as they are written.
+``huggingface_hub.DatasetCard`` also parses front matter, but rewrites all of it: comments and the
+formatting of unchanged entries would be lost. So entries are kept here as they are written.
 
-A record is an entry of the manifest and a section of the card. It names the rows that it is about
-by their digest: the check of a probe whose rows have changed since says so, and building the probe
-anew writes manifest and card without it.
+A record is an entry of the manifest and a section of the card. It identifies the rows that it
+concerns by their digest: the check reports if the probe's rows have changed since, and rebuilding
+the probe writes manifest and card without it.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def split_card(card: str) -> tuple[dict[str, Any], str]:
 def join_card(front: Mapping[str, Any], text: str, header: str = "") -> str:
     """Return a card; the inverse of :func:`split_card`.
 
-    Entries that are the same in ``header``, front matter as somebody wrote it, keep its spelling
-    and its comments.
+    Entries that are unchanged from ``header``, the existing front matter, keep its formatting and
+    comments.
     """
     start, written = _entries(header)
     before = parse_header(header)
@@ -168,13 +168,14 @@ TITLES: Mapping[Name, str] = {"reading": "Soundness", "adversaries": "Adversarie
 def record(
     folder: str | Path, name: Name, summary: str, about: Mapping[str, Any], text: str
 ) -> None:
-    """Write a record into a built probe, in place of an earlier one of that name.
+    """Write a record into a built probe, replacing an earlier one of that name.
 
     Args:
         folder: the probe.
-        name: which record.
-        summary: what was found, in a line; the card must hold it too.
-        about: what was found, as plain data, for the manifest; ``passed`` says whether all is well.
+        name: the name of the record.
+        summary: the result in one line, which the card must also contain.
+        about: the result as plain data, for the manifest; ``passed`` says whether it is
+            satisfactory.
         text: the same as Markdown, for the card.
 
     Raises:

@@ -1,6 +1,6 @@
 """The command ``release-probe``: publish, check, verify, export and annotate a probe.
 
-Only click and the standard library are imported at the top: ``--help`` answers at once.
+Only click and the standard library are imported at the top, so that ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _PATH = click.Path(path_type=Path)
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run ``release-probe`` and exit with its code."""
-    # Publishing is what everything stands for that names no subcommand.
+    # Without a subcommand, the command publishes.
     sys.exit(run(Program(PROGRAM, SUBCOMMANDS, _publish_of), args, PROGRAM))
 
 
@@ -260,7 +260,7 @@ def export(folder: Path, to: str, output: Path | None, as_json: bool, **options:
 
 
 def quiet_bars() -> None:
-    """Show no progress bars in logs. Read once, when huggingface_hub is imported."""
+    """Disable progress bars in logs. This is read once, when huggingface_hub is imported."""
     if not on_terminal():
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 

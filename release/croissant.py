@@ -2,8 +2,8 @@
 
 The format is specified at https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html. Each
 data file is a file object with its checksum, and a record set for its config and split. So a reader
-fetches only the split that it asks for, and can tell that it is what was built. The responsible-AI
-fields are those of :mod:`release.croissant`.
+fetches only the split that it requests, and can verify that it is what was built. The
+responsible-AI fields are those of :mod:`release.croissant`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def responsible_ai(manifest: Manifest, card: str) -> dict[str, Any]:
 
     Args:
         manifest: of the probe.
-        card: the text of its card; empty where there is none.
+        card: the text of its card; empty if there is none.
     """
     base = manifest.knowledge_base.name
     dropped: Mapping[str, int] = manifest.content["counts"].get("dropped", {})
@@ -72,7 +72,7 @@ def responsible_ai(manifest: Manifest, card: str) -> dict[str, Any]:
 
 
 def _labels(manifest: Manifest) -> str:
-    """Return where the answers come from: not all that were not built were given by people."""
+    """Return where the answers come from: answers that were not built need not be human."""
     annotation = manifest.content.get("annotation")
     if annotation is None:
         base = manifest.knowledge_base.name
@@ -82,7 +82,7 @@ def _labels(manifest: Manifest) -> str:
 
 
 def _audit(manifest: Manifest) -> list[str]:
-    """Return how far each baseline without knowledge gets, against chance."""
+    """Return the accuracy of each baseline without knowledge, compared with chance."""
     audit = manifest.audit
     if audit is None:
         return []
@@ -149,11 +149,11 @@ def croissant(
 
     Args:
         folder: the probe.
-        repo_id: ``USER/NAME`` on the Hub, where its files are; without one, files are referred to
-            by their paths in the folder.
-        version: the tag of the release; files are then those of the tag.
+        repo_id: ``USER/NAME`` on the Hub, where its files are; if omitted, files are identified by
+            their paths in the folder.
+        version: the tag of the release, to which file addresses then refer.
         prefix: the folder of its files in the repository, with a slash.
-        flat: configs of flat rows that are published beside its own.
+        flat: configs of flat rows that are published in addition to its own.
 
     Raises:
         UsageError: the folder holds no probe, or a damaged manifest.
@@ -204,7 +204,7 @@ def croissant(
 
 
 def croissant_text(folder: Path, **options: Any) -> str:
-    """Return ``croissant.json`` of a built probe; takes what :func:`croissant` takes."""
+    """Return ``croissant.json`` of a built probe; the arguments are those of :func:`croissant`."""
     return json.dumps(croissant(folder, **options), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -252,7 +252,7 @@ def _file_sets(splits: Sequence[SplitFiles], repo: str, prefix: str) -> list[dic
         "description": "The git repository on the Hub.",
         "contentUrl": repo,
         "encodingFormat": GIT,
-        # A repository has no checksum; those of its files are above.
+        # A repository has no checksum, but its files do, see above.
         "sha256": "https://github.com/mlcommons/croissant/issues/80",
     }
     return [held, *sets]

@@ -188,7 +188,7 @@ def _sound_labels(items: ItemColumns, own: Bools, labels: tuple[str, ...]) -> bo
 
 
 def _by_size(starts: Ints) -> list[tuple[Ints, AnyInts]]:
-    """Yield rows with equally many choices, and the choices' indices: shape [rows, choices]."""
+    """Group rows with equally many choices, with the choices' indices: shape [rows, choices]."""
     sizes = np.diff(starts)
     found = []
     for size in np.unique(sizes).tolist():

@@ -1,4 +1,4 @@
-"""The deep audit: every adversary on every config that has questions of its own."""
+"""The deep audit: every adversary on every config with its own questions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REMEDIES = {
     "order": "Shuffle rows and choices by the seed, and let ids depend on neither.",
 }
 LABELLED = "Label the rows, or build it larger (--limit) or with other --split-shares."
-"""The remedy where a split lacks rows with answers."""
+"""The remedy if a split lacks rows with answers."""
 
 UNREADABLE = ("manifest", "files", "checksums", "row numbers", "schema")
 """Findings after which rows are not read."""
@@ -46,7 +46,8 @@ class DeepAudit:
     Attributes:
         outcomes: one for each config and adversary.
         unscored: configs without labelled rows outside train, none of whose adversaries ran.
-        untrained: configs without labelled rows in train: what is trained did not run.
+        untrained: configs without labelled rows in train, for which trained adversaries did not
+            run.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -68,7 +69,7 @@ class DeepAudit:
         return {**vars(self), "passed": self.passed, "outcomes": outcomes}
 
     def findings(self) -> Iterator[Finding]:
-        """Yield a finding for each adversary that exceeds chance, and for what did not run."""
+        """Yield a finding for each adversary that exceeds chance, and for any that did not run."""
         for one in self.outcomes:
             if one.verdict == "exceeds":
                 what = f"{one.adversary}: {_percent(one)} right, chance is {one.chance:.1%}"
@@ -89,7 +90,7 @@ class DeepAudit:
 
     @property
     def summary(self) -> str:
-        """The audit in a line, as card and check show it."""
+        """The audit in one line, as shown on the card and by the check."""
         if not self.outcomes:
             return "no adversary ran"
         exceeding = sum(one.verdict == "exceeds" for one in self.outcomes)
@@ -146,16 +147,17 @@ class DeepAudit:
 
 
 def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
-    """Set every adversary on a built probe: its default config, and its sub-question configs.
+    """Run every adversary on a built probe: its default config, and its sub-question configs.
 
     Args:
         folder: the probe, as ``build-probe`` wrote it.
-        encoder: a model of transformers, folder or id, that reads the choices; "": none.
-        seed: chooses the rows where there are more than are trained on or scored.
+        encoder: a transformers model (folder or id) that reads the choices; "" for none.
+        seed: selects the rows if there are more than are trained on or scored.
 
     Raises:
         MissingDependencyError: scikit-learn is not installed.
-        UsageError: the folder holds no probe, or not of this version, or ``encoder`` does not load.
+        UsageError: the folder holds no probe, or one of another version, or ``encoder`` does not
+            load.
         KbprobeError: a file is missing or damaged.
     """
     require("sklearn", "release", "the deep audit")
@@ -197,7 +199,7 @@ def write_outcomes(folder: str | Path, done: DeepAudit, encoder: str = "") -> No
 
 @dataclass(frozen=True)
 class DeepReport(Report):
-    """The findings in one built probe, with those of the adversaries among them."""
+    """The findings in one built probe, including those of the adversaries."""
 
     deep: DeepAudit
 
@@ -206,7 +208,7 @@ class DeepReport(Report):
         return {**super().as_dict(), "deep": self.deep.as_dict()}
 
     def show(self, summary: str, as_json: bool) -> None:
-        """Print everything as JSON, or for people the findings, then every adversary."""
+        """Print everything as JSON, or as text: the findings, then every adversary."""
         super().show(summary, as_json)
         if not as_json:
             self.deep.show()

@@ -28,7 +28,7 @@ _WORD = re.compile(r"\w+")
 
 
 def surface(rows: Rows) -> Guesses:
-    """Gradient boosting over numbers of each choice, as such and compared with the row's others."""
+    """Gradient boosting over numbers of each choice, absolute and relative to the row's others."""
     texts, codes = rows.used_choices
     of_texts = _of_texts(texts, rows.word_list)
     columns = [np.where(codes >= 0, values[codes], np.nan) for values in of_texts]
@@ -53,7 +53,7 @@ def _of_texts(texts: list[str], language: str) -> list[Floats]:
 
 
 def _cosines(vectors: csr_matrix, codes: Ints) -> list[Floats]:
-    """Return the mean and the greatest cosine of each choice and the row's others."""
+    """Return the mean and the maximum cosine of each choice with the row's others."""
     width = codes.shape[1]
     cosine = np.full((*codes.shape, width), np.nan)
     for one in range(width):
@@ -96,8 +96,8 @@ def meaning(rows: Rows, encoder: str = "") -> Guesses:
 
     Args:
         rows: what to train on and what to score.
-        encoder: a model of transformers whose mean-pooled vectors are taken; "": TF-IDF of words
-            and character n-grams. Either is reduced to a few dimensions (SVD).
+        encoder: a transformers model whose mean-pooled vectors are used; "" for TF-IDF of words and
+            character n-grams. Either is reduced to a few dimensions (SVD).
     """
     texts, codes = rows.used_choices
     vectors = reduced(encode(texts, encoder)) if encoder else reduced(_tfidf(rows))
@@ -122,8 +122,8 @@ Cosines = Callable[[Sequence[str], Sequence[str]], Floats]
 def likeness(rows: Rows, encoder: str = "") -> Iterator[Guesses]:
     """Pick the most similar choice by word vectors and by an encoder, without any knowledge.
 
-    The choice most similar to the question is reported: what a question is about may tell its
-    answer. The choice most similar to the others must not be the gold more often than by chance.
+    The choice most similar to the question is reported: a question's topic may suggest its answer.
+    The choice most similar to the others must not be the gold more often than by chance.
     """
     for name, cosines in _measures(encoder):
         choices = rows.choices[rows.scored]
@@ -170,7 +170,7 @@ MOST_SETS = 4
 
 
 def arguments(rows: Rows) -> Iterator[Guesses]:
-    """Predict the answer's text from each argument alone; nothing where choices differ by row."""
+    """Predict the answer's text from each argument alone; nothing if choices differ by row."""
     sets = np.unique(np.sort(rows.choices[rows.used], axis=1), axis=0).shape[0]
     if sets > MOST_SETS or 2 * sets > rows.used.size or np.unique(rows.gold[rows.train]).size < 2:
         return
@@ -211,7 +211,7 @@ def _number(text: str) -> float:
 
 
 def sentences(rows: Rows) -> Iterator[Guesses]:
-    """Predict the answer from parts of the sentence; nothing where rows ask something else."""
+    """Predict the answer from parts of the sentence; nothing if rows ask something else."""
     if not rows.sentences or np.unique(rows.gold[rows.train]).size < 2:
         return
     used = [rows.sentences[row] for row in rows.used]
@@ -228,7 +228,7 @@ def sentences(rows: Rows) -> Iterator[Guesses]:
 
 
 def _shown(rows: Rows) -> Floats:
-    """How many rows of its split are from a row's document."""
+    """Return, for each row, how many rows of its split are from the same document."""
     keys = rows.concept * 2 + rows.is_train
     _, local, counts = np.unique(keys, return_inverse=True, return_counts=True)
     return counts[local][rows.used].astype(np.float64)
@@ -280,7 +280,7 @@ def encode(texts: list[str], name: str) -> npt.NDArray[np.float32]:
 
 
 def tuned(rows: Rows, name: str) -> Guesses:
-    """Fine-tune a whole encoder to tell the gold from the row's other choices, without questions.
+    """Fine-tune a whole encoder to distinguish the gold from other choices, without questions.
 
     A new linear head scores the mean-pooled vector of each choice; the loss is the cross-entropy
     over the choices of a row.
@@ -352,7 +352,7 @@ def _pooled(tokenizer: Any, model: Any, texts: list[str]) -> torch.Tensor:
 
 
 def _scores(tokenizer: Any, model: Any, head: Any, texts: list[str], codes: Ints) -> torch.Tensor:
-    """Score the choices of some rows, (rows, K); minus infinity where a row has none.
+    """Score the choices of some rows, (rows, K); minus infinity if a row has no such choice.
 
     Each distinct text is read once.
     """

@@ -1,4 +1,4 @@
-"""Adversaries that read no row's texts: those of other rows, ids and positions, and linear models.
+"""Adversaries that do not read a row's texts, but use other rows, ids and positions; their models.
 
 Models run on one thread, so that their scores are the same everywhere.
 """
@@ -31,7 +31,7 @@ def boosted(
     Args:
         features: (rows, features); NaN is allowed.
         target: the class of each of the first rows; at least two classes.
-        iterations: how many trees a class has.
+        iterations: the number of trees per class.
 
     Returns:
         The classes, and the probability of each for the other rows, (other rows, classes).
@@ -58,7 +58,7 @@ def gold_scores(rows: Rows, features: npt.NDArray[Any]) -> Floats:
 
     Args:
         rows: what to train on and what to score.
-        features: (used rows, K, features), of which those without a choice are not looked at.
+        features: (used rows, K, features); those without a choice are ignored.
     """
     shown = rows.shown[rows.used]
     target = rows.is_gold[rows.train][shown[: rows.train.size]]
@@ -82,7 +82,7 @@ def reduced(matrix: Any) -> npt.NDArray[np.float32]:
 
 
 def others_mean(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return for each choice the mean over the row's other choices that are not NaN.
+    """Return, for each choice, the mean over the row's other choices that are not NaN.
 
     Args:
         values: (rows, K, ...).
@@ -98,7 +98,7 @@ def others_mean(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def ranks(values: Floats) -> Floats:
-    """Return how many of a row's other choices are less, ties by half; (rows, K).
+    """Return how many of a row's other choices are smaller, counting ties as half; (rows, K).
 
     >>> ranks(np.array([[1.0, 2.0, 1.0]])).tolist()
     [[0.5, 2.0, 0.5]]
@@ -112,7 +112,7 @@ FOLDS = 5
 
 
 def elimination(rows: Rows) -> Iterator[Guesses]:
-    """Pick the choice that is least, or most, often right in rows of other folds.
+    """Pick the choice that is right least, or most, often in rows of other folds.
 
     Each choice of a group is right once by design, so the results for clusters are reported but not
     judged.
@@ -233,7 +233,7 @@ def _integer(name: str) -> int:
 
 
 def _previous(rows: Rows) -> Floats:
-    """Return the gold positions of the two preceding rows, and whether they ask the same."""
+    """Return the gold positions of the two rows before, and whether they ask the same question."""
     columns: list[Ints] = []
     for back in (1, 2):
         inside = rows.place >= back

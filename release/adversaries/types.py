@@ -36,22 +36,22 @@ class Rows:
 
     Attributes:
         texts: the distinct texts of choices.
-        choices: (rows, K) index into ``texts``; -1 where a row has fewer than K choices.
+        choices: (rows, K) index into ``texts``; -1 if a row has fewer than K choices.
         answer: (rows,) the gold's column.
-        nodes: (rows, K) what stands in ``choice_nodes``; "" where there is nothing.
+        nodes: (rows, K) the values of ``choice_nodes``; "" if there are none.
         question, cluster: (rows,) integer labels; ``questions`` are the distinct questions' texts.
         family: (rows,) names of the distractor families.
         arguments: name -> (rows,) texts, "" where a row has no such argument.
-        sentences: (rows,) the sentences to be judged, where rows ask whether one is acceptable;
-            else empty.
+        sentences: (rows,) the sentences to be judged, if rows ask whether one is acceptable;
+            otherwise empty.
         natural: whether the answers are left unbalanced, as annotators found them.
         concept: (rows,) integer labels.
         ids: (rows,) the rows' ids.
         place: (rows,) the row's number within its split.
         is_train: (rows,) whether it is a row of the train split.
         train, scored: rows to train on and to score; without a train split, none to train on.
-        word_list: the language of the texts, as wordfreq names it.
-        wordnet: the WordNet that nodes are of, as ``kb-cache list`` names it; "" for none.
+        word_list: the language of the texts, by its name in wordfreq.
+        wordnet: the WordNet of the nodes, by its name in ``kb-cache list``; "" for none.
     """
 
     texts: list[str]
@@ -105,7 +105,7 @@ class Rows:
 
     @cached_property
     def character_ngrams(self) -> csr_matrix:
-        """TF-IDF of two to four characters within words, of the texts of `used_choices`."""
+        """TF-IDF of n-grams of two to four characters within words, for texts of `used_choices`."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         return TfidfVectorizer(
@@ -117,9 +117,9 @@ class Guesses(NamedTuple):
     """An adversary's scores of every choice of the scored rows, (scored rows, K); the best wins.
 
     Attributes:
-        name, scores: of the adversary.
+        name, scores: the adversary's name and scores.
         trained: whether it was fitted on train.
-        judged: whether it must not exceed chance; else it is reported.
+        judged: whether it must not exceed chance; otherwise it is only reported.
     """
 
     name: str
@@ -150,9 +150,9 @@ def outcomes(
 ) -> Iterator[Outcome]:
     """Score an adversary on all rows, and yield each family in which it exceeds chance.
 
-    ``adversaries`` is how many are judged on every family. The intervals of families are corrected
-    for the number of tests, since a few of so many would exceed chance by luck. If n choices tie
-    for the best, each counts 1 / n.
+    ``adversaries`` is the number of adversaries judged on every family. The intervals of families
+    are corrected for the number of tests, since a few of so many would exceed chance by luck. If n
+    choices tie for the best, each counts 1 / n.
     """
     shown = rows.shown[rows.scored]
     credit = credit_of(np.where(shown, guesses.scores, -np.inf), rows.answer[rows.scored])
@@ -209,10 +209,11 @@ COLUMNS = (
 def read(folder: Path, manifest: Manifest, config: str, seed: int) -> Rows | None:
     """Read the train split of a config and the one to score: test, or else validation.
 
-    Of many rows `kbprobe.audit.choose_rows` chooses some. Rows without an answer are left out.
+    If there are many rows, `kbprobe.audit.choose_rows` selects some. Rows without an answer are
+    left out.
 
     Returns:
-        None where neither test nor validation has labelled rows.
+        None if neither test nor validation has labelled rows.
 
     Raises:
         KbprobeError: a file is missing or damaged.
@@ -299,7 +300,7 @@ def _arguments(column: Sequence[list[dict[str, str]] | None]) -> dict[str, list[
 
 
 def _word_list(languages: Sequence[str]) -> str:
-    """Return the first language that there are word frequencies of, or else English."""
+    """Return the first language with known word frequencies, or else English."""
     from wordfreq import available_languages
 
     return next((one for one in languages if one in available_languages()), "en")

@@ -1,7 +1,7 @@
 """The outcome of an import: labels, and a gold standard of the rows that people agreed on.
 
-A gold standard is a probe of its own: the folder holds data, manifest and card as any built probe
-does, and ``annotations.jsonl``, the labels file of all annotated rows, including those left out.
+A gold standard is itself a probe: the folder holds data, manifest and card like any built probe,
+and ``annotations.jsonl``, the labels file of all annotated rows, including those left out.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _COUNTED = (
 
 
 _SECTIONS = ("What it cannot show", "Build it again", "Licence", "Citation", "Canary")
-"""Sections of the source's card that apply to its rows wherever they are used."""
+"""Sections of the source's card that also apply to the gold standard."""
 
 _ORIGIN = {
     "agreed": "The answers are the ones the probe was built with or, where it had none, the ones "
@@ -70,7 +70,7 @@ class Imported:
     Attributes:
         report: agreement, human accuracy, annotators, what was dropped.
         labels: the lines of the labels file, one per row, including dropped rows.
-        request: everything that the outcome depends on.
+        request: everything on which the outcome depends.
         keep: which rows are in the gold standard: ``agreed`` or ``voted``.
         folder: the probe.
         key: the key of the export: what each item showed.
@@ -97,7 +97,7 @@ class Imported:
     def write(
         self, output: str | Path, *, overwrite: bool = False, other_splits: bool = False
     ) -> bool:
-        """Write the gold standard: a folder that is a probe again.
+        """Write the gold standard, which is a probe folder.
 
         Args:
             output: folder to write.
@@ -136,7 +136,7 @@ class Imported:
         output: Path,
         other_splits: bool,
     ) -> None:
-        """Write the rows kept, with their labels, and what the manifest says of them."""
+        """Write the rows kept, with their labels and their manifest entries."""
         key = self.key
 
         def rows_kept(config: str) -> pa.Table:
@@ -158,7 +158,7 @@ class Imported:
         with replacing_folder(output, probe_files(output)) as folder:
             shards = write_shards(folder, configs, "parquet", SharedWork(2), data_folder)
             manifest = {
-                # Records are of the source's rows.
+                # Records are about the source's rows.
                 **{name: entry for name, entry in source.content.items() if name not in TITLES},
                 "kbprobe_version": kbprobe_version(),
                 "request": request,
@@ -192,7 +192,7 @@ class Imported:
 def _labelled(table: pa.Table, kept: Mapping[str, int]) -> pa.Table:
     """Write the labels into the rows.
 
-    A row whose answer changes loses its triples: they make the old answer true.
+    A row whose answer changes loses its triples, which support the old answer.
     """
     import pyarrow as pa
 
@@ -292,7 +292,7 @@ def _gold_card(
 
 
 def _command(manifest: Mapping[str, Any]) -> str:
-    """Return the command that makes the gold standard; options at their default are left out."""
+    """Return the command that makes the gold standard, without options at their defaults."""
     words = ["release-probe annotate import DIR --votes FILE..."]
     if manifest["request"]["annotation"]["key"]:
         words.append("--key key.json")

@@ -80,7 +80,7 @@ class _Planner:
         self.answers: tuple[str, ...] = ()
 
     def plan(self, checks: int, repeats: int) -> Sheets:
-        """Plan sheets of so many checks and repeats each."""
+        """Plan sheets with this many checks and repeats each."""
         drawn = self.sample()
         chunks = _cut(drawn, max(1, self.options.batch - checks - repeats))
         self.rows = rows_by_id(self.table, drawn)
@@ -106,7 +106,7 @@ class _Planner:
         return RandomGenerator.of(self.options.seed, *map(str, words)).key
 
     def sample(self) -> list[str]:
-        """Sample ids; of several strata, the first of each stratum before the second of any."""
+        """Sample ids; with several strata, take the first of each before the second of any."""
         ids: list[str] = self.table["id"].to_pylist()
         wanted = self.options.n or len(ids)
         if wanted > len(ids) and "n" in self.options.model_fields_set:
@@ -129,7 +129,7 @@ class _Planner:
         if options.checks:
             known = {label["id"]: label["answer"] for label in read_labels(options.checks)}
         found, tables = [], {}
-        # Without a labels file the split that is annotated is left out.
+        # Without a labels file, the annotated split is left out.
         for entry in [*self.others, *([] if known is None else [self.entry])]:
             split = entry.split
             table = tables[split] = read_rows(self.folder, entry)

@@ -23,8 +23,8 @@ class Estimate(BaseModel):
         value: the share.
         low: lower end.
         high: upper end.
-        n: how many votes or rows it is a share of.
-        clusters: how many clusters these belong to.
+        n: the number of votes or rows.
+        clusters: the number of clusters to which these belong.
     """
 
     value: float
@@ -40,8 +40,8 @@ class Agreement(BaseModel):
     Attributes:
         pairwise: share of pairs of votes on one row that agree, averaged over rows (rows with
             one vote or none left out); None if there is no pair.
-        alpha: Krippendorff's alpha, nominal: 1 is perfect agreement, 0 what chance gives. Marks
-            are answers of their own. None where it is not defined: no pairs, or one answer alone.
+        alpha: Krippendorff's alpha, nominal: 1 is perfect agreement, 0 agreement by chance. Marks
+            count as separate answers. None if undefined: no pairs, or only one answer.
         alpha_ordinal: the same for the points of the scale, near ones taken as nearly agreeing;
             None for rows that are not judged on a scale.
         rows: rows with two votes or more.
@@ -58,9 +58,9 @@ def agreement(
 ) -> Agreement:
     """Measure the agreement of votes on items (none on repeats and checks).
 
-    Answers of different rows are compared by their text where all rows have the same choices,
-    and else by their place in the row, which is drawn at random. ``rows`` are those voted on, by
-    id; ``scale`` says whether votes are points of a scale.
+    Answers of different rows are compared by text if all rows have the same choices, and otherwise
+    by their position in the row, which is random. ``rows`` are those voted on, by id; ``scale``
+    says whether votes are points of a scale.
 
     Raises:
         MissingDependencyError: the package krippendorff is not installed.
@@ -96,7 +96,7 @@ def agreement(
 
 
 def _alpha(counts: pd.DataFrame, level: Literal["nominal", "ordinal"]) -> float | None:
-    """Return Krippendorff's alpha; None where it is not defined."""
+    """Return Krippendorff's alpha; None if it is undefined."""
     require("krippendorff", "release", "Krippendorff's alpha")
     import krippendorff
 
@@ -108,7 +108,7 @@ def _alpha(counts: pd.DataFrame, level: Literal["nominal", "ordinal"]) -> float 
 
 
 def accuracy(right: pd.Series, cluster: pd.Series) -> Estimate | None:
-    """Estimate the share that is right, by cluster; None if there is nothing to count.
+    """Estimate the share of right answers, by cluster; None if there is nothing to count.
 
     Wilson's interval for as many independent votes as the clustered ones are worth (the design
     effect of a ratio; Korn & Graubard, 1998), with Student's t for the number of clusters. If all
@@ -127,7 +127,7 @@ class Annotator(BaseModel):
     """One annotator.
 
     Attributes:
-        name: from the votes.
+        name: the name given in the votes.
         votes: votes on items, without checks and repeats.
         checks: checks answered.
         checks_right: of these, how many with the known answer.
@@ -136,7 +136,7 @@ class Annotator(BaseModel):
         agreed: share of their votes on items that agree with the label of the row, over rows
             that got one; None if there is none.
         failed: whether they got too few checks right.
-        excluded: whether their votes were left out for that.
+        excluded: whether their votes were left out for that reason.
     """
 
     name: str
@@ -151,12 +151,12 @@ class Annotator(BaseModel):
 
 
 class Report(BaseModel):
-    """The result of an import. Annotators who were excluded count in ``annotators`` alone.
+    """The result of an import. Excluded annotators only count in ``annotators``.
 
     Attributes:
         probe: its name.
         split: the split annotated.
-        rule: by which votes became labels.
+        rule: the rule by which votes became labels.
         rows: rows shown as items.
         votes: votes on them.
         marks: of these, how many say none, two or nonsense.
@@ -237,9 +237,9 @@ def summarise(
     enough: int,
     scale: bool,
 ) -> dict[str, Any]:
-    """Return the parts of a :class:`Report` that rest on votes on items, of those not excluded.
+    """Return the parts of a :class:`Report` based on votes on items by annotators not excluded.
 
-    Accuracy is over ``rows`` built with an answer; labels are judged that have ``enough`` votes.
+    Accuracy is over ``rows`` built with an answer; only labels with ``enough`` votes are judged.
     """
     of_votes = _judged([(vote.item.id, vote.answer) for vote in votes], rows)
     enough_votes = [one for one in verdicts if len(one.votes) >= enough]
@@ -272,7 +272,7 @@ def _counted(values: Any) -> dict[Any, int]:
 def _judged(
     answers: Sequence[tuple[str, int]], rows: Mapping[str, Mapping[str, Any]]
 ) -> pd.DataFrame:
-    """Compare answers with those that rows were built with, where they were."""
+    """Compare answers with those that rows were built with, if any."""
     import pandas as pd
 
     columns = ["right", "cluster", "hops", "distractor_family"]

@@ -93,7 +93,7 @@ def _choices(sheets: Sheets, item: Shown) -> list[str]:
 
 
 def _csv(sheets: Sheets, items: Sequence[Shown]) -> str:
-    """Return one sheet: everything quoted, lines ended as in RFC 4180."""
+    """Return one sheet as CSV: everything quoted, with line endings as in RFC 4180."""
     choices = [_choices(sheets, item) for item in items]
     width = max(map(len, choices))
     columns = [*texts_shown(sheets.rows[items[0].id]), *LABELS[:width]]
@@ -186,7 +186,8 @@ def export_sheets(
 
     Args:
         folder: the probe; its rows may be unlabelled.
-        output: folder to write: ``sheets/`` for annotators, ``key.json`` for nobody else.
+        output: folder to write: ``sheets/`` for annotators, and ``key.json``, which nobody else may
+            see.
         overwrite: replace another export in the folder, unless its sheets were filled in.
         **options: see :class:`SheetOptions`.
 
@@ -223,7 +224,7 @@ def import_votes(
     key: str | Path | None = None,
     **options: Any,
 ) -> Imported:
-    """Read votes on a probe's rows, and decide which labels they make. Nothing is written.
+    """Read votes on a probe's rows, and derive labels from them, without writing anything.
 
     Args:
         folder: the probe that was exported.
@@ -234,8 +235,8 @@ def import_votes(
 
     Raises:
         UsageError: an option is impossible, or the key is of another build.
-        KbprobeError: any vote is malformed, unknown, there twice or contradicts itself; the
-            message lists all of them by file and row. With ``skip_bad`` only if none is left.
+        KbprobeError: any vote is malformed, unknown, duplicated or contradictory; the message lists
+            all of them by file and row. With ``skip_bad``, only if none is left.
         MissingDependencyError: the package krippendorff is not installed.
     """
     chosen = VoteOptions.parse(options, "annotate import")
@@ -288,7 +289,7 @@ def _resolved(options: VoteOptions, scale: bool, read: bool) -> VoteOptions:
     """Fill in options left open; pairs of sentences, judged on a scale, have their own rules.
 
     ``read`` says that the answers the probe was built with were not given by people, so that
-    people's answers replace them.
+    human answers replace them.
     """
     chosen: dict[str, Any] = {}
     if options.max_nonsense is None and scale:

@@ -37,7 +37,7 @@ class Unsound(BaseModel):
 
 
 class Soundness(BaseModel):
-    """What readers found.
+    """The readers' findings.
 
     A judgement is one reader's of one row. It is sound if the reader gave the answer that the row
     was built with: rows left empty, and marks (none, two, nonsense), are not. Intervals have
@@ -45,12 +45,12 @@ class Soundness(BaseModel):
 
     Attributes:
         probe, config, split: what was read.
-        readers: how many readers.
-        rows: how many rows.
+        readers: the number of readers.
+        rows: the number of rows.
         sound: share of all judgements.
         by_family: distractor family -> share of its judgements.
         sound_to_all: rows that every reader finds sound.
-        said: what else was said, in words -> how many judgements.
+        said: description of other answers -> number of judgements.
         natural: mean rating of the wording, 1 to 5; None without ratings.
         natural_share: share of the ratings that are 4 or 5.
         ratings: how many ratings there are.
@@ -98,8 +98,8 @@ def score(
 
     Raises:
         UsageError: the key is missing, or of another build.
-        KbprobeError: any vote is malformed, unknown, there twice or contradicts itself; the message
-            lists all. With ``skip_bad`` only if none is left.
+        KbprobeError: any vote is malformed, unknown, duplicated or contradictory; the message lists
+            all. With ``skip_bad``, only if none is left.
     """
     path, folder = Path(key), Path(folder)
     shown, rows, matched, problems = read_back(

@@ -1,4 +1,4 @@
-"""Votes: reading the files that annotators return, matching them with rows, and their labels.
+"""Votes: reading annotators' files, matching them with rows, and deriving labels.
 
 Every problem is collected, with its file and row, so that all can be reported at once. Rows are
 counted as a spreadsheet shows them: the header is row 1.
@@ -79,7 +79,7 @@ class Vote(NamedTuple):
 
 
 class MatchedVotes(NamedTuple):
-    """All votes that count, what is wrong with others, and which are missing."""
+    """All valid votes, the problems of others, and missing votes."""
 
     votes: tuple[Vote, ...]
     problems: tuple[str, ...]
@@ -91,8 +91,8 @@ def match_votes(
 ) -> MatchedVotes:
     """Find the row and the answer of each vote.
 
-    Of several votes of one annotator on one item the first counts, and the others are problems.
-    ``rows`` are the rows shown, by id.
+    If an annotator votes several times on an item, the first vote counts, and the others are
+    problems. ``rows`` are the rows shown, by id.
     """
     items = {item.item_id: item for item in key.items}
     first: dict[tuple[str, str], Vote] = {}
@@ -135,9 +135,10 @@ def read_votes(paths: Sequence[Path]) -> RawVotes:
 
     CSV (comma, semicolon or tab; UTF-8, or UTF-16 with its mark) has a column ``item_id`` and
     either ``answer`` and ``annotator``, with a row per vote (long), or a column ``answer_NAME`` for
-    each annotator (wide). One name in the column ``annotator`` stands for all rows of a file that
-    name none. Mechanical Turk's ``Input.item_id``, ``Answer.answer`` and ``WorkerId`` are
-    understood; rejected assignments are left out. JSON is Label Studio's export, full or JSON-MIN.
+    each annotator (wide). If the column ``annotator`` contains only one name, it applies to all
+    rows of the file without a name. Mechanical Turk's ``Input.item_id``, ``Answer.answer`` and
+    ``WorkerId`` are understood; rejected assignments are left out. JSON is Label Studio's export,
+    full or JSON-MIN.
     """
     found = [one for path in paths for one in _read(path)]
     votes = [one for one in found if isinstance(one, RawVote)]
@@ -145,7 +146,7 @@ def read_votes(paths: Sequence[Path]) -> RawVotes:
 
 
 def _read(path: Path) -> Iterator[RawVote | str]:
-    """Yield the votes of a file, and what is wrong with it, in words."""
+    """Yield the votes of a file, and descriptions of its problems."""
     try:
         data = path.read_bytes()
         is_utf16 = data[:2] in (b"\xff\xfe", b"\xfe\xff")
@@ -226,7 +227,7 @@ def _table_votes(
 
 
 def _named(path: Path, found: Sequence[RawVote | str]) -> Iterator[RawVote | str]:
-    """Give the votes without an annotator the one name that the file has."""
+    """Assign the file's only annotator name to votes without one."""
     votes = [one for one in found if isinstance(one, RawVote)]
     names = {vote.annotator for vote in votes} - {""}
     lost = [vote.place for vote in votes if vote.answer and not vote.annotator]
@@ -344,8 +345,8 @@ class Rule:
 
     ``majority``: more than half of the votes (two of three annotators, three of five), the rule of
     oLMpics and Kim et al. (2019). ``unanimous``: all. ``at-least-N``: N, and more than any other
-    answer has. Marks (none, two, nonsense) are votes for no answer: they count among the votes and
-    make no label.
+    answer has. Marks (none, two, nonsense) are votes for none of the answers: they count as votes
+    but never become the label.
     """
 
     name: str
@@ -360,7 +361,7 @@ class Rule:
         )
 
     def label(self, answers: Iterable[int]) -> int:
-        """Return the answer that the votes make the label, -1 for none.
+        """Return the answer that becomes the label, or -1 for none.
 
         >>> Rule("majority").label([2, 2, -1]), Rule("majority").label([2, 2, 1, 0])
         (2, -1)
@@ -384,13 +385,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The label that the votes on a row make.
+    """The label that results from the votes on a row.
 
     Attributes:
         id: the row.
         answer: the label, an index in the row's choices; -1 for none.
         reason: why the row is not in the gold standard; empty if it is.
-        agreement: share of the votes for the label, or else for the leading answer.
+        agreement: share of the votes for the label, or for the leading answer if there is none.
         votes: all votes on it.
     """
 

@@ -94,7 +94,7 @@ def _front_problems(front: Mapping[str, Any], manifest: Manifest) -> Iterator[st
 
 
 def _text_problems(text: str, manifest: Manifest) -> Iterator[str]:
-    # BibTeX has double braces of its own.
+    # BibTeX itself uses double braces.
     prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     if left := re.findall(r"\{\{.*?\}\}|\{%.*?%\}", prose):
         yield f"template syntax is left: {some(left)}"
@@ -146,7 +146,7 @@ AGAIN: Mapping[Name, str] = {
 
 
 def record_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
-    """Check the records: that they are of these rows, and in the card."""
+    """Check that the records concern these rows, and are in the card."""
     records: dict[Name, Record | None] = {
         "reading": manifest.reading,
         "adversaries": manifest.adversaries,
@@ -165,18 +165,18 @@ def record_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
 
 
 def card_text(folder: Path) -> str:
-    """Return the text of a probe's card; empty where it cannot be read."""
+    """Return the text of a probe's card; empty if it cannot be read."""
     try:
         return (folder / CARD).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return ""  # Another finding says so.
+        return ""  # Another finding reports this.
 
 
 NAME = "baselines on record"
 
 
 def baseline_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
-    """Check ``baselines.json``, where there is one, and show its figures."""
+    """Check ``baselines.json``, if it exists, and show its figures."""
     again = f"Measure again: evaluate-probe baselines {folder} --record. Or remove {BASELINES}."
     try:
         figures = read_baselines(folder)
@@ -203,9 +203,9 @@ QUESTIONS = "questions in train and elsewhere"
 
 
 def audit_findings(manifest: Manifest) -> Iterator[Finding]:
-    """Look at the audits of the default config and of each sub-question config, and the oracles.
+    """Check the audits of the default config and of each sub-question config, and the oracles.
 
-    Controls show the default's rows, so its audit is theirs.
+    Controls show the default config's rows, so its audit also covers them.
     """
     audits = {DEFAULT_CONFIG: manifest.audit}
     audits |= {name: sub_question.audit for name, sub_question in manifest.sub_questions.items()}
@@ -229,7 +229,7 @@ def audit_findings(manifest: Manifest) -> Iterator[Finding]:
 
 
 def _oracle_finding(config: str, oracle: OracleReport) -> Finding:
-    """Return how often an oracle is right; exceeding its target is a remark, not a failure."""
+    """Return a finding on an oracle's accuracy; exceeding its target is not a failure."""
     share, near = oracle.families["all"], oracle.families.get("near")
     what = f"who knows only {oracle.knows} gets {share:.1%}"
     if near is not None:

@@ -25,7 +25,7 @@ def check(folder: str | Path) -> Report:
 
     Returns:
         A finding for everything that was checked: what was found, where, and what to do about it.
-        ``report.passed`` tells whether nothing failed.
+            ``report.passed`` says whether nothing failed.
 
     Raises:
         UsageError: the folder holds no probe, or its manifest is not one of kbprobe.

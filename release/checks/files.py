@@ -1,4 +1,4 @@
-"""Files of a built probe: all there, as recorded, of one schema, and nothing beside them."""
+"""Checks of a built probe's files: present, as recorded, with one schema, and no others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GIT = "git+https"
 
 CROISSANT = "croissant.json"
 RECORD = "release.json"
-"""The record of a publication, beside the data of a published probe."""
+"""The record of a publication, next to the data of a published probe."""
 
 REGISTRATION = "eval.yaml"
 """What makes a published probe a benchmark of the Hub."""
@@ -38,7 +38,7 @@ KNOWN = (
     CARD, MANIFEST, BASELINES, CROISSANT, RECORD, REGISTRATION, "LICENSE", "LICENSE.txt", "NOTICE",
     "CITATION.cff", ".gitattributes",
 )  # fmt: skip
-"""Files that may be in a probe's folder beside its data."""
+"""Files that may be in a probe's folder besides its data."""
 
 DATA_SUFFIXES = (".parquet", ".jsonl", ".arrow", ".csv")
 
@@ -46,7 +46,7 @@ DATA_SUFFIXES = (".parquet", ".jsonl", ".arrow", ".csv")
 def file_findings(
     folder: Path, manifest: Manifest, digests: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Compare the data files with the manifest, given the digest of each that is there."""
+    """Compare the data files with the manifest, given the digest of each existing file."""
     recorded = {entry.path: entry.sha256 for entry in manifest.files}
     missing = [path for path in recorded if path not in digests]
     there = f"all {len(manifest.files)} data files are there"
@@ -58,7 +58,7 @@ def file_findings(
 
 
 def extra_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
-    """Find files that are neither data of the manifest nor known ones beside it."""
+    """Find files that are neither data in the manifest nor other known files."""
     known = {*KNOWN, *(entry.path for entry in manifest.files)}
     known |= {ANNOTATIONS} if manifest.annotation else set()
     flat = _flat_folders(manifest)
@@ -74,7 +74,7 @@ def extra_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
 
 
 def _flat_folders(manifest: Manifest) -> tuple[str, ...]:
-    """Return the folders of flat rows in a published probe, which publishing writes anew."""
+    """Return the folders of flat rows in a published probe, which publishing rewrites."""
     return tuple(f"{flat_name(config)}/{DATA}/" for config in manifest.configs)
 
 
@@ -94,7 +94,7 @@ class _Croissant(BaseModel):
 
 
 def croissant_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
-    """Compare ``croissant.json``, where there is one, with the manifest."""
+    """Compare ``croissant.json``, if it exists, with the manifest."""
     path = folder / CROISSANT
     if not path.is_file():
         return

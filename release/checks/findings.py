@@ -1,4 +1,4 @@
-"""Findings of a check: what was looked at, what was found, where, and what to do about it."""
+"""Findings of a check: what was checked, what was found, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kbprobe.terminal import echo
 
 Verdict = Literal["ok", "warning", "failed"]
 SHOWN = 3
-"""How many of the rows or files at fault a finding names."""
+"""Maximum number of faulty rows or files that a finding names."""
 
 REBUILD = "Build the probe again."
 STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
@@ -28,8 +28,8 @@ class Finding:
         name: what was checked ("checksums", "clusters").
         verdict: ``ok``, ``warning`` or ``failed``; a failure blocks a release.
         what: what was found.
-        where: the files or rows; empty where there is nothing to add.
-        remedy: what to do about it; empty where all is well.
+        where: the files or rows; empty if not applicable.
+        remedy: what to do about it; empty if there is nothing to do.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Findings:
         return {**own, "passed": self.passed, "findings": findings}
 
     def show(self, summary: str, as_json: bool) -> None:
-        """Print the findings as JSON, or for people, with a line that sums them up."""
+        """Print the findings as JSON, or as text with a summary line."""
         if as_json:
             echo(json.dumps(self.as_dict()))
             return
@@ -118,7 +118,7 @@ def judged(
 
 
 def once(findings: Iterable[Finding]) -> list[Finding]:
-    """Merge findings that are the same for the same rows of several configs.
+    """Merge identical findings on the same rows of several configs.
 
     Places are written "config: rows".
     """
@@ -136,4 +136,4 @@ def once(findings: Iterable[Finding]) -> list[Finding]:
 
 
 some = partial(listed, shown=SHOWN)
-"""Names the first few rows or files, and says how many more there are."""
+"""Lists the first few rows or files, and says how many more there are."""

@@ -1,4 +1,4 @@
-"""Rows of a built probe: what must hold of each, between rows, between splits and configs."""
+"""Checks of a built probe's rows: of each row, and across rows, splits and configs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ConfigRows:
 
     @cached_property
     def first(self) -> Ints:
-        """Where the choices of each row begin. Shape [rows]."""
+        """The start of each row's choices. Shape [rows]."""
         return np.cumsum(self.width) - self.width
 
     @cached_property
@@ -117,7 +117,7 @@ def _table(path: Path) -> pa.Table:
 
 
 def coded(column: pa.ChunkedArray) -> Coded:
-    """Return a column of texts as distinct texts and indices into them (-1: null)."""
+    """Return a column of texts as distinct texts and indices into them (-1 for null)."""
     array = single_chunk(
         column if hasattr(column.type, "index_type") else column.dictionary_encode()
     )
@@ -125,7 +125,7 @@ def coded(column: pa.ChunkedArray) -> Coded:
 
 
 def code_of(column: Coded, text: str) -> int:
-    """Return the code of a text; -2 where no entry has it."""
+    """Return the code of a text; -2 if no entry has it."""
     found = column.values.index(text).as_py()
     return found if found >= 0 else -2
 
@@ -186,7 +186,7 @@ class _Checker:
         yield from self.choices()
         yield from self.setups()
         yield from self.clusters()
-        # A control takes language away: its rows may be alike, and it has no splits of its own.
+        # A control removes language: its rows may be identical, and it has no separate splits.
         if not is_control:
             yield from self.duplicates()
             yield from self.leaks()
@@ -243,7 +243,7 @@ class _Checker:
         yield from self.fault("choices", "a choice is there twice", repeated)
 
     def setups(self) -> Iterator[Finding]:
-        """Check what each setup demands of its texts; equal texts are checked once."""
+        """Check each setup's requirements on its texts; equal texts are checked once."""
         rows, named = self.rows, self.rows.texts["setup"]
         unknown = np.flatnonzero(~np.isin(named.codes, [code_of(named, name) for name in SETUPS]))
         yield from self.fault("setups", f"their setup is none of {', '.join(SETUPS)}", unknown)
@@ -318,9 +318,9 @@ class _Checker:
 def _same_ids(
     rows: ConfigRows, default: ConfigRows, config: str, annotated: bool, variant: bool
 ) -> Iterator[Finding]:
-    """A control shows each row of the default config, in the same split.
+    """Check that a control shows each row of the default config, in the same split.
 
-    Of a gold standard it has only the split that was annotated; a variant may leave rows out.
+    In a gold standard it has only the annotated split; a variant may leave rows out.
     """
     import pyarrow as pa
 

@@ -19,7 +19,7 @@ from release.exports.source import open_source, write_readme
 from release.exports.targets import find_target
 
 RECORD = "export.json"
-"""What an export was made from, and the hashes of its files."""
+"""The record of what an export was made from, with the hashes of its files."""
 
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
@@ -30,7 +30,7 @@ class Export:
 
     Attributes:
         folder: where it is.
-        tasks: the harness's name of each task -> the probe's config that it evaluates.
+        tasks: the harness's name for each task -> the probe's config that it evaluates.
         rows: the number of rows of each task.
         commands: what to run from within the folder.
         found: whether the folder held exactly this already.
@@ -44,7 +44,7 @@ class Export:
 
 
 class _Record(BaseModel):
-    """What an export's record must tell of it."""
+    """The required fields of an export's record."""
 
     commands: tuple[str, ...]
 
@@ -64,12 +64,12 @@ def export(
     Args:
         folder: the probe, as ``build-probe`` wrote it.
         to: a name of :data:`release.exports.targets.TARGETS`.
-        output: the folder to write. It appears whole or not at all.
+        output: the folder to write, which is created atomically.
         split: the split that the tasks evaluate.
-        configs: the configs to export; none: all that the probe has.
+        configs: the configs to export; if empty, all of the probe's configs.
         repo_id: ``USER/NAME``: the published probe, which tasks then read instead of a copy of
-            the rows; for ``inspect``, which needs rows of its own layout, where the export
-            itself will be uploaded.
+            the rows; for ``inspect``, which needs rows in its own layout, where the export itself
+            will be uploaded.
         overwrite: replace another export in the folder.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Flat rows: a question, a list of choices and the right one's letter, each a column of its own.
+"""Flat rows: separate columns for a question, a list of choices and the right one's letter.
 
 Probes keep their choices in a structure. Tools that are told columns by name, such as the
 ``eval.yaml`` of the Hub's benchmarks, cannot reach into it, and read these rows instead.
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 FLAT = "flat"
 BLANK = "____"
-"""What a model that answers in writing is shown for the mask."""
+"""What a model that writes its answers is shown in place of the mask."""
 
 FIELDS = {"input": "input", "choices": "choices", "target": "target"}
-"""Inspect's name of each column that a sample is made of -> the column."""
+"""Inspect's name for each column of a sample -> the column."""
 
 METADATA = ("cluster", "concept", "relation", "hops", "distractor_family", "distractor_hops")
-"""Columns that are kept beside the question, for breakdowns."""
+"""Columns that are kept in addition to the question, for breakdowns."""
 
 ABOUT = {
     "id": COLUMNS["id"],
@@ -50,11 +50,11 @@ class FlatConfig:
     """A config of flat rows, written for publication.
 
     Attributes:
-        name: of the config.
+        name: the name of the config.
         source: the config whose rows it holds.
         files: its split, with the paths of its files in the folder it was written to.
-        schema: of its files.
-        num_bytes: the bytes of its rows as Arrow has them.
+        schema: the schema of its files.
+        num_bytes: the size of its rows in Arrow.
     """
 
     name: str
@@ -65,7 +65,7 @@ class FlatConfig:
 
     @property
     def front_matter(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Its entries of ``configs`` and ``dataset_info`` in a card."""
+        """Its entries in ``configs`` and ``dataset_info`` of a card."""
         size = {self.files.split: (self.num_bytes, self.files.rows)}
         return config_entries(self.name, self.files.files, self.schema, size)
 
@@ -146,7 +146,7 @@ def write_flat_configs(folder: Path, manifest: Manifest, output: Path) -> list[F
 
 
 def _written(folder: Path, split: SplitFiles, manifest: Manifest, output: Path) -> FlatConfig:
-    """Write the files of a split, one for each of its own."""
+    """Write the flat files of a split, one for each of its files."""
     import pyarrow as pa
 
     name = flat_name(split.config)

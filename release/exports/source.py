@@ -1,4 +1,4 @@
-"""What is exported: a probe's splits that every harness can score, templates, and README.md."""
+"""The source of exports: splits that every harness can score, templates, and README.md."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCORED = (QUESTION, CLOZE)
 """Setups in which one choice is right and all are scored."""
 
 _EXAMPLES = ("validation", "train")
-"""Where solved examples may come from, the better first: harnesses read the whole split."""
+"""Splits for solved examples, in order of preference: harnesses read the whole split."""
 
 _REQUIRED = ("id", "question", "choices", "answer", "setup")
 
@@ -40,7 +40,7 @@ class Task:
     """A task of a harness: one split of one config, known to be scorable.
 
     Attributes:
-        name: the harness's name of it.
+        name: the harness's name for it.
         config: the config's name.
         split: the split's name.
         entry: its files.
@@ -95,7 +95,7 @@ class ProbeSource:
 
 
 def open_source(folder: Path, split: str, configs: Sequence[str] = ()) -> ProbeSource:
-    """Read the rows to export, after verifying checksums; without ``configs``, of all.
+    """Read the rows to export, after verifying checksums; of all configs by default.
 
     Raises:
         UsageError: there is no such probe, config or split, or rows that no harness can score:
@@ -122,12 +122,12 @@ def open_source(folder: Path, split: str, configs: Sequence[str] = ()) -> ProbeS
 
 
 def place_data(task: Task, source: ProbeSource, target: Path) -> dict[str, str]:
-    """Put the rows, and those that examples are drawn from, into a folder as Parquet.
+    """Write the rows, and those from which examples are drawn, into a folder as Parquet.
 
     Parquet, because readers of JSON parse texts that look like dates as dates.
 
     Returns:
-        Paths within ``target`` by split, the evaluated one first; a pattern where there are several
+        Paths within ``target`` by split, the evaluated one first; a pattern if there are several
         files. They are those of the probe.
     """
     from kbprobe.format.dataset import DATA, read_rows
@@ -152,7 +152,7 @@ def place_data(task: Task, source: ProbeSource, target: Path) -> dict[str, str]:
 
 
 def require_plain(folder: Path, *words: str) -> None:
-    """Refuse, with a UsageError, names of configs and splits that cannot be in a path."""
+    """Raise a UsageError for names of configs and splits that cannot be part of a path."""
     for word in words:
         if not _PLAIN.fullmatch(word):
             raise UsageError(
@@ -179,7 +179,7 @@ def require_scorable(table: pa.Table, where: str) -> None:
 
     Args:
         table: rows with the columns of the item schema.
-        where: they are, for messages.
+        where: where they are, for messages.
 
     Raises:
         UsageError: no harness can score them.
@@ -221,12 +221,12 @@ def _labelled(table: pa.Table) -> bool:
 
 @dataclass(frozen=True)
 class Written:
-    """What a target wrote, for the page of the export.
+    """What a target wrote, for the export's README.
 
     Attributes:
         commands: what to run from within the folder.
-        notes: what its numbers are, and what they can be compared with: paragraphs of Markdown.
-        front: front matter, where the folder is a dataset that ``datasets`` loads.
+        notes: what its numbers are, and what they are comparable with: paragraphs of Markdown.
+        front: front matter, if the folder is a dataset that ``datasets`` loads.
     """
 
     commands: tuple[str, ...]
@@ -236,7 +236,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Target:
-    """A harness, or a format: its name for people, how it is installed, how tasks are written.
+    """A harness or format: its display name, how it is installed, and how tasks are written.
 
     ``write`` is given the probe, an empty folder, and the id of the published probe whose rows to
     read instead of a copy (or None).
@@ -280,7 +280,7 @@ def viewer_configs(files: Mapping[Task, Mapping[str, str]]) -> dict[str, Any]:
 
 
 def write_readme(source: ProbeSource, folder: Path, written: Written, target: Target) -> None:
-    """Write ``README.md``: what it is, how it is run, what its numbers can be compared with."""
+    """Write ``README.md``: what it is, how to run it, and what its numbers are comparable with."""
     text = rendered(
         "readme.md.j2",
         source=source,

@@ -60,7 +60,7 @@ class HubError(KbprobeError):
 
     Attributes:
         status: the status of its response; 0 if there was none.
-        wait: the seconds to wait before retrying; None if it did not say.
+        wait: the seconds to wait before retrying; None if not stated.
         code: its name of the error: ``RepoNotFound``, ``RevisionNotFound``, ``GatedRepo`` ...;
             ``OFFLINE`` if no request was made.
     """
@@ -88,7 +88,7 @@ class HubError(KbprobeError):
 
 
 def hub_error(error: BaseException, action: str, endpoint: str, token: str | None) -> HubError:
-    """Turn an error of huggingface_hub, or of the HTTP library below it, into ours.
+    """Convert an error of huggingface_hub, or of the underlying HTTP library, to ours.
 
     ``action`` says what was being done, and to what; ``token`` is kept out of the message.
     """
@@ -102,7 +102,7 @@ def hub_error(error: BaseException, action: str, endpoint: str, token: str | Non
         )
     status, said, headers = _response_of(error)
     said = redact(said, token)
-    if not status and isinstance(error, ValueError):  # a response 200 that makes no sense
+    if not status and isinstance(error, ValueError):  # a 200 response that makes no sense
         full = f" Perhaps {REMEDIES['storage']}" if _STORAGE.search(said) else ""
         return HubError(f"{action}: the Hub does not accept it ({said}).{full}", 400)
     if not status:
@@ -111,7 +111,7 @@ def hub_error(error: BaseException, action: str, endpoint: str, token: str | Non
             f"Check the network, and HF_ENDPOINT. {AGAIN}"
         )
     code = str(headers.get("X-Error-Code") or "")
-    # The Hub does not tell "forbidden" from "missing" to those who are not logged in.
+    # The Hub does not distinguish "forbidden" from "missing" for anonymous users.
     if not code and (status == 404 or isinstance(error, RepositoryNotFoundError)):
         code = "RepoNotFound"
     is_full = status == 402 or (status in (400, 403, 413) and bool(_STORAGE.search(said)))
@@ -185,7 +185,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Remote:
-    """A repository at one commit; ``commit`` is empty where there is no repository yet."""
+    """A repository at one commit; ``commit`` is empty if there is no repository yet."""
 
     hub: Hub
     commit: str = ""
@@ -238,7 +238,7 @@ class Hub:
         return f"{self.endpoint}/datasets/{self.repo_id}"
 
     def require_token(self) -> None:
-        """Refuse, with a UsageError, to go on without a token."""
+        """Raise a UsageError if there is no token."""
         if not self._token:
             raise UsageError(
                 "publishing needs a token of the Hub, and none is set. Create one with write "
@@ -254,10 +254,10 @@ class Hub:
     def read(self, revision: str, attempts: int = ATTEMPTS) -> Remote:
         """Read a revision: its commit, and the files of that commit.
 
-        ``attempts`` is how often it is tried where that fails for a transient reason.
+        ``attempts`` is the maximum number of attempts if it fails for a transient reason.
 
         Raises:
-            HubError: it cannot be read; ``status`` 401 or 404 where it does not exist.
+            HubError: it cannot be read; ``status`` is 401 or 404 if it does not exist.
         """
         info = self._call(
             "reading", self._api.repo_info, revision=revision, timeout=TIMEOUT, attempts=attempts
@@ -293,7 +293,7 @@ class Hub:
 
     @contextmanager
     def download(self, path: str, commit: str) -> Iterator[Path]:
-        """Fetch a file of a commit for as long as the block lasts."""
+        """Fetch a file of a commit, which is available within the block."""
         with scratch_folder() as folder:
             fetch, action = self._api.hf_hub_download, f"fetching {path} of"
             options: dict[str, Any] = {"revision": commit, "cache_dir": folder}
@@ -322,7 +322,7 @@ class Hub:
         for file in files:
             source = file.source if isinstance(file.source, bytes) else str(file.source)
             addition = CommitOperationAdd(file.path, source)
-            # The check has hashed it already.
+            # The check has already hashed it.
             addition.upload_info.sha256 = bytes.fromhex(file.sha256)
             additions.append(addition)
         self._call(
@@ -345,10 +345,10 @@ class Hub:
         message: str,
         create_pr: bool = False,
     ) -> tuple[str, str]:
-        """Commit uploaded files and deletions at once, on top of ``parent`` and nothing else.
+        """Commit uploaded files and deletions at once, only on top of ``parent``.
 
         Returns:
-            The commit, and the page of the pull request if one was asked for.
+            The commit, and the page of the pull request if one was requested.
 
         Raises:
             HubError: ``conflict`` is set if the revision is no longer at ``parent``.
@@ -389,7 +389,7 @@ class Hub:
                 found = call(self.repo_id, *args, repo_type="dataset", **options)
                 return list(found) if isinstance(found, Iterator) else found
             except (*known, ConnectionError, ValueError, RuntimeError) as error:
-                # A RuntimeError with a cause stands for a failed upload.
+                # A RuntimeError with a cause means a failed upload.
                 if isinstance(error, RuntimeError) and error.__cause__ is None:
                     raise
                 problem = hub_error(error, place, self.endpoint, self._token)

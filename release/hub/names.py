@@ -29,7 +29,7 @@ def prefix_of(config: str) -> str:
 
 
 def check_name(config: str) -> None:
-    """Refuse, with a UsageError, what cannot be the name of a config of a repository."""
+    """Raise a UsageError for what cannot be the name of a config in a repository."""
     if not _NAME.fullmatch(config) or config in _RESERVED:
         raise UsageError(
             f"--config-name {config!r}: use letters, digits, '_', '-' and '.', a letter or digit "
@@ -38,7 +38,7 @@ def check_name(config: str) -> None:
 
 
 def published_name(name: str, config: str) -> str:
-    """Return the name of a probe's config in a repository that holds several probes.
+    """Return the name of a probe's config in a repository with several probes.
 
     >>> published_name("default", "hypernymy"), published_name("perturbed", "hypernymy")
     ('hypernymy', 'hypernymy-perturbed')
@@ -49,11 +49,11 @@ def published_name(name: str, config: str) -> str:
 
 
 ROW = f"| `{COLUMN}` | string | The canary of this probe, the same in every row. |"
-"""The column in the card's table of columns."""
+"""The canary column's row in the card's table of columns."""
 
 
 def add_canary_column(folder: Path, output: Path) -> None:
-    """Write a copy of a probe with the canary as a last column, of all configs and splits.
+    """Write a copy of a probe with the canary as last column of all configs and splits.
 
     Manifest and card describe the copy. Rows, ids and their order are the same.
 

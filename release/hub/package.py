@@ -37,7 +37,7 @@ _SECTION, _EVALUATION_SECTION = (
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A file as it is to be on the Hub: ``source`` is the file, or its content."""
+    """A file as it should be on the Hub: ``source`` is the file, or its content."""
 
     path: str
     source: Path | bytes
@@ -50,7 +50,7 @@ class LocalFile:
         return cls(path, content, len(content), hashlib.sha256(content).hexdigest())
 
     def content(self) -> bytes:
-        """Read all of it."""
+        """Return the whole content."""
         return self.source if isinstance(self.source, bytes) else self.source.read_bytes()
 
 
@@ -60,11 +60,11 @@ class Package:
 
     Attributes:
         config: the name under which its default config is published.
-        manifest: of the probe.
+        manifest: the manifest of the probe.
         files: data, flat rows, manifest, baselines, Croissant and record; the card and the
-            registration are made once the Hub's are known.
-        front, text: its card.
-        registration: its part of ``eval.yaml``; empty where no harness can score its rows.
+            registration are made once those on the Hub are known.
+        front, text: the front matter and text of its card.
+        registration: its part of ``eval.yaml``; empty if no harness can score its rows.
     """
 
     config: str
@@ -78,11 +78,11 @@ class Package:
 def pack(
     folder: Path, report: Report, scratch: Path, *, repo_id: str, config: str, version: str
 ) -> Package:
-    """Gather what is published: the probe's files, and those that are made of them.
+    """Gather what is published: the probe's files, and those derived from them.
 
     Args:
         folder: the probe.
-        report: of its check, which has hashed the data files.
+        report: the report of its check, which has hashed the data files.
         scratch: an empty folder for the flat rows; it must outlast the package.
         repo_id: ``USER/NAME``.
         config: the name under which its default config is published.
@@ -144,15 +144,15 @@ def publication_card(
 ) -> str:
     """Return the card under which a built probe is published.
 
-    Publishing adds its id on the Hub, its version, and what was forced; all else is in the card
-    already, and changes made to it by hand are kept. For a card made by this function, only what
-    publishing adds is replaced.
+    Publishing adds its id on the Hub, its version, and what was forced; everything else is already
+    in the card, and manual changes are kept. For a card made by this function, only what publishing
+    adds is replaced.
 
     Args:
         folder: the probe.
         repo_id: ``USER/NAME``.
         version: the tag of this release; empty for none.
-        forced: the failures that publishing passes over; the card lists them.
+        forced: the failures that publishing ignores; the card lists them.
 
     Raises:
         UsageError: the folder holds no probe, or its card cannot be read.
@@ -235,14 +235,14 @@ def _renamed_card(
 
 
 def _with_evaluation(text: str, section: str) -> str:
-    """Put the section about evaluating a model into a card, before its counts."""
+    """Insert the section about evaluating a model into a card, before its counts."""
     text = _EVALUATION_SECTION.sub("", text)
     at = text.find("\n## Counts\n") + 1 or len(text)
     return f"{text[:at]}{EVALUATION}\n\n{section}\n\n{text[at:]}"
 
 
 def _with_flat(front: Mapping[str, Any], flat: Sequence[FlatConfig]) -> dict[str, Any]:
-    """Add flat configs to a card's front matter, in place of those that it has."""
+    """Add flat configs to a card's front matter, replacing existing ones."""
     names = {one.name for one in flat}
     entries = [one.front_matter for one in flat]
     new = {

@@ -27,7 +27,7 @@ State = Literal["new", "changed", "same", "deleted"]
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to a file on the Hub; ``size`` is in bytes, of a deleted file the one before."""
+    """A change of a file on the Hub; ``size`` is in bytes, for a deleted file its former size."""
 
     path: str
     state: State
@@ -42,8 +42,8 @@ class Plan:
         changes: each file of the package, the card, and deleted files of an earlier release.
         upload: the files to send, including the card.
         delete: paths to delete.
-        card: the card; ``kept`` names what was written by hand and stays.
-        card_diff: between the card on the Hub and the new one, as ``diff -u`` writes it.
+        card: the card; ``kept`` names the manual changes that are kept.
+        card_diff: the difference between the card on the Hub and the new one, as by ``diff -u``.
     """
 
     changes: tuple[Change, ...]
@@ -54,13 +54,13 @@ class Plan:
 
     @property
     def empty(self) -> bool:
-        """Whether the Hub holds all of it already."""
+        """Whether the Hub already has all of it."""
         return not self.upload and not self.delete
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another probe of the same repository: its config there, its manifest, its front matter."""
+    """Another probe in the same repository: its config there, its manifest, its front matter."""
 
     config: str
     manifest: Manifest
@@ -70,7 +70,7 @@ class Neighbour:
 def make_plan(package: Package, remote: Remote, prefer: Prefer | None = None) -> Plan:
     """Compare a package with a repository at one commit.
 
-    ``prefer`` decides whose part of the card to use if both changed it.
+    ``prefer`` decides which part of the card to use if both changed it.
 
     Raises:
         UsageError: the card cannot be merged; a file to be replaced is not the one that was
@@ -160,7 +160,7 @@ def _check_names(package: Package, neighbours: Sequence[Neighbour]) -> None:
 
 
 def _foreign(changes: Sequence[Change], prefix: str, record: Record, remote: Remote) -> list[str]:
-    """Return the files to be replaced that are not those that were published last."""
+    """Return the files to be replaced that have changed since they were published."""
     return [
         one.path
         for one in changes
@@ -190,8 +190,7 @@ def _outdated(
 ) -> list[str]:
     """Return the data files of the earlier release that are no longer part of the probe.
 
-    A file that differs from what that release recorded is not the one that was published, and
-    stays.
+    A file that differs from that release's record is not the one that was published, and is kept.
     """
     used = {one.path for one in package.files}
     used |= {
@@ -245,12 +244,12 @@ def _shared_front(
         return front, GeneratedCard(was, base.sections)
     others = [one.front for one in neighbours]
     for key in LISTED[:-2]:
-        # An entry that another probe of the repository has too is not ours to remove.
+        # An entry shared with another probe of the repository must not be removed.
         shared = {value for one in others for value in listed(one.get(key))}
         if key in was:
             was[key] = [value for value in listed(was[key]) if value not in shared]
     for key in [key for key in front if key not in (*LISTED, *LICENCE)]:
-        if key in theirs:  # one name for the whole repository: the first probe's
+        if key in theirs:  # the first probe's name is that of the whole repository
             was[key] = front[key]
     front = _with_licence(front, package, neighbours)
     for key in LICENCE:
@@ -260,7 +259,7 @@ def _shared_front(
 
 
 def _with_default(config: Mapping[str, Any], default: bool) -> dict[str, Any]:
-    """Write a config with or without ``default: true``, after its name."""
+    """Return a config with or without ``default: true``, after its name."""
     name, *rest = ((key, value) for key, value in config.items() if key != "default")
     return dict([name, *([("default", True)] if default else []), *rest])
 
@@ -268,7 +267,7 @@ def _with_default(config: Mapping[str, Any], default: bool) -> dict[str, Any]:
 def _with_licence(
     front: Mapping[str, Any], package: Package, neighbours: Sequence[Neighbour]
 ) -> dict[str, Any]:
-    """Give a repository the licence that is compatible with all of its probes."""
+    """Set a repository's licence to one that is compatible with all of its probes."""
     manifests = [package.manifest, *(one.manifest for one in neighbours)]
     terms = terms_of(" AND ".join(dict.fromkeys(one.knowledge_base.licence for one in manifests)))
     if terms.problem:

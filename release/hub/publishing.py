@@ -1,4 +1,4 @@
-"""Publishes a built probe on the Hub, in one commit that preserves the changes of others.
+"""Publishing of a built probe on the Hub, in one commit that preserves others' changes.
 
 The check comes first. Then the repository is read at one commit, the changes are planned, and they
 are committed on top of exactly that commit: if somebody else commits first, the repository is read
@@ -43,10 +43,10 @@ from release.hub.repo_card import Prefer
 Progress = Callable[[str], None]
 
 DRY_ATTEMPTS = 2
-"""How often a dry run tries to reach the Hub, which it can do without."""
+"""Maximum attempts of a dry run to reach the Hub, which it does not require."""
 
 PULL_REQUESTS = 20
-"""Open pull requests that are searched, newest first, for one with the same content."""
+"""Number of open pull requests searched, newest first, for one with the same content."""
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
@@ -58,9 +58,9 @@ class Publication:
     Attributes:
         repo_id: ``USER/NAME``.
         url: the page of the dataset, or of the pull request if one was made.
-        commit: that holds the probe; empty after a dry run for a repository that does not exist.
-        changed: whether a commit was made (by a dry run: would be).
-        tag: of the commit; empty without one.
+        commit: the commit with the probe; empty after a dry run for a nonexistent repository.
+        changed: whether a commit was made (or would be, for a dry run).
+        tag: the tag of the commit; empty if there is none.
         unread: why the Hub could not be read; a dry run then compares with an empty repository.
     """
 
@@ -76,7 +76,7 @@ class Publication:
 
     @property
     def forced(self) -> tuple[str, ...]:
-        """Names of the failed checks that ``force`` passed over."""
+        """Names of the failed checks that ``force`` ignored."""
         return tuple(one.name for one in self.report.failed)
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class PublishOptions(Options):
     canary_column: bool = False
 
     def check(self) -> None:
-        """Refuse options that exclude each other, and invalid names."""
+        """Refuse mutually exclusive options, and invalid names."""
         if self.config_name != DEFAULT_CONFIG:
             check_name(self.config_name)
         if self.tag and self.create_pr:
@@ -137,16 +137,16 @@ def publish(
     Args:
         folder: the probe, as ``build-probe`` wrote it.
         repo_id: ``USER/NAME``; the repository is created if there is none.
-        endpoint: of the Hub [HF_ENDPOINT].
-        token: with write access [HF_TOKEN, or that of ``hf auth login``].
-        progress: is called with a line about each step.
+        endpoint: the endpoint of the Hub [HF_ENDPOINT].
+        token: a token with write access [HF_TOKEN, or that of ``hf auth login``].
+        progress: called with a line about each step.
         **options: ``private`` (for a new repository), ``revision`` (a branch), ``tag``,
             ``create_pr``, ``config_name`` (in a repository of several probes), ``message`` (of
             the commit), ``force`` (although the check failed), ``dry_run``, ``prefer`` ("hub" or
             "generated": where both changed the card), ``canary_column``.
 
     Returns:
-        The commit and what it changed; no changes if the Hub held all of it already.
+        The commit and what it changed; no changes if the Hub already had all of it.
 
     Raises:
         UsageError: the options, the folder, or the card on the Hub do not allow it.
@@ -156,7 +156,7 @@ def publish(
     chosen = PublishOptions.parse(options, "publish")
     chosen.check()
     folder = path_argument("publish(folder=...)", folder, BUILT)
-    read_manifest(folder)  # what is wrong with the folder is said before a token is asked for
+    read_manifest(folder)  # report problems with the folder before asking for a token
     hub = Hub(repo_id, endpoint, token)
     if not chosen.dry_run:
         hub.require_token()
@@ -177,7 +177,7 @@ def publish(
 
 
 def _require_sound(report: Report, forced: bool) -> None:
-    """Refuse a probe whose check failed; even if forced, where files are not those recorded."""
+    """Refuse a probe whose check failed; even if forced, if files differ from the record."""
     problems = [f"{one.name}: {one.what}" for one in report.failed]
     broken = [one for one in report.failed if one.name in ("manifest", "files", "checksums")]
     if broken:
@@ -284,7 +284,7 @@ class _Publishing:
         return plan
 
     def _check_tag(self) -> None:
-        """Refuse to publish other files than an existing tag has: tags are not moved."""
+        """Refuse to publish files that differ from an existing tag's, since tags are not moved."""
         commit = self.hub.tags().get(self.options.tag)
         if commit is None:
             return
@@ -322,7 +322,7 @@ class _Publishing:
         return self._result(plan, commit, True, page)
 
     def _same_pull_request(self, plan: Plan) -> Publication | None:
-        """Find an open pull request that holds exactly this already."""
+        """Find an open pull request that already has exactly this content."""
         for revision, page in self.hub.open_pull_requests()[:PULL_REQUESTS]:
             held = self.hub.files(revision)
             if not _differing(plan.upload, held) and not held.keys() & plan.delete:
@@ -345,5 +345,5 @@ class _Publishing:
 
 
 def _differing(files: Sequence[LocalFile], held: Mapping[str, RemoteFile]) -> list[str]:
-    """Return the paths of files that the Hub does not hold as they are here."""
+    """Return the paths of files that differ from those on the Hub."""
     return [one.path for one in files if state_of(one, held.get(one.path)) != "same"]

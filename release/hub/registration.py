@@ -33,7 +33,7 @@ def registration(
 
     Args:
         manifest: of the probe.
-        flat: its flat configs; without any, nothing is registered.
+        flat: its flat configs; if there are none, nothing is registered.
         published_as: the name under which its default config is published.
     """
     if not flat:
@@ -117,7 +117,7 @@ def merge_registration(
 ) -> bytes | None:
     """Merge what is registered for a probe into the ``eval.yaml`` of a repository.
 
-    Tasks of other probes, and what somebody changed by hand, are kept.
+    Tasks of other probes, and manual changes, are kept.
 
     Args:
         ours: the probe's registration; empty for none.
@@ -135,7 +135,7 @@ def merge_registration(
     if hub is None:
         return yaml_text(ours).encode() if ours else None
     theirs = _read(hub)
-    # One name for the whole repository: that which is there.
+    # The existing name is that of the whole repository.
     kept = {key: ours[key] for key in ours if key in theirs and key != "tasks" and key not in base}
     merge = Merge(prefer)
     merged = merge.tree({**base, **kept}, dict(ours) or {**theirs, "tasks": []}, theirs)

@@ -1,10 +1,10 @@
-"""The card of a repository: three-way merge of generated text between marks and the owner's.
+"""The card of a repository: three-way merge of generated text (between marks) and the owner's.
 
 A repository's card has a part for each probe in it. Sections that somebody edited between the marks
 are kept too, as long as what is generated there has not changed as well.
 
 A change by only one side is taken from that side. Different changes by both sides are a conflict,
-which is named and which only the publisher can settle.
+which is reported and which only the publisher can resolve.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEYS = ("id", "config_name", "split", "name")
 
 
 ABSENT = object()
-"""Stands for a missing value: None is a value in YAML."""
+"""Represents a missing value, since None is a value in YAML."""
 
 
 @dataclass
@@ -41,9 +41,9 @@ class Merge:
     conflicts: list[str] = field(default_factory=list)
 
     def tree(self, base: Any, ours: Any, theirs: Any, place: str = "") -> Any:
-        """Merge a value as it was published last, is to be published, and is on the Hub.
+        """Merge three versions of a value: last published, to be published, and on the Hub.
 
-        :data:`ABSENT` stands for a value that is not there; ``place`` is for messages.
+        :data:`ABSENT` represents a missing value; ``place`` is for messages.
         """
         if ours == theirs or theirs == base:
             return ours
@@ -156,7 +156,7 @@ class GeneratedCard:
 
 @dataclass(frozen=True)
 class MergedCard:
-    """A card to be published; ``kept`` names sections and entries that somebody else wrote."""
+    """A card to be published; ``kept`` names sections and entries that others wrote."""
 
     text: str
     kept: tuple[str, ...]
@@ -170,7 +170,7 @@ def merge_card(
     base: GeneratedCard,
     prefer: Prefer | None = None,
 ) -> MergedCard:
-    """Merge what is generated for a probe, ``front`` and ``text``, into a repository's card.
+    """Merge ``front`` and ``text``, generated for a probe, into a repository's card.
 
     The probe is published as the config ``name``. ``hub`` is the card on the Hub, if any, and
     ``base`` what was generated when the probe was published last. ``prefer`` settles conflicts.
@@ -216,7 +216,7 @@ def hub_front(card: str) -> dict[str, Any]:
 
 
 def as_lists(front: Mapping[str, Any]) -> dict[str, Any]:
-    """Write ``dataset_info`` and ``configs`` as lists: the Hub accepts single entries too."""
+    """Return ``dataset_info`` and ``configs`` as lists: the Hub also accepts single entries."""
     single = {
         key: [{"config_name": DEFAULT_CONFIG, **front[key]}]
         for key in ("configs", "dataset_info")
@@ -259,7 +259,7 @@ def _without_generated(rest: str, generated: Mapping[str, str]) -> str:
 
 
 def marked(name: str, text: str) -> str:
-    """Put the marks around a probe's part of a card."""
+    """Return a probe's part of a card between its marks."""
     body = "".join(sections(text).values()).rstrip()
     return (
         f"<!-- kbprobe:begin {name} (release-probe writes everything down to the end mark; text "
@@ -268,7 +268,7 @@ def marked(name: str, text: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """Return the text of a card without marks; what is between them stays."""
+    """Return the text of a card without marks; the text between them is kept."""
     return re.sub(r"^<!-- kbprobe:(?:begin|end) [^\n]*-->\n?", "", text, flags=re.MULTILINE)
 
 

@@ -33,7 +33,7 @@ LARGEST_TEXT = 64 << 20
 
 @dataclass(frozen=True)
 class Verification(Findings):
-    """What was found in a published dataset, at one commit."""
+    """The findings in a published dataset, at one commit."""
 
     repo_id: str
     commit: str
@@ -51,15 +51,15 @@ def verify(
     """Verify a published dataset against its manifests.
 
     The Hub keeps large files under the SHA-256 of their content, which it checks when they
-    arrive. So these are compared without fetching them; other files are fetched and hashed.
+    arrive. These are therefore compared without fetching them; other files are fetched and hashed.
 
     Args:
         repo_id: ``USER/NAME``.
         revision: a branch, a tag or a commit.
         download: fetch and hash large files too.
-        against: folder of a built probe, whose manifest is to be among those published.
-        endpoint: of the Hub [HF_ENDPOINT].
-        token: for private datasets [HF_TOKEN, or that of ``hf auth login``].
+        against: folder of a built probe, whose manifest must be among those published.
+        endpoint: the endpoint of the Hub [HF_ENDPOINT].
+        token: a token for private datasets [HF_TOKEN, or that of ``hf auth login``].
 
     Raises:
         UsageError: ``against`` holds no probe.

@@ -16,7 +16,7 @@ TARGETS = tuple(sorted(one.name.replace("_", "-") for one in iter_modules(__path
 
 
 def find_target(name: str) -> Target:
-    """Return the target of a name; a UsageError names those there are."""
+    """Return the target with a name; the UsageError for unknown names lists all targets."""
     if name not in TARGETS:
         raise UsageError(
             f"There is no target {name!r}.{did_you_mean(name, TARGETS)} Known: "

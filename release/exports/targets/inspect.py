@@ -1,4 +1,4 @@
-"""Inspect: a task file that reads flat rows, here or of the published probe."""
+"""Inspect: a task file that reads flat rows, local or of the published probe."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from release.exports.source import (
 )
 
 VERSION = 1
-"""Version of the wording: to be raised when it changes the numbers of a task."""
+"""Version of the wording, to be increased when a change affects a task's numbers."""
 
 FILE = "task.py"
 

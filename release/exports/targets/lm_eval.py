@@ -1,4 +1,4 @@
-"""lm-evaluation-harness: a YAML file for each task, and a group of all."""
+"""lm-evaluation-harness: a YAML file for each task, and a group of all tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from release.cards import yaml_text
 from release.exports.source import ProbeSource, Target, Task, Written, place_data
 
 VERSION = 1.0
-"""Version of the wording below: to be raised when it changes the numbers of a task."""
+"""Version of the wording below, to be increased when a change affects a task's numbers."""
 
 # The harness renders these with a row's columns as variables; texts of rows are never rendered.
 # A text that is a column's name is that column, to the letter. Choices are read back from how
@@ -36,7 +36,7 @@ _WORDINGS: dict[frozenset[str], dict[str, str]] = {
         "target_delimiter": "",
     },
 }
-"""What a model is asked, by the setups of a task's rows."""
+"""The prompt of a task, by the setups of its rows."""
 
 
 def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:

@@ -50,7 +50,7 @@ Progress = Callable[[int, int | None], None]
 
 CREDITS = ("licence", "attribution", "citation")
 UNSTATED = "LicenseRef-unstated"
-"""The licence of data whose licence nobody stated."""
+"""The licence of data without a stated licence."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
 _ENDINGS = re.compile(
@@ -64,13 +64,13 @@ class Loaded:
     """Base of knowledge bases that are loaded from a snapshot.
 
     Attributes:
-        name: in the cache ("wordnet-3.0").
-        version: of its data ("3.0").
+        name: its name in the cache ("wordnet-3.0").
+        version: the version of its data ("3.0").
         digest: the sha256 (hex) of its content.
         licence: SPDX expression of the licence of its data.
         attribution: the text in which its authors ask to be credited; "" if they ask for none.
         citation: BibTeX entry of the work to cite; "" for none.
-        language: BCP 47 code; several are joined by "+", "mul" stands for very many.
+        language: BCP 47 code; several are joined by "+", and "mul" means very many.
     """
 
     name: str
@@ -83,11 +83,11 @@ class Loaded:
 
 
 class Combined:
-    """Base of knowledge bases made of several: the fields of `Loaded`, each value once."""
+    """Base of knowledge bases made of several: the fields of `Loaded`, without duplicate values."""
 
     @property
     def sources(self) -> Sequence[KnowledgeBase]:
-        """The knowledge bases that it is made of."""
+        """The knowledge bases of which it consists."""
         raise NotImplementedError
 
     def _joined(self, what: str, separator: str) -> str:
@@ -120,7 +120,7 @@ def source_records(knowledge: Any) -> list[SourceRecord]:
 
 
 def manifest_entry(knowledge: Any) -> dict[str, Any]:
-    """Return a manifest's ``knowledge_base``: the whole, and ``sources``, each by itself."""
+    """Return a manifest's ``knowledge_base``: the whole, and each of the ``sources``."""
     stated = ("name", "version", "digest", "licence", "queries")
     return {
         **{name: getattr(knowledge, name) for name in stated if hasattr(knowledge, name)},
@@ -142,7 +142,7 @@ class FetchOptions(Options):
 
 
 class OwnDataOptions(FetchOptions):
-    """Options of kinds that people may have in editions of their own, under other terms."""
+    """Options of kinds of which people may have other editions, under other terms."""
 
     licence: Annotated[str, Metavar("SPDX")] = Field(
         "", description="Licence of the data (SPDX), where it is not the usual one of this kind."
@@ -181,7 +181,7 @@ class OwnDataOptions(FetchOptions):
 
 @dataclass(frozen=True)
 class Download:
-    """A file that can be downloaded; ``bytes`` is None where the size is not known."""
+    """A file that can be downloaded; ``bytes`` is None if the size is unknown."""
 
     url: str
     sha256: str
@@ -190,7 +190,7 @@ class Download:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Report the operating system's errors as a `SourceError` that names the file."""
+    """Convert the operating system's errors to a `SourceError` that names the file."""
     try:
         yield
     except FileNotFoundError as error:
@@ -220,7 +220,7 @@ class Source:
     Attributes:
         path: the file, folder or archive.
         sha256: of every file that was read, by name.
-        version: as stated in the files, or derived from their name; None if unknown.
+        version: the version stated in the files, or derived from their name; None if unknown.
     """
 
     path: Path
@@ -244,7 +244,7 @@ class Engine:
 
     Attributes:
         folder: name of the snapshot's subfolder that holds them.
-        digest: sha256 of their content; an engine may store the same content in other bytes.
+        digest: sha256 of their content; an engine may store the same content as different bytes.
         counts: number of items in them, by kind of item ("triples").
     """
 
@@ -258,13 +258,13 @@ class Compiled:
     """The result of compiling source files.
 
     Attributes:
-        description: of the source, in words.
+        description: a description of the source.
         tables: by name.
-        texts: further files by name (a licence).
+        texts: additional files by name (a licence).
         notes: information for users: what was left out, what was missing and how it was replaced.
         created_by: versions of the packages on which the content depends.
         engine: files that a storage engine wrote into the snapshot's folder.
-        version: of the data; by default that of the source, or else the entry's name.
+        version: the version of the data; by default that of the source, or else the entry's name.
     """
 
     description: str
@@ -299,7 +299,7 @@ class Holding(ABC):
 
     @abstractmethod
     def remove(self) -> bool:
-        """Remove it, or raise a KbprobeError; return whether there was anything."""
+        """Remove it, or raise a KbprobeError; return whether anything was removed."""
 
 
 S = TypeVar("S", bound=Source)
@@ -313,12 +313,12 @@ class Kind(ABC, Generic[S, O]):
 
     Attributes:
         name: its name in ``kb-cache`` and snapshots ("wordnet").
-        title: its name for people ("WordNet").
+        title: its display name ("WordNet").
         options: the model of its options.
         licence, attribution, citation, language: see `Loaded`; options of these names take
             precedence.
         contents: a format string for the contents of a snapshot, with the sizes of its tables.
-        download: what to download if ``--from`` is not given; None: it must be given.
+        download: what to download if ``--from`` is not given; if None, it must be given.
         downloaded_name: the name of the downloaded entry, without "NAME-".
         packages: the optional packages that compiling needs.
         extra: the extra of kbprobe that installs them.
@@ -339,11 +339,11 @@ class Kind(ABC, Generic[S, O]):
 
     @property
     def needs_source(self) -> bool:
-        """Whether ``--from`` must be given: there is nothing to take by default."""
+        """Whether ``--from`` must be given because there is no default source."""
         return self.download is None
 
     def locate(self, options: O) -> Path | None:
-        """Return the path of the source; None: it is to be downloaded.
+        """Return the path of the source; None if it has to be downloaded.
 
         Raises:
             UsageError: the options contradict each other.
@@ -351,22 +351,22 @@ class Kind(ABC, Generic[S, O]):
         return options.source.expanduser().absolute() if options.source else None
 
     def download_for(self, options: O) -> Download | None:
-        """Return what to download if there is no path; None: a path must be given.
+        """Return what to download if there is no path; None if a path must be given.
 
         Raises:
-            UsageError: the options name nothing that can be downloaded.
+            UsageError: the options do not name anything that can be downloaded.
         """
         return self.download
 
     def credits_of(self, options: O, source: S) -> dict[str, str]:
         """Return ``licence``, ``attribution`` and ``citation`` of what is compiled."""
-        # Data under another licence is different data, by authors other than the usual ones.
+        # Data under another licence is different data, by other authors.
         usual = {} if getattr(options, "licence", "") else self.usual_credits(options, source)
         found = {name: getattr(options, name, "") or usual.get(name, "") for name in CREDITS}
         return {**found, "licence": found["licence"] or UNSTATED}
 
     def usual_credits(self, options: O, source: S) -> Mapping[str, str]:
-        """Return whom to credit where the options do not say: the kind's own authors."""
+        """Return whom to credit if the options do not say: the kind's own authors."""
         return {name: getattr(self, name) for name in CREDITS}
 
     @abstractmethod
@@ -374,14 +374,14 @@ class Kind(ABC, Generic[S, O]):
         """Find and hash the files of a source.
 
         Raises:
-            SourceError: they cannot be read, or are not of this kind.
+            SourceError: they cannot be read, or belong to another kind.
         """
 
     @abstractmethod
     def compile(self, source: S, options: O, folder: Path, progress: Progress) -> Compiled:
-        """Turn the files into tables. Deterministic: the same files give the same content.
+        """Compile the files into tables. Deterministic: the same files give the same content.
 
-        ``folder`` is the snapshot's, still empty, for what a storage engine writes.
+        ``folder`` is the snapshot's still empty folder, for the files of a storage engine.
 
         Raises:
             SourceError: a file is malformed; the message names file and line.
@@ -406,15 +406,15 @@ class Kind(ABC, Generic[S, O]):
         yield from ()
 
     def entry_name(self, name: str) -> str:
-        """Put "KIND-" before a name that lacks it."""
+        """Prefix a name with "KIND-" unless it has the prefix."""
         return name if name.startswith(f"{self.name}-") else f"{self.name}-{name}"
 
     def how_to_add(self, name: str) -> str:
-        """Return a sentence on how to make an entry of that name, for messages."""
+        """Return a sentence on how to create an entry of that name, for messages."""
         return f"Add one with: {self.fetch_command(name)}"
 
     def fetch_command(self, name: str, source: str = "") -> str:
-        """Return the command that makes an entry of that name, for messages."""
+        """Return the command that creates an entry of that name, for messages."""
         short = name.removeprefix(f"{self.name}-")
         if not source and self.download and short == self.downloaded_name:
             return f"kb-cache fetch {self.name}"
@@ -438,12 +438,12 @@ def _installed() -> dict[str, str]:
 
 
 def register(kind: str, where: str) -> None:
-    """Register a kind, which is at "module:attribute", for this process."""
+    """Register a kind, given as "module:attribute", for this process."""
     KINDS[kind] = where
 
 
 def kind_names() -> list[str]:
-    """The kinds that are built in, installed and registered, sorted; none is imported."""
+    """Return all kinds (built in, installed and registered), sorted, without importing any."""
     return sorted({*_installed(), *KINDS})
 
 

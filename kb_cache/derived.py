@@ -1,10 +1,10 @@
 """Tables derived from a snapshot: computed once, kept in the cache, and memory-mapped.
 
-A *rule* is a function of a loaded knowledge base alone, marked with :func:`derived`. What it
-returns is kept in ``CACHE/derived/SNAPSHOT/RULE.arrow``, under a checksum of the content and of all
-that it depends on: the snapshot's digest, the code and data of the rule's package, and the versions
-of the libraries that shape it. What is damaged or outdated is thus computed again, and a cache that
-cannot be written costs time alone.
+A *rule* is a function of only a loaded knowledge base, marked with :func:`derived`. Its result is
+kept in ``CACHE/derived/SNAPSHOT/RULE.arrow``, under a checksum of the content and of everything it
+depends on: the snapshot's digest, the code and data of the rule's package, and the versions of the
+libraries that shape it. What is damaged or outdated is thus computed again, and a cache that cannot
+be written costs time alone.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ CHECKSUM = 64
 """Bytes at the beginning of a file: the sha256, in hex."""
 
 PACKAGES = ("numpy", "pyarrow", "wordfreq")
-"""Packages whose version matters, besides Python's (its tables of Unicode)."""
+"""Packages whose version matters, in addition to Python's (for its Unicode tables)."""
 
 RULES = (".csv", ".json", ".py", ".txt", ".yaml")
-"""Endings of the files of a package that its rules depend on."""
+"""Suffixes of a package's files on which its rules depend."""
 
 _as_stored: WeakSet[Loaded] = WeakSet()
-"""Knowledge bases that hold exactly what their digest says."""
+"""Knowledge bases whose content is exactly that of their digest."""
 
 
 def as_stored(knowledge: LoadedT) -> LoadedT:
-    """Declare that a knowledge base is what a snapshot holds, so that derived tables are kept."""
+    """Declare that a knowledge base equals a snapshot, so that derived tables are kept."""
     _as_stored.add(knowledge)
     return knowledge
 
 
 def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
-    """Compute a table of a knowledge base once per process, and of a snapshot once in all.
+    """Compute a table of a knowledge base once per process, and of a snapshot only once.
 
     The rule's annotation says what it returns: an array of NumPy or Arrow, or a dataclass or named
     tuple of these. Arrays of a snapshot's tables are read-only.
@@ -66,7 +66,7 @@ def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
     @lru_cache(maxsize=2)
     @wraps(rule)
     def table(knowledge: LoadedT) -> T:
-        # Whatever runs as a script or in a notebook is "__main__": what was kept may be another's.
+        # Scripts and notebooks are all "__main__", so a kept table may belong to another one.
         if knowledge not in _as_stored or rule.__module__ == "__main__":
             return rule(knowledge)
         kind = get_type_hints(rule)["return"]
@@ -88,12 +88,12 @@ def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
 
 @cache
 def _fingerprint(package: str) -> str:
-    """Return a hash of all that tables depend on, other than the snapshot."""
+    """Return a hash of everything that tables depend on, except the snapshot."""
     versions = [kbprobe_version(), platform.python_version(), *map(version, PACKAGES)]
     found = hashlib.sha256(" ".join(versions).encode())
     for name in sorted({package, "kb_cache", "kbprobe"}):
         module = sys.modules[name]
-        # A module of its own, outside of any package, has no folders.
+        # A top-level module, outside of any package, has no folders.
         files = [] if hasattr(module, "__path__") else [(str(module.__file__), "")]
         for folder in getattr(module, "__path__", ()):
             walked = (
@@ -108,7 +108,7 @@ def _fingerprint(package: str) -> str:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    """Yield the arrays that a value is made of."""
+    """Yield the arrays in a value."""
     if dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):
             yield from _leaves(getattr(value, field.name))
@@ -120,7 +120,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _assembled(kind: Any, leaves: Iterator[Any]) -> Any:
-    """Make a value of a kind from the arrays that it is made of."""
+    """Make a value of some type from its arrays."""
     if not (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
         return next(leaves)
     hints = get_type_hints(kind)

@@ -1,4 +1,4 @@
-"""Fetching knowledge bases into the cache, opening them, and listing what it holds.
+"""Fetching knowledge bases into the cache, opening them, and listing the cache's contents.
 
 Source files are found (or downloaded) and hashed, compiled while the entry's lock is held, written
 to a temporary folder and moved into place. A snapshot records its source and options, so that a
@@ -74,12 +74,12 @@ def fetch(
         kind: "wordnet", "conceptnet", ... (`kb_cache.base.kind_names`).
         output: write to this folder instead of the cache, without recording the source's path.
         progress: called now and then.
-        **options: those of the kind: ``source``, ``name`` and its own.
+        **options: the options of the kind, and ``source`` and ``name``.
 
     Raises:
         UsageError: an option is unknown or impossible, no name can be derived, the name belongs
             to an embedded snapshot, or ``output`` holds something else than a snapshot.
-        SourceError: the source cannot be had, cannot be read or is malformed.
+        SourceError: the source cannot be obtained or read, or is malformed.
         MissingDependencyError: a package that compiling needs is not installed.
         CacheError: the cache folder cannot be written.
     """
@@ -109,7 +109,7 @@ def fetch(
     entry = Entry(name, store.entry_path(name), embedded=False)
     before = state_of(entry.folder)
     with store.entry_lock(name, f"fetching {name}", asked):
-        # Another process fetched the same while this one waited.
+        # Another process fetched the same snapshot while this one waited.
         if before == state_of(entry.folder) or verify(entry):
             compiling(entry.folder)
     return entry
@@ -144,7 +144,7 @@ def download_source(wanted: Download, progress: PhaseProgress = lambda *_: None)
     """Download a source file into the cache, unless it is there.
 
     Raises:
-        SourceError: it cannot be had, or is not what was expected.
+        SourceError: it cannot be obtained, or is not what was expected.
         CacheError: the cache folder cannot be written.
     """
     from kb_cache.servers import download
@@ -191,7 +191,7 @@ def _write(
 def open_snapshot(kind: str, name: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
     """Read a snapshot of a kind, named as ``kb-cache list`` shows it, with or without "KIND-".
 
-    A damaged one of the cache is rebuilt if its source is still there.
+    A damaged one in the cache is rebuilt if its source still exists.
 
     Raises:
         SnapshotError: it is damaged and cannot be rebuilt; the message says what is damaged and
@@ -225,8 +225,8 @@ def rebuild(entry: Entry) -> None:
     Does nothing if the snapshot is undamaged, for instance because another process was faster.
 
     Raises:
-        SnapshotError: the source is not recorded, has gone or has changed; the message gives
-            the command that makes the snapshot again.
+        SnapshotError: the source is not recorded, is missing or has changed; the message gives the
+            command that recreates the snapshot.
         SourceError: the source can no longer be read.
         CacheError: the cache folder cannot be written.
     """

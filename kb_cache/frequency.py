@@ -25,7 +25,7 @@ FUNCTION_WORDS = (
     "toward two under until upon use used very was were what when where which while who whom "
     "whose will with within without would you your"
 )
-"""English words of three letters and more that say nothing about what a text is about."""
+"""English words of three or more letters that do not indicate a text's topic."""
 
 
 @lru_cache(maxsize=4)

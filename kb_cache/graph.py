@@ -60,12 +60,12 @@ class Graph:
 
     @cached_property
     def degrees(self) -> Ints:
-        """Number of neighbours of every node."""
+        """The number of neighbours of every node."""
         return np.diff(self.indptr)
 
     @cached_property
     def sources(self) -> Ints:
-        """The node that each edge leaves: parallel to ``indices``."""
+        """The node that each edge leaves, parallel to ``indices``."""
         return np.repeat(np.arange(len(self), dtype=np.int64), self.degrees)
 
     @cached_property
@@ -75,11 +75,11 @@ class Graph:
 
     @cached_property
     def reversed(self) -> Graph:
-        """The same edges, the other way round."""
+        """Return the graph with all edges reversed."""
         return Graph.from_edges(len(self), self.indices, self.sources)
 
     def neighbours(self, node: int) -> Ints:
-        """The neighbours of one node, ascending."""
+        """Return the neighbours of one node, ascending."""
         return self.indices[self.indptr[node] : self.indptr[node + 1]]
 
     def expand(self, nodes: Ints) -> tuple[Ints, Ints]:
@@ -126,10 +126,10 @@ class Graph:
         return Walk(key[order] // size, key[order] % size, hop[order])
 
     def depths(self) -> Ints:
-        """Shortest distance of every node to a node without neighbours.
+        """Return the shortest distance of every node to a node without neighbours.
 
         On a hypernym graph this is the depth below the nearest root, as NLTK's ``min_depth``.
-        Nodes that reach no root (they hang on a cycle alone) get -1.
+        Nodes that reach no root (they only lead to a cycle) get -1.
         """
         depth = np.full(len(self), -1, dtype=np.int64)
         frontier = np.flatnonzero(self.degrees == 0)

@@ -84,7 +84,7 @@ class Inflections:
         if key not in self._bases:
             bases = set(self.exceptions.get(pos, {}).get(token, ()))
             for ending, replacement in self.rules.get(pos, ()):
-                # Two letters must stay: "as" is no plural of "a", nor "being" a form of "b".
+                # Two letters must remain: "as" is not a plural of "a", nor "being" a form of "b".
                 if token.endswith(ending) and len(token) - len(ending) > 1:
                     bases.add(token[: -len(ending)] + replacement)
             self._bases[key] = bases
@@ -119,7 +119,7 @@ def _forms(word: str, universal_pos: str) -> frozenset[str]:
 
 
 class MentionFinder:
-    """Finds lemmas in texts; keeps what it learns about a lemma for the next text."""
+    """Finds lemmas in texts; caches what it learns about a lemma."""
 
     def __init__(self, inflections: Inflections | ListedForms) -> None:
         self._inflections = inflections
@@ -207,7 +207,7 @@ class MentionFinder:
         return None
 
     def _gap(self, t: int) -> str:
-        """The text between token ``t`` and the one before."""
+        """Return the text between token ``t`` and the previous one."""
         return self._text[self._tokens[t - 1].end : self._tokens[t].start]
 
     def _gap_fits(self, lemma: _Lemma, i: int, t: int) -> bool:
@@ -215,7 +215,7 @@ class MentionFinder:
         return len(between) <= 3 and all(char in _GAP or char in lemma.gaps[i] for char in between)
 
     def _span(self, lemma: _Lemma, first: int, last: int) -> Span | None:
-        """The stretch from token to token, or None where it would cut a word."""
+        """Return the span from token to token, or None if it would cut a word."""
         text, start, end = self._text, self._tokens[first].start, self._tokens[last].end
         if lemma.head and text[:start].lower().endswith(lemma.head):
             start -= len(lemma.head)
@@ -257,7 +257,7 @@ class _Lemma:
         self.is_acronym = lemma.isupper() and lemma.isalpha()
 
     def stands_for(self, word: str, token: str) -> bool:
-        """Whether ``word`` is a placeholder of this lemma that ``token`` can fill."""
+        """Return whether ``word`` is a placeholder of this lemma that ``token`` can fill."""
         if len(self.tokens) == 1:
             return False
         if word == "oneself":
@@ -265,7 +265,7 @@ class _Lemma:
         return word in ("someone", "somebody") and token in _PERSONS
 
     def is_possessive(self, i: int) -> bool:
-        """Whether tokens ``i`` and ``i + 1`` are *one's*, *someone's* or *somebody's*."""
+        """Return whether tokens ``i`` and ``i + 1`` are *one's*, *someone's* or *somebody's*."""
         return (
             len(self.tokens) > 2
             and i + 1 < len(self.tokens)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MESSAGE = 200
-"""Characters of a server's message that are shown."""
+"""Maximum number of characters shown of a server's message."""
 
 
 def checked_url(url: str) -> str:
@@ -142,7 +142,7 @@ LONGEST_WAIT = 60
 TIMEOUT = 60.0
 #: Seconds until a server begins to send the file: with what it redirects to, and all attempts.
 BEGIN = 600.0
-#: Bytes a second that must arrive on average of so many seconds; slower ones never come to an end.
+#: Minimum bytes per second on average over that many seconds; slower downloads never finish.
 SLOWEST, PATIENCE = 1024, 60.0
 #: Redirections in a row.
 REDIRECTIONS = 5
@@ -177,9 +177,9 @@ def download(
     Args:
         url: http or https; redirections are followed, but not from https to http.
         target: the file to write, which is returned; its folder is made.
-        sha256: of the whole file, in hex. Without it a file is accepted when it is as long as
-            the server says.
-        size: of the whole file, in bytes.
+        sha256: that of the whole file, in hex. Without it, a file is accepted if it has the length
+            that the server states.
+        size: that of the whole file, in bytes.
         progress: called with (bytes received, bytes in all or None if the server does not say).
 
     Raises:
@@ -232,8 +232,8 @@ class _Download:
                     break
                 except _Interrupted as error:
                     done = self._received()
-                    # A server that starts anew each time and always breaks off at the same place
-                    # makes no progress, although bytes arrive.
+                    # A server that restarts each time and always breaks off at the same place makes
+                    # no progress, although bytes arrive.
                     failures = 1 if done > furthest else failures + 1
                     furthest = max(furthest, done)
                     if failures >= ATTEMPTS:
@@ -290,7 +290,7 @@ class _Download:
             return
         validator = self._validator()
         if validator is None and self.sha256 is None:
-            done = 0  # nothing would tell whether the two parts belong together
+            done = 0  # nothing would show whether the two parts belong together
         headers = {"Accept-Encoding": "identity", "User-Agent": "kbprobe"}
         if done:
             headers |= {"Range": f"bytes={done}-"} | ({"If-Range": validator} if validator else {})
@@ -405,11 +405,11 @@ class _SlowConnection:
     """Return whether a connection brings less than `SLOWEST` bytes a second over `PATIENCE`."""
 
     def __init__(self, done: int) -> None:
-        """Begin to measure, with so many bytes there."""
+        """Begin to measure, with this many bytes received."""
         self._began, self._done = time.monotonic(), done
 
     def now(self, done: int) -> bool:
-        """Look at the clock; ``done`` bytes are there now."""
+        """Check the clock; ``done`` bytes have been received."""
         passed = time.monotonic() - self._began
         if passed < PATIENCE:
             return False
@@ -419,9 +419,9 @@ class _SlowConnection:
 
 
 def _session() -> Session:
-    """A session that asks again where a server is busy or cannot be reached.
+    """Return a session that retries if a server is busy or cannot be reached.
 
-    It follows redirections to http and https alone, and never from https to http.
+    It follows redirections only to http and https, and never from https to http.
     """
     from requests import Session
     from requests.adapters import HTTPAdapter

@@ -42,12 +42,12 @@ class SourceInfo:
     """Where a snapshot's content came from.
 
     Attributes:
-        description: in words, for people.
+        description: a description for people.
         path: the folder or archive on this machine, from which the snapshot can be rebuilt;
-            None where there is none (the embedded snapshots).
+            None if there is none (embedded snapshots).
         files: sha256 of every source file that was read, by name.
         notes: what was left out, what was missing and how it was replaced.
-        options: those it was fetched with.
+        options: the options it was fetched with.
     """
 
     description: str
@@ -76,7 +76,7 @@ class SnapshotInfo:
         kind: which loader and compiler it belongs to ("wordnet").
         digest: sha256 over the content of all tables, and of an engine's files.
         created_by: versions of the packages that shaped the content.
-        counts: how much an engine's files hold, by what it is.
+        counts: the number of items in an engine's files, by kind.
     """
 
     kind: str
@@ -100,7 +100,7 @@ class SnapshotInfo:
 
     @property
     def rows(self) -> dict[str, int]:
-        """Number of rows of each table, by the table's name; and `counts`."""
+        """The number of rows of each table, by name, and `counts`."""
         tables = {
             name.removesuffix(".parquet"): file.rows
             for name, file in self.files.items()
@@ -180,7 +180,7 @@ def write_snapshot(folder: Path, compiled: Compiled, **described: Any) -> Snapsh
     """Write tables, further files and ``snapshot.json`` into an existing folder.
 
     The folder is empty, or holds what an engine wrote; the engine must have closed its files. The
-    bytes depend on the arguments and on the version of Arrow alone; no time is recorded.
+    bytes depend only on the arguments and the version of Arrow; no time is recorded.
 
     Args:
         folder: where to write; usually what ``kbprobe.files.replacing_folder`` yields.
@@ -229,7 +229,7 @@ def write_snapshot(folder: Path, compiled: Compiled, **described: Any) -> Snapsh
 
 
 def write_info(folder: Path, info: SnapshotInfo) -> None:
-    """Write ``snapshot.json``, with a checksum of all else that it holds."""
+    """Write ``snapshot.json``, with a checksum of its other contents."""
     described = {"format": info.format, **asdict(info)}
     if not info.counts:
         del described["counts"]
@@ -296,7 +296,7 @@ def read_info(folder: Path) -> SnapshotInfo:
 def find_damage(folder: Path, info: SnapshotInfo, *, full: bool) -> list[str]:
     """Return a sentence for each file that does not match ``snapshot.json``.
 
-    With ``full``, sha256 is compared as well (reads every byte), else presence and size alone.
+    With ``full``, sha256 is also compared (reads every byte), otherwise only presence and size.
     """
     expected = {name: (file.sha256, file.bytes) for name, file in info.files.items()}
     return files.find_damage(folder, expected, full=full)

@@ -1,4 +1,4 @@
-"""The cache folder: its location, locks, atomic writes, and the snapshots that there are.
+"""The cache folder: its location, locks, atomic writes, and the existing snapshots.
 
 Layout: ``CACHE/snapshots/NAME/`` holds a snapshot, ``CACHE/derived/NAME/`` tables derived from it
 (`kb_cache.derived`). A folder is first written as ``.NAME.new-*`` and then renamed; a folder that
@@ -45,12 +45,12 @@ def cache_dir() -> Path:
 
 
 def snapshots_dir() -> Path:
-    """The folder of all cached snapshots (which need not exist)."""
+    """Return the folder of all cached snapshots (which need not exist)."""
     return cache_dir() / "snapshots"
 
 
 def derived_dir() -> Path:
-    """The folder of tables that were derived from snapshots, a folder each (need not exist)."""
+    """Return the folder of tables derived from snapshots, with a folder each (need not exist)."""
     return cache_dir() / "derived"
 
 
@@ -73,7 +73,7 @@ def entry_path(name: str) -> Path:
 
 
 def entry_names() -> list[str]:
-    """The names of the cached snapshots, half-written ones left out, sorted.
+    """Return the names of the cached snapshots, without half-written ones, sorted.
 
     An entry that a writer had moved aside before it died is put back first.
     """
@@ -97,7 +97,7 @@ def _entries(root: Path) -> set[str]:
 
 
 def unusable(folder: Path, error: OSError) -> CacheError:
-    """The error for a cache folder that cannot be read or written."""
+    """Return the error for a cache folder that cannot be read or written."""
     return CacheError(
         f"the cache folder {folder} cannot be used: {error.strerror or error}. {OTHER_CACHE}"
     )
@@ -105,7 +105,7 @@ def unusable(folder: Path, error: OSError) -> CacheError:
 
 @contextmanager
 def usable(folder: Path, only: Collection[int] = ()) -> Iterator[None]:
-    """Report the operating system's errors of the block, all or some, as a `CacheError`."""
+    """Convert the operating system's errors in the block, all or some, to a `CacheError`."""
     try:
         yield
     except OSError as error:
@@ -124,7 +124,7 @@ def entry_lock(
     """Lock a cache entry; remains of dead writers are restored or removed. Not reentrant.
 
     Args:
-        name: of the entry.
+        name: the name of the entry.
         doing: what this process does with it, for the messages of others.
         request: the content to be written; another process that writes the same is waited for.
         remedy: what to do if another process holds the lock.
@@ -191,7 +191,7 @@ def sweep() -> list[Path]:
             done += files.sweep(Path(parent))
             for name in names:
                 path = Path(parent, name)
-                # Locks of other programs, should they share the folder, are not hidden.
+                # Locks of other programs that share the folder are not hidden.
                 ours = name.startswith(".") or Path(parent) == root / "locks"
                 if ours and name.endswith((LOCK_ENDING, ".lock")):
                     done += _unheld(path)

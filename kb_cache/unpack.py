@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from zipfile import ZipInfo
 
 
-#: What is unpacked may be so many times as large as the file, or have so many bytes, whichever is
-#: more. Text becomes five to fifty times as large; files made to fill a disk, a thousand times.
+#: Unpacked content may be this many times as large as the file, or have this many bytes, whichever
+#: is more. Text becomes five to fifty times as large; files made to fill a disk, a thousand times.
 MOST_TIMES, ALWAYS = 200, 1 << 28
 #: Bytes that are unpacked at a time.
 _BLOCK = 1 << 20
@@ -45,7 +45,7 @@ class TooLarge(ValueError):
     """A file unpacks to more than any text of its size: it was made to fill memory or disk."""
 
     def __init__(self, limit: int, most: int | None = None) -> None:
-        """Return which limit was passed: ``most``, whatever the file's size, or one by its size."""
+        """Set the exceeded limit: ``most``, whatever the file's size, or one by its size."""
         super().__init__(
             f"it holds more than {limit:,} bytes, the most that is read; give a part of it"
             if limit == most
@@ -54,12 +54,12 @@ class TooLarge(ValueError):
         )
 
 
-#: What reading a damaged archive raises.
+#: Exceptions raised for damaged archives.
 DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, TooLarge)
 
 
 def most_unpacked(size: int) -> int:
-    """Return how many bytes a compressed file of so many may unpack to."""
+    """Return how many bytes a compressed file of this size may unpack to."""
     return max(ALWAYS, MOST_TIMES * size)
 
 
@@ -102,7 +102,7 @@ def packed_as(file: IO[bytes]) -> str:
 
 
 def unpacking(file: IO[bytes], ending: str) -> IO[bytes]:
-    """Return a stream of what a file holds that is compressed as names of this ending are."""
+    """Return a stream of the unpacked content of a file with this compression suffix."""
     if ending == ".gz":
         return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
     if ending == ".bz2":
@@ -111,7 +111,7 @@ def unpacking(file: IO[bytes], ending: str) -> IO[bytes]:
 
 
 def read_unpacked(path: Path, most: int) -> bytes:
-    """Return what a file of ``most`` bytes holds, unpacked if it is compressed.
+    """Return the content of a file, of at most ``most`` bytes, unpacked if it is compressed.
 
     Raises:
         SourceError: it cannot be read, is damaged, or holds more.
@@ -162,7 +162,7 @@ class MalformedLines:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A note for the snapshot; nothing if all lines were well-formed."""
+        """Return a note for the snapshot; empty if all lines were well-formed."""
         if not self.count:
             return ()
         which = "line was" if self.count == 1 else "lines were"
@@ -172,7 +172,7 @@ class MalformedLines:
 class UnpackedFile:
     """The content of a file, unpacked if it is compressed with gzip, bzip2 or xz.
 
-    Its first bytes tell how it is compressed, not its name: servers unpack files and keep the name.
+    Its first bytes show how it is compressed, not its name: servers unpack files and keep the name.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class UnpackedFile:
         """Yield blocks of whole lines; the last line may lack its end.
 
         Args:
-            size: of a block in bytes, about.
+            size: the approximate size of a block in bytes.
             longest: bytes of a line; without a limit, a file without line ends fills the memory.
 
         Raises:

@@ -1,8 +1,8 @@
 """Compiling ConceptNet: filters of noise, with a report of what each removed, and tables.
 
-Much of ConceptNet is what one volunteer typed, without stop words and endings: "man best friend",
-"go bed". The filters keep edges that several people stated, between words (and phrases that
-WordNet has) of the parts of speech that the relation joins.
+Much of ConceptNet was typed by a single volunteer, without stop words and endings: "man best
+friend", "go bed". The filters keep edges that several people stated, between words (and phrases
+that WordNet has) of the parts of speech that the relation joins.
 
     filtered, report = filter_noise(cn, NoiseFilter(min_weight=2))
     print(report)
@@ -61,7 +61,7 @@ EXPECTED: Mapping[str, tuple[int, int]] = {
 #: one in WordNet's tagged texts: "read" does not count as a noun, although WordNet lists one.
 _COMMON_SHARE = 0.1
 
-#: Words without a meaning of their own: function words, and nouns that stand for any other.
+#: Words without independent meaning: function words, and nouns that can replace any other.
 STOP_WORDS = frozenset(
     """
     a about all an and another any anybody anyone anything are as at be been being both but by can
@@ -110,7 +110,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class FilterReport:
-    """What each filter removed of what the ones before it had left; ``edges`` is all at first."""
+    """What each filter removed of the edges left by the previous ones; ``edges`` is the total."""
 
     edges: int
     steps: tuple[Step, ...]
@@ -138,9 +138,9 @@ def filter_noise(
     """Remove the edges that look like noise; concepts and their ids stay.
 
     Args:
-        conceptnet: English alone: frequencies, stop words and parts of speech are.
+        conceptnet: English only, as frequencies, stop words and parts of speech are.
         options: CN-100K has no weights: there, ``min_weight`` must be 1 or less.
-        wordnet: tells parts of speech and phrases; by default WordNet 3.0.
+        wordnet: the source of parts of speech and phrases; by default WordNet 3.0.
 
     Raises:
         UsageError: there are concepts of other languages.
@@ -166,7 +166,7 @@ RowFilter = Callable[[Ints], Any]
 
 
 def _filters(terms: _Terms, chosen: NoiseFilter) -> list[tuple[str, RowFilter]]:
-    """Return the filters that are on: functions from row numbers to which of them stay."""
+    """Return the active filters: functions from row numbers to a mask of the rows to keep."""
     cn, least, frequent = terms.conceptnet, chosen.min_weight, chosen.min_zipf
     length, words = chosen.min_length, chosen.max_words
     of_ends: list[tuple[str, object, RowFilter]] = [
@@ -195,7 +195,7 @@ def _filters(terms: _Terms, chosen: NoiseFilter) -> list[tuple[str, RowFilter]]:
 
 
 def _uncontradicted(cn: ConceptNet, rows: Ints) -> Bools:
-    """Whether no edge of the opposite sign joins the same words, whatever its weight."""
+    """Return whether no edge of the opposite sign joins the same words, whatever its weight."""
     key = cn.terms[cn.start] * len(cn) + cn.terms[cn.end]
     stays = np.ones(key.size, dtype=np.bool_)
     for relation in cn.relation_names:
@@ -214,7 +214,7 @@ class _Terms:
     wordnet: WordNet | None
 
     def both(self, rows: Ints, passes_filter: Callable[[Ints], Bools]) -> Bools:
-        """Whether both ends of edges pass; each concept is looked at once."""
+        """Return whether both ends of edges pass; each concept is checked once."""
         start, end = self.conceptnet.start[rows], self.conceptnet.end[rows]
         passes = np.zeros(len(self.conceptnet), dtype=np.bool_)
         passes[start] = passes[end] = True
@@ -231,7 +231,7 @@ class _Terms:
 
     @cached_property
     def pos(self) -> PosSets:
-        """The parts of speech of every concept: its URI's, else WordNet's, else none."""
+        """The parts of speech of every concept: its URI's, otherwise WordNet's, otherwise none."""
         concepts = self.conceptnet.concepts
         stored, names = codes(concepts["pos"])
         stated = np.array([_BITS.get(name, 0) for name in names], dtype=np.uint8)[stored]
@@ -240,7 +240,7 @@ class _Terms:
         return np.where(stated > 0, stated, known)
 
     def fitting(self, rows: Ints) -> Bools:
-        """Whether the parts of speech of both ends fit the relation; unknown ones do."""
+        """Return whether the parts of speech of both ends fit the relation; unknown ones do."""
         cn = self.conceptnet
         wanted = np.full((2, cn.assertions.num_rows), ANY, dtype=np.uint8)
         for relation, kinds in EXPECTED.items():
@@ -256,7 +256,7 @@ class _Terms:
 
 
 def parts_of_speech(texts: object, wordnet: WordNet) -> PosSets:
-    """The parts of speech that WordNet gives each term of an Arrow array, as bits (`NOUN`, ...).
+    """Return WordNet's parts of speech of each term of an Arrow array, as bits (`NOUN`, ...).
 
     0 if WordNet does not have the term (in lower case). Parts of speech in which the term is rare
     in WordNet's tagged texts are left out.
@@ -321,7 +321,7 @@ def compile_edges(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.Table
 
 
 def _concepts(start: pa.ChunkedArray, end: pa.ChunkedArray) -> tuple[pa.Table, Ints]:
-    """The distinct concepts of all ends, and the id of each: those of starts, then of ends."""
+    """Return the distinct concepts of all ends, and the id of each: starts, then ends."""
     both = pa.chunked_array([*start.chunks, *end.chunks], pa.string())
     found = single_chunk(both.dictionary_encode())
     order = to_numpy(pc.sort_indices(found.dictionary)).astype(np.int64)
@@ -338,7 +338,7 @@ def _concepts(start: pa.ChunkedArray, end: pa.ChunkedArray) -> tuple[pa.Table, I
 
 
 def _relations(column: pa.ChunkedArray) -> tuple[pa.Table, Ints]:
-    """The distinct relations with their negations, sorted, and the row of each edge's."""
+    """Return the distinct relations with their negations, sorted, and the row of each edge's."""
     stored, words = codes(column.dictionary_encode())
     names = [_split_negation(word) for word in words]
     known = sorted(set(names))
@@ -358,7 +358,7 @@ def _split_negation(relation: str) -> tuple[str, bool]:
 
 
 def _order(relation: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """The order that sorts edges, and the places in it where a new edge begins."""
+    """Return the order that sorts edges, and the positions in it where a new edge begins."""
     order = np.lexsort((end, start, relation))
     new = np.ones(order.size, dtype=np.bool_)
     columns = [column[order] for column in (relation, start, end)]

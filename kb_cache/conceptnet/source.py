@@ -6,8 +6,8 @@ ConceptNet's URIs: ``/c/en/dog``, ``/c/en/dog/n/wn/animal``.
 The assertions dump and CN-100K triples have no quoting, so that lines are split by looking for tabs
 and newlines in blocks of bytes. Arrow's and DuckDB's readers of CSV are about as fast (see
 benchmarks/conceptnet.py); but at a line that is not UTF-8 they reject the whole file, or cannot
-name the line. Lines that the selection leaves out are only checked for the number and beginnings of
-their columns.
+name the line. For lines that the selection leaves out, only the number and prefixes of their
+columns are checked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BLOCK = 4 << 20
 #: No line of a dump is nearly as long; a file without newlines must not fill the memory.
 _LONGEST_LINE = 16 << 20
 _NEWLINE = 10
-#: The dataset that edges of CN-100K are said to come from.
+#: The dataset recorded for edges of CN-100K.
 CN100K = "/d/cn100k"
 _INFO = pa.schema(
     [("dataset", pa.string()), ("weight", pa.float64()), ("surfaceText", pa.string())]
@@ -62,7 +62,7 @@ class _Lines:
     progress: Progress | None
 
     def __iter__(self) -> Iterator[_Fields]:
-        """Yield the fields of each block; lines with another number of columns are left out."""
+        """Yield the fields of each block; lines with a different number of columns are left out."""
         try:
             with self.path.open("rb") as file:
                 for block in UnpackedFile(file, self.progress).blocks(_BLOCK, _LONGEST_LINE):
@@ -97,7 +97,7 @@ class _Lines:
         return _Fields(content, pieces, offsets, first[valid], line[valid])
 
     def reject(self, batch: pa.RecordBatch, valid: Any, why: str) -> pa.RecordBatch:
-        """Leave out the rows that are not valid, and note their lines."""
+        """Leave out invalid rows, and record their lines."""
         if pc.all(valid, min_count=0).as_py():
             return batch
         for line in batch["line"].filter(pc.invert(valid)).to_pylist():
@@ -105,7 +105,7 @@ class _Lines:
         return batch.filter(valid)
 
     def decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Turn the binary columns into strings; lines that are not UTF-8 are left out."""
+        """Convert the binary columns to strings; lines that are not UTF-8 are left out."""
         for name in batch.schema.names:
             if batch.schema.field(name).type != pa.binary():
                 continue
@@ -142,11 +142,11 @@ class _Fields:
         return result
 
     def filter(self, mask: Bools) -> _Fields:
-        """Some of the lines."""
+        """Return some of the lines."""
         return replace(self, first=self.first[mask], line=self.line[mask])
 
     def batch(self, columns: dict[str, int]) -> pa.RecordBatch:
-        """Some columns by name, as binary arrays, and ``line``."""
+        """Return some columns by name, as binary arrays, and ``line``."""
         arrays = {
             name: pc.binary_slice(self.pieces.take(pa.array(self.first + at)), 0, -1)
             for name, at in columns.items()
@@ -214,7 +214,7 @@ def parse_info(infos: pa.Array) -> tuple[pa.Table, Any]:
 
     Returns:
         A table (``dataset``, ``weight``, ``surfaceText``) with a row for each of ``infos``, and a
-        boolean array that tells which rows are valid: JSON objects with a finite weight.
+        boolean array that marks valid rows: JSON objects with a finite weight.
     """
     table = _parse_at_once(infos)
     if table is None:
@@ -223,7 +223,7 @@ def parse_info(infos: pa.Array) -> tuple[pa.Table, Any]:
 
 
 def _parse_at_once(infos: pa.Array) -> pa.Table | None:
-    """Read all with Arrow's parser; None if any is malformed, or the parser cannot tell."""
+    """Read all with Arrow's parser; None if any is malformed, or the parser cannot decide."""
     # A line that is not an object, or two, would shift all the others.
     if not pc.all(pc.match_substring_regex(infos, r"(?s)^\{.*\}$")).as_py():
         return None
@@ -312,7 +312,7 @@ def read_edges(
 
 
 def _head(path: Path) -> bytes:
-    """The beginning of a file, unpacked."""
+    """Return the beginning of a file, unpacked."""
     with readable(path), path.open("rb") as file:
         try:
             return UnpackedFile(file).read(_HEAD_BYTES)
@@ -321,7 +321,7 @@ def _head(path: Path) -> bytes:
 
 
 def _columns(path: Path, head: bytes) -> int:
-    """The number of columns that most of the first lines have: 5 for a dump, 3 for triples."""
+    """Return the number of columns in most of the first lines: 5 for a dump, 3 for triples."""
     lines = head.split(b"\n")
     if len(lines) > 1:
         lines.pop()  # empty, or cut off by the end of the head
@@ -384,7 +384,7 @@ def read_database(
 
 
 def _query(connection: sqlite3.Connection, selection: Selection) -> tuple[str, list[str]]:
-    """The SQL of the wanted edges, and the values of its parameters."""
+    """Return the SQL query for the wanted edges, and the values of its parameters."""
     conditions, values = [], []
     if selection.languages:
         marks = ", ".join("?" * len(selection.languages))
@@ -421,7 +421,7 @@ def _uris(
 
 
 def relation_name(stored: str) -> str:
-    """ConceptNet's name of a relation that the database holds in snake case.
+    """Return ConceptNet's name of a relation that the database stores in snake case.
 
     >>> [relation_name(n) for n in ("is_a", "not_desires", "external_url", "dbpedia/known_for")]
     ['IsA', 'NotDesires', 'ExternalURL', 'dbpedia/knownFor']

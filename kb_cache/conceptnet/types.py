@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KIND = "conceptnet"
-#: What ``kb-cache fetch conceptnet`` fetches if nothing else is asked for.
+#: What ``kb-cache fetch conceptnet`` fetches by default.
 DEFAULT_VERSION = "5.7"
 
-#: Relations that hold both ways; a dump states each edge of theirs one way only.
+#: Symmetric relations; a dump states each of their edges in one direction only.
 SYMMETRIC = frozenset((
     "Antonym", "DistinctFrom", "EtymologicallyRelatedTo", "LocatedNear", "RelatedTo", "SimilarSize",
     "SimilarTo", "Synonym",
@@ -111,11 +111,11 @@ class ConceptNet(Loaded):
 
     @cached_property
     def relation_names(self) -> list[str]:
-        """The relations, sorted; those that occur negated alone among them."""
+        """The relations, sorted, including those that only occur negated."""
         return sorted({name for name, _ in self._rows})
 
     def rows(self, relation: str, negated: bool = False) -> slice:
-        """The rows of `assertions` that hold a relation, or its negation; empty if there is none.
+        """Return the rows of `assertions` with a relation, or its negation; may be empty.
 
         Raises:
             UsageError: the relation is unknown, negated or not.
@@ -126,13 +126,13 @@ class ConceptNet(Loaded):
         return self._rows.get((relation, negated), slice(0, 0))
 
     def edges(self, relation: str, negated: bool = False) -> Edges:
-        """The `rows` of a relation, or of its negation, as the source states them."""
+        """Return the edges of a relation, or of its negation, as the source states them."""
         rows = self.rows(relation, negated)
         start, end = self.start[rows], self.end[rows]
         return Edges(start.astype(np.int64), end.astype(np.int64), self.weight[rows])
 
     def graph(self, relation: str, negated: bool = False) -> Graph:
-        """The graph of a relation, from start to end; built once. See `rows` for errors.
+        """Return the graph of a relation, from start to end; built once. See `rows` for errors.
 
         A symmetric relation (`SYMMETRIC`) is followed both ways, and needs no `reverse`.
         """
@@ -149,7 +149,7 @@ class ConceptNet(Loaded):
         return {}
 
     def reverse(self, relation: str) -> Graph:
-        """The graph of a relation, from end to start; built once."""
+        """Return the graph of a relation, from end to start; built once."""
         return self.graph(relation).reversed
 
     def holds(
@@ -165,7 +165,7 @@ class ConceptNet(Loaded):
         return contains(nodes * len(self) + graph.indices, sources * len(self) + targets)
 
     def ancestors(self, concepts: npt.ArrayLike, max_hops: int = 2) -> Walk:
-        """Return what concepts are, by at most ``max_hops`` hops of IsA.
+        """Return what concepts are, following at most ``max_hops`` hops of IsA.
 
         ConceptNet's IsA is not a taxonomy: each hop adds errors (a cat is a pet, a pet is a
         friend, a friend is a person), hence the low default.
@@ -186,23 +186,23 @@ class ConceptNet(Loaded):
         return np.asarray(first[inverse], dtype=np.int64)
 
     def find(self, text: str) -> Ints:
-        """The concepts of a text ("guide dog"), its senses included; empty if there are none."""
+        """Return the concepts of a text ("guide dog"), including its senses; may be empty."""
         import pyarrow.compute as pc
 
         same = pc.equal(single_chunk(self.concepts["text"]), text.replace("_", " "))
         return to_numpy(pc.indices_nonzero(same)).astype(np.int64)
 
     def lookup(self, texts: Sequence[str]) -> Ints:
-        """The first concept (see `terms`) of each of many texts; -1 where there is none."""
+        """Return the first concept (see `terms`) of each of many texts; -1 if there is none."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         asked = pa.array(texts, pa.string()).dictionary_encode()
-        # The few texts are looked for among the many, so that no table of the many is made.
+        # The few texts are looked up among the many, so that no table of the many is needed.
         place = pc.index_in(single_chunk(self.concepts["text"]), value_set=asked.dictionary)
         rows = to_numpy(pc.indices_nonzero(pc.is_valid(place))).astype(np.int64)
         found = np.full(len(asked.dictionary), -1, dtype=np.int64)
-        # Of several concepts of a text the first is written last.
+        # If a text has several concepts, the first is written last.
         found[to_numpy(place.take(pa.array(rows[::-1])))] = rows[::-1]
         return np.asarray(found[to_numpy(asked.indices)])
 
@@ -210,7 +210,7 @@ class ConceptNet(Loaded):
         """Keep the rows of `assertions` that are marked; concepts and their ids do not change.
 
         Raises:
-            ValueError: the mask has another length than `assertions`.
+            ValueError: the mask and `assertions` have different lengths.
         """
         import pyarrow as pa
 
@@ -227,8 +227,8 @@ class Selection:
     """Which edges of a source are kept.
 
     Attributes:
-        languages: codes that both ends must have ("en"); empty: any, but no web addresses.
-        relations: names such as "IsA"; each brings its negation ("NotIsA") along. Empty: all.
+        languages: codes that both ends must have ("en"); if empty, any, but no web addresses.
+        relations: names such as "IsA"; each includes its negation ("NotIsA"). If empty, all.
     """
 
     languages: tuple[str, ...] = ("en",)
@@ -244,7 +244,7 @@ class Selection:
 
     @property
     def relation_names(self) -> list[str]:
-        """The relations and their negations, as sources spell them; empty: all."""
+        """The relations and their negations, as sources spell them; empty for all."""
         return sorted({name for r in self.relations for name in (r, f"Not{r}")})
 
 
@@ -252,7 +252,7 @@ class Malformed(MalformedLines):
     """The malformed lines of a source of ConceptNet."""
 
     def check(self) -> None:
-        """Refuse more malformed lines than `TOLERATED` and `TOLERATED_SHARE` of those seen."""
+        """Raise an error for more malformed lines than `TOLERATED` and `TOLERATED_SHARE` of all."""
         if self.count > max(TOLERATED, TOLERATED_SHARE * self.lines):
             raise SourceError(
                 f"{self.path}: {self.count:,} of {self.lines:,} lines are malformed; is it really "
@@ -261,7 +261,7 @@ class Malformed(MalformedLines):
 
 
 def edges_schema() -> pa.Schema:
-    """The columns of batches of edges; ``start`` and ``end`` are URIs of concepts."""
+    """Return the schema of batches of edges; ``start`` and ``end`` are URIs of concepts."""
     import pyarrow as pa
 
     names = ("relation", "start", "end", "weight", "dataset", "surface")

@@ -57,7 +57,7 @@ class Annotator:
 
     @property
     def created_by(self) -> dict[str, str]:
-        """Versions of what the annotation depends on; nothing if none was needed."""
+        """Versions of the packages that the annotation depends on; empty if none was needed."""
         if not self.used:
             return {}
         meta = self._nlp.meta
@@ -83,10 +83,10 @@ class Annotator:
     def paragraphs(
         self, paragraphs: Iterable[tuple[Any, str]], skipped: Skipped
     ) -> Iterator[tuple[Any, list[RawText]]]:
-        """Yield the sentences of paragraphs, each given with a key, which is handed back.
+        """Yield the sentences of paragraphs, each given with a key, which is returned with them.
 
-        A paragraph longer than `PIECE` is divided at spaces, so that its key comes more than
-        once; one without sentences does not come.
+        A paragraph longer than `PIECE` is divided at spaces, so that its key occurs more than once;
+        a paragraph without sentences is not yielded.
         """
         pieces = ((piece, key) for key, text in paragraphs for piece in _pieces(text, key, skipped))
         for doc, key in self._nlp.pipe(pieces, as_tuples=True, batch_size=64):
@@ -107,7 +107,7 @@ class Annotator:
 
 
 class MissingPipelineError(MissingDependencyError):
-    """A pipeline of spaCy is not installed."""
+    """A spaCy pipeline is not installed."""
 
     def __init__(self, pipeline: str) -> None:
         SourceError.__init__(
@@ -122,7 +122,7 @@ class MissingPipelineError(MissingDependencyError):
 def _pieces(text: str, key: Any, skipped: Skipped) -> Iterator[str]:
     """Divide a text into pieces that spaCy can take, with single spaces.
 
-    They end where a sentence seems to end, if there is such a place, or else between words.
+    They end where a sentence seems to end, if possible, or otherwise between words.
     """
     words = text.split()
     if len(text) > PIECE:
@@ -144,9 +144,9 @@ def _pieces(text: str, key: Any, skipped: Skipped) -> Iterator[str]:
 
 
 def _raw(span: Span, parsed: bool) -> RawText:
-    """Take a text and its annotation from spaCy; what is unknown there is unknown here.
+    """Convert a text and its annotation from spaCy; what is unknown there is unknown here.
 
-    ``parsed`` tells whether the whole document is, which spaCy finds out token by token.
+    ``parsed`` says whether the whole document is parsed, which spaCy checks token by token.
     """
     tokens = [token for token in span if not token.is_space]
     if not tokens:
@@ -181,11 +181,11 @@ def compile_corpus(
 
     Args:
         source: its files.
-        name: of the corpus, for its documents and pairs.
-        annotator: splits and tags what comes without sentences or tokens.
+        name: the name of the corpus, for its documents and pairs.
+        annotator: splits and tags texts without sentences or tokens.
         columns: see `kb_cache.corpora.source.read_items`.
-        genres: keep documents of these genres alone; none: of any.
-        progress: called with documents and pairs done, and how many there are.
+        genres: keep only documents of these genres; if empty, all.
+        progress: called with the number of documents and pairs done, and the total.
 
     Returns:
         The tables, and notes on what was skipped.
@@ -220,7 +220,7 @@ def compile_corpus(
 def _annotated(
     documents: Sequence[RawDocument | PlainDocument], annotator: Annotator, skipped: Skipped
 ) -> list[RawDocument]:
-    """Give plain documents their sentences and tokens."""
+    """Add sentences and tokens to plain documents."""
     plain = {at: one for at, one in enumerate(documents) if isinstance(one, PlainDocument)}
     paragraphs: dict[int, list[list[RawText]]] = {at: [] for at in plain}
     if plain:
@@ -249,7 +249,7 @@ class _At:
 
 
 def _with_tokens(pairs: Sequence[Pair], annotator: Annotator) -> list[RawPair]:
-    """Give pairs their tokens; each distinct text is annotated once."""
+    """Add tokens to pairs; each distinct text is annotated once."""
     if not pairs:
         return []
     distinct = list(

@@ -30,7 +30,7 @@ class _Word:
 
 @dataclass
 class _Document:
-    """A document as far as it has been read."""
+    """The part of a document that has been read."""
 
     id: str
     paragraphs: list[list[RawText]] = field(default_factory=list)
@@ -48,7 +48,7 @@ class _Document:
 
 
 def is_conllu(text: str) -> bool:
-    """Return whether the first line that is no comment has the ten columns of CoNLL-U."""
+    """Return whether the first line that is not a comment has the ten columns of CoNLL-U."""
     lines = (line for line in text[: 1 << 16].split("\n") if line and not line.startswith("#"))
     first = next(lines, "").split("\t")
     return len(first) == _COLUMNS and first[0].split("-")[0].split(".")[0].isdecimal()
@@ -106,7 +106,7 @@ def _comment(comment: str) -> tuple[str, str]:
 
 
 def _sentence(rows: list[str], text: str) -> RawText | None:
-    """Make a sentence of its rows; None if they are malformed."""
+    """Make a sentence from its rows; None if they are malformed."""
     fields = [row.split("\t") for row in rows]
     if any(len(one) != _COLUMNS or not one[1] for one in fields):
         return None
@@ -161,7 +161,7 @@ def _word(columns: list[str]) -> _Word:
 
 
 def _surface(token: list[str], parts: list[_Word]) -> list[_Word]:
-    """The tokens of what the text writes as one word."""
+    """Return the tokens of what the text writes as one word."""
     space = "SpaceAfter=No" not in token[9].split("|")
     if "".join(part.form for part in parts) == token[1]:
         for part in parts:

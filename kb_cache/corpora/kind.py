@@ -25,8 +25,8 @@ class Known:
 
     Attributes:
         licence, attribution, citation: see `kb_cache.base.Loaded`.
-        nltk: its name among the corpora of NLTK's data; "" if it is not one.
-        download: where it can be had.
+        nltk: its name among NLTK's corpora; "" if it is not one.
+        download: where it can be obtained.
     """
 
     licence: str
@@ -49,7 +49,7 @@ KNOWN = _read_known()
 
 
 def known(name: str) -> Known | None:
-    """Return the corpus of that name; "ewt-dev" and "masc-extract" are parts of those we know."""
+    """Return the corpus of that name; "ewt-dev" and "masc-extract" are parts of known corpora."""
     return KNOWN.get(name) or KNOWN.get(name.partition("-")[0])
 
 
@@ -133,7 +133,7 @@ class CorpusKind(Kind[CorpusSource, CorpusOptions]):
         return super().locate(options)
 
     def download_for(self, options: CorpusOptions) -> Download | None:
-        """Return where the corpus of that name can be had."""
+        """Return where the corpus of that name can be obtained."""
         return self._stated(options).download
 
     def _stated(self, options: CorpusOptions) -> Known:
@@ -184,12 +184,12 @@ class CorpusKind(Kind[CorpusSource, CorpusOptions]):
         )
 
     def usual_credits(self, options: CorpusOptions, source: CorpusSource) -> Mapping[str, str]:
-        """Return whom to credit for the corpus that has this name; nobody for others."""
+        """Return whom to credit for the corpus of this name; nobody for unknown ones."""
         found = known((options.name or source.version or "").removeprefix(f"{KIND}-"))
         return {} if found is None else {name: getattr(found, name) for name in CREDITS}
 
     def fetch_command(self, name: str, source: str = "") -> str:
-        """Return the command that makes an entry of that name; the known ones need no path."""
+        """Return the command that creates an entry of that name; known ones need no path."""
         short = name.removeprefix(f"{KIND}-")
         by_name = short in KNOWN and KNOWN[short].download is not None
         if not source and by_name and short != self.downloaded_name:

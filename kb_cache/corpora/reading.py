@@ -16,7 +16,7 @@ from kb_cache.base import readable
 from kb_cache.unpack import DAMAGE, Allowance, TooLarge, check_member, opened_tar, unpacking
 from kbprobe.errors import SourceError
 
-#: What a file's name ends in, apart from .gz and .bz2, for it to be read at all.
+#: Suffixes of the files to read, ignoring .gz and .bz2.
 ENDINGS = (".txt", ".text", ".jsonl", ".ndjson", ".json", ".conllu", ".tsv", ".xml")
 #: Bytes of a file, unpacked, and of all files: a corpus is compiled in memory.
 LARGEST, LARGEST_IN_ALL = 1 << 30, 4 << 30
@@ -43,7 +43,7 @@ class Skipped:
         self.first.setdefault(reason, where)
 
     def notes(self) -> tuple[str, ...]:
-        """The counts as sentences."""
+        """Return the counts as sentences."""
         return tuple(
             f"{number:,} {reason} (first: {self.first[reason]})."
             for reason, number in self.counts.most_common()
@@ -51,10 +51,9 @@ class Skipped:
 
 
 def read_all(path: Path) -> dict[str, bytes]:
-    """Read a file, or those of a folder, zip or tar whose names end as texts' do, by path in it.
+    """Read a file, or the text files (by suffix) in a folder, zip or tar, by path in it.
 
-    Files are unpacked where they are compressed with gzip or bzip2. Names that begin with a dot
-    are left out.
+    Files compressed with gzip or bzip2 are unpacked. Names that begin with a dot are left out.
 
     Raises:
         SourceError: it cannot be read, is damaged, or holds no such file.
@@ -89,7 +88,7 @@ _Member = tuple[str, int, Callable[[], IO[bytes]]]
 
 
 def _size(path: Path) -> int:
-    """Return the bytes of a file, or of all files of a folder."""
+    """Return the size of a file, or of all files in a folder, in bytes."""
     files = (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else (path,)
     return sum(file.stat().st_size for file in files)
 
@@ -99,7 +98,7 @@ def _too_many(path: Path) -> SourceError:
 
 
 def _members(path: Path, stack: ExitStack) -> Iterator[_Member]:
-    """Yield the name and size of each file of a source that is to be read, and what opens it."""
+    """Yield the name and size of each file to read, and a function that opens it."""
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             name = file.relative_to(path).as_posix()
@@ -137,7 +136,7 @@ def _wanted(name: str) -> bool:
 
 
 def decoded(content: bytes, name: str, skipped: Skipped) -> str:
-    r"""Return a file's text: UTF-8, UTF-16 with its mark, or else Windows-1252, and no controls.
+    r"""Return a file's text (UTF-8, UTF-16 with its mark, or Windows-1252), without controls.
 
     Lines that are not UTF-8 are read as Windows-1252 one by one, so that a file of mixed
     encodings loses nothing. Line ends become "\n".

@@ -1,4 +1,4 @@
-"""From documents and pairs, as readers yield them, to the tables of a corpus."""
+"""Conversion of documents and pairs, as readers yield them, to the tables of a corpus."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class RawText(NamedTuple):
     """A sentence or passage with its tokens.
 
     Attributes:
-        text: as it is to be read.
+        text: the text as it should be read.
         starts, ends: character offsets of the tokens, ascending, not overlapping.
-        upos, xpos, lemma, deprel: one for each token, None where unknown; empty: all unknown.
+        upos, xpos, lemma, deprel: one for each token, None if unknown; empty if all are unknown.
         head: position of each token's head, its own for the root, -1 where unknown.
     """
 
@@ -42,7 +42,7 @@ class RawText(NamedTuple):
 class RawDocument(NamedTuple):
     """A document: paragraphs of sentences.
 
-    ``has_paragraphs`` is false where the source does not mark them: then there is one.
+    ``has_paragraphs`` is false if the source does not mark them: then there is one.
     """
 
     id: str
@@ -52,7 +52,7 @@ class RawDocument(NamedTuple):
 
 
 class RawPair(NamedTuple):
-    """A premise and a hypothesis; the label is as the source gives it, None for none."""
+    """A premise and a hypothesis; the label is as in the source, or None."""
 
     id: str
     premise: RawText
@@ -107,7 +107,7 @@ class _TextColumns:
         return len(self.text) - 1
 
     def tables(self, **more: pa.Array) -> tuple[pa.Table, pa.Table]:
-        """Return the table of the texts, with further columns, and that of the tokens."""
+        """Return the table of the texts, with additional columns, and that of the tokens."""
         import pyarrow as pa
 
         counts = np.array(self.tokens, dtype=np.int64)
@@ -120,7 +120,7 @@ class _TextColumns:
             name: pa.array(list(chain.from_iterable(column)), pa.string()).dictionary_encode()
             for name, column in self.layers.items()
         }
-        # The end of the token before, 0 for the first of a text.
+        # The end of the previous token, 0 for the first of a text.
         before = np.concatenate([[0], ends[:-1]]) if total else ends
         first = np.cumsum(counts)[:-1]
         before[first[(first < total)]] = 0

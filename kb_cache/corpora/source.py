@@ -1,4 +1,4 @@
-"""The source of a corpus: its files, each in the format that it shows, read into documents.
+"""The source of a corpus: its files, in recognised formats, read into documents.
 
 Formats are recognized by the contents of files: CoNLL-U, tagged text, RTE's XML, a table with a
 header (TSV of SNLI, MNLI and GLUE), JSON lines; anything else is plain text.
@@ -31,7 +31,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "label": ("label", "gold_label", "entailment_judgment"),
     "id": ("id", "pairID", "pair_id", "index", "uid"),
 }
-#: Labels that stand for a missing label.
+#: Labels that mean a missing label.
 _NO_LABEL = ("", "-", "-1", "hidden")
 
 
@@ -91,7 +91,7 @@ def pairs_of(
 
 
 def _clean(text: Any) -> str:
-    """Text with single spaces; "" for what is no text."""
+    """Return text with single spaces; "" for anything that is not text."""
     return " ".join(text.split()) if isinstance(text, str) else ""
 
 
@@ -149,8 +149,8 @@ def read_rte(name: str, text: str, skipped: Skipped) -> Iterator[Pair]:
         SourceError: it is not XML, or not an entailment corpus.
     """
     try:
-        # As text: what a declaration says of the encoding no longer holds. Expat fetches nothing
-        # and limits how far entities may expand.
+        # As text, since the declared encoding no longer applies. Expat fetches nothing and limits
+        # the expansion of entities.
         body = text.partition("?>")[2] if "?>" in text[:200] else text
         root = ElementTree.fromstring(body)  # nosec B314
     except ElementTree.ParseError as error:
@@ -225,7 +225,7 @@ def read_hub(address: str) -> list[HubTable]:
             folder stands for its own data files.
 
     Raises:
-        SourceError: it cannot be had; the message says what to do without a network.
+        SourceError: it cannot be obtained; the message says what to do without a network.
     """
     from datasets import Dataset, DatasetDict, load_dataset
     from huggingface_hub.errors import HfHubHTTPError
@@ -234,7 +234,7 @@ def read_hub(address: str) -> list[HubTable]:
     config, _, split = rest.partition(":")
     try:
         loaded = load_dataset(id_, config or None, split=split or None)
-    # What the libraries below raise for a missing network, id, configuration or data file.
+    # Raised by the underlying libraries for a missing network, id, configuration or data file.
     except (OSError, ValueError, HfHubHTTPError, RuntimeError) as error:
         said = str(error).strip().split("\n")[0] or repr(error)
         raise SourceError(
@@ -256,7 +256,7 @@ _JSON = (".jsonl", ".ndjson", ".json")
 
 
 class PlainDocument(NamedTuple):
-    """A document that has neither sentences nor tokens yet."""
+    """A document without sentences or tokens."""
 
     id: str
     paragraphs: Sequence[str]
@@ -300,7 +300,7 @@ def read_items(
     Args:
         source: where they are.
         columns: unusual names of columns: content -> name.
-        skipped: takes what is left out.
+        skipped: collects what is left out.
 
     Raises:
         SourceError: a file is malformed, or a table has other columns; the message names it.

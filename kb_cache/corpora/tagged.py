@@ -1,4 +1,4 @@
-"""Reading tagged text as NLTK keeps it: one sentence a line, ``word_TAG``, blank lines between.
+"""Reading tagged text in NLTK's format: one sentence per line, ``word_TAG``, blank lines between.
 
 Blank lines separate paragraphs. MASC is in this format.
 """
@@ -15,33 +15,33 @@ from pathlib import PurePosixPath
 from kb_cache.corpora.reading import LONGEST, Skipped
 from kb_cache.corpora.rows import RawDocument, RawText
 
-#: What the Penn Treebank writes instead of characters that its own notation uses.
+#: The Penn Treebank's replacements of characters that its notation uses.
 ESCAPED = {
     "``": '"', "''": '"', "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{",
     "-RCB-": "}",
 }  # fmt: skip
-#: Tokens that join what is before them, or after them, or both.
+#: Tokens that join the text before them, or after them, or both.
 _JOIN_BEFORE = frozenset(
     (".", ",", ";", ":", "?", "!", ")", "]", "}", ">", "”", "’", "%", "°", "…", "®", "™", "©")
 )
 _JOIN_AFTER = frozenset(("(", "[", "{", "<", "“", "‘", "`", "$", "£", "€", "@", "#"))
 _JOIN_BOTH = frozenset(("/", "_", "—", "⁄"))
-#: The second parts of contractions, behind their apostrophe.
+#: The second parts of contractions, after their apostrophe.
 _CLITICS = frozenset(("s", "re", "m", "ve", "ll", "d", "t"))
-#: What stands before the apostrophe of a name.
+#: What precedes the apostrophe of a name.
 _NAME_PREFIXES = ("O", "D")
 _APOSTROPHES = ("'", "’")
-#: Words that tokenisers divide without a mark: "can" and "not".
+#: Words that tokenisers split without a mark: "can" and "not".
 _DIVIDED = frozenset(
     (("can", "not"), ("gon", "na"), ("wan", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me"))
 )
 _DIVIDED_FIRST = frozenset(first for first, _ in _DIVIDED)
-#: Behind these a hyphen at a word's end was there in the original: "pre- and post-war".
+#: After these, a hyphen at a word's end was in the original: "pre- and post-war".
 _COORDINATING = frozenset(("and", "or", "to", "but"))
 #: Tags of hyphens within words: of MASC and of the Penn Treebank since 2004.
 _HYPHEN_TAGS = frozenset(("-", "HYPH"))
 _DASHES = ("-", "–")
-#: What stands before the mark that ends a quotation within a sentence.
+#: What precedes the mark that ends a quotation within a sentence.
 _ENDS_QUOTED = (",", "?", "!", ".")
 _PAIRED = ('"', "'", "*")
 
@@ -74,7 +74,7 @@ def _class_of(word: str) -> int:
 
 
 def unescaped(word: str) -> str:
-    """Return what stood in the text for a token.
+    """Return the original text of a token.
 
     >>> unescaped("-LRB-"), unescaped("(")
     ('(', '(')
@@ -85,17 +85,17 @@ def unescaped(word: str) -> str:
 def detokenise(
     words: Sequence[str], tags: Sequence[str] = (), open_quote: bool = False
 ) -> tuple[str, list[int], bool]:
-    r"""Join words as they are printed.
+    r"""Join words into text as it is printed.
 
     Args:
         words: the tokens of a sentence, `unescaped`, each with at least one character and no
             space.
         tags: their Penn Treebank tags, which tell a hyphen ("-", "HYPH") from a dash (":").
-        open_quote: whether a straight quotation mark was opened in a sentence before.
+        open_quote: whether a straight quotation mark was opened in an earlier sentence.
 
     Returns:
-        The text, where in it each token begins, and whether a quotation mark is left open. The
-        text is the tokens in their order, with at most one space between two.
+        The text, the start of each token in it, and whether a quotation mark is left open. The text
+        is the tokens in order, with at most one space between two.
 
     >>> detokenise(["I", "do", "n't", "know", ",", "he", "said", "."])[0]
     "I don't know, he said."
@@ -150,7 +150,7 @@ def detokenise(
 def _pair(
     mark: str, words: Sequence[str], index: int, opened: dict[str, bool], glue: bool
 ) -> tuple[bool, bool]:
-    """Whether a mark that both opens and closes joins what is before it, and after it."""
+    """Return whether a mark that both opens and closes joins what precedes and follows it."""
     if opened[mark]:
         opened[mark] = False
         return True, False
@@ -159,7 +159,7 @@ def _pair(
         if one in _NAME_PREFIXES or (one.isalpha() and other.lower() in _CLITICS):
             return True, True  # "O'Neill", "YOU'RE" in three tokens
     if mark == '"' and index and index == len(words) - 1:
-        return True, False  # what it closes was opened in a sentence that is not there
+        return True, False  # it was opened in a sentence that is missing
     later = mark in words[index + 1 :]
     if mark == "'" and not later and index:
         return True, False  # the apostrophe of "the dogs' food"
@@ -174,9 +174,9 @@ def _pair(
 def _hyphen(
     joining: bool, previous: str, following: str, repeated: bool, glue: bool
 ) -> tuple[bool, bool]:
-    """Whether a hyphen or dash joins what is before it, and after it."""
+    """Return whether a hyphen or dash joins what precedes and follows it."""
     more = following in _DASHES
-    if repeated:  # one dash of several signs
+    if repeated:  # one dash made of several characters
         return True, more
     if not previous or not following or joining:
         return True, more or joining
@@ -186,7 +186,7 @@ def _hyphen(
 
 
 def begins_quoted(words: Sequence[str], open_quote: bool) -> bool:
-    """Return whether a sentence begins inside a quotation that one before it opened.
+    """Return whether a sentence begins inside a quotation opened by an earlier one.
 
     Marks are missing, or too many, in real text. One with an even number of marks is taken to
     open and close them itself, unless the first is where a quotation ends: 'yes," he said, "no'.
@@ -204,7 +204,7 @@ def begins_quoted(words: Sequence[str], open_quote: bool) -> bool:
 
 
 def quote_closes(words: Sequence[str], open_quote: bool) -> bool:
-    """Return whether a sentence begins with the mark that closes a quotation of the one before.
+    """Return whether a sentence begins with the mark that closes the previous one's quotation.
 
     >>> quote_closes(['"', "he", "said", "."], True), quote_closes(['"', "No", '"'], True)
     (True, False)
@@ -227,7 +227,7 @@ def _table() -> dict[str, str]:
 def universal(word: str, tag: str) -> str | None:
     """Return the universal part of speech of a word with a Penn Treebank tag; None if unknown.
 
-    What has neither letter nor digit is punctuation or a symbol whatever its tag: MASC tags
+    Tokens without letters or digits are punctuation or symbols whatever their tag: MASC tags
     typographic quotation marks NN.
 
     >>> universal("dogs", "NNS"), universal("was", "VBD"), universal("”", "NN"), universal("x", "?")
@@ -275,7 +275,7 @@ def read_tagged(
         skipped.add("documents without a sentence were left out", name)
         return None
     path = PurePosixPath(name)
-    # An archive has a folder of its own around all.
+    # An archive has a top-level folder around everything.
     tails = ("/".join(path.parts[at:]) for at in range(1, len(path.parts)))
     genre = next((genres[part] for part in (name, *tails) if part in genres), None)
     return RawDocument(str(path.with_suffix("")), paragraphs, len(blocks) > 1, genre)
@@ -285,7 +285,7 @@ _Line = tuple[list[str], list[str]]
 
 
 def _lines(name: str, block: str, skipped: Skipped) -> list[_Line]:
-    """The words and tags of each line."""
+    """Return the words and tags of each line."""
     lines: list[_Line] = []
     open_quote = False
     for line in block.split("\n"):
@@ -308,7 +308,7 @@ def _lines(name: str, block: str, skipped: Skipped) -> list[_Line]:
 
 
 def _paragraphs(lines: list[_Line], name: str, skipped: Skipped) -> Iterator[list[RawText]]:
-    """Yield the sentences of a block; where one is left out, another paragraph begins."""
+    """Yield the sentences of a block; after one that is left out, a new paragraph begins."""
     sentences: list[RawText] = []
     open_quote = False
     for words, tags in lines:
@@ -320,7 +320,7 @@ def _paragraphs(lines: list[_Line], name: str, skipped: Skipped) -> Iterator[lis
             sentences = []
             continue
         ends = [start + len(word) for start, word in zip(starts, words, strict=True)]
-        # Tuples of numbers and strings, unlike lists, are no work for the garbage collector.
+        # Unlike lists, tuples of numbers and strings cost the garbage collector nothing.
         upos = tuple(map(_universal, words, tags))
         sentences.append(RawText(text, tuple(starts), tuple(ends), upos, tuple(tags)))
     if sentences:

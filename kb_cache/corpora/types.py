@@ -28,7 +28,7 @@ KIND = "corpus"
 
 Int32s = npt.NDArray[np.int32]
 
-#: The annotation that tokens may have; which of them a corpus has, its `layers` say.
+#: The annotation that tokens may have; `layers` says which of them a corpus has.
 LAYERS = ("upos", "xpos", "lemma", "deprel", "head")
 
 #: Names of the tables of a snapshot, each with the columns that refer to rows of other tables.
@@ -45,7 +45,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Labels:
-    """A label for each of many things: ``names[codes[i]]``, or none where the code is -1.
+    """A label for each of many things: ``names[codes[i]]``, or none if the code is -1.
 
     The order of the names has no meaning.
     """
@@ -55,7 +55,7 @@ class Labels:
 
     @classmethod
     def of_column(cls, column: pa.ChunkedArray | pa.Array) -> Labels:
-        """Read a dictionary column; a null is no label."""
+        """Read a dictionary column; a null means no label."""
         array = single_chunk(column)
         stored = to_numpy(array.indices.fill_null(-1)).astype(np.int32)
         return cls(stored, tuple(array.dictionary.to_pylist()))
@@ -118,7 +118,7 @@ class Texts:
 
     @classmethod
     def of_tables(cls, texts: pa.Table, tokens: pa.Table) -> Texts:
-        """Put together what `kb_cache.corpora.rows.tables_of` took apart."""
+        """Reassemble the texts from the tables of `kb_cache.corpora.rows.tables_of`."""
         token_start = run_starts(to_numpy(texts["tokens"]).astype(np.int64))
         length = to_numpy(tokens["length"]).astype(np.int64)
         # The end of each token in the run of all texts, less where its own text begins there.
@@ -158,11 +158,11 @@ class Texts:
 
     @cached_property
     def forms(self) -> Labels:
-        """What stands in the text, of every token; case is kept."""
+        """The form of every token as it is in the text, with its case."""
         return Labels.of_column(self._words.dictionary_encode())
 
     def words(self, row: int) -> list[str]:
-        """Return the tokens of a text as they stand in it."""
+        """Return the tokens of a text as they are in it."""
         text = self.text[row].as_py()
         of_text = slice(int(self.token_start[row]), int(self.token_start[row + 1]))
         spans = zip(self.start[of_text].tolist(), self.end[of_text].tolist(), strict=True)
@@ -189,7 +189,7 @@ class Texts:
         start, end = byte[text_at + self.start], byte[text_at + self.end]
         inside = np.zeros(len(utf8) + 1, np.int8)
         inside[start] += 1
-        inside[end] -= 1  # tokens may touch: what ends one begins the next
+        inside[end] -= 1  # tokens may touch: the end of one is the beginning of the next
         kept = utf8[np.cumsum(inside[:-1], dtype=np.int8).astype(np.bool_)]
         offsets = run_starts((end - start).astype(np.int64))
         return pa.LargeStringArray.from_buffers(
@@ -224,7 +224,7 @@ class Pairs:
 
 
 class _Views:
-    """The views of a corpus, made of its tables when they are first asked for.
+    """The views of a corpus, made from its tables on first use.
 
     Documents and paragraphs are in the source's order, and so are sentences: two of them are
     neighbours in the text if their rows are and they have the same paragraph.
@@ -244,7 +244,7 @@ class _Views:
 
     @cached_property
     def document_source(self) -> Labels:
-        """The corpus that every document is of."""
+        """The corpus to which every document belongs."""
         return Labels.of_column(self.tables["documents"]["source"])
 
     @cached_property
@@ -254,7 +254,7 @@ class _Views:
 
     @cached_property
     def has_paragraphs(self) -> Bools:
-        """For every document, whether its source marks paragraphs; else it has one."""
+        """Whether the source of each document marks paragraphs; if not, it has one."""
         return mask(self.tables["documents"]["has_paragraphs"])
 
     @cached_property
@@ -292,7 +292,7 @@ class _Views:
 
     @cached_property
     def layers(self) -> Mapping[str, frozenset[str]]:
-        """By source, which annotation (`LAYERS`) any token of it has."""
+        """The annotation (`LAYERS`) that any token has, by source."""
         found: dict[str, set[str]] = {}
         of_passage = np.full(len(self.pairs.passages), -1, dtype=np.int64)
         of_passage[self.pairs.premise] = self.pairs.source.codes

@@ -53,7 +53,7 @@ _RULES = {
 
 _TOKEN = re.compile(r"[^\W\d_]+")
 
-#: Least number of words of a context, by kind.
+#: Minimum number of words of a context, by kind.
 _LEAST_WORDS = {"usage": 2, "quotation": 3}
 
 _CATEGORY = pa.dictionary(pa.int16(), pa.string())
@@ -83,7 +83,7 @@ class Report:
     contexts: Counter[str] = field(default_factory=Counter)
 
     def notes(self) -> tuple[str, ...]:
-        """The report in sentences, for the snapshot's description."""
+        """Return the report in sentences, for the snapshot's description."""
         kept = self.read - self.definitions.total()
         notes = [f"{kept:,} of {self.read:,} definitions kept."]
         for what, counts in (

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-#: Stands for a character that the typists could not read (``<?/``).
+#: Represents a character that the typists could not read (``<?/``).
 ILLEGIBLE = "�"
 
 _COMMENT = re.compile(r"<!?--.*?-->|<!(?!--).*?!>", re.DOTALL)
@@ -37,7 +37,7 @@ _BLANK = re.compile(r"\s{1000,}")
 
 
 def entity(name: str) -> str | None:
-    """Return the characters that an entity stands for, None if it is unknown.
+    """Return the characters that an entity represents, or None if it is unknown.
 
     >>> entity("ae"), entity("amac"), entity("OMEGA"), entity("qqq")
     ('æ', 'ā', 'Ω', None)
@@ -55,7 +55,7 @@ def entity(name: str) -> str | None:
 
 
 def decode(text: str) -> str:
-    """Replace entities and escapes by what they stand for, and remove comments; tags stay.
+    """Replace entities and escapes by the characters they represent, and remove comments.
 
     An unknown entity becomes `ILLEGIBLE`, so that the gap is visible.
     """
@@ -64,10 +64,10 @@ def decode(text: str) -> str:
         found = entity(match[1])
         if found is None:
             return ILLEGIBLE
-        # A decoded angle must not be taken for the beginning of a tag.
+        # A decoded angle bracket must not be mistaken for the beginning of a tag.
         return {"<": "‹", ">": "›"}.get(found, found)
 
-    # Of a damaged file: it would keep some patterns busy for hours.
+    # From a damaged file; some patterns would take hours on it.
     text = _BLANK.sub(" ", text)
     text = _ENTITY.sub(replace, _COMMENT.sub("", text))
     return _ESCAPE.sub(lambda match: _FONT.get(int(match[1], 16), ILLEGIBLE), text)
@@ -114,14 +114,14 @@ _REFERENCE = re.compile(
 _IN_PARENTHESES = re.compile(rf"\s*\({_VERB}\s[^()]*\)", re.IGNORECASE)
 _WORD = re.compile(r"[\w'’-]+")
 # fmt: off
-#: What a reference holds besides names and numbers: "See Dog, n., 2, and Note under Hound."
+#: What a reference contains besides names and numbers: "See Dog, n., 2, and Note under Hound."
 _CONNECTIVES = frozenset((
     "n", "v", "a", "t", "i", "p", "adj", "adv", "pl", "pr", "vb", "pref", "suff", "prep", "conj",
     "interj", "pron", "imp", "prop", "under", "of", "and", "or", "in", "the", "to", "for", "also",
     "sense", "senses", "def", "definition", "note", "below", "above", "illust", "illustration",
     "vocabulary", "phrase", "phrases", "first", "second", "third", "fourth", "last",
 ))
-#: What stands before "of Feel" where a definition only names the form: "imp. & p. p. of Feel".
+#: What precedes "of Feel" if a definition only names the form: "imp. & p. p. of Feel".
 _GRAMMAR = frozenset((
     "obs", "imp", "pret", "pl", "plural", "sing", "singular", "pres", "present", "past", "tense",
     "participle", "compar", "comparative", "superl", "superlative", "pers", "indic", "subj",
@@ -132,7 +132,7 @@ _GRAMMAR = frozenset((
     "corruption", "abbreviation", "abbrev",
 ))
 # fmt: on
-#: Of these, the ones that do not suffice: "A form of government".
+#: Of these, the ones that are insufficient by themselves: "A form of government".
 _WEAK_GRAMMAR = frozenset(("a", "an", "the", "form", "past", "present", "and", "or"))
 _SENTENCE_END = re.compile(r"(?<=[a-z)\]”\"]{2}[.!?])\s+(?=[A-Z(])")
 
@@ -153,7 +153,7 @@ _HYPHEN_MARKS = re.compile(r"\w[\"`*]\w|[`\"]\w+\*")
 
 
 def part_of_speech(abbreviation: str) -> str:
-    """Reduce what is printed to one of `kb_cache.gcide.types.POS`; of several, the first counts.
+    """Return the printed part of speech as one of `kb_cache.gcide.types.POS`; the first counts.
 
     >>> [part_of_speech(text) for text in ("v. t. & i.", "prop. n. pl.", "adv. & a.", "prep.")]
     ['verb', 'noun', 'adverb', 'other']
@@ -166,7 +166,7 @@ def part_of_speech(abbreviation: str) -> str:
 
 
 def printed_part_of_speech(text: str) -> str:
-    """The abbreviation alone, where an extractor let half of the entry run into it.
+    """Return only the abbreviation, if an extractor ran half of the entry into it.
 
     >>> printed_part_of_speech("p. p.  Furnished with a chape. [Obs.] Chaucer.")
     'p. p.'
@@ -175,7 +175,7 @@ def printed_part_of_speech(text: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """Even out spacing, dashes, ellipses and what is left of numbering."""
+    """Normalise spacing, dashes, ellipses and remnants of numbering."""
     text = _SENSE_NUMBER.sub("", text)
     text = _SPACE.sub(" ", text).strip()
     text = _ELLIPSIS.sub("...", text)
@@ -193,7 +193,7 @@ def damage(text: str) -> str | None:
     """Return why a text cannot be trusted as the source gives it, or None.
 
     The signs are those of passages that an extractor dropped: words run together at a verse's
-    end, a source's label in the middle, brackets that never close, a word that is not there.
+    end, a source's label in the middle, brackets that never close, a missing word.
     """
     if ILLEGIBLE in text:
         return "illegible in the source"
@@ -254,7 +254,7 @@ def _sort_pieces(usage: str, word: str) -> tuple[list[str], list[str]]:
     beginning = word[:4]
     for piece in re.split(r";\s*", usage):
         if again := re.match(r"(?:as|thus),\s+", piece):
-            # What stood between two usages explained the next one, unless it shows the word.
+            # Text between two usages explains the next one, unless it shows the word.
             for between in pending:
                 (usages if beginning in between.lower() else remarks).append(between)
             pending, in_remark = [], False
@@ -270,14 +270,14 @@ def _sort_pieces(usage: str, word: str) -> tuple[list[str], list[str]]:
 
 
 def tidy_usage(usage: str) -> str:
-    """Clean a usage whose "as," may still stand before it."""
+    """Clean a usage that may still begin with "as,"."""
     if not usage:
         return ""
     return _AND_SO_ON.sub("", tidy(_AS.sub("", _BRACKETS.sub("", usage))).rstrip(". "))
 
 
 def without_references(definition: str) -> str:
-    """Remove "See Dog.", "Cf. Hound, n., 2." and similar references; nothing may be left."""
+    """Remove "See Dog.", "Cf. Hound, n., 2." and similar references, which may leave nothing."""
     definition = _IN_PARENTHESES.sub("", _SENSE_NUMBER.sub("", definition))
     kept = []
     for sentence in _SENTENCE_END.split(definition):
@@ -304,7 +304,7 @@ def _is_referent(word: str) -> bool:
 
 
 def is_form_of(definition: str) -> bool:
-    """Whether a definition says no more than of which word this is a form.
+    """Return whether a definition only says of which word this is a form.
 
     >>> [is_form_of(text) for text in ("imp. & p. p. of Feel.", "Of Feel.", "Of low rank.")]
     [True, True, False]
@@ -324,7 +324,7 @@ def split_labels(definition: str) -> tuple[str, str, str]:
     """Take "(Bot.)" from the front of a definition and "[Obs.]" from anywhere in it.
 
     Returns:
-        The definition without them, the field and the mark; "" for what was not there.
+        The definition without them, the field and the mark; "" for missing ones.
     """
     field = ""
     if match := _FIELD.match(definition):
@@ -334,7 +334,7 @@ def split_labels(definition: str) -> tuple[str, str, str]:
 
 
 def finish(definition: str) -> str:
-    """Give a definition its capital and its full stop."""
+    """Return a definition with an initial capital and a full stop."""
     definition = tidy(definition).rstrip(" ,;:—-")
     if not definition:
         return ""

@@ -26,7 +26,7 @@ KIND = "gcide"
 #: Parts of speech in the order of their codes in `Gcide.pos_codes`.
 POS = ("noun", "verb", "adjective", "adverb", "other")
 
-#: What the names of entries made of the installed package begin with.
+#: The prefix of names of entries made from the installed package.
 PACKAGED = "gcide-pip-"
 
 
@@ -78,7 +78,7 @@ class Gcide(Loaded):
 
     @cached_property
     def located(self) -> npt.NDArray[np.bool_]:
-        """For every row of `contexts`, whether the word was found in it."""
+        """Whether the word was found in each row of `contexts`."""
         return np.asarray(to_numpy(self.contexts["start"]) >= 0)
 
     @cached_property

@@ -115,7 +115,7 @@ class LexiconKind(Kind[LexiconSource, LexiconOptions]):
         return source
 
     def usual_credits(self, options: LexiconOptions, source: LexiconSource) -> Mapping[str, str]:
-        """Return what the file's first line and the list of wordnets say."""
+        """Return the credits stated by the file's first line and the list of wordnets."""
         cited = (lexicons().get(source.code, {}).get("citation", ""), self.citation)
         return {
             "licence": _licence_of(source),
@@ -159,9 +159,9 @@ def _licence_of(source: LexiconSource) -> str:
 def _commonest_first(source: LexiconSource) -> list[tuple[str, str]]:
     """Order words by frequency: tab files list those of a synset in alphabetical order.
 
-    What has fewer than two letters ("5" for five), and abbreviations of two ("MI" for Milan), come
-    last. Where no frequencies are known, the order of the file stays. Plurals and other spellings
-    of a word beside it are left out.
+    Words with fewer than two letters ("5" for five), and abbreviations of two ("MI" for Milan),
+    come last. If no frequencies are known, the order of the file is kept. Plurals and other
+    spellings of a word in the same synset are left out.
     """
     from kb_cache.frequency import has_frequencies, zipf_frequencies
 

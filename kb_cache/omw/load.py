@@ -39,7 +39,7 @@ def without_variants(
 ) -> list[tuple[str, str]]:
     """Drop words of a synset that are plurals of another one, or differ only in case.
 
-    Of spellings that differ in case, the one with fewest capitals stays.
+    Of spellings that differ in case, the one with the fewest capitals is kept.
 
     Args:
         lemmas: pairs (synset, word).
@@ -82,7 +82,7 @@ def _singulars(text: str, endings: Mapping[str, str]) -> Iterator[str]:
 
 
 def is_damaged(word: str) -> bool:
-    """Return whether a word holds remains of markup or encodings, or is two words in one.
+    """Return whether a word contains remnants of markup or encodings, or is two words in one.
 
     >>> [is_damaged(word) for word in ("capital{{m}}", "mercado/mercadinho", "km/h", "pré-pago")]
     [True, True, False, False]
@@ -181,7 +181,7 @@ def load_in_language(language: str, wordnet: str = PRINCETON) -> WordNetInLangua
 def load_parallel(languages: Sequence[str], wordnet: str = PRINCETON) -> WordNetInLanguage:
     """Load Princeton WordNet with the words of the first of some languages.
 
-    Only synsets for which all of them have words count as having some.
+    Only synsets for which all of them have words count as having words.
 
     Raises:
         UsageError: as `load_in_language` does.
@@ -215,8 +215,8 @@ def in_language(princeton: WordNet, lexicon: Lexicon) -> WordNetInLanguage:
     """Join a lexicon to the WordNet of whose synsets its words are.
 
     The lexicons order and count no senses. A sense's ``count`` is therefore that of its synset's
-    English lemmas, ``number`` is its place among the lemma's synsets by that count, and of a
-    synset's lemmas those come first whose commonest sense it is. Definitions that were not
+    English lemmas, ``number`` is its rank among the lemma's synsets by that count, and the lemmas
+    of a synset that have it as their commonest sense come first. Definitions that were not
     translated from English are left out.
 
     Raises:
@@ -287,7 +287,7 @@ def in_language(princeton: WordNet, lexicon: Lexicon) -> WordNetInLanguage:
 
 
 def _same_text(one: str, other: str) -> bool:
-    """Return whether a definition is still the English one, or its beginning."""
+    """Return whether a definition is the untranslated English one, or its beginning."""
     plain, whole = (" ".join(re.findall(r"\w+", text.lower())) for text in (one, other))
     return f"{whole} ".startswith(f"{plain} ")
 
@@ -313,9 +313,9 @@ def _numbers(princeton: WordNet, synset: Ints, lemma: pa.Array, count: Ints) -> 
 
 
 def _mentions(senses: pa.Table, examples: pa.Table, size: int) -> pa.Table:
-    """Locate the words of each example's synset in it, as they stand in the lexicon.
+    """Locate the words of each example's synset in it, as spelled in the lexicon.
 
-    Inflected forms are not recognised: such an example is no context.
+    Inflected forms are not recognised: such examples are not contexts.
     """
     start = np.searchsorted(to_numpy(senses["synset"]), np.arange(size + 1))
     lemmas = senses["lemma"].to_pylist()

@@ -59,9 +59,9 @@ class LexiconSource(Source):
         title: the wordnet's name.
         code: the language, as an ISO 639-3 code.
         address: of the wordnet.
-        stated_licence: as the first line has it.
+        stated_licence: the licence stated on the first line.
         lemmas, definitions, examples: pairs (synset, text) in the order of the file.
-        left_out: why lines were left out -> how many.
+        left_out: reason why lines were left out -> how many.
     """
 
     title: str = ""
@@ -75,7 +75,7 @@ class LexiconSource(Source):
 
 
 def _with_accents(text: str) -> str:
-    """Return a text with grave accents on the letters that they are typed after.
+    """Return a text with typed grave accents moved onto the preceding letters.
 
     >>> _with_accents("piu` generazioni")
     'più generazioni'
@@ -84,7 +84,7 @@ def _with_accents(text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """Part what a line gives as one lemma, without remarks in parentheses and spaces in elisions.
+    """Split what a line gives as one lemma, without remarks in parentheses or spaces in elisions.
 
     >>> _words("cauteloso(a)"), _words("lende,material")
     (['cauteloso'], ['lende', 'material'])
@@ -95,7 +95,7 @@ def _words(text: str) -> list[str]:
 
 @cache
 def lexicons() -> Mapping[str, Mapping[str, Any]]:
-    """Return what is known of the wordnets, by ISO 639-3 code."""
+    """Return the known wordnets, by ISO 639-3 code."""
     import yaml
 
     file = Path(__file__).with_name("data") / "lexicons.yaml"
@@ -118,7 +118,7 @@ def read_source(path: Path) -> LexiconSource:
     """Read a tab file, plain or compressed with gzip or bzip2, or the same wordnet in WN-LMF.
 
     Raises:
-        SourceError: it cannot be read, or is no such file.
+        SourceError: it cannot be read, or is not such a file.
     """
     return _read_lmf(path) if is_lmf(path) else _read_tab(path)
 
@@ -126,7 +126,7 @@ def read_source(path: Path) -> LexiconSource:
 def _read_lmf(path: Path) -> LexiconSource:
     """Read a lexicon whose synsets are named by the offsets of Princeton WordNet 3.0.
 
-    So they are in the lexicons that the Open Multilingual Wordnet publishes: "omw-it-02084071-n".
+    This is the case in lexicons published by the Open Multilingual Wordnet: "omw-it-02084071-n".
     """
     source = read_lmf(path)
     lexicon = source.lexicon

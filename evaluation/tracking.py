@@ -27,7 +27,7 @@ Number = str | int | float | bool
 
 
 class TrackingOptions(Options):
-    """Where accuracies are logged, beside the results."""
+    """Where accuracies are logged, in addition to the results."""
 
     log_to: Annotated[tuple[Literal["tensorboard", "wandb"], ...], RARE] = Field(
         (), description="Also log accuracies to these tools when all runs have finished."
@@ -76,7 +76,7 @@ class Tracked:
 
 
 def logged_name(probe: str) -> str:
-    """Return a probe's name as names of metrics hold it: letters, digits and ``_``.
+    """Return a probe's name as used in metric names: letters, digits and ``_``.
 
     >>> logged_name("age_comparison-no_language")
     'age_comparison_no_language'
@@ -85,7 +85,7 @@ def logged_name(probe: str) -> str:
 
 
 def metrics_of(probe: str, **numbers: float | Estimate | None) -> dict[str, float]:
-    """Name numbers of a probe; those with an interval have its ends beside them.
+    """Name numbers of a probe; the ends of intervals are separate numbers.
 
     >>> metrics_of("ages", chance=0.5, accuracy=None)
     {'eval/ages_chance': 0.5}
@@ -126,7 +126,7 @@ def describe(results: Results) -> dict[str, Number]:
 
 
 def check_trackers(options: TrackingOptions) -> None:
-    """Check that all that is logged to is installed, before anything is evaluated.
+    """Check that all trackers are installed, before anything is evaluated.
 
     Raises:
         MissingDependencyError: it is not.
@@ -143,7 +143,7 @@ def check_trackers(options: TrackingOptions) -> None:
 
 
 def log_runs(runs: Iterable[Tracked], options: TrackingOptions) -> None:
-    """Log runs, each as a run of its own, with its points in the order of steps.
+    """Log runs separately, each with its points in the order of steps.
 
     Raises:
         KbprobeError: a tracker refuses, or its files cannot be written.
@@ -178,7 +178,7 @@ def _log(run: Tracked, tracker: GeneralTracker) -> None:
 
 
 def _unused(parent: Path, name: str) -> str:
-    """Name a folder that is not there yet: TensorBoard would join two runs in one."""
+    """Return a folder that does not exist yet: TensorBoard would merge two runs in one folder."""
     safe = re.sub(r"[^\w.,=@+-]+", "--", name).strip(".-") or "model"
     number, free = 1, safe
     while (parent / free).exists():

@@ -22,7 +22,7 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Workers:
-    """This process's number, how many there are, how to wait for the others and to ask them.
+    """This process's rank, the number of processes, and how to synchronise and communicate.
 
     ``gather`` takes this process's message and returns those of all, in order of rank.
     """
@@ -61,7 +61,7 @@ ALONE = Workers()
 
 
 def find_workers(device: str) -> Workers:
-    """Join the processes that a launcher started; alone where there is no launcher.
+    """Join the processes that a launcher started; without one, there is a single process.
 
     Args:
         device: the requested device; with ``cpu`` the processes communicate without a GPU.

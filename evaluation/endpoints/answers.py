@@ -1,4 +1,4 @@
-"""What completions endpoints answer: tokens of a prompt with log-probabilities, and spans.
+"""Answers of completions endpoints: a prompt's tokens with log-probabilities, and spans.
 
 A prompt is sent to ``/completions`` with ``echo`` and ``logprobs``, and one token is generated:
 none is an error to some servers, and means any number to others. The answer that is read is that
@@ -40,7 +40,7 @@ _NO_PROMPT_SCORES = (
     "with --model, without --endpoint."
 )
 _UNKNOWN = re.compile(r"<unk>|\[UNK\]")
-"""Tokens that stand for what the tokenizer does not know."""
+"""Tokens that represent text unknown to the tokenizer."""
 _MOST = 1e-3
 """Log-probabilities above 0 by no more than this are rounding."""
 
@@ -54,7 +54,7 @@ class NoPromptScores(EndpointError):
 
 @dataclass(frozen=True)
 class PromptTokens:
-    """The tokens of a prompt as a server read it.
+    """The tokens of a prompt as read by a server.
 
     Attributes:
         texts: of the tokens, decoded one by one; shape [tokens].
@@ -70,14 +70,14 @@ class PromptTokens:
 
 
 REQUEST = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
-"""What is posted with a model and a prompt, to ask for log-probabilities of the prompt's tokens."""
+"""Parameters posted with a model and a prompt, to request log-probabilities of its tokens."""
 
 
 def only_choice(answer: Any, url: str) -> tuple[dict[str, Any], Callable[[str], EndpointError]]:
-    """Return the one choice that an answer holds, and what makes an error of what is wrong with it.
+    """Return the only choice of an answer, and a function that makes errors about it.
 
     Raises:
-        EndpointError: the answer is of another form.
+        EndpointError: the answer has another form.
     """
 
     def malformed(why: str) -> EndpointError:
@@ -95,8 +95,8 @@ def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
     """Read the answer to a :data:`REQUEST`.
 
     Raises:
-        NoPromptScores: it says nothing of the prompt's tokens.
-        EndpointError: it is of another form, or of another prompt.
+        NoPromptScores: it says nothing about the prompt's tokens.
+        EndpointError: it has another form, or is for another prompt.
     """
     choice, malformed = only_choice(answer, url)
     text = choice.get("text")
@@ -135,12 +135,12 @@ def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
 
 
 def log_prob_of(value: Any) -> float | None:
-    """Return a log-probability; NaN for what is none."""
+    """Return a log-probability; NaN for anything else."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or value > _MOST:
         return math.nan
-    if isinstance(value, int) and value < -MAX_INTEGER:  # no float may hold it
+    if isinstance(value, int) and value < -MAX_INTEGER:  # it may exceed any float
         return math.nan
     return min(float(value), 0.0)
 
@@ -158,12 +158,12 @@ def _echoes(text: str, prompt: str) -> bool:
 def _prompt_length(
     texts: Sequence[str], text: str, prompt: str, answer: dict[str, Any]
 ) -> tuple[int | None, list[int] | None]:
-    """Return how many tokens are the prompt's, and where they start in it if that is known."""
+    """Return the number of the prompt's tokens, and their starts in it if known."""
     ends = [0]
     for one in texts:
         ends.append(ends[-1] + len(one))
     joined = "".join(texts)
-    # What stands before the text is the token for its beginning.
+    # Before the text there is the token for its beginning.
     before = len(joined) - len(text)
     if text.startswith(prompt) and before >= 0 and joined.endswith(text):
         stop = before + len(prompt)
@@ -190,7 +190,7 @@ class Pair(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is sent."""
+        """The text that is sent."""
         return self.context + self.continuation
 
 
@@ -199,9 +199,9 @@ class Scored(NamedTuple):
 
     Attributes:
         log_likelihood: nats, summed over its tokens; 0 where it is set aside.
-        tokens: how many it has.
-        prompt_tokens: of context and continuation.
-        obstacle: why it is set aside, such as :data:`NO_TOKEN`; None: it is not.
+        tokens: the number of its tokens.
+        prompt_tokens: the number of tokens of context and continuation.
+        obstacle: why it is set aside, such as :data:`NO_TOKEN`; None if it is not.
         straddles: whether what the tokens follow is divided in another way than the context alone,
             as where a token holds its end and more.
     """
@@ -218,7 +218,7 @@ class NothingBefore(Exception):
 
 
 def divided(context: str, continuation: str) -> Pair:
-    """Divide a text where lm-evaluation-harness divides it.
+    """Split a text into context and continuation like lm-evaluation-harness.
 
     >>> divided("Is it ", "a dog")
     Pair(context='Is it', continuation=' a dog')
@@ -268,7 +268,7 @@ def _first_token(
 def _special_tokens(pair: Pair, whole: PromptTokens) -> int:
     """Return how many tokens a server put before a text that is all continuation."""
     if whole.log_probs[0] is not None:
-        return 0  # Its beginning is not shown, and was taken into account.
+        return 0  # Its beginning is not shown, and was already accounted for.
     if whole.starts is not None:
         return int(whole.starts[0] < 0 or not whole.texts[0])
     shown = whole.texts[0].strip()

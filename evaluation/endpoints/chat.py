@@ -1,8 +1,8 @@
-"""Chat endpoints: what is sent, which parameters a server takes, and what it answers.
+"""Chat endpoints: requests, the parameters that a server accepts, and its answers.
 
 A question is posted to ``/chat/completions`` with temperature 0 and a fixed seed, and with
-``logprobs`` and ``top_logprobs`` where these are wanted. Servers differ in what they take: a
-short question is sent first, and what the server refuses by name is left out of all others.
+``logprobs`` and ``top_logprobs`` if these are wanted. Servers accept different parameters: a short
+question is sent first, and parameters that the server refuses by name are left out of all others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIRST: list[Message] = [
     {"role": "user", "content": "Which can fly?\nA. a robin\nB. a table\nAnswer A or B."}
 ]
 _TOP, _FEWER = 20, 5
-"""How many of the likeliest tokens are asked for, and where a server gives no more."""
+"""Numbers of likeliest tokens to request: first choice, and if a server gives fewer."""
 _SHORT = 16
 """Maximum number of tokens of the answer to the short question."""
 
@@ -37,10 +37,10 @@ class Reply(NamedTuple):
     """What a model wrote.
 
     Attributes:
-        text: all of it.
-        tokens: of the prompt and of the text.
+        text: the whole text.
+        tokens: the number of tokens of the prompt and the text.
         cut: whether it ended because it was too long.
-        first: log-probabilities (nats) of the most likely first tokens; None: not known.
+        first: log-probabilities (nats) of the most likely first tokens; None if unknown.
     """
 
     text: str
@@ -53,7 +53,7 @@ class ChatEndpoint(ServedModel):
     """One model behind a chat endpoint.
 
     It shows neither weights nor log-probabilities of a text, and answers may vary: the model is
-    known by the endpoint's address and its name alone.
+    identified only by the endpoint's address and its name.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ChatEndpoint(ServedModel):
         return "logprobs" in self._parameters(wanted, max_tokens)
 
     def known(self, chat: str, wanted: Wanted, max_tokens: int) -> Reply | None:
-        """Return what was answered before to a chat (JSON); None: it has not been sent."""
+        """Return the stored answer to a chat (JSON); None if it has not been sent."""
         parameters = self._known_parameters(wanted, max_tokens)
         kept = parameters and self.store.find("reply", *self._request(chat, parameters))
         return None if kept is None else Reply(*kept)
@@ -77,12 +77,12 @@ class ChatEndpoint(ServedModel):
     def replies(
         self, chats: Sequence[str], wanted: Wanted, max_tokens: int
     ) -> Iterator[tuple[int, Reply]]:
-        """Send chats, and yield number and answer as they are answered, and kept.
+        """Send chats, and yield the index and answer of each as it arrives and is stored.
 
         Args:
             chats: lists of messages, as JSON.
             wanted: the probabilities of letters, or the text; or whichever the endpoint gives.
-            max_tokens: of an answer.
+            max_tokens: the maximum length of an answer.
 
         Raises:
             BudgetSpent: the budget ends before the chats do; what was answered is kept.
@@ -163,7 +163,7 @@ def _leave_out(parameters: dict[str, Any], error: EndpointError) -> None:
     """Leave out, or change, the parameter that a server refuses by its name.
 
     Raises:
-        EndpointError: the error, where it names none.
+        EndpointError: the error, if it names none.
     """
     said = str(error)
     if "max_completion_tokens" in said and "max_tokens" in parameters:
@@ -202,7 +202,7 @@ def read_reply(answer: Any, url: str) -> Reply:
 
 
 def _count(usage: Any, name: str) -> int:
-    """Return a count of tokens; 0 where a server states none."""
+    """Return a count of tokens; 0 if the server does not state it."""
     count = usage.get(name) if isinstance(usage, dict) else None
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_INTEGER:
         return 0
@@ -210,7 +210,7 @@ def _count(usage: Any, name: str) -> int:
 
 
 def _first_tokens(found: Any, malformed: Callable[[str], EndpointError]) -> dict[str, float] | None:
-    """Return the log-probabilities of the likeliest first tokens; None where none are given."""
+    """Return the log-probabilities of the likeliest first tokens; None if not given."""
     if found is None:
         return None
     content = found.get("content") if isinstance(found, dict) else None

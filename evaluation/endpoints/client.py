@@ -1,4 +1,4 @@
-"""Requests to an endpoint: repeated where that may help, within a deadline and a budget."""
+"""Requests to an endpoint: retried if that may help, within a deadline and a budget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from requests import PreparedRequest, Response, Session
 
 API_KEY = "KBPROBE_API_KEY"
-"""The environment variable that holds the key of an endpoint that asks for one."""
+"""The environment variable with the key of an endpoint that requires one."""
 
 _TEMPORARY = (408, 425, 429)
 _CHUNK = 1 << 16
@@ -49,7 +49,7 @@ class BudgetSpent(KbprobeError):
 
 
 class Stopped(KbprobeError):
-    """Another request failed, and this one is not repeated."""
+    """Another request failed, so this one is not retried."""
 
 
 class _Retry(Exception):
@@ -65,13 +65,13 @@ class Limits:
     """Limits on time, attempts and amount of requests to an endpoint. Times are in seconds.
 
     Attributes:
-        timeout: for one whole answer.
-        attempts: at one request, where another attempt may help.
-        backoff: before the second attempt, give or take half; then twice as long each time.
+        timeout: the time limit for a whole answer.
+        attempts: the maximum number of attempts of a request, if another one may help.
+        backoff: the pause before the second attempt, plus or minus half; doubled each time.
         longest_wait: the longest pause that a server may ask for; beyond it we give up.
-        max_bytes: of one answer.
-        requests: that may be sent, repeated ones included; None: any number.
-        prompt_tokens: that may be sent; None: any number.
+        max_bytes: the maximum size of an answer.
+        requests: the maximum number of requests, including repeated ones; None for any number.
+        prompt_tokens: the maximum number of tokens sent; None for any number.
     """
 
     timeout: float = 120.0
@@ -84,7 +84,7 @@ class Limits:
 
 
 class Budget:
-    """What has been sent, and what may be; for several threads."""
+    """The amounts that have been sent and may be sent; thread-safe."""
 
     def __init__(self, requests: int | None, prompt_tokens: int | None) -> None:
         self.requests = self.prompt_tokens = 0
@@ -92,7 +92,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def spend(self, tokens: int) -> None:
-        """Count a request whose prompt has about so many tokens.
+        """Count a request whose prompt has about this many tokens.
 
         Raises:
             BudgetSpent: it would exceed the budget; it is not counted.
@@ -113,14 +113,14 @@ class Budget:
 
 
 class Client:
-    """Sends JSON to one endpoint and reads its answers; for several threads.
+    """Sends JSON to one endpoint and reads its answers; thread-safe.
 
-    The key of the environment variable :data:`API_KEY` is sent as a bearer token to this address
-    alone: redirections are refused, and ``.netrc`` is not read. No message repeats it.
+    The key in the environment variable :data:`API_KEY` is sent as a bearer token only to this
+    address: redirections are refused, and ``.netrc`` is not read. No message repeats it.
     """
 
     def __init__(self, url: str, limits: Limits | None = None) -> None:
-        """Prepare to ask; nothing is sent yet.
+        """Prepare requests; nothing is sent yet.
 
         Raises:
             UsageError: the address is not one of http or https, or holds "?", "#" or a password.
@@ -134,25 +134,25 @@ class Client:
         self._own = threading.local()
 
     def stop(self) -> None:
-        """Let requests that wait for another attempt give up."""
+        """Make requests that wait for another attempt give up."""
         self._stop.set()
 
     def start(self) -> None:
-        """Take requests again after :meth:`stop`."""
+        """Accept requests again after :meth:`stop`."""
         self._stop.clear()
 
     def send(self, path: str, content: Mapping[str, Any] | None = None, tokens: int = 0) -> Any:
-        """Ask once, or several times where another attempt may help, and return the answer's JSON.
+        """Send a request, with retries if these may help, and return the answer's JSON.
 
         Args:
-            path: below the endpoint's address.
+            path: the path below the endpoint's address.
             content: posted as JSON; None: a GET request, which costs nothing.
-            tokens: that the prompt has, by estimate; for the budget.
+            tokens: the estimated number of tokens of the prompt, for the budget.
 
         Raises:
             RequestRefused: the status says that the request is wrong.
-            EndpointError: no answer, or one that is no JSON, however often it was asked.
-            BudgetSpent: there is none left for this request.
+            EndpointError: there is no answer, or none that is JSON, after all attempts.
+            BudgetSpent: the budget does not cover this request.
             Stopped: :meth:`stop` was called meanwhile.
         """
         backoff, attempts = self.limits.backoff, self.limits.attempts
@@ -183,7 +183,7 @@ class Client:
                 backoff *= 2
 
     def _pause(self) -> None:
-        """Wait until the server may be asked again."""
+        """Wait until the next request may be sent to the server."""
         while (wait := self._not_before - time.monotonic()) > 0:
             if self._stop.wait(wait):
                 raise Stopped(f"{self.url} asked to wait")
@@ -221,7 +221,7 @@ class Client:
             self._reached = True
             return exchanged
         except (TimeoutError, Timeout) as error:
-            self._own.session = None  # It may still be in use, where nobody waits for it.
+            self._own.session = None  # It may still be in use by an abandoned thread.
             why = f"{self.url} gave no whole answer within {timeout:g} s (--request-timeout)."
             raise _Retry(EndpointError(why)) from error
         except InvalidHeader as error:
@@ -272,7 +272,7 @@ class Client:
         raise RequestRefused(f"{message} {remedy}".strip(), status, said)
 
     def _quoted(self, said: str) -> str:
-        """Return what a server said, fit to be shown, and without the key."""
+        """Return a server's message in printable form, without the key."""
         return printable(said.replace(self._key, "[key]") if self._key else said)
 
     def _session(self) -> Session:

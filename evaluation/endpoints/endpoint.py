@@ -1,4 +1,4 @@
-"""One model of an endpoint: what it is, and the log-likelihoods that it gives."""
+"""One model of an endpoint: its identity, and its log-likelihoods."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIXED_TEXT = (
 """The text sent to every model first, to identify it and to measure the length of its tokens."""
 
 _SAME_MODEL = 0.1
-"""Nats a token by which log-probabilities of one model may differ, on average.
+"""Nats per token by which log-probabilities of one model may differ, on average.
 
 Half precision moves them by about 0.02 with the batch that a prompt happens to be in.
 """
@@ -42,13 +42,13 @@ class Endpoint(ServedModel):
 
     An endpoint does not show its weights. A model is identified by the tokens of
     :data:`FIXED_TEXT` and their log-probabilities: if they differ from those seen before at this
-    address and under this name, it is another model, and stored answers are not used for it.
+    address and under this name, it is a different model, and stored answers are not used for it.
     """
 
     def __init__(
         self, url: str, model: str, root: Path, limits: Limits | None = None, concurrency: int = 8
     ) -> None:
-        """Ask for the list of models, and for the log-probabilities of the fixed text.
+        """Request the list of models, and the log-probabilities of the fixed text.
 
         Args and errors are those of :class:`ServedModel`, and:
 
@@ -68,12 +68,12 @@ class Endpoint(ServedModel):
         self.tokenizer_digest = digest_of(texts)
 
     def known(self, pair: Pair) -> Scored | None:
-        """Return what was answered before; None: the pair has not been sent."""
+        """Return the stored answer; None if the pair has not been sent."""
         kept = self.store.find("answer", self.digest, *pair)
         return None if kept is None else Scored(*kept)
 
     def scores(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Scored]]:
-        """Send pairs, and yield number and log-likelihood as they are answered, and kept.
+        """Send pairs, and yield the index and log-likelihood of each as it arrives and is stored.
 
         Raises:
             UsageError: nothing precedes a continuation.
@@ -101,7 +101,7 @@ class Endpoint(ServedModel):
             self._kept.add(context)
 
     def _alone(self, context: str) -> Sequence[str]:
-        """Return the tokens of a context; several threads may ask, and one sends it."""
+        """Return the tokens of a context; it is sent once, even if several threads request it."""
         with self._lock:
             tokens = self._contexts.get(context)
             if first := tokens is None:

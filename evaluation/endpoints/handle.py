@@ -1,4 +1,4 @@
-"""Models behind an endpoint as runs take them."""
+"""Handles of models behind an endpoint, for runs."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 _BATCH_TOKENS = 16384
 """Estimated tokens of the prompts between two reports of progress."""
 _USUAL_DTYPE = "bfloat16"
-"""What servers run models in unless they are told otherwise: it decides what counts as a tie."""
+"""The dtype in which servers run models by default, which decides what counts as a tie."""
 
 
 class EndpointHandle(ModelHandle):
     """A model behind an endpoint, for any number of runs."""
 
     def __init__(self, model: str, options: ModelOptions, root: Path) -> None:
-        """Ask the endpoint what it is; ``root`` is the folder of caches, where answers are kept.
+        """Identify the endpoint; ``root`` is the folder of caches, where answers are kept.
 
         Raises:
-            UsageError: the address is none, or the endpoint has no such model.
+            UsageError: the address is invalid, or the endpoint has no such model.
             KbprobeError: it cannot be reached or used, or torch is not installed.
         """
         # A test may replace the limits.
@@ -65,14 +65,14 @@ class EndpointHandle(ModelHandle):
 
     @property
     def device_name(self) -> str:
-        """Return ``endpoint``: what it runs on is not known."""
+        """Return ``endpoint``, since its device is unknown."""
         return ENDPOINT.name
 
     def load(self, head: Head) -> Loaded:
         """Return the model behind the endpoint, and no tokenizer.
 
         Raises:
-            UsageError: weights are asked for.
+            UsageError: weights are requested.
         """
         if head is not self.checkpoint.head:
             raise UsageError(
@@ -84,7 +84,7 @@ class EndpointHandle(ModelHandle):
 
 
 def open_handle(model: str, options: ModelOptions, root: Path) -> ModelHandle:
-    """Open a model, here or behind an endpoint: see :class:`ModelHandle`, :class:`EndpointHandle`.
+    """Open a model, local or behind an endpoint: see :class:`ModelHandle`, :class:`EndpointHandle`.
 
     ``root`` is the folder of caches.
 

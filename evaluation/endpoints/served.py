@@ -1,4 +1,4 @@
-"""What all models behind endpoints have: a client, kept answers, and an estimate of the tokens.
+"""Common parts of models behind endpoints: a client, stored answers, and token estimates.
 
 Each answer is stored on disk as soon as it arrives, and never requested again.
 """
@@ -35,15 +35,15 @@ def in_threads(
     count: int,
     stop: Callable[[], None],
 ) -> Iterator[tuple[int, _Result]]:
-    """Call a function with each argument, and yield number and result as they come.
+    """Call a function with each argument, and yield the index and result of each as it finishes.
 
-    After an error no further call is begun; the results of those that had begun are yielded
-    before it is raised. The threads are daemons: an interruption waits for none of them.
+    After an error no further call is started; the results of running calls are yielded before it is
+    raised. The threads are daemons: an interruption waits for none of them.
 
     Args:
-        function: what is called, in any of the threads.
-        arguments: what it is called with.
-        count: of threads.
+        function: the function to call, in any of the threads.
+        arguments: its arguments, one for each call.
+        count: the number of threads.
         stop: called at the first error, so that calls that only wait may end.
     """
     todo = iter(range(len(arguments)))
@@ -89,16 +89,16 @@ def in_threads(
 
 USUAL_TOKENS_PER_BYTE = 0.25
 _LENGTH = re.compile(r"context|too (long|large|many)|exceed|maximum|max_model_len", re.IGNORECASE)
-"""How servers say that a prompt is too long."""
+"""Phrases by which servers report that a prompt is too long."""
 
 
 def is_too_long(error: RequestRefused) -> bool:
-    """Return whether a server refuses a prompt for its length."""
+    """Return whether a server refuses a prompt because of its length."""
     return error.status in (400, 413, 422) and _LENGTH.search(error.said) is not None
 
 
 def digest_of(content: object) -> str:
-    """Hash what a model is known by."""
+    """Hash what identifies a model."""
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
@@ -111,7 +111,7 @@ CREATE TABLE IF NOT EXISTS sealed (
     kind TEXT, key BLOB, content BLOB, seal BLOB, PRIMARY KEY (kind, key)
 ) WITHOUT ROWID;
 """
-"""Each row carries a checksum of its content and key: a damaged one is asked again."""
+"""Each row has a checksum of its content and key; a damaged one is requested again."""
 _MODELS = "SELECT key, content, seal FROM sealed WHERE kind = 'model'"
 _ENTRY = "SELECT key, content, seal FROM sealed WHERE kind = ? AND key = ?"
 _BUSY = 60.0
@@ -119,13 +119,13 @@ _BUSY = 60.0
 
 
 class AnswerStore:
-    """The answers of one model of one endpoint; for one thread, and for several processes."""
+    """The stored answers of one model of an endpoint; for one thread, and several processes."""
 
     def __init__(self, url: str, model: str, root: Path) -> None:
         """Open the store, or make it.
 
         Args:
-            url: of the endpoint.
+            url: the address of the endpoint.
             model: as the endpoint calls it.
             root: the folder of all caches.
 
@@ -143,7 +143,7 @@ class AnswerStore:
             )
             # Damaged text must fail the checksum of its row, not the reading of the whole file.
             self._connection.text_factory = bytes
-            # Commits wait for no disk, and neither a kill nor a power cut damages the file.
+            # Commits do not wait for the disk, but neither a kill nor a power cut damages the file.
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.executescript(_SCHEMA)
@@ -153,17 +153,17 @@ class AnswerStore:
         self._connection.close()
 
     def models(self) -> list[tuple[str, list[str], list[float]]]:
-        """Return what answered so far: its digest, and tokens and log-probabilities of a text."""
+        """Return the models so far: their digests, and tokens and log-probabilities of a text."""
         with self._usable():
             rows = self._connection.execute(_MODELS).fetchall()
             return [tuple(found) for row in rows if (found := _opened("model", *row)) is not None]
 
     def add_model(self, digest: str, tokens: Sequence[str], log_probs: Sequence[float]) -> None:
-        """Keep what answered; see :meth:`models`."""
+        """Store a model that answered; see :meth:`models`."""
         self._add("model", digest.encode(), (digest, list(tokens), list(log_probs)))
 
     def find(self, kind: str, *request: str) -> Any:
-        """Return what was kept of the answer to a request; None: it has not been sent.
+        """Return the stored answer to a request; None if it has not been sent.
 
         Args:
             kind: ``answer``, ``context`` (its tokens, where it was sent alone) or ``reply``.
@@ -174,7 +174,7 @@ class AnswerStore:
             return None if row is None else _opened(kind, *row)
 
     def add(self, kind: str, content: Any, *request: str) -> None:
-        """Keep an answer that JSON can hold; see :meth:`find`."""
+        """Store an answer that JSON can represent; see :meth:`find`."""
         self._add(kind, _key(*request), content)
 
     def _add(self, kind: str, key: bytes, content: Any) -> None:
@@ -203,7 +203,7 @@ def _seal(kind: str, key: bytes, content: bytes) -> bytes:
 
 
 def _opened(kind: str, key: Any, content: Any, seal: Any) -> Any:
-    """Return the content of a row; None where it is not what was written."""
+    """Return the content of a row; None if it is damaged."""
     whole = isinstance(key, bytes) and isinstance(content, bytes)
     return json.loads(content) if whole and _seal(kind, key, content) == seal else None
 
@@ -219,12 +219,12 @@ class ServedModel:
         client: sends requests.
         url: the endpoint's address.
         model: as the endpoint calls it.
-        owner: what the list of models calls the server or the model's owner; "" where it does not.
+        owner: the server or the model's owner, from the list of models; "" if not stated.
         store: the answers so far.
         concurrency: requests at a time.
-        tokens_per_byte: of texts, by estimate.
-        digest: a hash of what the model is known by.
-        tokenizer_digest: a hash of the tokenizer, as far as it is known.
+        tokens_per_byte: the estimated number of tokens per byte of text.
+        digest: a hash of what identifies the model.
+        tokenizer_digest: a hash of what is known of the tokenizer.
     """
 
     digest: str
@@ -254,18 +254,18 @@ class ServedModel:
         self.store = AnswerStore(self.url, model, root)
 
     def num_parameters(self) -> int:
-        """Return 0: how many there are is not known."""
+        """Return 0, since the number is unknown."""
         return 0
 
     def estimated_tokens(self, text: str) -> int:
-        """Return about how many tokens a prompt has: what is counted before it is sent."""
+        """Return about how many tokens a prompt has, which is counted before it is sent."""
         return max(1, round(len(text.encode("utf-8", "surrogatepass")) * self.tokens_per_byte))
 
     def announce(self, tokens: Sequence[int], answered: int, most: int = 0) -> None:
         """Report how much is to be sent, before the first prompt is.
 
         Args:
-            tokens: of each prompt, by estimate.
+            tokens: the estimated number of tokens of each prompt.
             answered: prompts that were answered before.
             most: the largest number of tokens of an answer; 0: none are written.
         """
@@ -288,8 +288,8 @@ class ServedModel:
 
         Args:
             asked: the prompts.
-            known: returns what was answered before.
-            send: sends prompts, and gives number and answer.
+            known: returns the stored answer to a prompt.
+            send: sends prompts, and yields index and answer.
             text_of: returns the text of a prompt.
             every: all prompts that will be asked; by default those that are sent.
 

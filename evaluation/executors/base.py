@@ -16,10 +16,10 @@ class Ended:
     """How a run ended. Its results are in its folder, wherever it was executed.
 
     Attributes:
-        run: the place of its specification among those given.
-        error: what went wrong; None: nothing.
-        lasting: whether a repetition would fail in the same way, because of an option, a probe or
-            a model.
+        run: the index of its specification among those given.
+        error: what went wrong, if anything.
+        lasting: whether a retry would fail in the same way, because of an option, a probe or a
+            model.
     """
 
     run: int
@@ -28,12 +28,12 @@ class Ended:
 
 
 class Executor(Protocol):
-    """Executes runs; each has a folder of its own."""
+    """Executes runs, each of which has a separate folder."""
 
     def execute(self, specs: Sequence[RunSpec]) -> Iterator[Ended]:
         """Execute runs, and yield each one's end, in any order.
 
-        A run whose folder holds its results is found there. An error ends its own run alone.
+        A run whose folder holds its results is not repeated. An error ends only its own run.
 
         Raises:
             KbprobeError: nothing can be executed at all.
@@ -41,10 +41,10 @@ class Executor(Protocol):
 
 
 def batches(specs: Sequence[RunSpec]) -> list[list[int]]:
-    """Divide runs into those that must be executed together, by their places.
+    """Group runs that must be executed together, by their indices.
 
     Runs that fit something on the same model share the work (frozen vectors, heads trained side
-    by side, longer trainings that go on from shorter ones); all others stand alone.
+    by side, longer trainings that continue shorter ones); all others are separate.
 
     >>> from evaluation.runs.spec import RunSpec
     >>> plain = RunSpec("probe", "bert")
@@ -65,10 +65,10 @@ def batches(specs: Sequence[RunSpec]) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class InProcess:
-    """Executes runs in this process, those of one model after each other.
+    """Executes runs in this process, grouped by model.
 
     Attributes:
-        progress: told what is being done.
+        progress: called with what is being done.
     """
 
     progress: Progress = silent
@@ -94,18 +94,18 @@ class InProcess:
                 for at, outcome in zip(left, outcomes, strict=True):
                     yield ended(at, outcome.result)
                     done += 1
-            except Exception as error:  # of a plugin, or a fault: it ends its own run alone
+            except Exception as error:  # an error of a plugin, or a bug: it ends only its own run
                 yield unexpected(places[done], error)
                 done += 1
 
 
 def ended(run: int, result: object) -> Ended:
-    """Note how a run ended, given its evaluation or its error."""
+    """Return how a run ended, given its evaluation or its error."""
     if isinstance(result, KbprobeError):
         return Ended(run, str(result), isinstance(result, UsageError))
     return Ended(run)
 
 
 def unexpected(run: int, error: BaseException) -> Ended:
-    """Note an error that no part of kbprobe expects."""
+    """Return the end of a run with an unexpected error."""
     return Ended(run, f"unexpected {type(error).__name__}: {error}")

@@ -28,19 +28,19 @@ from kbprobe.progress import Progress, silent
 from kbprobe.targets import unwritable
 
 LOST = 3
-"""How often runs are handed out again because their worker was lost."""
+"""Maximum number of times that runs are reassigned because their worker was lost."""
 _MARKER = ".kbprobe-suite"
 Files = Mapping[str, bytes]
 
 
 class Worker:
-    """Executes runs in a process of its own, holding the model of the last one.
+    """Executes runs in a separate process, keeping the model of the last one loaded.
 
     Args:
         marker: a file in the suite's folder, and what it holds: a worker that cannot read it sends
             results back instead of writing them.
         folder: where the driver runs: paths are relative to it.
-        environment: variables that this process is to have.
+        environment: environment variables of this process.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Worker:
     def run(self, specs: Sequence[RunSpec]) -> list[tuple[Ended, Files | None]]:
         """Execute runs of one model; return how each ended, and its files if they are not shared.
 
-        The numbers of the runs are their places among those given.
+        The numbers of the runs are their indices among those given.
         """
         from evaluation.executors.base import ended, unexpected
 
@@ -78,7 +78,7 @@ class Worker:
                         found.append((done, files))
                 except KbprobeError as error:  # the model cannot be opened
                     found += [(ended(len(found) + at, error), None) for at in range(len(left))]
-                except Exception as error:  # of a plugin, or a fault: it ends its own run alone
+                except Exception as error:  # of a plugin, or a bug: it ends only its own run
                     self._model = None
                     found.append((unexpected(len(found), error), None))
         return found
@@ -220,7 +220,7 @@ def _starter(ray: Any, gpus: float, marker: tuple[str, str]) -> Any:
 
 @contextmanager
 def _marked(folder: Path) -> Iterator[tuple[str, str]]:
-    """Put a file into a folder while the block lasts; yield its path and what it holds."""
+    """Put a file into a folder during the block; yield its path and its content."""
     text = uuid.uuid4().hex
     path = folder.absolute() / f"{_MARKER}-{text[:8]}"
     try:
@@ -235,7 +235,7 @@ def _marked(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _write(files: Files, folder: Path) -> None:
-    """Write the results that a worker sent, whole or not at all."""
+    """Write the results that a worker sent, atomically."""
     with replacing_folder(folder, OWN) as aside:
         for name, content in files.items():
             path = aside / name

@@ -33,8 +33,8 @@ def write_run(
 
     Args:
         one: its results.
-        folder: where to; the files lie below ``data/TASK/DEVELOPER/MODEL/``.
-        organization: who evaluated.
+        folder: the folder to write to; the files are in ``data/TASK/DEVELOPER/MODEL/``.
+        organization: the evaluator.
         relationship: of the evaluator to the model, as the schema has it (``third_party`` ...).
         now: the time of the export, in seconds since 1970.
 
@@ -93,7 +93,7 @@ def write_card(
 
 
 def _name(*key: str) -> str:
-    # The same name for the same run; the schema takes names of version 4 alone.
+    # The same name for the same run; the schema only accepts names of version 4.
     return str(uuid.UUID(bytes=hashlib.sha256(" ".join(key).encode()).digest()[:16], version=4))
 
 

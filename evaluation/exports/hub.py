@@ -146,7 +146,7 @@ class PullRequest:
 
 
 def hub_api(endpoint: str | None) -> HfApi:
-    """Return the Hub's client: HF_ENDPOINT, HF_TOKEN and ``hf auth login`` are heeded."""
+    """Return the Hub's client, which uses HF_ENDPOINT, HF_TOKEN and ``hf auth login``."""
     from huggingface_hub import HfApi
 
     return HfApi(endpoint=endpoint, library_name="kbprobe")

@@ -1,4 +1,4 @@
-"""Reading the results to export, and refusing what would mislead where others read it."""
+"""Reading the results to export, and refusing those that would mislead other readers."""
 
 from __future__ import annotations
 

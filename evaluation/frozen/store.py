@@ -74,8 +74,8 @@ class VectorStore:
 
         Args:
             folder: the folder of all stores.
-            content: all that vectors depend on except the text.
-            model: what the user calls the model; kept beside the vectors for people to read.
+            content: everything that vectors depend on except the text.
+            model: the user's name for the model, stored with the vectors for information.
         """
         self._content, self._model = content, model
         self.folder = folder / content_hash(content)
@@ -92,7 +92,7 @@ class VectorStore:
 
         Args:
             texts: without duplicates.
-            reader: gives the reader; called only if a vector is missing.
+            reader: returns the reader; called only if a vector is missing.
             batch_tokens: padded tokens in a batch.
             workers: the processes that share the work.
             progress: called after every batch.
@@ -236,7 +236,7 @@ def _ends(held: Sequence[tuple[str, npt.NDArray[Any]]]) -> Ints:
 
 
 def _part(folder: Path, name: str) -> _Part | None:
-    """Return what is recorded of a part; None where it is damaged, or unfinished."""
+    """Return the record of a part; None if it is damaged or unfinished."""
     paths = (_file(folder, name, "texts"), _file(folder, name, "vectors"), _record(folder, name))
     try:
         stamps = tuple((path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
@@ -247,7 +247,7 @@ def _part(folder: Path, name: str) -> _Part | None:
 
 @lru_cache(maxsize=4096)
 def _verified(paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, int], ...]) -> _Part | None:
-    """Hash a part, once for as long as its files stay as they are: about 1 GB in a second."""
+    """Hash a part, once as long as its files are unchanged: about 1 GB per second."""
     try:
         part = read_record(paths[2], _Part)
         texts, vectors = (np.load(path, mmap_mode="r") for path in paths[:2])

@@ -190,11 +190,11 @@ def _sound_labels(items: ItemColumns, own: Bools, labels: tuple[str, ...]) -> bo
 def _by_size(starts: Ints) -> list[tuple[Ints, AnyInts]]:
     """Group rows with equally many choices, with the choices' indices: shape [rows, choices]."""
     sizes = np.diff(starts)
-    found = []
+    groups = []
     for size in np.unique(sizes).tolist():
         rows = np.flatnonzero(sizes == size)
-        found.append((rows, starts[:-1][rows][:, None] + np.arange(size)))
-    return found
+        groups.append((rows, starts[:-1][rows][:, None] + np.arange(size)))
+    return groups
 
 
 def _question_and_premise(table: pa.Table) -> tuple[pa.ChunkedArray, pa.Array]:

@@ -38,12 +38,12 @@ FINETUNED = "finetuned"
 
 @dataclass(frozen=True)
 class Training:
-    """What a model is trained with.
+    """The inputs for training a model.
 
     Attributes:
         model: the checkpoint, not yet loaded.
         items: the rows to fit on, drawn from the train split (:func:`draw_rows`).
-        seed: of everything else that the learner draws.
+        seed: the seed of everything else that the learner draws.
         options: the learner's own.
         workers: the processes that share the run; all of them get the scorer.
         progress: told what is being done.
@@ -65,7 +65,7 @@ class HeadFitting:
 
     Attributes:
         train: the rows of the train split; fittings of one split hold the same sequence.
-        order: their numbers in the order of the draw (:func:`draw_rows`).
+        order: their indices in the order of the draw (:func:`draw_rows`).
         count: how many of them, from the first, the head is fitted on.
         scored: the rows to score.
         seed: of everything that the learner draws.
@@ -105,14 +105,14 @@ class LearnerEntry:
 
     Attributes:
         name: as in results and on the command line.
-        label: before its options' help: ``fine-tuning``.
-        version: raised whenever what is learnt may change; part of the key of cached scores.
+        label: its name in the help of its options: ``fine-tuning``.
+        version: increased whenever what is learnt may change; part of the key of cached scores.
         needs: what a model must be able to do.
-        scorer: what scores with what was fitted.
-        learning_rate: the peak where the options name none; None: it has no such option.
+        scorer: the scorer that uses the fitted model.
+        learning_rate: the default peak learning rate; None if it has no such option.
         options: its options. A field declared with ``exclude=True`` has no influence on scores
             and names something to write, so that it belongs to a single run.
-        setups: the setups of items that it is fitted on.
+        setups: the setups of items on which it can be fitted.
         content: what else its scores depend on, with these options, such as the digest of word
             vectors: part of their key, and named in results.
     """
@@ -134,7 +134,7 @@ class LearnerEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelLearner(LearnerEntry):
-    """A learner that trains a model, which is then scored as others are.
+    """A learner that trains a model, which is then scored like other models.
 
     Attributes:
         fit: fits it. The scorer is valid within the context, which may clean up when it ends
@@ -161,7 +161,7 @@ class HeadLearner(LearnerEntry):
 
 
 def made_by_learner(_: ScorerInputs) -> Scorer:
-    """Stand for ``make`` in the entry of a scorer that only a learner can make.
+    """Replace ``make`` in the entry of a scorer that only a learner can make.
 
     Raises:
         KbprobeError: always.
@@ -178,7 +178,7 @@ def training_folder(identity: Mapping[str, Any]) -> Path:
 
 
 def draw_rows(items: Sequence[Item], count: int, seed: int) -> list[int]:
-    """Draw rows by a hash of seed and id: whatever their order, and fewer are part of more.
+    """Draw rows by a hash of seed and id, whatever their order; smaller draws are part of larger.
 
     Raises:
         UsageError: there are fewer than ``count``.
@@ -194,9 +194,9 @@ def check_count(
     """Refuse to draw more rows than there are.
 
     Args:
-        items: the rows there are.
-        count: how many are to be drawn.
-        option: that asks for them.
+        items: the available rows.
+        count: the number of rows to draw.
+        option: the option that requests them.
         source: the probe whose train split they are; None: the message names none.
 
     Raises:
@@ -210,7 +210,7 @@ def check_count(
         )
 
 
-# Options whose defaults differ among learners, and nothing else of them.
+# Options of which only the defaults differ between learners.
 Epochs: TypeAlias = Annotated[
     int,
     Field(

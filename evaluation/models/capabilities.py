@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Capability(Flag):
-    """What a scorer or learner may need of a model, and what a model's head gives."""
+    """What a scorer or learner may need from a model, and what a model's head provides."""
 
     NOTHING = 0
     MASKED_SCORES = auto()
@@ -40,7 +40,7 @@ class Capability(Flag):
 
 
 def is_encoder_decoder(config: PretrainedConfig | None) -> bool:
-    """Return whether a model has an encoder and a decoder; None stands for no model."""
+    """Return whether a model has an encoder and a decoder; None means no model."""
     return bool(getattr(config, "is_encoder_decoder", False))
 
 
@@ -52,10 +52,10 @@ class Head:
     """A head that checkpoints are loaded with, and what a model with it can do.
 
     Attributes:
-        name: as in results and on the command line.
-        label: in messages: ``masked LM``.
-        gives: capabilities of a model with this head.
-        auto_class: transformers' class that loads it, also as remote code names it.
+        name: its name in results and on the command line.
+        label: its name in messages: ``masked LM``.
+        gives: the capabilities of a model with this head.
+        auto_class: the transformers class that loads it, also as named by remote code.
         architectures: transformers' mapping (in ``modeling_auto``) of the architectures that
             have it; None: no checkpoint is taken to have it by its architecture.
         missing: what a checkpoint lacks that was not trained with this head.
@@ -159,7 +159,7 @@ ENCODER = Head(
     missing="whole encoder",
     remedy="Check that config.json and the weights belong together",
 )
-"""The network alone: what every checkpoint has, whatever else it holds."""
+"""Only the network, which every checkpoint has, whatever else it contains."""
 ENDPOINT = Head(
     "endpoint",
     "model behind an endpoint",
@@ -192,6 +192,6 @@ def heads_that_give(needs: Capability, config: PretrainedConfig | None = None) -
 
 
 def head_that_gives(needs: Capability, config: PretrainedConfig | None = None) -> Head:
-    """Return the one of :func:`heads_that_give` whose models can do as little else as possible."""
+    """Return the head from :func:`heads_that_give` with the fewest other capabilities."""
     fitting = heads_that_give(needs, config)
     return min(fitting, key=lambda head: head.gives.value.bit_count())

@@ -1,7 +1,7 @@
-"""Finding a checkpoint and its adapters, and exactly which weights they hold.
+"""Finding and identifying checkpoints and their adapters.
 
-What a checkpoint can do is read off its architecture, never off its name. It is opened without
-its weights: that is enough to look its scores up in the cache.
+A checkpoint's capabilities are determined by its architecture, never by its name. It is opened
+without its weights, which suffices to look up its scores in the cache.
 
 An adapter is a folder with ``adapter_config.json``, which names the base model.
 """
@@ -70,7 +70,7 @@ class Adapter:
 
 
 def find_adapter(model: str, folder: Path) -> Adapter | None:
-    """Identify the adapter in a folder; None: it holds a model of its own.
+    """Identify the adapter in a folder; None if it holds a complete model.
 
     Raises:
         UsageError: it holds both, or an adapter that does not change weights.
@@ -112,9 +112,9 @@ def find_adapter(model: str, folder: Path) -> Adapter | None:
 
 
 def apply(adapter: Adapter, model: PreTrainedModel) -> tuple[PreTrainedModel, set[str]]:
-    """Put an adapter into its base model: merged, unless the weights are quantized.
+    """Apply an adapter to its base model: merged, unless the weights are quantized.
 
-    Quantized weights keep the adapter beside them, as in training: merging would round it.
+    With quantized weights, the adapter is kept separate, as in training: merging would round it.
 
     Returns:
         The model, of its own class, and the names of parameters that the adapter holds whole.
@@ -145,7 +145,7 @@ def apply(adapter: Adapter, model: PreTrainedModel) -> tuple[PreTrainedModel, se
 
 
 NO_MODEL = "none"
-"""Stands for a model where the scorer needs none."""
+"""Represents the model if the scorer needs none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,13 +185,13 @@ class Checkpoint:
 
     @property
     def tokenizer_folder(self) -> Path:
-        """The folder that holds the tokenizer: the adapter's, where it brings one."""
+        """The folder that holds the tokenizer: the adapter's, if it has one."""
         own = self.adapter is not None and tokenizer_files(self.adapter.folder)
         return self.adapter.folder if self.adapter is not None and own else self.folder
 
 
 def no_checkpoint() -> Checkpoint:
-    """Return what stands for a checkpoint where the scorer needs no model."""
+    """Return a placeholder for the checkpoint if the scorer needs no model."""
     return Checkpoint(
         id=NO_MODEL, head=ENCODER, capabilities=Capability.NOTHING, architecture=NO_MODEL
     )
@@ -202,7 +202,7 @@ def refuse_idle_model(model: str, option: str) -> None:
 
     Args:
         model: as the user wrote it.
-        option: what names the scorer or learner: ``--scorer random``.
+        option: the option that names the scorer or learner: ``--scorer random``.
 
     Raises:
         UsageError: it is a model.
@@ -249,7 +249,7 @@ def _open_whole(
     loading: dict[str, Any],
     random_weights: int | None = None,
 ) -> Checkpoint:
-    """Identify a checkpoint that needs no other one."""
+    """Identify a checkpoint that does not depend on another one."""
     if model.endswith(".gguf"):
         if random_weights is not None:
             raise UsageError(
@@ -272,7 +272,7 @@ def _open_whole(
             f"{model} holds no tokenizer (no tokenizer.json or vocabulary in {folder}). Put the "
             "tokenizer that it was trained with next to it, with tokenizer.save_pretrained."
         )
-    # Code that comes along decides about scores as much as weights do.
+    # Code in the checkpoint affects scores as much as weights do.
     code = sorted(folder.rglob("*.py")) if loading["trust_remote_code"] else []
     described = [*folder.glob("config.json"), *code]
     if random_weights is None:

@@ -32,7 +32,7 @@ _QUANTIZERS = {
 """Packages that read quantized weights, by the method that config.json names."""
 
 _SHOWN = 4
-"""Missing parameters that a message names."""
+"""Maximum number of missing parameters that a message names."""
 
 
 def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
@@ -55,11 +55,11 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
 
 
 def require_fast(tokenizer: PreTrainedTokenizerBase, user: str) -> None:
-    """Refuse a slow tokenizer, which does not tell where its tokens stand in a text.
+    """Refuse a slow tokenizer, which does not report the positions of its tokens in a text.
 
     Args:
-        tokenizer: of the checkpoint.
-        user: what needs to know, for the message.
+        tokenizer: the checkpoint's tokenizer.
+        user: what needs the positions, for the message.
 
     Raises:
         UsageError: it is a slow one.
@@ -88,7 +88,7 @@ def load_model(
     model, fresh = _load(checkpoint, dtype, head)
     refuse_fresh_head(checkpoint.id, fresh, head)
     if head is ENCODER and any(map(_is_pooler, fresh)) and hasattr(model, "pooler"):
-        # It was never trained: what it makes of the vectors would be noise.
+        # It was never trained: its output would be noise.
         setattr(model, "pooler", None)  # noqa: B010
     model.eval().to(device)
     return model
@@ -97,7 +97,7 @@ def load_model(
 def load_for_training(
     checkpoint: Checkpoint, device: torch.device, head: Head
 ) -> tuple[PreTrainedModel, list[str]]:
-    """Load the weights in float32, and name the parameters that the checkpoint does not hold.
+    """Load the weights in float32, and return the names of parameters missing in the checkpoint.
 
     The head may be missing, since it is trained next.
 
@@ -113,7 +113,7 @@ def load_for_training(
 
 
 def longest_input(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Return the most tokens that an encoder reads, special tokens included.
+    """Return the maximum number of tokens that an encoder reads, including special tokens.
 
     RoBERTa and models like it count positions from the padding token's, so their tables hold fewer
     tokens than entries.
@@ -198,8 +198,8 @@ def _draw_weights(
     """Make a model whose weights are drawn as its architecture's own code draws them.
 
     On the CPU, in float32 and from the seed alone: the same on every device and, to rounding, in
-    every dtype. torch's global generator is left as it was. No part of it counts as missing: to
-    know nothing is what such a model is for.
+    every dtype. torch's global generator is unchanged. No part counts as missing, since such a
+    model is supposed to know nothing.
     """
     import torch
 
@@ -214,7 +214,7 @@ def _draw_weights(
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Silence transformers' bars and its report of missing weights: we say it better."""
+    """Silence transformers' progress bars and its report of missing weights, which we replace."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -42,7 +42,7 @@ def stem_of(name: str) -> str:
 
 
 _SHOWN = 8
-"""Names that a message lists."""
+"""Maximum number of names that a message lists."""
 
 
 @dataclass(frozen=True)
@@ -61,17 +61,17 @@ class Revision:
 
     @property
     def step(self) -> int | None:
-        """The training step that it is named after; None where the name tells none."""
+        """The training step that it is named after; None if the name has none."""
         return step_of(self.name)
 
 
 def find_revisions(model: str, patterns: Sequence[str]) -> list[Revision]:
-    """Return the revisions of a model that some names or patterns stand for.
+    """Return the revisions of a model that match names or patterns.
 
-    A pattern such as ``step*`` or ``checkpoint-[5-9]00`` stands for the branches and tags of a
-    repository on the Hub, and for the checkpoints within a folder, that match it. What one pattern
-    stands for is in the order of training steps, then of names. All together are in the order of
-    steps if every name tells one, else as they were given.
+    A pattern such as ``step*`` or ``checkpoint-[5-9]00`` matches branches and tags of a repository
+    on the Hub, or checkpoints within a folder. Matches of one pattern are in the order of training
+    steps, then of names. All revisions are in the order of steps if every name has one, and
+    otherwise in the given order.
 
     Args:
         model: a folder with checkpoints in it, or a Hub id.
@@ -95,7 +95,7 @@ def find_revisions(model: str, patterns: Sequence[str]) -> list[Revision]:
 
 
 def is_pattern(name: str) -> bool:
-    """Return whether a name stands for all revisions that match it."""
+    """Return whether a name is a pattern for all matching revisions."""
     return any(mark in name for mark in "*?[")
 
 
@@ -116,7 +116,7 @@ def _in_folder(folder: Path, patterns: Sequence[str]) -> list[Revision]:
 
 
 def _checkpoints(folder: Path, depth: int) -> list[str]:
-    """Return the paths of checkpoints and adapters so many levels below a folder."""
+    """Return the paths of checkpoints and adapters this many levels below a folder."""
     return [
         path.relative_to(folder).as_posix()
         for path in sorted(folder.glob("/".join("*" * depth)))

@@ -18,7 +18,7 @@ from kbprobe.errors import UsageError
 from kbprobe.options import option_name
 
 _SHOWN = 60
-"""Characters of a value in messages."""
+"""Maximum number of characters of a value in messages."""
 
 
 class Difference(NamedTuple):
@@ -33,7 +33,7 @@ class Difference(NamedTuple):
 
 
 def is_of(results: Results, run: Run) -> bool:
-    """Return whether results are those that a run would lead to."""
+    """Return whether results are those that a run would produce."""
     return (
         results.scoring.key == run.key
         and results.seed == run.spec.run.seed
@@ -80,7 +80,7 @@ def refuse_other_results(results: Results, run: Run) -> None:
 
 
 def refuse_known_differences(spec: RunSpec, found: FoundSplit | None) -> None:
-    """Refuse a folder whose results surely are of other options: before any model is opened.
+    """Refuse a folder whose results certainly have other options, before any model is opened.
 
     Args:
         spec: the run.
@@ -144,7 +144,7 @@ def _defaults() -> dict[str, Any]:
 
 
 def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the seed of learning as its option is named."""
+    """Rename the seed of learning to the name of its option."""
     learnt = "learner" in options and "seed" in options
     return {"train_seed" if learnt and k == "seed" else k: v for k, v in options.items()}
 
@@ -166,7 +166,7 @@ def _option(name: str) -> str:
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values as JSON gives them back: lists for tuples."""
+    """Return values as after a round trip through JSON: lists for tuples."""
     plain: dict[str, Any] = json.loads(json.dumps(dict(options)))
     return plain
 

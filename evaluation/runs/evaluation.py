@@ -1,4 +1,4 @@
-"""A run's scores, computed or found in the cache, and what they amount to."""
+"""A run's scores, computed or found in the cache, and the resulting numbers."""
 
 from __future__ import annotations
 
@@ -190,12 +190,12 @@ def settings_of(run: Run) -> dict[str, Any]:
 
 
 def _recorded(options: RunOptions, names: set[str]) -> dict[str, Any]:
-    """Return those of some options that differ from their defaults."""
+    """Return the options that differ from their defaults."""
     return options.model_dump(include=names, exclude_defaults=True)
 
 
 def learning_of(run: Run) -> dict[str, Any]:
-    """Return what was learnt first, and how; empty where nothing was."""
+    """Return what was learnt first, and how; empty if nothing was."""
     if run.learner is None or run.learner_options is None:
         return {}
     options = run.spec.run
@@ -213,7 +213,7 @@ def learning_of(run: Run) -> dict[str, Any]:
 def _results(
     run: Run, scores: Scores, halvings: int, metrics: Metrics, timings: Timings
 ) -> Results:
-    """Return what was scored with what, and what it amounts to."""
+    """Return the results: what was scored, with what, and all numbers."""
     model, options, manifest = run.model, run.spec.run, run.rows.manifest
     whole = run.rows.drawn_from
     checkpoint, notes = model.checkpoint, {**run.rows.notes, **scores.notes}

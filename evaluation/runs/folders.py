@@ -1,4 +1,4 @@
-"""The folders that results go to: written whole or not at all, and never over something else."""
+"""Folders of results, which are written atomically and never replace anything else."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def holding(
 
 
 def save(evaluation: Evaluation, folder: Path, report: bool = True) -> None:
-    """Write ``results.json``, ``predictions.parquet`` and ``report.html``, all or none.
+    """Write ``results.json``, ``predictions.parquet`` and ``report.html``, atomically.
 
     Those of the facts that the rows rest on, if any, go to the folder ``facts`` within.
 
@@ -75,10 +75,10 @@ def load(folder: Path) -> Evaluation:
 
 
 def earlier_results(folder: Path, overwrite: bool) -> Evaluation | None:
-    """Look at where results are to go; return those that are there and to be kept.
+    """Check the folder for results; return existing ones that are to be kept.
 
     Raises:
-        UsageError: the folder cannot be written, or holds something else than results.
+        UsageError: the folder cannot be written, or holds something other than results.
     """
     refuse_other_folder(folder)
     if not folder.exists():
@@ -94,9 +94,9 @@ def earlier_results(folder: Path, overwrite: bool) -> Evaluation | None:
 
 
 def refuse_other_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be made, or that holds something else than results.
+    """Refuse a folder that cannot be created, or that holds something other than results.
 
-    Found out at once rather than after hours of scoring.
+    This is checked early rather than after hours of scoring.
 
     Raises:
         UsageError: it is such a folder.

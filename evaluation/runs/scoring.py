@@ -35,7 +35,7 @@ _ROWS_PER_PART = 16384
 
 @dataclass
 class Effort:
-    """What a run cost: seconds, and what was computed rather than found."""
+    """The cost of a run: seconds, and what was computed rather than found in the cache."""
 
     encode: float = 0.0
     score: float = 0.0
@@ -71,7 +71,7 @@ def score_items(
     starts = choice_starts(items)
     rows_of = _rows_of_parts(items, scorer, batch_tokens)
     found = [cache.read_part(part, rows, starts) for part, rows in enumerate(rows_of)]
-    # Nobody may start before all have looked, or they would see different parts missing.
+    # No process may start before all have checked, or they would see different parts missing.
     workers.wait()
     todo = [part for part, known in enumerate(found) if known is None]
     todo = todo[workers.rank :: workers.count]
@@ -96,7 +96,7 @@ def score_items(
                 "its own message says why. Run the same command again to go on."
             )
     scores = _joined([part for part in found if part is not None], rows_of, starts)
-    # The parts go when the whole is written: not before everyone has read them.
+    # Parts are removed when the whole is written, but not before every process has read them.
     workers.wait()
     if workers.leads:
         cache.write(scores, starts)
@@ -105,7 +105,7 @@ def score_items(
 
 
 class _Parts(Sequence[Sequence[Item]]):
-    """Parts of the items, made when they are asked for: not all are in memory at once."""
+    """Parts of the items, made on demand, so that not all are in memory at once."""
 
     def __init__(self, items: Sequence[Item], rows_of: Sequence[Ints]) -> None:
         self._items = items
@@ -129,7 +129,7 @@ class _Parts(Sequence[Sequence[Item]]):
         return self._last[1]
 
     def starts(self) -> Iterator[Ints]:
-        """Give the starts of each part's choices."""
+        """Return the starts of each part's choices."""
         sizes = np.diff(choice_starts(self._items))
         return (run_starts(sizes[rows]) for rows in self._rows_of)
 
@@ -219,7 +219,7 @@ def score_encoded(
 
 
 def _joined(parts: Sequence[Scores], rows_of: Sequence[Ints], starts: Ints) -> Scores:
-    """Put the scores of all parts in the order of the items."""
+    """Arrange the scores of all parts in the order of the items."""
     numbers, tokens = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.int64)
     set_aside: dict[int, str] = {}
     notes: Counter[str] = Counter()

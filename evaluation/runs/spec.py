@@ -27,15 +27,15 @@ _UNNAMED = {*options_that(lambda role: role.recorded == "no")}
 
 @dataclass(frozen=True)
 class RunSpec:
-    """A run as it is asked for; :func:`evaluation.runs.run.open_run` finds out its content hash.
+    """A run as requested; :func:`evaluation.runs.run.open_run` determines its content hash.
 
     Attributes:
         probe: a folder, a file, a Hub id, or a dataset in memory.
         model: a folder, a ``.gguf`` file or a Hub id; or its name at an endpoint.
         run: the options of every run.
         options: options of scorers and learners that were given, by name, validated.
-        folder: where its results go; None: nowhere.
-        loaded: the model, where the caller has loaded it; ``model`` then only names it.
+        folder: where its results are written, if anywhere.
+        loaded: the model, if the caller has loaded it; ``model`` is then only its name.
     """
 
     probe: ProbeSource
@@ -54,7 +54,7 @@ class RunSpec:
         folder: Path | None = None,
         owner: str = "evaluate",
     ) -> RunSpec:
-        """Make a run of options given by name, as from the command line or Python.
+        """Make a run from options given by name, on the command line or in Python.
 
         Raises:
             UsageError: an option is unknown or its value impossible.
@@ -101,12 +101,12 @@ class RunSpec:
 
     @property
     def probe_name(self) -> str:
-        """The probe as messages name it."""
+        """The probe's name in messages."""
         return self.probe if isinstance(self.probe, str) else "the dataset in memory"
 
     @property
     def model_name(self) -> str:
-        """The model as messages name it, with its revision."""
+        """The model's name in messages, with its revision."""
         revision = self.run.revision
         return self.model if revision is None else f"{self.model} at {revision}"
 
@@ -146,11 +146,11 @@ def import_named(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _recorded(entry: _Plugin, sha256: str) -> _Plugin:
-    """Have scores depend on the file that defines an entry: no one raises a version in a draft."""
+    """Make scores depend on the file that defines an entry, since drafts keep their version."""
     content = entry.content
     return replace(entry, content=lambda own: {**content(own), "source_sha256": sha256})
 
 
 def plugins() -> list[ScorerEntry | LearnerEntry]:
-    """Return all scorers and learners: those that bring options of their own."""
+    """Return all scorers and learners, which have their own options."""
     return [*SCORERS, *LEARNERS]

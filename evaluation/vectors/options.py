@@ -28,7 +28,7 @@ class VectorsOptions(Options):
 
 
 def word_vectors(options: VectorsOptions) -> WordVectors:
-    """Load the word vectors that are asked for, once in a process.
+    """Load the requested word vectors, once per process.
 
     Raises:
         UsageError: there are none of that name; the message says how to get some.

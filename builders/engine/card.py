@@ -125,7 +125,7 @@ def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
     """Return the limits of a probe: those of all probes, of its setup, and of this build."""
     counts, audit = manifest["counts"], manifest["audit"]
     source = manifest["knowledge_base"]["name"]
-    said = [
+    limitations = [
         "A right answer shows that a model prefers the gold to these distractors in this wording. "
         "It does not show that the model would say so unasked, or in other words (compare the "
         "column `template`), or that it could use what it knows.",
@@ -138,28 +138,28 @@ def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
         "knows in others does not show.",
     ]
     if setup == CLOZE:
-        said.append(
+        limitations.append(
             "The answer is put in one place of the question. A model whose tokenizer splits an "
             "answer is asked something else than one that keeps it whole."
         )
     if counts["filled_choices"]:
-        said.append(
+        limitations.append(
             f"{counts['filled_choices']:,} choices are random fills, where a family had too few "
             "distractors (`choice_families`)."
         )
     if audit is None:
-        said.append(
+        limitations.append(
             "This build was not audited: it is not known what can be answered without knowing "
             "anything."
         )
     elif missing := missing_baselines(audit):
-        said.append(missing)
+        limitations.append(missing)
     elif audit["flags"]:
-        said.append(
+        limitations.append(
             f"{len(audit['flags'])} of the audit's scores are off chance. An accuracy that does "
             "not clearly pass them shows no knowledge."
         )
-    return said
+    return limitations
 
 
 def command_of(request: Request) -> str:

@@ -339,10 +339,10 @@ def nominal_alpha(rows: Iterable[Sequence[Vote]]) -> float | None:
     differing = 0.0
     for votes in rows:
         if len(votes) > 1:
-            said = Counter(vote.label for vote in votes)
-            alike = sum(count * (count - 1) for count in said.values())
+            counts = Counter(vote.label for vote in votes)
+            alike = sum(count * (count - 1) for count in counts.values())
             differing += len(votes) - alike / (len(votes) - 1)
-            together += said
+            together += counts
     total = together.total()
     by_chance = total**2 - sum(count**2 for count in together.values())
     return 1 - (total - 1) * differing / by_chance if by_chance else None

@@ -64,11 +64,11 @@ class ProbeList(list[Listed]):
 def listed_probes() -> list[Listed]:
     """Return all probes by name, without importing built-in probes or the building code."""
     rows = dict(csv.reader(ROWS.read_text(encoding="utf-8").splitlines()))
-    found = [
+    listed = [
         _listed(name, one.summary, int(rows[name]) if name in rows else None, one.options)
         for name, one in PROBES.items()
     ] + [_listed(one.name, one.summary, None, one.options) for one in third_party_probes()]
-    return sorted(found, key=lambda one: one.name)
+    return sorted(listed, key=lambda one: one.name)
 
 
 def _listed(name: str, summary: str, rows: int | None, model: type[ProbeOptions]) -> Listed:

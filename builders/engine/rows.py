@@ -416,8 +416,8 @@ def _rows_of_draws(
 
 def _offensive(questions: Questions, asking: Asking) -> Bools:
     """Return (lines,) whether a text of the question contains a listed word."""
-    found = np.zeros(asking.question.size, dtype=np.bool_)
+    listed = np.zeros(asking.question.size, dtype=np.bool_)
     for texts in questions.fields.values():
         if pa.types.is_string(texts.type):
-            found |= offensive_texts(texts)[asking.question]
-    return found
+            listed |= offensive_texts(texts)[asking.question]
+    return listed

@@ -108,14 +108,14 @@ def repeated(wordnet: WordNet, concept: Ints, gold: Ints, place: int) -> Bools:
     Without definitions, questions about two senses of a word are the same, but may be in different
     splits. ``place`` is the position of the shown word among the gold's words.
     """
-    found = np.zeros(concept.size, dtype=np.bool_)
+    seen = np.zeros(concept.size, dtype=np.bool_)
     for one in wordnet.languages:
         shown = words_at(one, 0)[concept], words_at(one, place)[gold]
         _, first = np.unique(np.stack(shown), axis=1, return_index=True)
         again = np.ones(concept.size, dtype=np.bool_)
         again[first] = False
-        found |= again
-    return found
+        seen |= again
+    return seen
 
 
 def require_enough(wordnet: WordNet, found: int, of: int, what: str) -> None:

@@ -92,7 +92,7 @@ def contexts_of(wordnet: WordNet, concepts: Bools, most: int, rng: RandomGenerat
     example = to_numpy(mentions["example"]).astype(np.int64)
     first = np.flatnonzero(np.diff(example, prepend=-1))
     example = example[first]
-    found = Contexts(
+    contexts = Contexts(
         to_numpy(wordnet.examples["synset"]).astype(np.int64)[example],
         example,
         to_numpy(mentions["start"]).astype(np.int64)[first],
@@ -101,15 +101,17 @@ def contexts_of(wordnet: WordNet, concepts: Bools, most: int, rng: RandomGenerat
     )
     length = to_numpy(pc.utf8_length(wordnet.examples["text"]))[example]
     # At least two more words of two letters, with spaces: anything shorter is not a context.
-    found = found.take(concepts[found.concept] & (length - (found.end - found.start) >= 6))
+    contexts = contexts.take(
+        concepts[contexts.concept] & (length - (contexts.end - contexts.start) >= 6)
+    )
     if len(wordnet.languages) > 1:
-        found = found.take(found.concept < 0)  # examples are of one language
+        contexts = contexts.take(contexts.concept < 0)  # examples are of one language
     if wordnet.structure is not wordnet:
         alone = np.flatnonzero(concepts & wordnet.has_words)
-        found = found.and_alone(np.setdiff1d(alone, found.concept), wordnet)
+        contexts = contexts.and_alone(np.setdiff1d(alone, contexts.concept), wordnet)
     if most:
-        found = found.take(first_of_each(found.concept, most, rng, found.example))
-    return found
+        contexts = contexts.take(first_of_each(contexts.concept, most, rng, contexts.example))
+    return contexts
 
 
 @lru_cache(maxsize=2)
@@ -259,17 +261,17 @@ def gives_away(
         asked_words = pc.if_else(alone, named, asked_words)
         texts.append(pc.if_else(alone, named, ""))
     question_text = pc.binary_join_element_wise(*texts, " ")
-    found = np.zeros(gold.size, dtype=np.bool_)
+    shared = np.zeros(gold.size, dtype=np.bool_)
     if names_shown:
-        found |= holds_kin(names, local, question_text, question)
+        shared |= holds_kin(names, local, question_text, question)
     if not in_context:
-        return found
+        return shared
     text = [names] if names_shown else []
     if gloss_shown:
         gloss = shown_glosses(wordnet).take(pa.array(used))
-        found |= shares_a_word(gloss, local, question_text, question)
+        shared |= shares_a_word(gloss, local, question_text, question)
         text.append(gloss)
-    return found | holds_kin(asked_words, question, pc.binary_join_element_wise(*text, " "), local)
+    return shared | holds_kin(asked_words, question, pc.binary_join_element_wise(*text, " "), local)
 
 
 def _joined(texts: pa.Array, members: Ints, lengths: Ints) -> pa.Array:
@@ -459,5 +461,5 @@ def vague_synsets(wordnet: WordNet) -> Ints:
 
 def known_synsets(wordnet: WordNet, names: Sequence[str]) -> Ints:
     """Return the ids of the named synsets ("slang.n.02") that this WordNet has."""
-    found = wordnet.synset_ids(names)
-    return found[found >= 0]
+    ids = wordnet.synset_ids(names)
+    return ids[ids >= 0]

@@ -73,8 +73,8 @@ def _known(table: pa.Table) -> dict[str, pa.Array] | None:
     columns = {}
     for name in (*ABOUT, *_FURTHER):
         kind = arrow_type(ABOUT[name]) if name in ABOUT else own.field(name).type
-        held = name in table.column_names
-        columns[name] = single_chunk(table[name]) if held else pa.nulls(rows, kind)
+        present = name in table.column_names
+        columns[name] = single_chunk(table[name]) if present else pa.nulls(rows, kind)
     entries = columns["arguments"].flatten()
     inner = [columns[name].flatten() for name in ("fact_ids", "choice_hops", "arguments")]
     inner += entries.flatten()

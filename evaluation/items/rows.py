@@ -189,10 +189,10 @@ def row_questions(records: Records, source: str) -> Questions:
     columns = {
         name: pa.array([about.get(name) for about in known], kind) for name, kind in kinds.items()
     }
-    found = column_questions(with_own_ids(items), columns)
+    questions = column_questions(with_own_ids(items), columns)
     copied = sum(about[_COPIES] > 0 for about in known)
     notes = {_COPIES: copied, _UNDECIDED: len(undecided)}
-    return replace(found, notes={name: count for name, count in notes.items() if count})
+    return replace(questions, notes={name: count for name, count in notes.items() if count})
 
 
 def column_questions(items: Sequence[Item], columns: Mapping[str, pa.Array]) -> Questions:

@@ -328,8 +328,8 @@ def _rarity(tokens: Tokens) -> Floats:
     """Return the inverse document frequency of every word over the choice texts."""
     owner = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
     pairs = sorted_unique(owner * tokens.vocabulary + tokens.ids)
-    held = np.bincount(pairs % tokens.vocabulary, minlength=tokens.vocabulary)
-    return np.asarray(np.log((tokens.lengths.size + 1) / (held + 1)))
+    frequency = np.bincount(pairs % tokens.vocabulary, minlength=tokens.vocabulary)
+    return np.asarray(np.log((tokens.lengths.size + 1) / (frequency + 1)))
 
 
 def _overlap(

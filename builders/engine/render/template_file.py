@@ -144,8 +144,8 @@ class Template:
 def names() -> list[str]:
     """Return the names of the built-in templates, sorted, without reading any."""
     entries = (entry.name for entry in resources.files("templates").iterdir())
-    found = (name.removesuffix(".yaml") for name in entries if name.endswith(".yaml"))
-    return sorted(name for name in found if "." not in name)
+    stems = (name.removesuffix(".yaml") for name in entries if name.endswith(".yaml"))
+    return sorted(name for name in stems if "." not in name)
 
 
 def languages(probe: str) -> list[str]:

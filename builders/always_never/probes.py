@@ -245,7 +245,7 @@ def propose(pool: Pool, model: str, top_k: int) -> Pool:
 
     Args:
         pool: all pairs.
-        model: a masked LM of transformers, folder or Hub id.
+        model: a masked LM (folder or Hub id) that transformers loads.
         top_k: number of completions considered for each subject; each is a single token.
 
     Raises:

@@ -101,11 +101,11 @@ class Terms(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of words."""
+        """The number of words."""
         return int(self.id.size)
 
     def take(self, rows: Sequence[int]) -> Terms:
-        """Return some of them."""
+        """Return some of the terms."""
         columns = ([column[row] for row in rows] for column in self[1:])
         return Terms(self.id[np.array(rows, dtype=np.int64)], *columns)  # type: ignore[arg-type]
 
@@ -168,7 +168,7 @@ class Slots:
 
     @cached_property
     def _isa(self) -> Graph:
-        """IsA edges between words, whichever of their senses they join."""
+        """Return IsA edges between words, whichever of their senses they join."""
         start, end, _ = self.told("IsA")
         return Graph.from_edges(len(self.conceptnet), start, end)
 

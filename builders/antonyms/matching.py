@@ -1,4 +1,4 @@
-"""Match antonym and synonym pairs, and order their words, so that neither tells the answer.
+"""Match antonym and synonym pairs, and order their words, so that neither reveals the answer.
 
 Antonyms are rare, so all are kept, and synonyms are chosen to match them: equally many in each
 split and carrier sentence, with words of similar frequency and length and with similar beginnings

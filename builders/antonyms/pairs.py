@@ -32,7 +32,7 @@ from kbprobe.arrays import Bools
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
 
 STEM = 6
-"""Number of letters by which words are compared: *danger* also stands for *dangerous*."""
+"""Number of letters by which words are compared: *danger* also matches *dangerous*."""
 
 
 def close_satellites(senses: Senses) -> dict[int, list[int]]:
@@ -99,7 +99,7 @@ class Pair(NamedTuple):
     Attributes:
         words: in alphabetical order.
         pos: "adjective", "noun" or "verb".
-        antonym: antonyms, or else synonyms.
+        antonym: whether they are antonyms rather than synonyms.
         fit: 0 to 1, see the module's description.
         carrier: the part of speech and whatever else the carrier sentence shows of the two words:
             ``("noun", "counted")`` where they have articles, ``("verb", "it")``.

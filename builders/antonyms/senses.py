@@ -29,7 +29,7 @@ from kbprobe.arrays import Bools, Floats, Ints, mask_at
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
 
 KINDS = ("noun", "verb", "adjective", "adjective", "adverb")
-"""Part of speech in words, by the codes of ``WordNet.pos_codes``."""
+"""Names of parts of speech, by the codes of ``WordNet.pos_codes``."""
 
 ADJECTIVE = KINDS.index("adjective")
 
@@ -131,9 +131,9 @@ class Senses:
         """Read and check every sense.
 
         Args:
-            wordnet: where they are.
+            wordnet: the source of the senses.
             pos: the parts of speech asked about.
-            min_zipf: least frequency of a word.
+            min_zipf: minimum frequency of a word.
             tokenizer: id or folder of a tokenizer that must keep each word whole; "" for none.
             screen: whether offensive words and senses have a defect.
 
@@ -314,7 +314,7 @@ class Carriers:
 
 
 def _objects(wordnet: WordNet) -> list[frozenset[str]]:
-    """The objects of `_OBJECTS` that each sense can take."""
+    """Return the objects of `_OBJECTS` that each sense can take."""
     found: list[set[str]] = [set() for _ in range(wordnet.senses.num_rows)]
     number = to_numpy(wordnet.frames["frame"])
     some = np.flatnonzero(np.isin(number, list(_OBJECTS)))

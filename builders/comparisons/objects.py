@@ -34,11 +34,11 @@ def seen_alone(knows: str, below: Floats, extreme: Ints, seen: int, target: floa
     likely.
 
     Args:
-        knows: what it knows, in words.
+        knows: a description of what it knows.
         below: (rows, K) for each argument, the share of the row's possible values that it
             surpasses.
         extreme: (rows,) the position of the argument that surpasses all others.
-        seen: how many arguments it sees.
+        seen: the number of arguments that it sees.
         target: the maximum accuracy it should have.
 
     >>> below, extreme = np.array([[0.9, 0.1], [0.2, 0.7], [0.6, 0.8]]), np.array([0, 1, 1])
@@ -60,7 +60,7 @@ def divided(clusters: int, shares: Sequence[float], rng: RandomGenerator) -> Int
     """Divide clusters between validation and test at random: return 1 or 2 for each.
 
     Args:
-        clusters: how many.
+        clusters: the number of clusters.
         shares: of train, validation and test; only those of validation and test matter.
         rng: the random generator.
     """

@@ -99,7 +99,7 @@ class VectorsKind(Kind[VectorsSource, VectorsOptions]):
         return super().usual_credits(options, source) if source.glove else {}
 
     def fetch_command(self, name: str, source: str = "") -> str:
-        """Return the command that makes an entry of that name; the package needs no path."""
+        """Return the command that creates an entry of that name; the package needs no path."""
         if not source and name.removeprefix(f"{KIND}-") == DEFAULT_VERSION:
             return f"kb-cache fetch {KIND}"
         return super().fetch_command(name, source)
@@ -117,10 +117,10 @@ def compile_vectors(
 ) -> tuple[pa.Table, Engine, tuple[str, ...]]:
     """Write the matrix into a snapshot's folder, batch by batch.
 
-    Of several vectors of a word the first counts.
+    If a word has several vectors, the first one counts.
 
     Args:
-        batches: of words and vectors.
+        batches: batches of words and vectors.
         source: its name in messages.
         folder: the snapshot's.
 

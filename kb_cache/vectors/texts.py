@@ -1,7 +1,7 @@
 """Texts as sequences of word vectors, and how similar they are.
 
-Words without a vector of their own are similar to themselves alone
-(:class:`kb_cache.vectors.texts.WordTexts`). A text without words is similar to nothing.
+Words without a vector are similar only to themselves (:class:`kb_cache.vectors.texts.WordTexts`). A
+text without words is similar to nothing.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ def tokenize(text: str) -> list[str]:
 
     This follows the Stanford tokenizer that GloVe's training text was split with, but for what
     needs its tables (abbreviations such as "inc.", the two kinds of quotation marks). Clitics are
-    tokens of their own; numbers, initials and words with hyphens stay whole; ``[MASK]`` stays as
-    it is.
+    separate tokens; numbers, initials and words with hyphens stay whole; ``[MASK]`` is unchanged.
 
     >>> tokenize("The dog's owner doesn't like [MASK], a 1,000-dollar U.S. pet.")
     ['the', 'dog', "'s", 'owner', 'does', "n't", 'like', '[MASK]', ',', 'a', '1,000-dollar', 'u.s.', 'pet', '.']
@@ -74,7 +73,7 @@ class WordTexts:
         words: the words of all texts one after another, by their row in ``vectors``.
         starts: where each text starts in them, shape [texts + 1].
         vectors: of each distinct word, shape [words, dimensions].
-        unknown: how many distinct words had no vector.
+        unknown: the number of distinct words without a vector.
     """
 
     number: Mapping[str, int]
@@ -120,7 +119,7 @@ class WordTexts:
 
 
 def _looked_up(words: Sequence[str], vectors: WordVectors) -> tuple[Float32s, int]:
-    """Return the vector of each word, and how many of the words have none of their own."""
+    """Return the vector of each word, and the number of words without one."""
     rows = vectors.rows(words)
     found = vectors.matrix[rows]
     nothing = np.array([word == "" for word in words], dtype=np.bool_)
@@ -143,7 +142,7 @@ class Similarities(NamedTuple):
 
     Attributes:
         scores: of each pair, between -1 and 1, shape [pairs].
-        unknown: how many different words had no vector.
+        unknown: the number of distinct words without a vector.
     """
 
     scores: Floats
@@ -151,7 +150,7 @@ class Similarities(NamedTuple):
 
 
 def content_words(text: str) -> list[str]:
-    """Return the words of a text without English function words; all words where none are left.
+    """Return the words of a text without English function words; all words if none are left.
 
     Tokens of one or two characters, clitics and punctuation are left out as well.
 

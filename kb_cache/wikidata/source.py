@@ -1,4 +1,4 @@
-"""Reading RDF files: which there are, and their triples as a stream in bounded memory.
+"""Reading RDF files: their formats, and their triples as a stream in bounded memory.
 
 N-Triples and N-Quads (W3C, 2014) are read in pieces of whole lines, so that a malformed line
 can be named, or left out, without touching its neighbours. Turtle has no such lines: one parser
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyoxigraph import Quad
 
 
-#: File name endings, without ".gz" or ".bz2", and the formats that they stand for.
+#: File name suffixes, without ".gz" or ".bz2", and the formats that they denote.
 FORMATS = {"nt": "N-Triples", "nq": "N-Quads", "ttl": "Turtle"}
 
 _SUFFIX = re.compile(rf"\.({'|'.join(FORMATS)})(\.gz|\.bz2)?$", re.IGNORECASE)

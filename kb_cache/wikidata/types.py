@@ -1,4 +1,4 @@
-"""Wikidata in process: a dump, or a part of one, that is asked in SPARQL without a server.
+"""Wikidata in process: a dump, or a part of one, queried in SPARQL without a server.
 
 from kb_cache.wikidata.load import load_wikidata
 
@@ -52,7 +52,7 @@ class Wikidata(Loaded):
         """Answer a SELECT query, which is given without prefixes.
 
         Raises:
-            UsageError: it is not SPARQL 1.1, or no SELECT query.
+            UsageError: it is not SPARQL 1.1, or not a SELECT query.
             SnapshotError: the engine cannot read its files.
         """
         from pyoxigraph import QueryResultsFormat, QuerySolutions
@@ -61,7 +61,7 @@ class Wikidata(Loaded):
             found = self.store.query(prepared(query))
             if not isinstance(found, QuerySolutions):
                 raise UsageError(f"not a SELECT query: {query.strip()}")
-            # By way of JSON: then what an endpoint's answers go through, ours do as well.
+            # Through JSON, so that answers are processed like those of an endpoint.
             body = found.serialize(format=QueryResultsFormat.JSON)
         except SyntaxError as error:
             raise UsageError(f"the query is not SPARQL: {error}. It is: {query.strip()}") from error

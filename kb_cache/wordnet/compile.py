@@ -33,7 +33,7 @@ _KIND_CODE = {symbol: code for code, symbol in enumerate(POINTERS)}
 
 
 class _Bytes(io.BytesIO):
-    """A file in memory that answers with text, at byte offsets, as NLTK's streams do."""
+    """A file in memory that returns text at byte offsets, like NLTK's streams."""
 
     def readline(self, size: int | None = -1) -> str:  # type: ignore[override]
         return super().readline(size).decode("utf-8")
@@ -78,7 +78,7 @@ class _Reader(WordNetCorpusReader):  # type: ignore[misc]
 
 
 class _Line(NamedTuple):
-    """Where a synset stands in the source: ``data.noun``, line 30."""
+    """The position of a synset in the source: ``data.noun``, line 30."""
 
     file: str
     number: int

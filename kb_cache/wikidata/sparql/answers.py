@@ -1,8 +1,8 @@
 """The answers of SPARQL endpoints on disk; ``kb-cache`` lists, verifies and clears them.
 
 Layout: ``CACHE/sparql/SLUG/HASH.json.gz``, one folder for each endpoint and one file for each
-answer, named by the sha256 of the prepared query. Files appear whole or not at all, so a run that
-is killed loses nothing and the next one goes on from there.
+answer, named by the sha256 of the prepared query. Files are written atomically, so a run that is
+killed loses nothing and the next one continues from there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ANSWER = re.compile(r"[0-9a-f]{64}\.json\.gz")
 
 
 class DamagedAnswer(ValueError):
-    """A file of the cache is damaged."""
+    """A file in the cache is damaged."""
 
 
 class CachedAnswer(NamedTuple):
@@ -68,7 +68,7 @@ def read(path: Path) -> CachedAnswer:
 
     Raises:
         FileNotFoundError: there is no such file.
-        DamagedAnswer: it is not as it was written.
+        DamagedAnswer: it has changed since it was written.
     """
     try:
         with path.open("rb") as file:
@@ -98,7 +98,7 @@ def read(path: Path) -> CachedAnswer:
 
 
 def write(path: Path, cached: CachedAnswer) -> None:
-    """Write an answer, whole or not at all.
+    """Write an answer atomically.
 
     Raises:
         CacheError: the cache folder cannot be written.
@@ -153,7 +153,7 @@ class EndpointAnswers(Holding):
         return "damaged answers removed; they are asked for again when needed"
 
     def remove(self) -> bool:
-        """Remove all answers and incomplete files; other files stay."""
+        """Remove all answers and incomplete files; other files are kept."""
         self._unlink([*self._files(_ANSWER), *files.hidden(self.folder)])
         with store.usable(self.folder):
             if not any(self.folder.iterdir()):

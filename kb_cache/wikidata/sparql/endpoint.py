@@ -1,4 +1,4 @@
-"""Asking a SPARQL endpoint over HTTP, under the rules that a public service asks for.
+"""Querying a SPARQL endpoint over HTTP, under the rules of a public service.
 
 One request at a time, in all processes of this cache folder together; a pause between them; a
 User-Agent that names kbprobe and a contact; Retry-After obeyed; growing pauses while a service
@@ -58,7 +58,7 @@ _MOST_REDIRECTIONS = 5
 
 
 class UnreadableResponse(ValueError):
-    """A response that breaks the rules of HTTP, or redirects where we do not go."""
+    """A response that violates HTTP, or whose redirection is refused."""
 
 
 class TooLong(UnreadableResponse):
@@ -83,7 +83,7 @@ def send(url: str, query: str, contact: str, timeout: float, max_bytes: int) -> 
     Raises:
         TooLong: the body is longer than ``max_bytes``.
         UnreadableResponse: the body is shorter than stated or badly compressed, or there was a
-            redirection to where we do not go.
+            refused redirection.
         OSError: the connection failed; TimeoutError if there was one.
         http.client.HTTPException: the response is not HTTP.
     """
@@ -95,7 +95,7 @@ def _send(url: str, query: str, contact: str, timeout: float, max_bytes: int) ->
 
     agent = f"kbprobe/{kbprobe_version()}{contact and f' ({contact})'} SPARQLWrapper/{__version__}"
     wrapper = SPARQLWrapper(url, returnFormat=JSON, agent=agent)
-    # Ask for the format in the header alone, not in parameters that each server names otherwise.
+    # Request the format only in the header, not in parameters, whose names differ by server.
     wrapper.setOnlyConneg(True)
     # Not by setQuery, which guesses what kind of query it is, and can find "delete" in a string.
     wrapper.queryString = query
@@ -133,10 +133,10 @@ class _AnyStatus(HTTPErrorProcessor):
 
 
 def redirected(request: Request, location: str, contact: str) -> Request:
-    """Return the request that asks the same elsewhere; urllib's own would lose a posted query.
+    """Return the same request for another address; urllib's own would lose a posted query.
 
     Raises:
-        UnreadableResponse: we do not go there.
+        UnreadableResponse: the redirection is refused.
     """
     try:
         url = urljoin(request.full_url, location)
@@ -156,7 +156,7 @@ def redirected(request: Request, location: str, contact: str) -> Request:
 
 
 def _body(response: HTTPResponse, limit: int, deadline: float, whole: bool) -> bytes:
-    """Read a body and unpack it. Unless ``whole``, what is beyond the limit is left."""
+    """Read a body and unpack it. Unless ``whole``, anything beyond the limit is ignored."""
     headers = response.headers
     encoding = headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip", ""):
@@ -193,7 +193,7 @@ LONGEST_PAUSE = 86400.0
 _CONTACT = re.compile(r"[^@\s()<>]+@[^@\s()<>]+\.[^@\s()<>]+|https?://[^\s()<>]+")
 #: After the PREFIX and BASE of a normalised query.
 _SELECT = re.compile(r"(?:(?:PREFIX [^<]*|BASE ?)<[^>]*> ?)*SELECT\b", re.IGNORECASE)
-#: Headers by which Virtuoso says that it left rows out.
+#: Headers by which Virtuoso reports that it left out rows.
 _PARTIAL = ("X-SPARQL-MaxRows", "X-SPARQL-Anytime", "X-SQL-State")
 _NO_ENDPOINT = "See whether this is the address of a SPARQL 1.1 endpoint."
 _REMEDIES = {
@@ -209,23 +209,23 @@ class EndpointError(SourceError):
 
 
 class BudgetSpent(SourceError):
-    """The session has asked as much as its limits allow."""
+    """The session has used up its limits."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much may be asked of an endpoint, and how patiently. Times are in seconds.
+    """Limits on the use of an endpoint, and on waiting for it. Times are in seconds.
 
     Attributes:
-        timeout: for one answer; a bit more than the endpoint's own limit.
-        pause: from the end of one request to the next.
-        attempts: at one query, where another attempt may help.
-        backoff: before the second attempt, give or take half; then twice as long each time.
+        timeout: the time limit for one answer, a bit more than the endpoint's own limit.
+        pause: the pause between the end of one request and the next.
+        attempts: the maximum number of attempts of a query, if another one may help.
+        backoff: the pause before the second attempt, plus or minus half; doubled each time.
         longest_wait: the longest pause that a server may ask for; beyond it we give up.
         max_bytes: of one answer, uncompressed.
-        requests: that one session may make.
-        seconds: that one session may spend waiting for answers.
-        failures: queries in a row that may fail for good.
+        requests: the maximum number of requests of a session.
+        seconds: the maximum time that a session may wait for answers.
+        failures: the maximum number of consecutive queries that may fail.
     """
 
     timeout: float = 70.0
@@ -240,12 +240,12 @@ class Limits:
 
 
 def default_limits(url: str) -> Limits:
-    """Return the limits of an endpoint; one's own, on the loopback interface, needs no pause."""
+    """Return the limits of an endpoint; a local one, on the loopback interface, needs no pause."""
     return Limits(pause=0.0) if is_loopback(url) else Limits()
 
 
 class _Retry(Exception):
-    """An attempt failed in a way that another may not, ``wait`` seconds later at the earliest."""
+    """An attempt failed, but another may succeed after at least ``wait`` seconds."""
 
     def __init__(self, error: SourceError, wait: float = 0.0) -> None:
         super().__init__(str(error))
@@ -264,7 +264,7 @@ class Endpoint:
     def __init__(
         self, url: str = WIKIDATA, contact: str | None = None, limits: Limits | None = None
     ) -> None:
-        """Prepare to ask; nothing is sent yet.
+        """Prepare requests; nothing is sent yet.
 
         ``contact`` is an e-mail address or URL for the endpoint's operators, by default that of
         the environment variable KBPROBE_CONTACT. An endpoint on this machine's own loopback
@@ -291,7 +291,7 @@ class Endpoint:
             EndpointError: the endpoint refuses it or cannot be reached, or asks for a longer
                 pause than we accept; or too many queries in a row have failed.
             MalformedAnswer: its response is not a valid answer.
-            BudgetSpent: the session may not ask more.
+            BudgetSpent: the session may not send more requests.
             UsageError: it is not a SELECT query.
             CacheError: the cache folder, where processes take turns, cannot be used.
         """
@@ -335,7 +335,7 @@ class Endpoint:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Wait until no other process asks this endpoint and its pause is over."""
+        """Wait until no other process uses this endpoint and its pause is over."""
         with locked(turn_file(self.url, "lock"), f"asking {self.url}"):
             now = time.time()
             wait = postponed(self.url, now) - now
@@ -449,7 +449,7 @@ def turn_file(url: str, ending: str) -> Path:
 
 
 def postpone(url: str, until: float) -> None:
-    """Let no process ask an endpoint before a time (seconds since 1970), or a later one set before.
+    """Keep all processes from using an endpoint before a time, or a later one set before.
 
     Raises:
         OSError: the cache folder cannot be written.

@@ -40,7 +40,7 @@ _TERM_KEYS = {
 
 
 class MalformedAnswer(SourceError):
-    """A response that is no valid answer; the server may send one when asked again."""
+    """A response that is not a valid answer; the server may send one on another attempt."""
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(
@@ -50,7 +50,7 @@ class MalformedAnswer(SourceError):
 
 
 class _Invalid(ValueError):
-    """What is wrong with an answer."""
+    """An answer is invalid."""
 
 
 class _BrokenOff(_Invalid):
@@ -62,7 +62,7 @@ def parse(body: bytes, where: str) -> Answer:
 
     Raises:
         MalformedAnswer: it is not a complete and well-formed answer.
-        QueryTimeout: nor that, and it ends with the trace of a query that took too long.
+        QueryTimeout: the same, and it ends with the trace of a query that took too long.
     """
     try:
         return _answer(_json(body))
@@ -99,7 +99,7 @@ def server_message(body: bytes) -> str:
 
 
 def _json(body: bytes) -> Any:
-    """JSON as RFC 8259 has it, in UTF-8, with unique keys."""
+    """Parse JSON as in RFC 8259, in UTF-8, with unique keys."""
     if b"\x00" in body:
         raise _Invalid("it holds NUL characters")
     try:

@@ -1,4 +1,4 @@
-"""Asking a source: behind its cache of answers, recorded, for many values in chunks."""
+"""Querying a source: with a cache of answers, with a record, for many values in chunks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ QueryFor = Callable[[Sequence[str]], str]
 
 
 class RecordedQuery(NamedTuple):
-    """A query that was asked and its answer, as a manifest names them.
+    """A query that was sent and its answer, as a manifest records them.
 
     ``query`` and ``answer`` are sha256 (hex) of the prepared query and of the answer (see
     `answer_digest`), ``date`` is when it was given (ISO 8601, UTC), ``rows`` their number.
@@ -58,7 +58,7 @@ def utc_now() -> str:
 
 
 class QuerySession:
-    """Asks a source and records the queries."""
+    """Sends queries to a source and records them."""
 
     def __init__(self, source: QuerySource, now: Callable[[], str] = utc_now) -> None:
         self.source = source
@@ -82,7 +82,7 @@ class QuerySession:
         return hashlib.sha256(pairs.encode()).hexdigest()
 
     def select(self, query: str) -> Answer:
-        """Ask the source and record the query."""
+        """Send a query to the source and record it."""
         found = self._ask(query)
         self._answers[query_digest(query)] = self._recorded[query_digest(query)].answer
         return found
@@ -188,7 +188,7 @@ def _iri(value: str) -> str:
 
 
 def _written(iri: str) -> str:
-    """An IRI as a query writes it: short, if it is one of Wikidata's entities."""
+    """Return an IRI as written in a query: short, if it is one of Wikidata's entities."""
     short = iri.removeprefix(WIKIDATA_ENTITY)
     return f"wd:{short}" if short != iri and _WIKIDATA_ID.fullmatch(short) else f"<{iri}>"
 
@@ -200,11 +200,11 @@ VERSION_QUERY = "SELECT ?date WHERE { <http://www.wikidata.org> schema:dateModif
 
 
 class NotCached(SourceError):
-    """An answer is needed offline and is not there."""
+    """An answer is needed offline but is not cached."""
 
 
 class CachedEndpoint:
-    """An endpoint behind the answers it gave before: a source that asks each query once.
+    """An endpoint with a cache of its answers: a source that sends each query once.
 
     Attributes:
         url: the endpoint's address.
@@ -227,8 +227,8 @@ class CachedEndpoint:
         Args:
             endpoint: one, or its address; then it is made when an answer is first missing, so
                 that a build from the cache needs neither contact nor SPARQLWrapper.
-            offline: use cached answers alone and never open a connection.
-            refresh: ask every query once more, and replace cached answers.
+            offline: use only cached answers and never open a connection.
+            refresh: send every query again, and replace cached answers.
             limits: of an endpoint given by its address.
             now: the date of answers.
         """
@@ -261,7 +261,7 @@ class CachedEndpoint:
         """Answer a SELECT query from the cache, or ask the endpoint and keep the answer.
 
         Raises:
-            NotCached: it is not there, or damaged, and we are offline.
+            NotCached: it is missing or damaged, and we are offline.
             QueryTimeout: it was too expensive for the endpoint.
             SourceError: the endpoint gave no valid answer; see `Endpoint.ask`.
             UsageError: it is not a SELECT query, or the endpoint needs a contact.
@@ -298,7 +298,7 @@ class CachedEndpoint:
         return cached.answer
 
     def _stated_version(self) -> str:
-        """The endpoint's statement of its data version, asked once; "" if it makes none."""
+        """Return the data version that the endpoint states, requested once; "" if none."""
         if self._stated is None:
             self._stated = ""
             if not self.offline:

@@ -36,7 +36,7 @@ def told_drops(dropped: Mapping[str, int], options: Collection[str]) -> list[str
 
     Args:
         dropped: reason -> how many questions or rows.
-        options: the fields of the probe's options: a line names the option responsible.
+        options: the options that the build read: a line names the one responsible.
 
     >>> told_drops({"beyond --limit": 20, "a word is too rare": 3000}, ["limit", "min_zipf"])
     ['  3,000: a word is too rare (--min-zipf 0)', '  20: beyond --limit']

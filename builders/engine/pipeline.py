@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -54,14 +54,15 @@ Progress = Callable[[str], None]
 class Built:
     """A finished build in memory: the items of each config and split, and the manifest so far.
 
-    ``seconds`` holds the wall time of each phase. ``annotations`` are the lines of the labels file
-    of a probe answered by people.
+    ``seconds`` holds the wall time of each phase, ``read`` the options that planning read.
+    ``annotations`` are the lines of the labels file of a probe answered by people.
     """
 
     request: Request
     manifest: dict[str, Any]
     configs: Configs
     seconds: dict[str, float] = field(default_factory=dict)
+    read: Collection[str] = ()
     annotations: Sequence[Mapping[str, Any]] = ()
 
     @property
@@ -107,6 +108,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         plan = _cut(probe.plan(knowledge, options, rng), options, rng)
         variant_plans = {name: plan.variants[name] for name in request.variants}
         _refuse_unread(options, probe.name)
+        read = frozenset(options.reads())
     with phase("render"):
         named = getattr(knowledge, "structure", knowledge).name
         identity, rng = row_identity(probe.name, named), rng.child("assemble")
@@ -176,7 +178,10 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
             "numpy": version("numpy"),
         },
         "screen": {
-            "on": getattr(options, "screen", None),
+            # A probe of another package may have the option and not screen.
+            "on": options.screen and "screen" in read
+            if "screen" in type(options).model_fields
+            else None,
             "rows": rendered[DEFAULT_CONFIG].listed_rows,
         },
         "counts": _counts(done),
@@ -192,7 +197,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
     if isinstance(done.plan.answers, FromAnnotators):
         manifest["annotation"] = dict(done.plan.answers.about)
         lines = done.plan.answers.lines
-    return Built(request, manifest, configs, seconds, lines)
+    return Built(request, manifest, configs, seconds, read, lines)
 
 
 def _check_rows(config: str, splits: Mapping[str, Items | ItemsInParts]) -> None:
@@ -206,7 +211,10 @@ def _check_rows(config: str, splits: Mapping[str, Items | ItemsInParts]) -> None
     for split, items in splits.items():
         for row in plain(items.table(0, CHECKED_ROWS)).to_pylist():
             if problems := SETUPS[row["setup"]].check(row):
-                raise KbprobeError(f"{config}, {split}, row {row['id']}: {'; '.join(problems)}")
+                raise KbprobeError(
+                    f"{config}, {split}, row {row['id']}, made with the wording "
+                    f"{row['template']!r}: {'; '.join(problems)}"
+                )
 
 
 def build_all(
@@ -342,10 +350,12 @@ def _refuse_unread(options: ProbeOptions, owner: str) -> None:
     """
     for name in options.unread():
         given = f"{option_name(name)} {spelled(getattr(options, name))}"
+        remedy = "Leave it out, or give the option that it goes with."
+        if name in ("controls", "variants"):
+            remedy = f"{owner} has none: leave it out."
         raise UsageError(
             f"{owner}: nothing in this build reads {given}, so that it would change nothing. It "
-            f"is for: {type(options).model_fields[name].description} Leave it out, or give the "
-            "option that it goes with."
+            f"is for: {type(options).model_fields[name].description} {remedy}"
         )
 
 

@@ -171,7 +171,8 @@ class WordNet(Loaded):
         """
         if kind not in POINTERS.values():
             raise UsageError(
-                f"WordNet has no pointer kind {kind!r}.{did_you_mean(kind, POINTERS.values())}"
+                f"WordNet has no pointer kind {kind!r}.{did_you_mean(kind, POINTERS.values())} "
+                f"There are: {', '.join(sorted(set(POINTERS.values())))}."
             )
         stored, names = codes(self.pointers["kind"])
         rows = np.flatnonzero(stored == (names.index(kind) if kind in names else -1))

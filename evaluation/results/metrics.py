@@ -408,9 +408,9 @@ def _refuse_non_numbers(raw: Any, starts: Ints, ids: pa.Array) -> None:
         return
     rows = np.searchsorted(starts, bad, side="right") - 1
     raise KbprobeError(
-        f"the model gave {raw[bad[0]]} as the score of choice {bad[0] - starts[rows[0]] + 1} of "
+        f"{raw[bad[0]]} was given as the score of choice {bad[0] - starts[rows[0]] + 1} of "
         f"item {ids[int(rows[0])]} ({np.unique(rows).size} items in all): no choice can be picked. "
-        "Use --dtype float32 (float16 overflows), or look for damaged weights."
+        "If a model gave it, use --dtype float32 (float16 overflows), or look for damaged weights."
     )
 
 

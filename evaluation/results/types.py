@@ -314,7 +314,8 @@ class Timings(Model):
     tokens: int = Field(description="Tokens of all sequences, padding left out.")
     scored_sequences: int = Field(description="Of these, run now and not found in the cache.")
     rows_per_second: float | None = Field(
-        description="Items scored now over seconds of scoring; null where all were cached."
+        description="Items scored now over seconds of encoding and scoring; null where all were "
+        "cached."
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from evaluation.items.sources import WHOLE, FoundSplit, ProbeSource, UnknownSplit, find_split
+from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL, refuse_idle_model
 from evaluation.models.files import check_local, is_checkpoint
@@ -16,6 +17,7 @@ from evaluation.options import RunOptions
 from evaluation.runs.earlier import refuse_known_differences
 from evaluation.runs.folders import refuse_other_folder
 from evaluation.runs.spec import RunSpec
+from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import SCORERS
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import SPLITS
@@ -74,14 +76,25 @@ def check_names(model: str, options: RunOptions) -> None:
         scorers = [entry.name for entry in SCORERS if not entry.needs]
         learners = [entry.name for entry in LEARNERS if not entry.needs]
         raise UsageError(
-            f"--model none: there is no model to score with. Name a --model, or --scorer "
+            f"--model none: {_needs_one(options, chosen)}. Name a --model, or --scorer "
             f"{' or '.join(scorers)}, or --train N with --learner {' or '.join(learners)}: these "
             "need none."
         )
     if model and chosen is not None and not chosen.needs:
-        learnt = options.train is not None
-        option = f"--learner {chosen.name} --train N" if learnt else f"--scorer {chosen.name}"
-        refuse_idle_model(model, option)
+        refuse_idle_model(model, _named(options, chosen))
+
+
+def _named(options: RunOptions, entry: ScorerEntry | LearnerEntry) -> str:
+    """Return the option that names a scorer or learner."""
+    if options.train is None:
+        return f"--scorer {entry.name}"
+    return f"--learner {entry.name} --train N"
+
+
+def _needs_one(options: RunOptions, entry: ScorerEntry | LearnerEntry | None) -> str:
+    if entry is None:
+        return "there is no model to score with"
+    return f"{_named(options, entry)} needs a model"
 
 
 def check_split(source: ProbeSource, split: str, config: str | None) -> FoundSplit | None:

@@ -130,7 +130,7 @@ def evaluate_run(
         sequences=scores.sequences,
         tokens=scores.sequence_tokens,
         scored_sequences=effort.sequences,
-        rows_per_second=effort.rows / effort.score if effort.rows else None,
+        rows_per_second=effort.rows / (effort.encode + effort.score) if effort.rows else None,
     )
     results = _results(run, scores, effort.halvings, metrics, timings)
     if (setup := labels.setup_of(predictions)) is not None:

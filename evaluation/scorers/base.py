@@ -19,6 +19,7 @@ from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item, choice_
 from evaluation.items.wordings import worded
 from evaluation.models.capabilities import Capability
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
+from kbprobe.errors import UsageError
 from kbprobe.options import Options
 
 Tokens = npt.NDArray[np.int32]
@@ -279,11 +280,23 @@ class RowScorer(Scorer):
 
     @abstractmethod
     def choice_scores(self, items: Sequence[Item]) -> tuple[Floats, Mapping[str, int]]:
-        """Return the score of each choice of each item, and notes (:attr:`Encoded.notes`)."""
+        """Return the score of each choice, item after item, and notes (:attr:`Encoded.notes`)."""
 
     def encode(self, items: Sequence[Item]) -> ScoredRows:
-        """Score all items; see :meth:`Scorer.encode`."""
-        scores, notes = self.choice_scores(items)
+        """Score all items; see :meth:`Scorer.encode`.
+
+        Raises:
+            UsageError: the scorer did not return a score for each choice, and notes.
+        """
+        scored, choices = self.choice_scores(items), int(choice_starts(items)[-1])
+        if not (
+            isinstance(scored, tuple) and len(scored) == 2 and np.shape(scored[0]) == (choices,)
+        ):
+            raise UsageError(
+                f"{type(self).__name__}.choice_scores has to return an array with the score of "
+                f"each choice of each item (here {choices:,}), and a mapping of notes, such as {{}}"
+            )
+        scores, notes = np.asarray(scored[0], dtype=np.float64), scored[1]
         ones = np.ones(len(scores), dtype=np.int64)
         rows = row_sequences(items, ones[: len(items)], ones)
         return ScoredRows(**rows, notes=notes, scores=scores)

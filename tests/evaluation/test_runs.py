@@ -44,9 +44,9 @@ def in_world(world, tmp_path, monkeypatch):
     torch.set_num_threads(1)
 
 
-def code_of(page):
-    """Run the first block of Python of a page as a module; return what it defines."""
-    block = re.search(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL).group(1)
+def code_of(page, number=0):
+    """Run a block of Python of a page as a module; return what it defines."""
+    block = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)[number]
     module = type(sys)(page.replace(".md", "").replace("-", "_"))
     # Types that are named in annotations are looked up in the module.
     sys.modules[module.__name__] = module
@@ -91,6 +91,23 @@ def test_the_page_on_scorers_adds_one(twice):
     assert found.results.scoring.scorer == "twice"
     assert found.results.scoring.options["second"] == second
     assert found.results.metrics.normalization == "sum"
+
+
+def test_a_scorer_without_a_model_counts_words_as_on_the_page_or_says_what_it_has_to_return():
+    entry = SCORERS.add(code_of("add-a-scorer.md", 1).OVERLAP)
+    try:
+        found = evaluation.evaluate("questions", "none", scorer="overlap")
+        for row in found.predictions.to_pylist():
+            words = set(row["question"].lower().split())
+            shared = [len(words & set(choice.lower().split())) for choice in row["choices"]]
+            assert row["scores"] == shared
+        wrong = type(
+            "Wrong", (type(entry.make(None)),), {"choice_scores": lambda self, items: [1.0]}
+        )
+        with pytest.raises(UsageError, match=r"^Wrong\.choice_scores has to return an array"):
+            wrong().encode([])
+    finally:
+        SCORERS.remove("overlap")
 
 
 @pytest.mark.slow

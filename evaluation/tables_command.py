@@ -55,7 +55,7 @@ def open_table(places: tuple[Path, ...], name: str | None = None) -> Table:
 
     if any(place.suffix == ".json" and place.is_file() for place in places):
         if len(places) > 1:
-            raise UsageError("a summary is a table of its own: name one file, or folders alone")
+            raise UsageError("each summary has its own table: name one file, or folders alone")
         return _of_summary(places[0], name)
     if name is not None:
         raise UsageError("--name chooses a table of a summary: name its file, such as curve.json")

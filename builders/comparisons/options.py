@@ -22,7 +22,7 @@ class ComparisonOptions(ProbeOptions):
 
     split_shares: tuple[float, float, float] = Field(
         (0.0, 0.25, 0.75),
-        description="Shares of train, validation and test. Train has material of its own: the last "
+        description="Shares of train, validation and test. Train has its own material: the last "
         "two divide the rest.",
     )
 

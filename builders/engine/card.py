@@ -140,7 +140,7 @@ def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
     if setup == CLOZE:
         limitations.append(
             "The answer is put in one place of the question. A model whose tokenizer splits an "
-            "answer is asked something else than one that keeps it whole."
+            "answer is asked something different from one that keeps it whole."
         )
     if counts["filled_choices"]:
         limitations.append(

@@ -166,7 +166,7 @@ class DrawOptions(ProbeOptions):
     once: Annotated[bool, RARE] = Field(
         False,
         description="Ask each question once, with distractors of the first family that has "
-        "enough, for whoever scores by hand; by default with those of every family.",
+        "enough, for manual scoring; by default with those of every family.",
     )
     perturbations: Annotated[int, RARE] = Field(
         2,

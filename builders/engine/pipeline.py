@@ -350,7 +350,7 @@ def _refuse_unread(options: ProbeOptions, owner: str) -> None:
     """
     for name in options.unread():
         given = f"{option_name(name)} {spelled(getattr(options, name))}"
-        remedy = "Leave it out, or give the option that it goes with."
+        remedy = "Leave it out, or give the option that it belongs to."
         if name in ("controls", "variants"):
             remedy = f"{owner} has none: leave it out."
         raise UsageError(

@@ -197,7 +197,7 @@ PART_FLAGS = {
 }
 
 OPPOSITE_FLAGS = {
-    MINOR_SENSE: "the gold is none of the first 2 senses of the word that shows it",
+    MINOR_SENSE: "the gold is not among the first 2 senses of the word that shows it",
     RARE_WORD: f"the gold is rarer than {RARE['opposite']} (Zipf scale)",
 }
 

@@ -63,7 +63,7 @@ class Measured(Model):
     """The accuracy of a baseline, or of a model compared with the baselines."""
 
     name: str = Field(description="Name of the scorer or learner; for another model, its id.")
-    reads: str = Field(description="What it sees of a row, in words.")
+    reads: str = Field(description="Description of what it sees of a row.")
     model: str = Field(description="none, or the model that was used.")
     train_rows: int | None = Field(description="Rows trained on; null: not trained.")
     draws: list[float] = Field(

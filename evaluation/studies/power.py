@@ -60,7 +60,7 @@ class PairPower(Model):
     unevenness: float = Field(description="Mean squared cluster size over the squared mean.")
     clusters_needed: int = Field(description="Clusters that show the difference at this power.")
     rows_needed: int = Field(description="Rows of so many clusters, at the mean rows of a cluster.")
-    power: float = Field(description="Power with the clusters that there are.")
+    power: float = Field(description="Power with the available clusters.")
     least_difference: float | None = Field(
         description="Least difference in points that these clusters show at this power; null if "
         "they show none."
@@ -292,7 +292,7 @@ def _table(one: ProbePower, summary: PowerSummary) -> doc.Table:
         },
         f"Clusters needed for a difference of {summary.difference:g} points at a power of "
         f"{percent(summary.power)} and a level of {percent(summary.level)}; power and least "
-        "difference with the clusters that there are.",
+        "difference with the available clusters.",
     )
 
 
@@ -309,7 +309,7 @@ def _curves(one: ProbePower, summary: PowerSummary) -> doc.Chart:
         power = power_of(clusters, summary.difference / 100, spread, summary.level)
         dash: doc.Dash = "dashed" if place else "solid"
         lines.append(doc.Line(pair.name, clusters.tolist(), power.tolist(), dash=dash, marker=""))
-    there = doc.Level("clusters that there are", one.clusters, "reference", "solid")
+    there = doc.Level("available clusters", one.clusters, "reference", "solid")
     return doc.Chart(
         "Power by number of clusters.",
         [

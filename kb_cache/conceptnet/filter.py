@@ -84,7 +84,7 @@ class NoiseFilter(Options):
         True, description="Remove edges that are stated both positively and negatively."
     )
     min_weight: float = Field(2.0, ge=0, description="Remove edges of less weight; 0: none.")
-    stop_words: bool = Field(True, description="Remove words without a meaning of their own.")
+    stop_words: bool = Field(True, description="Remove words without an independent meaning.")
     min_length: int = Field(3, ge=0, description="Remove words of fewer characters.")
     max_words: int = Field(3, ge=0, description="Remove terms of more words; 0: none.")
     min_zipf: float = Field(

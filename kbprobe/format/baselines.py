@@ -35,7 +35,7 @@ class BaselineFigure(_Part):
     """The accuracy of one baseline; shares are between 0 and 1."""
 
     name: str = Field(min_length=1, description="Of the scorer or learner.")
-    reads: str = Field(description="What it sees of a row, in words.")
+    reads: str = Field(description="Description of what it sees of a row.")
     train_rows: int | None = Field(ge=1, description="Rows trained on; null: not trained.")
     draws: int = Field(ge=1, description="Draws that the accuracy is the mean of.")
     accuracy: float = Field(ge=0, le=1, description="Share of the rows answered right.")

@@ -247,7 +247,7 @@ def test_every_kind_of_model_is_scored_measured_and_reported(probe, model, score
     assert (block.wording is None) == (model in ("tiny-cola", "tiny-mnli"))
     assert f"Matthews correlation {block.matthews_correlation.value:.3f}" in shown
     page = re.sub(r"<[^>]+>", " ", (out / "report.html").read_text())
-    for said in ("Labels: which are told apart?", "macro-F1", f"always “{block.majority}”"):
+    for said in ("Labels: which are distinguished?", "macro-F1", f"always “{block.majority}”"):
         assert said in page
     assert "Confusion table" in page
     if probe == "pairs":

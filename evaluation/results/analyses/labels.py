@@ -157,4 +157,4 @@ def _interval(number: Statistic) -> str:
     return f"{number.low:.3f} to {number.high:.3f}"
 
 
-ANALYSIS = Analysis(NAME, "Labels", "Labels: which are told apart?", _parts, Labels)
+ANALYSIS = Analysis(NAME, "Labels", "Labels: which are distinguished?", _parts, Labels)

@@ -21,7 +21,7 @@ from builders.engine.render.jinja import Rewrite, TemplateError, fields_of, rend
 from builders.engine.render.template_file import Template, Wording
 from kbprobe.arrays import AnyInts, Bools, Ints, Some, UInts, mask_at, ragged_ranges, sorted_unique
 from kbprobe.columns import to_numpy
-from kbprobe.errors import KbprobeError
+from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.items import UNKNOWN, Coded, Items, Ragged
 from kbprobe.format.setups import MASK, SPLITS
 from kbprobe.parallel import side_by_side, workers
@@ -421,5 +421,19 @@ def _row_order(plan: Plan, ids: UInts, kept: Any, rng: RandomGenerator) -> Any:
 
 
 def _choice_texts(plan: Plan, template: Template, shown: Ints) -> pa.Array:
-    fields = plan.choices.fields(shown, fields_of(template.choice))
+    """Return the texts of choices.
+
+    Raises:
+        UsageError: the choices lack a field that the probe declares and the template shows.
+    """
+    wanted = fields_of(template.choice)
+    try:
+        fields = plan.choices.fields(shown, wanted)
+    except KeyError as error:
+        if error.args[0] not in wanted:
+            raise
+        raise UsageError(
+            f"{template.probe}: the choices have no field {error.args[0]!r}, which choice_fields "
+            "of @probe names and the template shows"
+        ) from error
     return pa.array(render_batch(template.choice, fields, f"{template.probe}: choice"), pa.string())

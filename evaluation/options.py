@@ -180,7 +180,7 @@ class RunOptions(ModelOptions):
         "these as well, and relate the questions to them.",
     )
     limit: Annotated[int | None, RunRole("Probe", recorded="field")] = Field(
-        None, ge=1, description="Maximum number of rows, drawn with --seed."
+        None, ge=1, le=MAX_SEED, description="Maximum number of rows, drawn with --seed."
     )
     limit_by: Annotated[Literal["clusters", "rows"], RunRole("Probe", rare=True)] = Field(
         "clusters",

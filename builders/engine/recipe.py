@@ -33,7 +33,6 @@ from builders.engine.options import with_snapshots
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
-from kbprobe.files import write_file
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.suite import (
     RECORD,
@@ -42,6 +41,7 @@ from kbprobe.format.suite import (
     Suite,
     checksums,
     differing,
+    write_suite,
 )
 from kbprobe.options import MAX_SEED
 from kbprobe.parsing import read_yaml, validated
@@ -138,8 +138,7 @@ class Declared:
             standard=self.stated is not None,
             probes=tuple(members),
         )
-        write_file(record, suite.model_dump_json(indent=2) + "\n")
-        return suite
+        return write_suite(self.folder, suite)
 
 
 def standard_suites() -> dict[str, Path]:

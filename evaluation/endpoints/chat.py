@@ -196,6 +196,7 @@ def read_reply(answer: Any, url: str) -> Reply:
         text = ""
     if not isinstance(text, str):
         raise malformed("the message's content is no text")
+    text = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text to store
     tokens = [_count(answer.get("usage"), name) for name in ("prompt_tokens", "completion_tokens")]
     first = _first_tokens(choice.get("logprobs"), malformed)
     return Reply(text, sum(tokens), choice.get("finish_reason") == "length", first)

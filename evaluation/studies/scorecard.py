@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -205,6 +206,12 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard
     for first in range(0, len(finished), each):
         runs, fresh = finished[first : first + count], finished[first + count : first + each]
         cards.append(_card(request, probes, runs, fresh))
+    # Folders of several models may have the same name.
+    labels = Counter(card.label for card in cards)
+    cards = [
+        card.model_copy(update={"label": card.model}) if labels[card.label] > 1 else card
+        for card in cards
+    ]
     suite = _suite(probes)
     sampled = any(run.results.probe.split_rows for run in finished)
     digests = [one.rows_sha256 for one in cards[0].probes]

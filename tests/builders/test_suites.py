@@ -13,6 +13,7 @@ import pytest
 
 from builders.engine.command import run_jobs
 from builders.engine.recipe import find_suite, read_recipe
+from kbprobe.errors import UsageError
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.suite import checksums, read_suite
 
@@ -68,6 +69,13 @@ def test_a_suite_has_the_checksums_of_its_recipe_or_is_none(
     splits = read_manifest(folder / "age_comparison").counts.splits
     assert (splits["train"], splits["validation"], splits["test"]) == (60, 20, 30)
     assert read_manifest(folder / "hops").counts.splits["test"] == 39  # three to a cluster
+
+    record = folder / "suite.json"
+    built = record.read_text()
+    record.write_text(built.replace('"name": "ages"', '"name": "kbprobe-1"'))
+    with pytest.raises(UsageError, match=r"suite\.json was edited.*Build the suite again"):
+        read_suite(folder)
+    record.write_text(built)
 
     sums = tmp_path / "ages.sha256"
     sums.write_text(sums.read_text().replace("  hops/data/test.jsonl", "0  hops/data/test.jsonl"))

@@ -418,7 +418,7 @@ def test_two_choices_tell_nothing_of_errors(save: Save) -> None:
     pair = summary.pairs[0].agreement
     assert (pair.both_wrong, pair.error_overlap, pair.expected_error_overlap) == (0, None, None)
     assert pair.expected_overlap == pytest.approx(1 / 9 + 4 / 9)
-    assert "two wrong answers are the same" in page_of(summary)
+    assert "no row of three choices or more" in page_of(summary)
 
 
 def test_kappa_is_null_where_nothing_varies(save: Save) -> None:

@@ -293,6 +293,12 @@ def test_no_content_and_odd_counts_are_no_answers(probe: Path, server: Script) -
     assert 0 < block.unread == block.cut < block.answers
 
 
+def test_half_a_surrogate_pair_is_shown_as_a_question_mark(probe: Path, server: Script) -> None:
+    server.write = lambda asked: f"\ud800 {knows(asked)}"
+    results, _ = evaluated(probe, server)
+    assert results.predictions["answer_text"].to_pylist()[0][0].startswith("? ")
+
+
 def test_a_run_stops_at_its_budget_goes_on_and_can_be_forecast(
     probe: Path, server: Script, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -207,7 +207,10 @@ def _similar_errors(one: _Compared) -> str:
 def _agreement_caveats(found: Comparison) -> list[str]:
     wrong = [pair.agreement.both_wrong for pair in found.pairs]
     if not any(wrong):
-        return ["Error overlap is not shown: with two choices, two wrong answers are the same."]
+        return [
+            "Error overlap is not shown: there is no row of three choices or more that both models "
+            "of a pair get wrong."
+        ]
     if few := [count for count in wrong if 0 < count < 50]:
         return [
             f"{len(few)} of {len(wrong)} pairs have fewer than 50 rows that both get wrong: look "

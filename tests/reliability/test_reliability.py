@@ -52,7 +52,6 @@ def refuse(error: Exception) -> NoReturn:
     raise error
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "outcome"),
     [

@@ -88,7 +88,7 @@ class Command(click.Command):
         """Return the parameters and those of all commands; some rare ones show ``--help-all``."""
         params = super().get_params(ctx)
         rare = any(getattr(one, "rare", False) for one in params)
-        return [*params[:-1], *_EVERYWHERE, params[-1], _help_all(rare)]
+        return [*params[:-1], *_EVERYWHERE.values(), params[-1], _help_all(rare)]
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write how to call the command, and mention the other commands."""
@@ -139,13 +139,13 @@ def _show_all(ctx: click.Context, _option: click.Parameter, asked: bool) -> None
         ctx.exit()
 
 
-_EVERYWHERE = [
-    click.Option([flag], is_flag=True, expose_value=False, help=about)
-    for flag, about in {
-        "--quiet": "Show no progress.",
-        "--debug": "Show tracebacks of errors.",
-    }.items()
-]
+_EVERYWHERE = {
+    flag: click.Option([flag], is_flag=True, expose_value=False, help=about)
+    for flag, about in (
+        ("--quiet", "Show no progress."),
+        ("--debug", "Show tracebacks of errors."),
+    )
+}
 """Shown in the help of all commands; `kbprobe.cli.run` handles them."""
 
 
@@ -259,7 +259,7 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
         return 0
     debug = "--debug" in options
     set_quiet("--quiet" in options)
-    words = [word for word in options if word not in ("--debug", "--quiet")] + words[len(options) :]
+    words = [word for word in options if word not in _EVERYWHERE] + words[len(options) :]
     try:
         result = command.main(words, prog_name=prog_name, standalone_mode=False)
     except BrokenPipeError:

@@ -187,11 +187,9 @@ def load() -> Figures:
     for name, found in json.loads(SUITE.read_text("utf-8")).items():
         figures[name][SUITE.stem] = found
     for model, card in json.loads(SCORES.read_text("utf-8")).items():
-        overall = {
-            name: [f"{100 * one:.1f}" for one in card["overall"][name]] for name in card["overall"]
-        }
         figures["all"][model] = {
-            name: f"{score} ({low} to {high})" for name, (score, low, high) in overall.items()
+            name: "{:.1f} ({:.1f} to {:.1f})".format(*(100 * one for one in estimate))
+            for name, estimate in card["overall"].items()
         }
         for probe, found in card["probes"].items():
             figures[probe][model] = {part: found[part][0] for part in PARTS if part in found}

@@ -36,21 +36,14 @@ def read_card(folder: Path) -> dict[str, Any]:
         raise SystemExit(f"{folder} is not the score card of one model on {SUITE}")
     (model,) = card["models"]
     return {
-        "options": model["options"],
         "overall": {name: _estimate(one) for name, one in model["overall"].items() if one},
-        "probes": {one["probe"]: _of_probe(one) for one in model["probes"]},
-    }
-
-
-def _of_probe(probe: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures of a model on a probe."""
-    best = max((all_["all"] for all_ in probe["oracles"].values()), default=None)
-    return {
-        "chance": round(probe["chance"], 6),
-        **{name: _estimate(probe[field]) for name, field in PARTS.items() if probe[field]},
-        "hops": {hops: _estimate(one) for hops, one in probe["hops"].items()},
-        "best_baseline": probe["best_baseline"],
-        "best_oracle": best,
+        "probes": {
+            one["probe"]: {
+                "chance": round(one["chance"], 6),
+                **{part: _estimate(one[field]) for part, field in PARTS.items() if one[field]},
+            }
+            for one in model["probes"]
+        },
     }
 
 

@@ -88,8 +88,12 @@ def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -
         ],
         command=command_of(request),
         options=[
-            (name.replace("_", "-"), spelled(getattr(request.options, name)), info.description)
-            for name, info in type(request.options).model_fields.items()
+            (
+                name.replace("_", "-"),
+                spelled(value),
+                type(request.options).model_fields[name].description,
+            )
+            for name, value in request.options
         ],
         sources=sources,
         terms=terms,
@@ -165,9 +169,8 @@ def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
 def command_of(request: Request) -> str:
     """Return the command line of a request, with only the options that differ from the defaults."""
     words = ["build-probe", request.probe.name]
-    for name, info in type(request.options).model_fields.items():
-        value = getattr(request.options, name)
-        if value == info.default:
+    for name, value in request.options:  # what is shown does not count as read
+        if value == type(request.options).model_fields[name].default:
             continue
         if isinstance(value, bool):
             words.append(option_name(name if value else f"no_{name}"))

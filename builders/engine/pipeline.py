@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -54,15 +54,14 @@ Progress = Callable[[str], None]
 class Built:
     """A finished build in memory: the items of each config and split, and the manifest so far.
 
-    ``seconds`` holds the wall time of each phase, ``read`` the options that planning read.
-    ``annotations`` are the lines of the labels file of a probe answered by people.
+    ``seconds`` holds the wall time of each phase. ``annotations`` are the lines of the labels file
+    of a probe answered by people.
     """
 
     request: Request
     manifest: dict[str, Any]
     configs: Configs
     seconds: dict[str, float] = field(default_factory=dict)
-    read: Collection[str] = ()
     annotations: Sequence[Mapping[str, Any]] = ()
 
     @property
@@ -108,7 +107,6 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         plan = _cut(probe.plan(knowledge, options, rng), options, rng)
         variant_plans = {name: plan.variants[name] for name in request.variants}
         _refuse_unread(options, probe.name)
-        read = frozenset(options.reads())
     with phase("render"):
         named = getattr(knowledge, "structure", knowledge).name
         identity, rng = row_identity(probe.name, named), rng.child("assemble")
@@ -179,7 +177,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         },
         "screen": {
             # A probe of another package may have the option and not screen.
-            "on": options.screen and "screen" in read
+            "on": options.screen and "screen" in options.reads()
             if "screen" in type(options).model_fields
             else None,
             "rows": rendered[DEFAULT_CONFIG].listed_rows,
@@ -197,7 +195,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
     if isinstance(done.plan.answers, FromAnnotators):
         manifest["annotation"] = dict(done.plan.answers.about)
         lines = done.plan.answers.lines
-    return Built(request, manifest, configs, seconds, read, lines)
+    return Built(request, manifest, configs, seconds, lines)
 
 
 def _check_rows(config: str, splits: Mapping[str, Items | ItemsInParts]) -> None:

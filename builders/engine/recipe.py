@@ -34,6 +34,7 @@ from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.format.manifest import read_manifest
+from kbprobe.format.sealed import write_sealed
 from kbprobe.format.suite import (
     RECORD,
     Inside,
@@ -41,7 +42,6 @@ from kbprobe.format.suite import (
     Suite,
     checksums,
     differing,
-    write_suite,
 )
 from kbprobe.options import MAX_SEED
 from kbprobe.parsing import read_yaml, validated
@@ -138,7 +138,8 @@ class Declared:
             standard=self.stated is not None,
             probes=tuple(members),
         )
-        return write_suite(self.folder, suite)
+        write_sealed(record, suite.model_dump_json(indent=2))
+        return suite
 
 
 def standard_suites() -> dict[str, Path]:

@@ -62,7 +62,7 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
         for family in families:
             table.add_row(family, *(f"{row.get(family, 0):,}" for row in cells.values()))
         console.print(table, "")
-    if lines := told_drops(counts["dropped"], built.read):
+    if lines := told_drops(counts["dropped"], built.request.options.reads()):
         console.print("\n".join(["Left out:", *map(escape, lines), ""]))
     if manifest["audit"]:
         _print_audit(console, manifest["audit"])
@@ -87,8 +87,8 @@ def _table(title: str, first: str, numbers: Iterable[str]) -> Table:
     return table
 
 
-def _hops(hops: str) -> str:
-    return f"{hops} hop{'s' * (hops != '1')}"
+def _hops(hops: str | int) -> str:
+    return f"{hops} hop{'s' * (str(hops) != '1')}"
 
 
 def _shortened(text: str) -> str:
@@ -153,7 +153,7 @@ def _samples(built: Built) -> list[dict[str, Any]]:
 
 
 def _print_row(console: Console, row: dict[str, Any]) -> None:
-    hops = f", {row['hops']} hop{'s' * (row['hops'] != 1)}" if row["hops"] else ""
+    hops = f", {_hops(row['hops'])}" if row["hops"] else ""
     console.print(escape(row["question"]) + f"  [dim]({row['distractor_family']}{hops})[/]")
     texts = zip(row["choices"]["label"], row["choices"]["text"], strict=True)
     for at, (label, text) in enumerate(texts):

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from evaluation.items.types import arguments_type
-from evaluation.results.sealed import Sealed, read_sealed, write_sealed
 from kbprobe.columns import arrow_type
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_file
 from kbprobe.format.parquet import UNIQUE, write_parquet
+from kbprobe.format.sealed import Sealed, read_sealed, write_sealed
 from kbprobe.parsing import validated
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from pydantic import BaseModel
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_names, options_name
 from evaluation.options import RunOptions, parse_options
-from evaluation.results.sealed import Sealed, read_sealed, write_sealed
 from evaluation.runs.spec import RunSpec, import_named, plugins
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
+from kbprobe.format.sealed import Sealed, read_sealed, write_sealed
 from kbprobe.options import Options
 from kbprobe.parsing import read_yaml, validated
 from kbprobe.targets import taking

@@ -18,7 +18,6 @@ from evaluation.results import intervals
 from evaluation.results.analyses.generated import LetterRow, letter_rows
 from evaluation.results.breakdown import cluster_codes
 from evaluation.results.items import Answers
-from evaluation.results.sealed import Sealed
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import interval, last_name, name_or_count, percent
 from evaluation.runs.reading import SplitReader
@@ -43,6 +42,7 @@ from kbprobe import document as doc
 from kbprobe.arrays import Ints
 from kbprobe.columns import mask, single_chunk, to_numpy
 from kbprobe.errors import UsageError
+from kbprobe.format.sealed import Sealed
 from kbprobe.options import Options
 
 

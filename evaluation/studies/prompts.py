@@ -15,7 +15,6 @@ from evaluation.content import content_hash
 from evaluation.items.types import ProbeSplit, setups_of
 from evaluation.options import TRAINING
 from evaluation.results import intervals
-from evaluation.results.sealed import Sealed
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import difference, interval, last_name, name_or_count, percent
 from evaluation.runs.reading import SplitReader
@@ -41,6 +40,7 @@ from evaluation.studies.variation import (
 )
 from kbprobe import document as doc
 from kbprobe.errors import UsageError
+from kbprobe.format.sealed import Sealed
 from kbprobe.options import MAX_SEED, Metavar, Options
 from kbprobe.parsing import read_yaml
 

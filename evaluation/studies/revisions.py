@@ -16,7 +16,6 @@ from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools
 from evaluation.results.histories import NOT_SCORED, Histories, follow
-from evaluation.results.sealed import Sealed
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import (
     clip,
@@ -36,6 +35,7 @@ from evaluation.tracking import Tracked, metrics_of
 from kbprobe import document as doc
 from kbprobe.columns import mask
 from kbprobe.errors import UsageError
+from kbprobe.format.sealed import Sealed
 from kbprobe.options import Options
 from kbprobe.tables import csv_text
 

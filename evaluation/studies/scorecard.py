@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,7 +18,6 @@ from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, groups
-from evaluation.results.sealed import Sealed
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import answers_remark, headline_remark, percent, score
 from evaluation.runs.spec import RunSpec
@@ -29,6 +27,7 @@ from evaluation.studies.records import Record
 from kbprobe import document as doc
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
+from kbprobe.format.sealed import Sealed
 from kbprobe.format.setups import SPLITS
 from kbprobe.format.suite import Suite, members, suite_of, verify
 from kbprobe.options import Metavar, Options
@@ -203,15 +202,10 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard
     probes = request.named_probes()
     count = len(probes)
     each, cards = count + len(siblings(request)), []
+    labels = run_labels(finished[::each])
     for first in range(0, len(finished), each):
         runs, fresh = finished[first : first + count], finished[first + count : first + each]
-        cards.append(_card(request, probes, runs, fresh))
-    # Folders of several models may have the same name.
-    labels = Counter(card.label for card in cards)
-    cards = [
-        card.model_copy(update={"label": card.model}) if labels[card.label] > 1 else card
-        for card in cards
-    ]
+        cards.append(_card(request, probes, runs, fresh, labels[first // each]))
     suite = _suite(probes)
     sampled = any(run.results.probe.split_rows for run in finished)
     digests = [one.rows_sha256 for one in cards[0].probes]
@@ -238,6 +232,7 @@ def _card(
     probes: Sequence[str],
     runs: Sequence[Finished],
     fresh: Sequence[Finished],
+    label: str,
 ) -> ModelCard:
     scores = [_score(request, probe, run) for probe, run in zip(probes, runs, strict=True)]
     both = [one for one in scores if one.near_accuracy and one.random_accuracy]
@@ -246,7 +241,7 @@ def _card(
     assert spec is not None
     given = spec.named_options()
     return ModelCard(
-        label=run_labels(runs[:1])[0],
+        label=label,
         model=spec.model,
         options={name: value for name, value in given.items() if name in request.values},
         overall=Overall(

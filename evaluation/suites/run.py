@@ -22,7 +22,6 @@ from evaluation.executors.base import Executor
 from evaluation.models.checkpoint import NO_MODEL, open_checkpoint
 from evaluation.models.handle import IDENTITY
 from evaluation.names import folder_name, options_name
-from evaluation.results.sealed import Sealed, write_sealed
 from evaluation.results.types import RESULTS, Model, read_results
 from evaluation.runs.checks import check_runs
 from evaluation.runs.folders import load
@@ -32,6 +31,7 @@ from evaluation.studies.run import check_request
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import MANIFEST, read_manifest
+from kbprobe.format.sealed import Sealed, write_sealed
 from kbprobe.targets import OTHER_FOLDER, unwritable
 
 RUNS = "runs"

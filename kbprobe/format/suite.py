@@ -5,17 +5,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import write_file
+from kbprobe.errors import KbprobeError
 from kbprobe.format.manifest import Manifest, read_manifest
-from kbprobe.parsing import read_record
+from kbprobe.format.sealed import read_sealed
+from kbprobe.parsing import validated
 
 RECORD = "suite.json"
 _REMEDY = "Build the suite again."
@@ -50,7 +49,6 @@ class Suite(BaseModel):
         seed: the seed that it was built with.
         standard: whether all files have the checksums that the suite's recipe states.
         probes: the probes, in the order of the recipe.
-        sha256: of the rest of the record; see :meth:`digest`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -59,11 +57,6 @@ class Suite(BaseModel):
     seed: int
     standard: bool
     probes: tuple[Member, ...] = Field(min_length=1)
-    sha256: str = ""
-
-    def digest(self) -> str:
-        """Return the sha256 of the record without its own field ``sha256``."""
-        return hashlib.sha256(self.model_dump_json(exclude={"sha256"}).encode()).hexdigest()
 
     @property
     def title(self) -> str:
@@ -96,23 +89,7 @@ def read_suite(folder: Path) -> Suite | None:
     path = folder / RECORD
     if not path.is_file():
         return None
-    suite = read_record(path, Suite, _REMEDY)
-    if suite.sha256 != suite.digest():
-        raise UsageError(
-            f"{path} was edited, so that its scores would not be comparable. {_REMEDY}"
-        )
-    return suite
-
-
-def write_suite(folder: Path, suite: Suite) -> Suite:
-    """Write the record of a suite, and return it with its checksum.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    suite = suite.model_copy(update={"sha256": suite.digest()})
-    write_file(folder / RECORD, suite.model_dump_json(indent=2) + "\n")
-    return suite
+    return validated(read_sealed(path, _REMEDY, ""), Suite, str(path), _REMEDY)
 
 
 def verify(folder: Path, suite: Suite) -> None:

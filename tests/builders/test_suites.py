@@ -73,7 +73,7 @@ def test_a_suite_has_the_checksums_of_its_recipe_or_is_none(
     record = folder / "suite.json"
     built = record.read_text()
     record.write_text(built.replace('"name": "ages"', '"name": "kbprobe-1"'))
-    with pytest.raises(UsageError, match=r"suite\.json was edited.*Build the suite again"):
+    with pytest.raises(UsageError, match=r"suite\.json was changed.*Build the suite again"):
         read_suite(folder)
     record.write_text(built)
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.results.metrics import Scores, measure, predictions_table
-from evaluation.results.sealed import write_sealed
 from evaluation.results.types import (
     PREDICTIONS,
     RESULTS,
@@ -20,6 +19,7 @@ from evaluation.results.types import (
     write_predictions,
     write_results,
 )
+from kbprobe.format.sealed import write_sealed
 from tests.evaluation.sample_results import results_of
 
 GOLD = 0

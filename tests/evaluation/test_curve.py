@@ -10,12 +10,12 @@ import pytest
 
 from evaluation.models.revisions import stem_of, step_of
 from evaluation.results.analyses.fitting import Fitting
-from evaluation.results.sealed import write_sealed
 from evaluation.studies.curve import CURVE
 from evaluation.studies.curve.document import remarks, sentences, untrained
 from evaluation.studies.curve.numbers import PUBLISHED, code_length, weigh
 from evaluation.studies.curve.record import CurveSummary, read_curves
 from kbprobe.errors import UsageError
+from kbprobe.format.sealed import write_sealed
 from tests.evaluation.sample_curves import answers, curve_runs, finished_run, summary_of
 
 SIZES = tuple(PUBLISHED)

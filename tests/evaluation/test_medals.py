@@ -10,11 +10,11 @@ import pytest
 
 import evaluation
 from evaluation.cli import main
-from evaluation.results.sealed import write_sealed
 from evaluation.studies.base import Finished
 from evaluation.studies.curve.medals import award
 from evaluation.studies.curve.record import Medal, read_curves
 from kbprobe.errors import UsageError
+from kbprobe.format.sealed import write_sealed
 from tests.evaluation.sample_curves import curve_runs, summary_of
 from tests.evaluation.test_curve_page import read
 

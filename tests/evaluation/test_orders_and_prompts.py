@@ -16,10 +16,10 @@ import evaluation
 from evaluation.cli import main
 from evaluation.items.orders import Order
 from evaluation.results import intervals
-from evaluation.results.sealed import read_sealed
 from evaluation.studies.orders import ORDERS, OrdersSummary
 from evaluation.studies.prompts import PromptsOptions
 from kbprobe.errors import UsageError
+from kbprobe.format.sealed import read_sealed
 from tests.evaluation import tiny_causal, tiny_masked, tiny_seq2seq
 from tests.test_docs import ROOT, blocks
 

@@ -16,12 +16,12 @@ import yaml
 
 from evaluation.cli import main
 from evaluation.executors.base import Ended
-from evaluation.results.sealed import read_sealed
 from evaluation.runs.costs import forecast
 from evaluation.runs.spec import RunSpec
 from evaluation.suites.file import read_suite
 from evaluation.suites.run import RECORD, SCHEMA_VERSION, Plan, SuiteRecord, run_suite
 from kbprobe.errors import UsageError
+from kbprobe.format.sealed import read_sealed
 from tests.evaluation import golden_cases
 
 

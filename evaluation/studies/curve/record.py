@@ -9,11 +9,11 @@ from pydantic import Field
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.revisions import stem_of
-from evaluation.results.sealed import Sealed
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import last_name
 from evaluation.studies.base import read_summary
 from evaluation.studies.records import Record
+from kbprobe.format.sealed import Sealed
 
 SCHEMA_VERSION = "1.2"
 PROBE = "probe"

@@ -62,7 +62,7 @@ def _compare(path: Path) -> Any:
 
 
 def _curves(folder: Path) -> list[Path]:
-    from evaluation.results.sealed import write_sealed
+    from kbprobe.format.sealed import write_sealed
     from tests.evaluation.sample_curves import summary_of
     from tests.evaluation.test_medals import runs_of
 

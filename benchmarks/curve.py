@@ -3,7 +3,7 @@
     python benchmarks/curve.py [--models DIR] [--seeds 5] [--share 0.25] [--steps 20] [--json]
                                [--layers 12] [--rows N]
 
-The study is that of [O]: age_comparison and its two controls, BERT-base geometry (110 M seeded
+The study is that of oLMpics: age_comparison and its two controls, BERT-base geometry (110 M seeded
 random weights, a real BERT vocabulary), heads ``linear`` and ``mlp`` on the frozen encoder, seven
 sizes, ``--seeds`` draws of each. ``--layers`` and ``--rows`` make the model and the probe smaller;
 sizes larger than ``--rows`` allows are skipped.

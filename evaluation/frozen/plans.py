@@ -1,6 +1,6 @@
 """What learners of heads on fixed vectors differ in: their vectors and their modules.
 
-MLM-Baseline of [O] is an untrained masked-LM head on the word vectors of a cloze's first words.
+MLM-Baseline of oLMpics is an untrained masked-LM head on the word vectors of a cloze's first words.
 The vectors of the first 20 tokens are concatenated and padded with zeros; a token without a
 vector, such as the mask, is all zeros. It knows only words and their positions.
 """

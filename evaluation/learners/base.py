@@ -236,7 +236,7 @@ WeightDecay: TypeAlias = Annotated[
 class TrainingOptions(Options):
     """How to train.
 
-    Defaults are [O]'s published settings (AdamW, weight decay 0.1, betas (0.9, 0.98), 4 epochs,
+    Defaults are those of oLMpics (AdamW, weight decay 0.1, betas (0.9, 0.98), 4 epochs,
     effective batch 16, slanted triangular learning rate with 6% warm-up). Clipping gradients at
     norm 1 and excluding biases and norms from weight decay follow BERT.
     """

@@ -2,13 +2,14 @@
 
 Nothing here imports torch: the code is imported when a learner is fitted.
 
-[O], section 3.1, trains masked LMs whole on the cross-entropy of the candidates at the mask
-(``full_mlm``), and multiple-choice networks on that of the choices (``full``). "linear" trains only
-the candidates' output embeddings and biases, "mlp" the whole head of a masked LM. Output embeddings
-are often tied to the input embeddings: here they are copied, so that training them leaves the
-encoder as it is. The published configuration gives no learning rate above 0 for these two: ours are
-our own. [F] fine-tunes encoders with a classifier of labels (``full_labels``); "pooled" is a small
-classifier of a text's labels, on the maximum over its tokens' vectors.
+oLMpics (Talmor et al. 2020, section 3.1) trains masked LMs whole on the cross-entropy of the
+candidates at the mask (``full_mlm``), and multiple-choice networks on that of the choices
+(``full``). "linear" trains only the candidates' output embeddings and biases, "mlp" the whole head
+of a masked LM. Output embeddings are often tied to the input embeddings: here they are copied, so
+that training them leaves the encoder as it is. The published configuration gives no learning rate
+above 0 for these two: ours are our own. Kim et al. 2019 fine-tune encoders with a classifier of
+labels (``full_labels``); "pooled" is a small classifier of a text's labels, on the maximum over its
+tokens' vectors.
 
 Networks over fixed word vectors are baselines without a pre-trained language model. ESIM reads
 question and choice. Partial-input models see less: choices alone (``choice_only``), choices beside
@@ -65,7 +66,7 @@ RECORD = "finetuning.json"
 """The file in a kept checkpoint that says how it was trained."""
 
 LEARNING_RATE = 2e-5
-"""The default: no single rate is published; this is the middle of [W]'s grid, 1e-5, 2e-5, 5e-5."""
+"""The default, since no single rate is published: the middle of WordNetQA's 1e-5, 2e-5, 5e-5."""
 
 
 class FinetuneOptions(TrainingOptions):

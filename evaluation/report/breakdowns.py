@@ -56,7 +56,7 @@ class HeatMap(NamedTuple):
 
 
 def heat_map(table: Sequence[Cell], layout: Sequence[Cell] | None = None) -> HeatMap | None:
-    """Arrange the cells as in Figure 3 of [W]; None if they do not differ in hops or distractors.
+    """Arrange the cells as in WordNetQA, Figure 3; None if hops and distractors do not vary.
 
     ``layout`` holds the cells that define the rows and columns, by default those of the table: it
     gives heat maps of several models the same layout.

@@ -22,7 +22,7 @@ RANDOM = "random"
 
 
 def table(scored: pa.Table, right: Bools, cluster: Ints) -> list[Cell]:
-    """Split the scored rows by hops, distractor family and distance k' ([W] Figure 3).
+    """Split the scored rows by hops, distractor family and distance k' (WordNetQA Figure 3).
 
     Returns:
         The cells that have rows, sorted, nulls last; empty if none of the three is known.

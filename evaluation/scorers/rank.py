@@ -1,8 +1,9 @@
 """Ranks of choices in the vocabulary: whether answers are among a model's best predictions.
 
-[O] takes a cloze's answers to be viable if they are among a model's ten best predictions. The score
-of a choice is minus its rank: at the mask or, for a causal model, that of its first token after the
-text before the mask. The report shows the shares (:mod:`evaluation.results.analyses.viability`).
+oLMpics takes a cloze's answers to be viable if they are among a model's ten best predictions. The
+score of a choice is minus its rank: at the mask or, for a causal model, that of its first token
+after the text before the mask. The report shows the shares
+(:mod:`evaluation.results.analyses.viability`).
 """
 
 from __future__ import annotations

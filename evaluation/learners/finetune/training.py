@@ -1,7 +1,6 @@
 """Fine-tuning on a probe's train split: networks with their head, and their training.
 
-Sources: [O] Talmor et al. 2020 (oLMpics), [W] Richardson and Sabharwal 2020 (WordNetQA and
-DictionaryQA).
+Sources: Talmor et al. 2020 (oLMpics), Richardson and Sabharwal 2020 (WordNetQA and DictionaryQA).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which answers a model prefers in general: the share of each, and the effect of word frequency.
 
-[O] finds that *often* and *rarely* are given in less than 1% of the statements on frequency, and
-relates scores to how frequent the words are. None of this is stored in ``results.json``: it is
+oLMpics finds that *often* and *rarely* are given in less than 1% of the statements on frequency,
+and relates scores to how frequent the words are. None of this is stored in ``results.json``: it is
 computed from the predictions.
 """
 

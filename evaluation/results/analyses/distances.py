@@ -1,6 +1,6 @@
 """Which distractor a model prefers when it is wrong: the one nearest to the concept, or another.
 
-[O] finds that models that are wrong about conjunctions of taxonomy take the nearer hypernym in
+oLMpics finds that models that are wrong about conjunctions of taxonomy take the nearer hypernym in
 80% of the rows. None of this is stored in ``results.json``: it is computed from the predictions,
 for any probe whose rows give the distance of each choice.
 """

@@ -1,4 +1,4 @@
-"""Answers to questions about two values on one scale, by value ([O] Figure 3 and Table 4).
+"""Answers to questions about two values on one scale, by value (oLMpics, Figure 3 and Table 4).
 
 None of this is stored in ``results.json``: it is computed from the predictions.
 """

@@ -1,4 +1,4 @@
-"""Accuracy on concepts and golds that occur in the training rows, and on others ([W], note 5).
+"""Accuracy on concepts and golds that occur in the training rows, and others (WordNetQA, note 5).
 
 A model that was fitted on rows of a probe may answer others from what those rows say about a
 concept, or prefer choices that were golds there. Accuracy is therefore reported separately for

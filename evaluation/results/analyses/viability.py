@@ -1,6 +1,6 @@
 """Whether a probe's answers are viable, i.e. among a language model's best predictions at the mask.
 
-[O] accepts answers of a cloze if they are among a model's ten best predictions. The scorers
+oLMpics accepts answers of a cloze if they are among a model's ten best predictions. The scorers
 ``masked_rank`` and ``causal_rank`` score a choice by minus its rank in the vocabulary; nothing
 else is stored.
 """

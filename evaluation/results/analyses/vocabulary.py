@@ -1,4 +1,4 @@
-"""How accuracy is related to the overlap of vocabularies, for rows of labels ([F]).
+"""How accuracy is related to the overlap of vocabularies, for rows of labels (Kim et al. 2019).
 
 A model may judge a pair by the words that the hypothesis shares with its premise, and a fitted
 classifier may be right only if it has seen the words. A linear regression of whether a row is right

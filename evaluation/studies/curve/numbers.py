@@ -365,7 +365,7 @@ def _of_draw(sizes: Mapping[int, Fitting | None], choice_bits: float) -> tuple[i
 
 
 PUBLISHED = {62: 0.23, 125: 0.2, 250: 0.17, 500: 0.14, 1000: 0.11, 2000: 0.08, 4000: 0.07}
-"""[O], section 3.2: sizes with few rows count more, since little can be learnt from them."""
+"""oLMpics, section 3.2: sizes with few rows count more, since little can be learnt from them."""
 
 
 def weigh(sizes: Sequence[int]) -> tuple[dict[int, float], str]:

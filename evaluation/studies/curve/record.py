@@ -37,7 +37,7 @@ class Point(Model):
 
 
 class Maximum(Model):
-    """MAX: the highest mean accuracy over the sizes [O]."""
+    """MAX in oLMpics: the highest mean accuracy over the sizes."""
 
     size: int = Field(description="The size at which it is reached; the smallest if tied.")
     accuracy: Estimate = Field(

@@ -283,7 +283,7 @@ class ModelRuns:
     def best(self, probe: str) -> dict[int, Setting]:
         """Return the best setting of each size: the one with the highest mean.
 
-        Ties go to the lowest learning rate, then to the fewest epochs ([W], section 5.2).
+        Ties go to the lowest learning rate, then to the fewest epochs (WordNetQA, section 5.2).
         """
         return {size: max(held, key=self.mean) for size, held in self.settings(probe).items()}
 

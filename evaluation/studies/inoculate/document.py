@@ -62,7 +62,7 @@ def _tiles(probe: Inoculated) -> doc.Tiles:
 
 
 def _chart(one: ModelInoculation, probe: Inoculated) -> doc.Chart:
-    """Draw accuracy on the probe and on the original task by rows trained on ([W], Figure 4)."""
+    """Draw accuracy on the probe and the original task by training size (WordNetQA, Figure 4)."""
     places = range(1 + len(probe.points))
     test = [probe.test_before, *(point.test for point in probe.points)]
     original = [one.original_before, *(point.original for point in probe.points)]
@@ -81,7 +81,7 @@ def _chart(one: ModelInoculation, probe: Inoculated) -> doc.Chart:
 
 
 def _accuracies(one: ModelInoculation, probe: Inoculated) -> doc.Table:
-    """Return the table of accuracies and costs by size: Table 7 of [W]."""
+    """Return the table of accuracies and costs by size: Table 7 of WordNetQA."""
     rows: list[doc.Row] = [
         ("0", probe.before, probe.test_before, None, one.original_before, None),
         *(
@@ -101,7 +101,7 @@ def _accuracies(one: ModelInoculation, probe: Inoculated) -> doc.Table:
 
 
 def _strict(probe: Inoculated) -> doc.Table:
-    """Return the table of strict cluster accuracies: Table 8 of [W]."""
+    """Return the table of strict cluster accuracies: Table 8 of WordNetQA."""
     before = (0, probe.test_before, probe.strict_before, probe.strict_difference_before)
     after = [(p.size, p.test, p.strict, p.strict_difference) for p in probe.points]
     return doc.Table(
@@ -133,7 +133,7 @@ def _tried(probe: Inoculated) -> doc.Table:
 
 
 def _heat_maps(probe: Inoculated) -> list[doc.HeatMap]:
-    """Return test accuracy by hops and distractors, before and after: Figure 3 of [W]."""
+    """Return test accuracy by hops and distractors, before and after: Figure 3 of WordNetQA."""
     layout = probe.table_before
     before, after = (heat_map(table, layout) for table in (layout, probe.table_after))
     if before is None or after is None:

@@ -177,9 +177,8 @@ def finish(declared: Declared, as_json: bool) -> None:
         said = f"Not compared with the checksums of {suite.name}, which are of another seed."
     else:
         said = "The recipe states no checksums."
-    echo(
-        f"{declared.folder}: {len(suite.probes)} probes, {rows:,} rows of test. {said}", err=as_json
-    )
+    probes = f"{(count := len(suite.probes))} probe{'s' * (count != 1)}"
+    echo(f"{declared.folder}: {probes}, {rows:,} rows of test. {said}", err=as_json)
 
 
 def _resolved(described: tuple[Any, Request, Path]) -> str:

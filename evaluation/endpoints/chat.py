@@ -57,10 +57,17 @@ class ChatEndpoint(ServedModel):
     """
 
     def __init__(
-        self, url: str, model: str, root: Path, limits: Limits | None = None, concurrency: int = 8
+        self,
+        url: str,
+        model: str,
+        root: Path,
+        limits: Limits | None = None,
+        concurrency: int = 8,
+        *,
+        connect: bool = True,
     ) -> None:
         """Ask for the list of models; see :class:`ServedModel`."""
-        super().__init__(url, model, root, limits, concurrency)
+        super().__init__(url, model, root, limits, concurrency, connect=connect)
         self.digest = self.tokenizer_digest = digest_of(["chat", self.url, model])
         self._agreed: dict[str, dict[str, Any]] = {}
 

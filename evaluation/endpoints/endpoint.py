@@ -46,7 +46,14 @@ class Endpoint(ServedModel):
     """
 
     def __init__(
-        self, url: str, model: str, root: Path, limits: Limits | None = None, concurrency: int = 8
+        self,
+        url: str,
+        model: str,
+        root: Path,
+        limits: Limits | None = None,
+        concurrency: int = 8,
+        *,
+        connect: bool = True,
     ) -> None:
         """Request the list of models, and the log-probabilities of the fixed text.
 
@@ -56,16 +63,21 @@ class Endpoint(ServedModel):
             NoPromptScores: it gives no log-probabilities of prompts.
             BudgetSpent: not even one request is allowed.
         """
-        super().__init__(url, model, root, limits, concurrency)
-        known = self._ask(FIXED_TEXT)
-        self.tokens_per_byte = len(known.texts) / len(FIXED_TEXT.encode())
-        texts = list(known.texts)
-        log_probs = [value for value in known.log_probs if value is not None]
+        super().__init__(url, model, root, limits, concurrency, connect=connect)
         self._contexts: dict[str, Future[Sequence[str]]] = {}
         self._kept: set[str] = set()
         self._lock = threading.Lock()
-        self.digest = self._known_digest(texts, log_probs)
+        if connect:
+            known = self._ask(FIXED_TEXT)
+            texts = list(known.texts)
+            log_probs = [value for value in known.log_probs if value is not None]
+            self.digest = self._known_digest(texts, log_probs)
+        else:  # It is taken to be the model that answered before, if it was always the same one.
+            seen = self.store.models()
+            self.digest, texts, _ = seen[0] if len(seen) == 1 else ("", [], [])
         self.tokenizer_digest = digest_of(texts)
+        if texts:
+            self.tokens_per_byte = len(texts) / len(FIXED_TEXT.encode())
 
     def known(self, pair: Pair) -> Scored | None:
         """Return the stored answer; None if the pair has not been sent."""

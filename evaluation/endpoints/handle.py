@@ -26,8 +26,12 @@ _USUAL_DTYPE = "bfloat16"
 class EndpointHandle(ModelHandle):
     """A model behind an endpoint, for any number of runs."""
 
-    def __init__(self, model: str, options: ModelOptions, root: Path) -> None:
-        """Identify the endpoint; ``root`` is the folder of caches, where answers are kept.
+    def __init__(
+        self, model: str, options: ModelOptions, root: Path, *, connect: bool = True
+    ) -> None:
+        """Identify the endpoint, unless not to ``connect``.
+
+        ``root`` is the folder of caches, where answers are kept.
 
         Raises:
             UsageError: the address is invalid, or the endpoint has no such model.
@@ -48,6 +52,7 @@ class EndpointHandle(ModelHandle):
                 prompt_tokens=options.max_prompt_tokens,
             ),
             options.concurrency,
+            connect=connect,
         )
         owner = self._endpoint.owner
         self.checkpoint = Checkpoint(
@@ -83,10 +88,12 @@ class EndpointHandle(ModelHandle):
         return cast("Loaded", loaded)
 
 
-def open_handle(model: str, options: ModelOptions, root: Path) -> ModelHandle:
+def open_handle(
+    model: str, options: ModelOptions, root: Path, *, connect: bool = True
+) -> ModelHandle:
     """Open a model, local or behind an endpoint: see :class:`ModelHandle`, :class:`EndpointHandle`.
 
-    ``root`` is the folder of caches.
+    ``root`` is the folder of caches; ``connect`` is False if an endpoint is not to be asked.
 
     Raises:
         UsageError: there is no such model.
@@ -94,4 +101,4 @@ def open_handle(model: str, options: ModelOptions, root: Path) -> ModelHandle:
     """
     if options.endpoint is None:
         return ModelHandle(model, options)
-    return EndpointHandle(model, options, root)
+    return EndpointHandle(model, options, root, connect=connect)

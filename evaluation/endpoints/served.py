@@ -231,7 +231,14 @@ class ServedModel:
     tokenizer_digest: str
 
     def __init__(
-        self, url: str, model: str, root: Path, limits: Limits | None = None, concurrency: int = 8
+        self,
+        url: str,
+        model: str,
+        root: Path,
+        limits: Limits | None = None,
+        concurrency: int = 8,
+        *,
+        connect: bool = True,
     ) -> None:
         """Ask for the list of models.
 
@@ -241,6 +248,7 @@ class ServedModel:
             root: the folder of caches, where answers are kept.
             limits: of requests.
             concurrency: requests at a time.
+            connect: whether to ask; False: only to tell what would be sent.
 
         Raises:
             UsageError: the address is none, or the endpoint has no such model.
@@ -250,7 +258,7 @@ class ServedModel:
         self.client = Client(url, limits)
         self.url, self.model, self.concurrency = self.client.url, model, concurrency
         self.tokens_per_byte = USUAL_TOKENS_PER_BYTE
-        self.owner = self._listed()
+        self.owner = self._listed() if connect else ""
         self.store = AnswerStore(self.url, model, root)
 
     def num_parameters(self) -> int:

@@ -17,7 +17,13 @@ from evaluation.exports.reading import Exported
 from evaluation.models.capabilities import ENDPOINT
 from evaluation.results.types import METRIC_OF, Estimate, Results, read_predictions
 from evaluation.results.words import headline_remark
-from evaluation.studies.scorecard import OVERALL, OVERALL_MEANS, ModelCard, Scorecard
+from evaluation.studies.scorecard import (
+    OVERALL,
+    OVERALL_MEANS,
+    ModelCard,
+    Scorecard,
+    card_name,
+)
 from kbprobe.files import file_sha256, write_file
 
 SCHEMA = "0.3.0"
@@ -78,7 +84,7 @@ def write_card(
     ``first`` are its results on one of the probes, which say what was evaluated; other arguments
     are as of :func:`write_run`.
     """
-    suite, name = card.suite or f"{len(model.probes)} probes", first.model.id
+    suite, name = card_name(card), first.model.id
     place = folder / _place(suite, name)
     about = _about(first, f"{suite}/{name}/{now}", organization, relationship, now)
     about["evaluation_results"] = [

@@ -261,10 +261,12 @@ def cautions(results: Results) -> list[str]:
             f"{percent(counted)}."
         )
     if metrics.ties:
+        apart = "are equal"
+        if metrics.tie_tolerance:
+            apart = f"lie within {metrics.tie_tolerance:g} of each other, which is numerical noise"
         found.append(
-            f"In {metrics.ties:,} of the questions scored the best two scores lie within "
-            f"{metrics.tie_tolerance:g} of each other, which is numerical noise: a tie. Counting "
-            f"ties as wrong, accuracy would be {percent(metrics.ties_wrong)}."
+            f"In {metrics.ties:,} of the questions scored the best two scores {apart}: a tie. "
+            f"Counting ties as wrong, accuracy would be {percent(metrics.ties_wrong)}."
         )
     spread = [estimate.value for estimate in metrics.accuracies.values()]
     if len(spread) > 1 and max(spread) - min(spread) >= 0.05:

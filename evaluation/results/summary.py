@@ -103,9 +103,9 @@ def cautions(result: Results) -> list[str]:
         lines.append(_on_facts(facts))
     if metrics.ties:
         counted = f"{metrics.ties:,} {'tie' if metrics.ties == 1 else 'ties'}"
+        apart = f"within {metrics.tie_tolerance:g}" if metrics.tie_tolerance else "equal"
         lines.append(
-            f"{counted} (top two within {metrics.tie_tolerance:g}); "
-            f"all counted wrong: {100 * metrics.ties_wrong:.1f}"
+            f"{counted} (top two {apart}); all counted wrong: {100 * metrics.ties_wrong:.1f}"
         )
     return lines + remarks(result)
 

@@ -51,6 +51,7 @@ DIVIDED: dict[Normalization, str] = {
 
 NOTES: dict[str, str] = {
     "truncated": "rows whose text was cut to fit the model",
+    "cut_texts": "different texts cut to fit the model",
     "straddled": "rows whose question is divided in another way before a choice than alone",
     "unpacked": "questions read again for each choice, as the model needs it",
     "plain_forward": "sequences run the plain way, as the model needs it",

@@ -28,6 +28,8 @@ def limit_remark(results: Results) -> str | None:
         return f"{drawn} (--limit {limit} --limit-by rows draws rows of any cluster)"
     if probe.split_clusters == probe.split_rows:
         return f"{drawn} (--limit {limit})"
+    if probe.clusters == 1 and results.metrics.strict_accuracy is None:
+        return f"{drawn} (--limit {limit} is less than a cluster holds, and cuts it)"
     return (
         f"{drawn} (--limit {limit} keeps whole clusters; --limit-by rows draws rows of more "
         "clusters)"

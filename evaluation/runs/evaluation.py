@@ -104,7 +104,10 @@ def evaluate_run(
             run.items, scorer, cache, model.batch_tokens, parameters, workers, progress
         )
     normalization = cast(Normalization, run.normalization)
-    tolerance = tie_tolerance(model.dtype_name, run.rows, scores, normalization)
+    # Counts of answers are compared exactly: no arithmetic of the model is in them.
+    tolerance = 0.0
+    if not generated.are_counts(scores.answers):
+        tolerance = tie_tolerance(model.dtype_name, run.rows, scores, normalization)
     predictions = predictions_table(run.rows, scores, normalization, tolerance)
     # The audit is of the test split, and of its true answers.
     manifest = run.rows.manifest

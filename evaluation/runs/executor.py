@@ -334,21 +334,22 @@ class _Executor:
 def announce_requests(specs: Sequence[RunSpec]) -> list[Run]:
     """Have the scorer of each run report how many prompts it would send, and about how many tokens.
 
-    Only what identifies a model is sent: nothing to a chat API, a short text to other endpoints.
+    Nothing is sent.
 
     Returns:
         The runs, with those of the single facts that their questions combine.
 
     Raises:
         UsageError: a model is not behind an endpoint, or a run cannot be made.
-        KbprobeError: a probe cannot be read, or the endpoint cannot be reached.
+        KbprobeError: a probe or stored answers cannot be read.
     """
     runs: list[Run] = []
     reader = SplitReader()
     for spec in specs:
         if spec.run.endpoint is None:
             raise UsageError("--dry-run tells what is sent to --endpoint URL: give it as well")
-        run = open_run(spec, open_handle(*model_of(spec), cache_dir()), reader)
+        model = open_handle(*model_of(spec), cache_dir(), connect=False)
+        run = open_run(spec, model, reader)
         facts = open_sub_questions(run)
         with ReadyScorers(ALONE, silent) as scorers:
             for one in (run, facts):

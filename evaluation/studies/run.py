@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from evaluation.items.sources import UnknownSplit
+from evaluation.items.sources import ProbeSource, UnknownSplit
 from evaluation.learners.registry import LEARNERS
 from evaluation.runs.checks import check_model, check_names, check_runs, check_split
 from evaluation.runs.executor import Outcome, announce_requests, execute
@@ -18,8 +18,10 @@ from evaluation.studies.base import Failed, Finished, StudyRequest, write_summar
 from evaluation.tracking import TrackingOptions, check_trackers, log_runs
 from evaluation.workers import ALONE, Workers
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.suite import suite_of
 from kbprobe.options import option_name
 from kbprobe.progress import Progress, silent
+from kbprobe.targets import OTHER_FOLDER
 
 
 def run_study(
@@ -108,7 +110,7 @@ def forecast_study(request: StudyRequest) -> int:
 
     Raises:
         UsageError: the request cannot be expanded into runs, or the runs use no endpoint.
-        KbprobeError: the endpoint cannot be reached.
+        KbprobeError: a probe or stored answers cannot be read.
     """
     check_request(request)
     specs = request.study.expand(request) if request.study.expand is not None else []
@@ -122,6 +124,9 @@ def check_request(request: StudyRequest) -> None:
         UsageError: an unknown scorer or learner; no such probe, config, split or model.
     """
     study, options = request.study, request.defaults.run
+    if request.output is not None:
+        for probe in request.probes:
+            _refuse_inside(request.output, probe)
     if options.scorer is not None or options.learner is not None:
         check_names("", options)
     for name in getattr(request.options, "learners", ()):
@@ -143,6 +148,19 @@ def check_request(request: StudyRequest) -> None:
         # it.
         for model in request.models:
             check_model(model, options.revision)
+
+
+def _refuse_inside(output: Path, probe: ProbeSource) -> None:
+    """Refuse a folder of results within a probe or its suite: the results would be part of it."""
+    if not isinstance(probe, str) or not Path(probe).is_dir():
+        return
+    found = suite_of(probe)
+    place = Path(probe) if found is None else found[0]
+    if output.resolve().is_relative_to(place.resolve()):
+        raise UsageError(
+            f"{output} is within {place}, which holds the {'suite' if found else 'probe'} itself: "
+            f"results there would be published with it, and read as a part of it. {OTHER_FOLDER}"
+        )
 
 
 def _refuse_shared_places(specs: Sequence[RunSpec]) -> None:

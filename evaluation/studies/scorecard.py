@@ -19,7 +19,7 @@ from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, groups
 from evaluation.results.types import Estimate, Model
-from evaluation.results.words import answers_remark, headline_remark, percent, score
+from evaluation.results.words import answers_remark, headline_remark, name_or_count, percent, score
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.labels import run_labels
@@ -163,6 +163,7 @@ class ScorecardOptions(Options):
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
     """Return the runs: of each model on all probes, then on their siblings."""
+    _refuse_two_builds(request.named_probes())
     place = None if request.output is None else request.output / SIBLINGS
     fresh = replace(request, probes=siblings(request), output=place)
     return [
@@ -171,6 +172,18 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
         for part in (request, fresh)
         for probe in part.named_probes()
     ]
+
+
+def _refuse_two_builds(probes: Sequence[str]) -> None:
+    """Refuse two builds of a suite, most of whose rows are the same, as parts of one mean."""
+    builds: dict[str, Path] = {}
+    for folder, suite in filter(None, map(suite_of, probes)):
+        if (other := builds.setdefault(suite.name, folder)) != folder:
+            raise UsageError(
+                f"{other} and {folder} are two builds of {suite.name}, and rows of both would "
+                "count twice in the mean. Name one of them, and the other with --fresh to measure "
+                "contamination."
+            )
 
 
 def siblings(request: StudyRequest) -> list[str]:
@@ -351,13 +364,14 @@ def _clusters(probe: str) -> list[pa.Array]:
     return held
 
 
-def _name(card: Scorecard) -> str:
-    return card.suite or f"{len(card.models[0].probes)} probes"
+def card_name(card: Scorecard) -> str:
+    """Return the name of what a score card is of: the suite, a probe, or how many there are."""
+    return card.suite or name_or_count([one.probe for one in card.models[0].probes], "probes")
 
 
 def _badge(card: Scorecard) -> dict[str, str]:
     """Return a short table for a README or a model card."""
-    head = [_name(card), *OVERALL]
+    head = [card_name(card), *OVERALL]
     lines = [f"| {' | '.join(map(in_markdown, head))} |", f"|---|{'---:|' * len(OVERALL)}"]
     for model in card.models:
         label = ", ".join([model.label, *(f"{k} {v}" for k, v in model.options.items())])
@@ -370,7 +384,6 @@ def _badge(card: Scorecard) -> dict[str, str]:
 
 def _document(card: Scorecard) -> doc.Document:
     """Return the document of a score card."""
-    first = card.models[0]
     sections = [
         doc.Section(
             "",
@@ -405,7 +418,7 @@ def _document(card: Scorecard) -> doc.Document:
     ]
     return doc.Document(
         "Score card",
-        f"{_name(card)}: {first.label if len(card.models) == 1 else f'{len(card.models)} models'}",
+        f"{card_name(card)}: {name_or_count([one.label for one in card.models], 'models')}",
         sections,
     )
 
@@ -415,7 +428,7 @@ def _number(name: str, model: ModelCard) -> doc.Cell:
 
 
 def _sentence(card: Scorecard, model: ModelCard) -> str:
-    said = f"{model.label}: {score(model.overall.score.value)} on {_name(card)}"
+    said = f"{model.label}: {score(model.overall.score.value)} on {card_name(card)}"
     found = model.contamination
     if found is not None and found.difference is not None:
         told = cells.points(found.difference)

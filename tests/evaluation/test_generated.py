@@ -19,6 +19,7 @@ from evaluation.endpoints.chat import ChatEndpoint, Reply
 from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits
 from evaluation.items.types import MASK, Item
 from evaluation.results.analyses.generated import Generated, generated_of
+from evaluation.results.summary import cautions
 from evaluation.runs.evaluation import Evaluation
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.entries import GENERATE
@@ -175,7 +176,8 @@ def test_a_model_that_only_writes_one_letter(probe: Path, server: Script) -> Non
     assert block.flipped is not None
     assert block.flipped.value == 1
     assert [row.chosen.value for row in block.letters] == [1, 0, 0]
-    assert done.results.metrics.ties == 6
+    assert (done.results.metrics.ties, done.results.metrics.tie_tolerance) == (6, 0)
+    assert "6 ties (top two equal)" in "\n".join(cautions(done.results))
     assert done.results.metrics.ties_wrong == 0
     _, one = evaluated(probe, server, orders=1)
     assert (one.answers, one.flipped) == (6, None)
@@ -300,13 +302,21 @@ def test_half_a_surrogate_pair_is_shown_as_a_question_mark(probe: Path, server: 
 
 
 def test_a_run_stops_at_its_budget_goes_on_and_can_be_forecast(
-    probe: Path, server: Script, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    probe: Path,
+    server: Script,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    words = [str(probe), "-m", "tiny", "--endpoint", server.url, "--chat", "--dry-run"]
-    with pytest.raises(SystemExit) as done:
-        main([*words, "-o", str(tmp_path / "out")])
-    assert done.value.code == 0
-    assert "nothing was evaluated" in capsys.readouterr().err
+    nowhere = "http://127.0.0.1:9/v1"
+    for chat in ("--chat", "--no-chat"):
+        words = [str(probe), "-m", "tiny", "--endpoint", nowhere, chat, "--dry-run"]
+        with pytest.raises(SystemExit) as done:
+            main([*words, "-o", str(tmp_path / "out")])
+        assert done.value.code == 0
+        assert "prompts to send" in caplog.text
+        assert "nothing was evaluated" in capsys.readouterr().err
+        caplog.clear()
     assert server.prompts == []
     assert not (tmp_path / "out").exists()
     with pytest.raises(BudgetSpent, match="run the same command again to go on"):

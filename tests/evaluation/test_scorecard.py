@@ -21,7 +21,8 @@ from evaluation.cli import main
 from evaluation.exports.command import export_command
 from evaluation.results.intervals import linear, mean_of_independent, sum_of_independent
 from evaluation.results.types import Estimate
-from evaluation.studies.scorecard import Scorecard, above
+from evaluation.results.words import limit_remark
+from evaluation.studies.scorecard import Scorecard, above, card_name
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_causal
 from tests.evaluation.test_exports import SCHEMAS
@@ -176,6 +177,30 @@ def test_a_sample_is_not_the_suite(world: Path, capsys: pytest.CaptureFixture[st
 def test_what_is_no_sibling_is_refused(world: Path, probes: str, fresh: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         evaluation.study("scorecard", probes, MODEL, fresh=fresh)
+
+
+def test_two_builds_of_a_suite_are_no_parts_of_one_mean(world: Path) -> None:
+    with pytest.raises(UsageError, match=r"two builds of few.* with --fresh"):
+        evaluation.study("scorecard", ["few", "few-seed-7/age_comparison"], MODEL)
+
+
+def test_results_do_not_go_into_the_suite(world: Path) -> None:
+    for probes in ("few", "few/age_comparison"):
+        with pytest.raises(UsageError, match=r"holds the suite itself.* with -o"):
+            evaluation.study("scorecard", probes, MODEL, output="few/results")
+
+
+def test_less_than_a_cluster_is_no_whole_cluster_and_one_probe_has_a_name(
+    world: Path,
+) -> None:
+    probe = "few/wordnet_antonymy"
+    for seed in range(9):
+        found = evaluation.evaluate(probe, "none", scorer="random", limit=1, seed=seed).results
+        whole = "whole" if found.metrics.strict_accuracy else "is less than a cluster holds"
+        assert whole in str(limit_remark(found))
+    card = evaluation.study("scorecard", probe, "none", scorer="random")
+    assert isinstance(card, Scorecard)
+    assert card_name(card) == "wordnet_antonymy"
 
 
 @pytest.mark.slow

@@ -52,6 +52,12 @@ class Answer(NamedTuple):
     mass: float | None
 
 
+def are_counts(answers: Sequence[Sequence[Answer]]) -> bool:
+    """Return whether scores are shares of written answers: none has probabilities."""
+    flat = [answer for own in answers for answer in own]
+    return bool(flat) and all(answer.mass is None for answer in flat)
+
+
 class LetterRow(Model):
     """A letter, over all rows and orders in which a choice has it."""
 

@@ -58,7 +58,7 @@ SUBCOMMANDS = {
     **OWN,
     "suite": Subcommand(
         EVALUATE,
-        "Run all that a file declares: probes, models, studies and seeds.",
+        "Run what a file declares: probes, models, studies, seeds.",
         "evaluation.suites.command:suite_command",
     ),
     "reproduce": Subcommand(

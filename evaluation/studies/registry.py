@@ -15,14 +15,15 @@ _SENTENCES = {
     },
     "Commands to compare results": {
         "compare": "Compare models, or a probe with its controls, question by question.",
+        "consistency": "Measure how often questions on one fact are right together.",
         "items": "List the questions to reread, such as those with suspect answer keys.",
         "power": "Estimate how many clusters it takes to detect a difference.",
     },
     "Commands to train models": {
-        "curve": "Measure accuracy after training on more and more rows; award medals.",
+        "curve": "Measure accuracy by the number of training rows; award medals.",
         "crossval": "Cross-validate label classifiers, with baselines.",
         "transfer": "Train on each of several probes, and evaluate on all of them.",
-        "inoculate": "Train on a few rows; measure what is gained here and lost elsewhere.",
+        "inoculate": "Train on a few rows; measure gains here and losses elsewhere.",
     },
     "Commands to vary the setup": {
         "prompts": "Evaluate with several prompts, or with other in-context examples.",

@@ -64,8 +64,7 @@ def _show(summary: AllResults) -> None:
 
 ZERO_SHOT = Study(
     name="zero_shot",
-    help="Evaluate language models on probes: folders that build-probe wrote, Hub ids, or JSON "
-    "lines as the oLMpics and WordNetQA papers published them.",
+    help="Evaluate language models on probes: folders, Hub ids, or JSON lines as in the papers.",
     expand=_expand,
     summarise=_summarise,
     show=_show,

@@ -1,9 +1,15 @@
 """Pairs of questions that stand or fall together: found as a plain loop finds them, and counted."""
 
+from collections import Counter
+
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import builders
+import evaluation
+import kbprobe
 from evaluation.results.analyses.consistency import (
     ANALYSIS,
     FEWEST,
@@ -11,6 +17,7 @@ from evaluation.results.analyses.consistency import (
     measure_consistency,
     pairs_of,
 )
+from kbprobe.errors import UsageError
 
 
 def row(question="q", concept="c", hops=1, family="f", template="t", gold="g", args=(), right=True):
@@ -62,6 +69,11 @@ def naive(rows):
             lambda n, r: (tuple(sorted(said[n])), r["distractor_family"], r["hops"]),
             lambda n, r: said[n],
             lambda n: len(said[n]) > 1,
+        ),
+        "negation": (
+            lambda n, r: (r["concept"], tuple(sorted(r["choices"]))),
+            lambda n, r: r["choices"][1],
+            lambda n: False,  # tested below: no two rows here have the same choices
         ),
         "hops": (
             lambda n, r: (r["question"], r["concept"], r["distractor_family"]),
@@ -146,3 +158,56 @@ def test_the_section_says_which_pairs_hang_together():
         said.text
     )
     assert table.rows[0][1:4:2] == ("40", "25.0%")
+
+
+def test_a_synonym_and_an_opposite_of_one_word_are_a_pair():
+    rows = [
+        row(f"q{n}{gold}", f"c{n}", gold=gold, args=(f"x{n}", gold))
+        | {"choices": ["really", "not"]}
+        for n in range(2)
+        for gold in ("really", "not")
+    ]
+    for one in rows:
+        one["answer"] = one["choices"].index(one["arguments"][1]["value"])
+    # The same two things in another order, with the other answer: a pair of "arguments".
+    swapped = rows[0] | {"answer": 1, "arguments": rows[0]["arguments"][::-1], "question": "q"}
+    found = dict(pairs_of(table([*rows, swapped])))
+    assert {kind: len(first) for kind, (first, _) in found.items()} == {
+        "arguments": 1,
+        "negation": 2,
+    }
+
+
+@pytest.fixture(scope="module")
+def both_ends(tmp_path_factory, open_wordnet):
+    """Two probes that ask for the same edges from either end."""
+    folder, wordnet = tmp_path_factory.mktemp("ends"), open_wordnet()
+    for probe in ("wordnet_hypernymy", "wordnet_hyponymy"):
+        builders.build(
+            probe, output=folder / probe, wordnet=wordnet, audit=False, train_rows=0, controls=False
+        )
+    return [str(folder / probe) for probe in ("wordnet_hypernymy", "wordnet_hyponymy")]
+
+
+def test_two_probes_are_paired_by_the_edges_that_both_ask_for(both_ends):
+    summary = evaluation.study("consistency", both_ends, "none", scorer="random")
+    over = summary.pairs[0]
+    assert (over.kind, over.probes) == ("probes", ["wordnet_hypernymy", "wordnet_hyponymy"])
+    up, down = (
+        Counter(
+            frozenset(frozenset((one["subject"], one["object"])) for one in triples)
+            for triples in kbprobe.load(probe)["test"]["triples"]
+        )
+        for probe in both_ends
+    )
+    assert over.pairs == sum((up & down).values()) > 30
+    assert over.gain.low < 0 < over.gain.high
+    within = [one.differ for one in summary.pairs if one.probes == ["wordnet_hypernymy"]]
+    assert KINDS["distractors"] in within
+
+
+def test_probes_without_common_facts_are_refused(both_ends, tmp_path):
+    with pytest.raises(UsageError, match="no two questions are about the same fact"):
+        evaluation.study("consistency", both_ends, "none", scorer="random", limit=20)
+    with pytest.raises(UsageError, match="holds no probe"):
+        evaluation.study("consistency", str(tmp_path), "none", scorer="random")

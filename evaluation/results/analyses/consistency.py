@@ -2,8 +2,9 @@
 
 A model that knows a fact answers every question about it. Pairs of such questions are found in the
 rows alone: the same question with other distractors, in other words, with its arguments in another
-order, or about the next edge of the hierarchy. If both are right no more often than two unrelated
-questions of the same difficulty would be, right answers are not a sign of knowledge.
+order, with the answer reversed, or about the next edge of the hierarchy. If both are right no more
+often than two unrelated questions of the same difficulty would be, right answers are not a sign of
+knowledge. Pairs over two probes are measured by :mod:`evaluation.studies.consistency`.
 """
 
 from __future__ import annotations
@@ -34,15 +35,16 @@ KINDS = {
     "distractors": "the same question with other distractors",
     "wordings": "the same question in other words",
     "arguments": "the same things in another order",
+    "negation": "the other of the same choices right",
     "hops": "an answer one edge further away",
 }
-"""What the two questions of a pair have in common, by kind."""
+"""What distinguishes the second question of a pair from the first, by kind."""
 
 
 class PairKind(Model):
     """Pairs of one kind. A row is in at most two: with the row before and with the row after it."""
 
-    kind: str = Field(description=f"{', '.join(KINDS)}.")
+    kind: str = Field(description=f"{', '.join(KINDS)}; or probes, of pairs over two probes.")
     pairs: int = Field(description="Number of pairs.")
     both: Estimate = Field(description="Share of pairs with both questions right.")
     independent: float = Field(
@@ -80,11 +82,20 @@ def measure_consistency(predictions: pa.Table, seed: int) -> Consistency | None:
     for kind, (first, second) in pairs_of(rows):
         held = cluster[first]
         if np.unique(held).size >= FEWEST:
-            kinds.append(_measured(kind, right[first], right[second], held, seed))
+            kinds.append(measure_pairs(kind, right[first], right[second], held, seed))
     return Consistency(kinds=kinds) if kinds else None
 
 
-def _measured(kind: str, first: Bools, second: Bools, cluster: Ints, seed: int) -> PairKind:
+def measure_pairs(kind: str, first: Bools, second: Bools, cluster: Ints, seed: int) -> PairKind:
+    """Compare the share of pairs with both questions right with what chance would give.
+
+    Args:
+        kind: what the pairs are.
+        first: whether the first question of each pair is right; shape [pairs].
+        second: whether the second is.
+        cluster: the cluster of each pair, of which the bootstrap resamples all pairs at once.
+        seed: of the bootstrap.
+    """
     both = first & second
     _, local = np.unique(cluster, return_inverse=True)
     parts = (np.ones(len(both)), both, first, second)
@@ -124,14 +135,20 @@ def pairs_of(rows: pa.Table) -> Iterator[tuple[str, tuple[Ints, Ints]]]:
     hops = to_numpy(rows["hops"].fill_null(-1)).astype(np.int64)
     gold = _golds(rows)
     said, alike = _arguments(rows)
+    chosen_from = _numbers(_choice_sets(rows))
     kinds = {
         "distractors": ([question, gold], number, number),
         "wordings": ([concept, said, gold, hops, family], template, number),
         "arguments": ([alike, family, hops], said, np.flatnonzero(alike >= 0)),
+        "negation": ([concept, chosen_from], gold, np.flatnonzero(alike >= 0)),
         "hops": ([question, concept, family], hops, np.flatnonzero(hops > 0)),
     }
     for kind, (common, differs, usable) in kinds.items():
         found = _paired(common, differs, usable)
+        if kind == "negation":
+            # The same things in another order are pairs of "arguments".
+            other = alike[found[0]] != alike[found[1]]
+            found = found[0][other], found[1][other]
         if len(found[0]):
             yield kind, found
 
@@ -153,6 +170,13 @@ def _golds(rows: pa.Table) -> Ints:
     choices = single_chunk(rows["choices"])
     starts = run_starts(to_numpy(pc.list_value_length(choices)).astype(np.int64))[:-1]
     return _numbers(choices.flatten().take(starts + to_numpy(rows["answer"]).astype(np.int64)))
+
+
+def _choice_sets(rows: pa.Table) -> pa.Array:
+    """Return each row's choices as one text, whatever their order."""
+    import pyarrow as pa
+
+    return pa.array(["\0".join(sorted(choices)) for choices in rows["choices"].to_pylist()])
 
 
 def _numbers(column: pa.ChunkedArray | pa.Array) -> Ints:
@@ -185,19 +209,19 @@ def _arguments(rows: pa.Table) -> tuple[Ints, Ints]:
     return said, alike[said]
 
 
-def _sentence(one: PairKind) -> str:
-    """Return a sentence on whether the answers to both questions of a pair are related."""
+def verdict(one: PairKind) -> str:
+    """Say in a clause whether the answers to both questions of a pair are related."""
     if one.gain.low > 0:
         said = "more often than for unrelated questions"
     elif one.gain.high < 0:
         said = "less often than for unrelated questions: the form of a question decides the answer"
     else:
         said = "about as often as for unrelated questions"
-    return f"With {KINDS[one.kind]}, both questions are right {said}."
+    return f"both questions are right {said}"
 
 
 def _parts(_files: ResultFiles, block: Consistency) -> list[Part]:
-    said = [_sentence(one) for one in block.kinds]
+    said = [f"With {KINDS[one.kind]}, {verdict(one)}." for one in block.kinds]
     head = ("the second question", "pairs", "both right", "if unrelated", "gain in points", "most")
     rows = tuple(
         (

@@ -83,7 +83,7 @@ SUBCOMMANDS = {
     ),
     "export": Subcommand(
         COLLECT,
-        "Write results for the Hub, or as Every Eval Ever's records.",
+        "Write results for the Hub, Every Eval Ever or Inspect's viewer.",
         "evaluation.exports.command:export_command",
     ),
     "silver": Subcommand(

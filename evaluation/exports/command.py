@@ -12,14 +12,15 @@ from kbprobe.errors import UsageError
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.terminal import echo
 
-HUB, EVERY_EVAL_EVER = "hub", "every-eval-ever"
+HUB, EVERY_EVAL_EVER, INSPECT = "hub", "every-eval-ever", "inspect"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 
 
 @command(
     "export",
     help="Write results, those in the folders and below them, in a format that others read: "
-    "files for the repository of a model on the Hub, or Every Eval Ever's records.",
+    "files for the repository of a model on the Hub, Every Eval Ever's records, or logs of written "
+    "answers for Inspect's viewer.",
 )
 @click.argument(
     "folders",
@@ -29,7 +30,11 @@ RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
     metavar="RESULTS...",
 )
 @click.option(
-    "--to", "target", type=click.Choice((HUB, EVERY_EVAL_EVER)), required=True, help="Format."
+    "--to",
+    "target",
+    type=click.Choice((HUB, EVERY_EVAL_EVER, INSPECT)),
+    required=True,
+    help="Format.",
 )
 @click.option(
     "-o",
@@ -87,6 +92,9 @@ def export_command(
         return
     if any(hub[name] is not None for name in ("dataset", "config_name", "create_pr")):
         raise UsageError("--dataset, --config-name and --create-pr are options of --to hub")
+    if target == INSPECT:
+        _to_inspect(folders, place)
+        return
     if organization is None:
         raise UsageError("--to every-eval-ever needs --organization NAME: who evaluated")
     _to_every_eval_ever(folders, place, organization, relationship)
@@ -124,6 +132,21 @@ def _to_hub(
     if create_pr is not None and api is not None:
         made = open_pull_request(api, create_pr, dataset, new)
         echo(made.url or f"{create_pr} holds these results already")
+
+
+def _to_inspect(folders: tuple[Path, ...], place: Path) -> None:
+    from evaluation.exports.inspect_logs import write_log
+    from evaluation.exports.reading import read_runs
+    from evaluation.results.analyses.generated import generated_of
+
+    written = [one for one in read_runs(folders) if generated_of(one.results) is not None]
+    if not written:
+        raise UsageError(
+            "none of these results has written answers, and so no conversations to show: evaluate "
+            "with --chat and --endpoint, or with --scorer generate"
+        )
+    for one in written:
+        echo(write_log(one, place))
 
 
 def _to_every_eval_ever(

@@ -45,7 +45,7 @@ def read_cards(folders: Sequence[Path]) -> dict[Path, Scorecard]:
     }
 
 
-def read_exported(folders: Sequence[Path], published_as: str = DEFAULT_CONFIG) -> list[Exported]:
+def read_runs(folders: Sequence[Path], published_as: str = DEFAULT_CONFIG) -> list[Exported]:
     """Read the results in folders and below them, those of sub-questions left out.
 
     Args:
@@ -53,25 +53,35 @@ def read_exported(folders: Sequence[Path], published_as: str = DEFAULT_CONFIG) -
         published_as: the probe's name in a repository of several probes.
 
     Raises:
-        UsageError: a folder holds none; weights were drawn at random; or two results are of the
-            same rows, model and split.
+        UsageError: a folder holds none, or weights were drawn at random.
     """
-    found: dict[tuple[str, str], Exported] = {}
+    found = []
     for folder in folders:
         below = [path.parent for path in sorted(folder.rglob(RESULTS)) if path.parent.name != FACTS]
         for one in below or [folder]:
             exported = Exported(one, read_results(one), published_as)
-            model = exported.results.model
-            if model.random_weights is not None:
+            if exported.results.model.random_weights is not None:
                 raise UsageError(
                     f"{one} holds results of random weights, which say nothing about "
-                    f"{model.id}. Name the folders to export without it."
+                    f"{exported.results.model.id}. Name the folders to export without it."
                 )
-            key = (model.id, exported.task)
-            if key in found:
-                raise UsageError(
-                    f"{found[key].folder} and {one} both hold results of {model.id} on "
-                    f"{exported.task}. Name the folder of one of them."
-                )
-            found[key] = exported
-    return list(found.values())
+            found.append(exported)
+    return found
+
+
+def read_exported(folders: Sequence[Path], published_as: str = DEFAULT_CONFIG) -> list[Exported]:
+    """Read results like :func:`read_runs`, of which each model has one on each task.
+
+    Raises:
+        UsageError: as there; or two results are of the same rows, model and split.
+    """
+    found: dict[tuple[str, str], Path] = {}
+    runs = read_runs(folders, published_as)
+    for one in runs:
+        key = (one.results.model.id, one.task)
+        if (other := found.setdefault(key, one.folder)) is not one.folder:
+            raise UsageError(
+                f"{other} and {one.folder} both hold results of {key[0]} on {key[1]}. Name the "
+                "folder of one of them."
+            )
+    return runs

@@ -187,7 +187,7 @@ class ChatOptions(GenerationOptions):
 CHAT_ANSWERS = ScorerEntry(
     name="chat",
     label="chat model behind an endpoint",
-    version=1,
+    version=2,
     needs=Capability.CHAT_ANSWERS,
     make=imported(f"{_HERE}.generated.scorer:ChatScorer.from_inputs"),
     options=ChatOptions,
@@ -196,7 +196,7 @@ CHAT_ANSWERS = ScorerEntry(
 GENERATE = ScorerEntry(
     name="generate",
     label="causal LM that writes its answer",
-    version=1,
+    version=2,
     needs=Capability.CAUSAL_SCORES,
     make=imported(f"{_HERE}.generated.local:LocalScorer.from_inputs"),
     options=GenerationOptions,

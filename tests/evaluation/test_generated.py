@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 import torch
+from click.testing import CliRunner
 
 import evaluation
 from evaluation.cli import main
 from evaluation.endpoints import client
 from evaluation.endpoints.chat import ChatEndpoint, Reply
 from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits
+from evaluation.exports.command import export_command
 from evaluation.items.types import MASK, Item
 from evaluation.results.analyses.generated import Generated, generated_of
 from evaluation.results.summary import cautions
@@ -156,6 +158,52 @@ def test_answers_that_are_right_in_every_order(probe: Path, server: Script) -> N
     again, _ = evaluated(probe, server, system="Be brief.", cache=True)
     assert again.predictions.equals(done.predictions)
     assert len(server.prompts) == before, "scores are cached, with the answers"
+
+
+def exported(results: Path, place: Path) -> list[dict[str, Any]]:
+    done = CliRunner().invoke(export_command, [str(results), "--to", "inspect", "-o", str(place)])
+    assert done.exit_code == 0, done.output
+    return [json.loads(Path(line).read_text()) for line in done.output.splitlines()]
+
+
+def test_inspect_gets_the_conversations(probe: Path, server: Script, tmp_path: Path) -> None:
+    server.write = lambda asked: "B" if "number 1 " not in asked["messages"][-1]["content"] else "?"
+    place = tmp_path / "results"
+    _, block = evaluated(probe, server, system="Be brief.", output=place / "written")
+    evaluation.evaluate(probe, "none", scorer="random", output=place / "guessed")
+    (log,) = exported(place, tmp_path / "logs")
+    assert log["results"]["scores"][0]["metrics"]["accuracy"]["value"] == block.accuracy.value
+    assert len(log["samples"]) == 18
+    for sample in log["samples"]:
+        system, user, said = sample["messages"]
+        letters = [line[0] for line in user["content"].splitlines() if ". a river" in line]
+        assert (system["content"], said["content"]) in {("Be brief.", "B"), ("Be brief.", "?")}
+        assert [sample["target"]] == letters
+        assert sample["choices"]["ABC".index(sample["target"])] == "a river"
+        value = "N" if said["content"] == "?" else "C" if letters == ["B"] else "I"
+        found = sample["scores"]["choice"]
+        assert (found["value"], found["answer"]) == (value, None if value == "N" else "B")
+    with pytest.raises(UsageError, match="none of these results has written answers"):
+        CliRunner().invoke(
+            export_command,
+            [str(place / "guessed"), "--to", "inspect"],
+            standalone_mode=False,
+            catch_exceptions=False,
+        )
+
+
+def test_inspect_itself_reads_the_logs(probe: Path, server: Script, tmp_path: Path) -> None:
+    logs = pytest.importorskip("inspect_ai.log", reason="inspect_ai is not installed")
+    evaluated(probe, server, output=tmp_path / "results")
+    exported(tmp_path / "results", tmp_path / "logs")
+    (info,) = logs.list_eval_logs(str(tmp_path / "logs"))
+    log = logs.read_eval_log(info)
+    assert (log.status, log.eval.model, log.eval.config.epochs) == ("success", "tiny", 3)
+    assert log.results.scores[0].metrics["accuracy"].value == 1
+    assert {(one.epoch, one.scores["choice"].value) for one in log.samples} == {
+        (epoch, "C") for epoch in (1, 2, 3)
+    }
+    assert log.samples[0].messages[-1].text.startswith("The answer is")
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ NAME = "generated"
 UNREAD = -1
 COLUMNS = {
     "answer_order": "list<item: string>",
+    "answer_prompt": "list<item: string>",
     "answer_text": "list<item: string>",
     "answer_choice": "list<item: int32>",
 }
@@ -39,6 +40,7 @@ class Answer(NamedTuple):
 
     Attributes:
         order: the letters that the choices have in the probe, in the order shown.
+        prompt: the messages before the answer, as JSON.
         text: what was written.
         choice: the choice that it names; :data:`UNREAD` if it names none, or several.
         cut: whether it ended because it was too long.
@@ -46,6 +48,7 @@ class Answer(NamedTuple):
     """
 
     order: str
+    prompt: str
     text: str
     choice: int
     cut: bool
@@ -100,13 +103,14 @@ def generated_of(results: Results) -> Generated | None:
 
 
 def with_answers(predictions: pa.Table, answers: Sequence[Sequence[Answer]]) -> pa.Table:
-    """Add columns to the predictions: what was written in each order, and the choice it names."""
+    """Add columns to the predictions: what was asked and written in each order, and read."""
     import pyarrow as pa
 
     from kbprobe.columns import arrow_type
 
     values = {
         "answer_order": [[one.order for one in own] for own in answers],
+        "answer_prompt": [[one.prompt for one in own] for own in answers],
         "answer_text": [[one.text for one in own] for own in answers],
         "answer_choice": [[one.choice for one in own] for own in answers],
     }

@@ -34,9 +34,16 @@ INSTRUCTED = "Question: {question}\n{choices}\nAnswer with the letter of the rig
 
 
 class Asked(NamedTuple):
-    """A question as it is put to a model: the prompt, and the choice that each letter names."""
+    """A question as it is put to a model.
+
+    Attributes:
+        prompt: the text that is sent or read.
+        messages: the conversation that it is made of, as JSON; without a chat one message.
+        shown: the choice that each letter names.
+    """
 
     prompt: str
+    messages: str
     shown: Sequence[int]
 
 
@@ -76,14 +83,18 @@ class GeneratedScorer(Scorer):
     def chat_text(self, messages: list[Message]) -> str:
         """Return a chat as the text that identifies it, and that is sent or read."""
 
-    def rendered(self, item: Item) -> Sequence[str]:
+    def asked(self, item: Item) -> list[Asked]:
         """Return an item's prompts, one for each order in which its choices are shown."""
         system = [] if self._system is None else [{"role": "system", "content": self._system}]
+        chats: list[str] = []
 
         def to_chat(messages: list[Message]) -> str:
+            chats.append(json.dumps([*system, *messages]))
             return self.chat_text([*system, *messages])
 
-        return [one.context for one in self.prompt.render(item, to_chat)]
+        prompts = [one.context for one in self.prompt.render(item, to_chat)]
+        chats = chats or [json.dumps([{"role": "user", "content": one}]) for one in prompts]
+        return list(map(Asked, prompts, chats, self.prompt.shown_orders(item)))
 
     @abstractmethod
     def estimated_tokens(self, prompts: Sequence[str]) -> Sequence[int]:
@@ -99,15 +110,7 @@ class GeneratedScorer(Scorer):
         Raises:
             UsageError: an item does not fit the prompt.
         """
-        asked = [
-            [
-                Asked(prompt, shown)
-                for prompt, shown in zip(
-                    self.rendered(item), self.prompt.shown_orders(item), strict=True
-                )
-            ]
-            for item in items
-        ]
+        asked = [self.asked(item) for item in items]
         estimates = self.estimated_tokens([one.prompt for own in asked for one in own])
         counts = np.array([len(own) for own in asked], dtype=np.int64)
         rows = np.repeat(np.arange(len(items)), counts)
@@ -130,7 +133,7 @@ class GeneratedScorer(Scorer):
             replies = [next(coming) for _ in encoded.asked[item]]
             found, shares = zip(
                 *(
-                    self._read(reply, one.shown, encoded.choices[item])
+                    self._read(reply, one, encoded.choices[item])
                     for one, reply in zip(encoded.asked[item], replies, strict=True)
                 ),
                 strict=True,
@@ -152,10 +155,9 @@ class GeneratedScorer(Scorer):
             return "log of the mean probability of a letter"
         return "log of the share of written answers"
 
-    def _read(
-        self, reply: Reply, shown: Sequence[int], choices: Sequence[str]
-    ) -> tuple[Answer, Floats]:
+    def _read(self, reply: Reply, asked: Asked, choices: Sequence[str]) -> tuple[Answer, Floats]:
         """Read an answer to a question; return it with the share of each choice."""
+        shown = asked.shown
         shares, mass = np.zeros(len(choices)), None
         if self.by_probability:
             own = np.array(letter_shares(reply.first or {}, len(choices)))
@@ -170,7 +172,7 @@ class GeneratedScorer(Scorer):
                 shares[shown[place]] = 1.0
         choice = UNREAD if place is None else int(shown[place])
         order = "".join(LETTERS[one] for one in shown)
-        return Answer(order, reply.text, choice, reply.cut, mass), shares
+        return Answer(order, asked.messages, reply.text, choice, reply.cut, mass), shares
 
 
 def prompt_of(

@@ -1,8 +1,9 @@
 """Chat endpoints: requests, the parameters that a server accepts, and its answers.
 
 A question is posted to ``/chat/completions`` with temperature 0 and a fixed seed, and with
-``logprobs`` and ``top_logprobs`` if these are wanted. Servers accept different parameters: a short
-question is sent first, and parameters that the server refuses by name are left out of all others.
+``logprobs`` and ``top_logprobs`` if these are wanted, or with a schema of the answer
+(``response_format``). Servers accept different parameters: a short question is sent first, and
+parameters that the server refuses by name are left out of all others.
 """
 
 from __future__ import annotations
@@ -16,21 +17,56 @@ from typing import Any, Literal, NamedTuple
 from evaluation.endpoints.answers import log_prob_of, only_choice
 from evaluation.endpoints.client import EndpointError, Limits, RequestRefused
 from evaluation.endpoints.served import ServedModel, digest_of, in_threads, is_too_long
+from evaluation.items.orders import LETTERS
 from kbprobe.errors import UsageError
 from kbprobe.parsing import MAX_INTEGER
 
 logger = logging.getLogger(__name__)
 
 Message = dict[str, str]
-Wanted = Literal["auto", "letters", "text"]
-
-_FIRST: list[Message] = [
-    {"role": "user", "content": "Which can fly?\nA. a robin\nB. a table\nAnswer A or B."}
-]
+Wanted = Literal["auto", "letters", "text", "json"]
 _TOP, _FEWER = 20, 5
 """Numbers of likeliest tokens to request: first choice, and if a server gives fewer."""
 _SHORT = 16
 """Maximum number of tokens of the answer to the short question."""
+
+
+class Chat(NamedTuple):
+    """A question of a chat.
+
+    Attributes:
+        messages: the list of messages, as JSON.
+        letters: the number of lettered choices.
+    """
+
+    messages: str
+    letters: int
+
+
+_FIRST = Chat(
+    json.dumps(
+        [{"role": "user", "content": "Which can fly?\nA. a robin\nB. a table\nAnswer A or B."}]
+    ),
+    letters=2,
+)
+ANSWER = "answer"
+"""The one property of an answer that is an object: a letter."""
+
+
+def _response_format(form: str, letters: int) -> dict[str, Any]:
+    """Return the parameter that admits an object with one of the letters, and nothing else.
+
+    ``json_schema`` is OpenAI's form, also of vLLM and SGLang; ``json_object`` llama-cpp-python's.
+    """
+    schema = {
+        "type": "object",
+        "properties": {ANSWER: {"type": "string", "enum": list(LETTERS[:letters])}},
+        "required": [ANSWER],
+        "additionalProperties": False,
+    }
+    if form == "json_object":
+        return {"type": form, "schema": schema}
+    return {"type": form, form: {"name": ANSWER, "strict": True, "schema": schema}}
 
 
 class Reply(NamedTuple):
@@ -75,20 +111,21 @@ class ChatEndpoint(ServedModel):
         """Return whether answers are read by the probabilities of letters; see :meth:`replies`."""
         return "logprobs" in self._parameters(wanted, max_tokens)
 
-    def known(self, chat: str, wanted: Wanted, max_tokens: int) -> Reply | None:
-        """Return the stored answer to a chat (JSON); None if it has not been sent."""
+    def known(self, chat: Chat, wanted: Wanted, max_tokens: int) -> Reply | None:
+        """Return the stored answer to a chat; None if it has not been sent."""
         parameters = self._known_parameters(wanted, max_tokens)
         kept = parameters and self.store.find("reply", *self._request(chat, parameters))
         return None if kept is None else Reply(*kept)
 
     def replies(
-        self, chats: Sequence[str], wanted: Wanted, max_tokens: int
+        self, chats: Sequence[Chat], wanted: Wanted, max_tokens: int
     ) -> Iterator[tuple[int, Reply]]:
         """Send chats, and yield the index and answer of each as it arrives and is stored.
 
         Args:
-            chats: lists of messages, as JSON.
-            wanted: the probabilities of letters, or the text; or whichever the endpoint gives.
+            chats: the questions.
+            wanted: the probabilities of letters, or the text, or an object with a letter; or
+                letters or text, whichever the endpoint gives.
             max_tokens: the maximum length of an answer.
 
         Raises:
@@ -99,9 +136,9 @@ class ChatEndpoint(ServedModel):
         self.client.start()
         parameters = self._parameters(wanted, max_tokens)
 
-        def ask(chat: str) -> Reply:
+        def ask(chat: Chat) -> Reply:
             try:
-                answer = self._send(json.loads(chat), parameters)
+                answer = self._send(chat, parameters)
             except RequestRefused as error:
                 if is_too_long(error):
                     return Reply("", 0, True)
@@ -112,12 +149,15 @@ class ChatEndpoint(ServedModel):
             self.store.add("reply", reply, *self._request(chats[number], parameters))
             yield number, reply
 
-    def _request(self, chat: str, parameters: Mapping[str, Any]) -> tuple[str, str, str]:
-        return self.digest, json.dumps(parameters, sort_keys=True), chat
+    def _request(self, chat: Chat, parameters: Mapping[str, Any]) -> tuple[str, str, str]:
+        return self.digest, json.dumps(parameters, sort_keys=True), chat.messages
 
-    def _send(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> Any:
+    def _send(self, chat: Chat, parameters: Mapping[str, Any]) -> Any:
+        messages: list[Message] = json.loads(chat.messages)
         estimate = self.estimated_tokens("".join(one["content"] for one in messages))
         content = {"model": self.model, "messages": messages, **parameters}
+        if (form := parameters.get("response_format")) is not None:
+            content["response_format"] = _response_format(form, chat.letters)
         answer = self.client.send("chat/completions", content, estimate)
         usage = answer.get("usage") if isinstance(answer, dict) else None
         self.client.budget.correct((_count(usage, "prompt_tokens") or estimate) - estimate)
@@ -143,7 +183,9 @@ class ChatEndpoint(ServedModel):
         if known is not None:
             return known
         parameters: dict[str, Any] = {"temperature": 0, "seed": 0, "max_tokens": _SHORT}
-        if wanted != "text":
+        if wanted == "json":
+            parameters["response_format"] = "json_schema"
+        elif wanted != "text":
             parameters |= {"logprobs": True, "top_logprobs": _TOP}
         while True:
             try:
@@ -179,6 +221,14 @@ def _leave_out(parameters: dict[str, Any], error: EndpointError) -> None:
         parameters["top_logprobs"] = _FEWER
     elif "logprobs" in said and "logprobs" in parameters:
         del parameters["logprobs"], parameters["top_logprobs"]
+    elif "response_format" in said and "response_format" in parameters:
+        if parameters["response_format"] == "json_schema":
+            parameters["response_format"] = "json_object"
+        else:
+            del parameters["response_format"]
+            logger.warning(
+                "The endpoint takes no schema of answers (response_format): their text is read."
+            )
     elif refused := [name for name in ("temperature", "seed") if name in said]:
         if refused[0] not in parameters:
             raise error

@@ -263,9 +263,10 @@ class Client:
                 raise _Retry(
                     EndpointError(f"{self.url}/{path} answers with no valid JSON: {start!r}.")
                 ) from error
-        said = self._quoted(server_said(body or b""))
+        said = self._quoted(" ".join(server_said(body or b"").split()))
         message = f"{self.url}/{path} answers {status}{said and f': {said}'}."
-        if status in _TEMPORARY or status >= 500:
+        # llama-cpp-python says so, with status 500, of a parameter that it does not know.
+        if status in _TEMPORARY or (status >= 500 and "validation error" not in said):
             asked = retry_after(response.headers.get("Retry-After", ""), time.time())
             raise _Retry(EndpointError(message), asked or 0.0)
         remedy = _REMEDIES.get(status, "")

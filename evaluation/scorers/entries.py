@@ -177,10 +177,11 @@ class GenerationOptions(PromptOptions, ChatOption):
 class ChatOptions(GenerationOptions):
     """Options of all written answers, and how they are read from an endpoint."""
 
-    answers: Annotated[Literal["auto", "letters", "text"], RARE] = Field(
+    answers: Annotated[Literal["auto", "letters", "text", "json"], RARE] = Field(
         "auto",
         description="What of an endpoint's answer is used: the probabilities of letters as its "
-        "first token, or its text; auto: the probabilities where the endpoint gives them.",
+        "first token, its text, or (json) an object with a letter, which a schema forces it to "
+        "write; auto: the probabilities where the endpoint gives them, otherwise the text.",
     )
 
 

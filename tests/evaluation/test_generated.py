@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import evaluation
 from evaluation.cli import main
 from evaluation.endpoints import client
-from evaluation.endpoints.chat import ChatEndpoint, Reply
+from evaluation.endpoints.chat import Chat, ChatEndpoint, Reply
 from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits
 from evaluation.exports.command import export_command
 from evaluation.items.types import MASK, Item
@@ -25,7 +25,7 @@ from evaluation.results.summary import cautions
 from evaluation.runs.evaluation import Evaluation
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.entries import GENERATE
-from evaluation.scorers.generated.scorer import letter_shares, read_choice
+from evaluation.scorers.generated.scorer import Asked, letter_shares, read_choice
 from kbprobe.errors import UsageError
 from tests.evaluation import jsonl_probe, tiny_causal
 from tests.evaluation.endpoint_server import Fault, Script, serving
@@ -70,6 +70,12 @@ CHOICES = ("a dog", "a river", "a city")
         ("A or B", None),
         ("Best", None),
         ("\\boxed{42}", None),
+        ('{"answer": "B"}', 1),
+        ('<think>A?</think>{"answer": "B"}', 1),
+        ('{"answer": "D"}', None),
+        ('{"answer": ["B"]}', None),
+        ('{"answer": "B", "other": "A"}', None),
+        ("[" * 5000, None),
     ],
 )
 def test_an_answer_is_read_strictly(text: str, place: int | None) -> None:
@@ -288,6 +294,29 @@ def test_what_a_server_does_not_take_is_left_out(
             evaluated(probe, server, answers="letters")
 
 
+@pytest.mark.parametrize(
+    ("takes", "unstructured"),
+    [({"json_schema", "json_object"}, 0), ({"json_object"}, 0), (set(), 18)],
+)
+def test_a_schema_admits_the_letters_alone_where_the_server_takes_one(
+    takes: set[str], unstructured: int, probe: Path, server: Script
+) -> None:
+    def write(asked: dict[str, Any]) -> str:
+        if (form := asked.get("response_format")) is None:
+            return knows(asked)
+        schema = form["json_schema"]["schema"] if form["type"] == "json_schema" else form["schema"]
+        letters = schema["properties"]["answer"]["enum"]
+        shown = asked["messages"][-1]["content"].splitlines()
+        assert letters == [line[0] for line in shown if line[1:3] == ". "]
+        return json.dumps({"answer": letter_of(asked, "a river")})
+
+    server.write, server.formats = write, takes
+    done, block = evaluated(probe, server, answers="json")
+    assert (block.read_by, block.unread, block.accuracy.value) == ("text", 0, 1)
+    assert done.results.scoring.notes == ({"unstructured": 18} if unstructured else {})
+    assert "logprobs" not in server.asked[-1]
+
+
 def with_message(**changes: Any) -> Any:
     def changed(answer: dict[str, Any]) -> dict[str, Any]:
         choice = answer["choices"][0]
@@ -324,7 +353,7 @@ def test_answers_of_another_form_are_refused_with_the_reason(
     limits = Limits(backoff=0.001, attempts=3, max_bytes=4000)
     with serving(None, None, write=lambda asked: "B", **broken) as server:
         endpoint = ChatEndpoint(server.url, "tiny", tmp_path, limits)
-        chat = json.dumps([{"role": "user", "content": "A or B?"}])
+        chat = Chat(json.dumps([{"role": "user", "content": "A or B?"}]), letters=2)
         with pytest.raises(EndpointError) as error:
             list(endpoint.replies([chat], "auto", 8))
     assert said in str(error.value)
@@ -385,8 +414,9 @@ def test_answers_written_here_are_those_of_greedy_decoding_alone_or_together(
     model, tokenizer = tiny_causal.load("gpt2", tiny_causal.write("gpt2", tmp_path / "gpt2"))
     scorer: Any = GENERATE.make(ScorerInputs(model, tokenizer, GENERATE.options(max_tokens=4)))
     prompts = ["Where does water flow?\nAnswer:", "Water:", "A\nB. a river\nC. a city\nAnswer:"]
-    for prompt, reply in zip(prompts, scorer.replies(prompts), strict=True):
-        assert scorer.replies([prompt]) == [reply]
+    asked = [Asked(prompt, "", ()) for prompt in prompts]
+    for prompt, one, reply in zip(prompts, asked, scorer.replies(asked), strict=True):
+        assert scorer.replies([one]) == [reply]
         ids, text = tokenizer(prompt, return_tensors="pt")["input_ids"], ""
         for _ in range(4):
             with torch.no_grad():
@@ -396,5 +426,6 @@ def test_answers_written_here_are_those_of_greedy_decoding_alone_or_together(
             ids = torch.cat([ids, torch.tensor([[new]])], dim=1)
             text += tokenizer.decode([new])
         assert reply.text == text.partition("\n")[0]
-    long = "water " * 4000
-    assert scorer.replies([long]) == [Reply("", len(tokenizer(long)["input_ids"]), True)]
+    long = Asked("water " * 4000, "", ())
+    length = len(tokenizer(long.prompt)["input_ids"])
+    assert scorer.replies([long]) == [Reply("", length, True)]

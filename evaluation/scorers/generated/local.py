@@ -13,7 +13,7 @@ from evaluation.items.types import Item
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.causal.prompted import ChatTemplate, longest_text
 from evaluation.scorers.entries import GenerationOptions
-from evaluation.scorers.generated.scorer import GeneratedEncoded, GeneratedScorer, prompt_of
+from evaluation.scorers.generated.scorer import Asked, GeneratedEncoded, GeneratedScorer, prompt_of
 from evaluation.scorers.readable import SpecialTexts, unreadable_items
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ class LocalScorer(GeneratedScorer):
         """Return how many tokens each prompt has."""
         return [len(ids) for ids in self._ids(prompts)]
 
-    def replies(self, prompts: Sequence[str]) -> list[Reply]:
+    def replies(self, asked: Sequence[Asked]) -> list[Reply]:
         """Get answers to some prompts, those of similar length together."""
-        ids = self._ids(prompts)
+        ids = self._ids([one.prompt for one in asked])
         room = self._longest - self.max_tokens
         found = {at: Reply("", len(own), True) for at, own in enumerate(ids) if len(own) > room}
         todo = sorted(range(len(ids)), key=lambda at: len(ids[at]))

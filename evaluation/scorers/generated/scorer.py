@@ -1,10 +1,11 @@
 r"""Scores choices by the answers that a model writes when it is shown them with letters.
 
 Which choice an answer names is read strictly, or not at all (:func:`read_choice`). Accepted are, in
-this order, a boxed letter; the letter or the choice's text after "answer is" or "Answer:"; an
-answer that is a letter or the text of a choice; and one with a line that begins with a letter as
-lists do (``B.``, ``(B)``, ``**B**``). Of boxes and statements the last counts, since models reason
-first. An answer that names several choices names none.
+this order, a JSON object with a letter as its ``answer``; a boxed letter; the letter or the
+choice's text after "answer is" or "Answer:"; an answer that is a letter or the text of a choice;
+and one with a line that begins with a letter as lists do (``B.``, ``(B)``, ``**B**``). Of boxes and
+statements the last counts, since models reason first. An answer that names several choices names
+none.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from evaluation.endpoints.chat import ChatEndpoint, Message, Reply
+from evaluation.endpoints.chat import ANSWER, Chat, ChatEndpoint, Message, Reply
 from evaluation.items.orders import LETTERS
 from evaluation.items.types import Item, choice_starts
 from evaluation.results.analyses.generated import UNREAD, Answer
@@ -28,6 +30,8 @@ from evaluation.scorers.base import Encoded, Scorer, ScorerInputs, aside, row_se
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.entries import ChatOptions, GenerationOptions
 from kbprobe.arrays import Floats, Ints
+from kbprobe.errors import UsageError
+from kbprobe.parsing import json_value
 
 INSTRUCTED = "Question: {question}\n{choices}\nAnswer with the letter of the right choice alone."
 """The default prompt of a chat."""
@@ -51,12 +55,13 @@ class Asked(NamedTuple):
 class GeneratedEncoded(Encoded):
     """A sequence for each item: its prompts, one in each order.
 
-    ``lengths``, ``set_aside`` and ``answers`` are filled in when answers arrive.
+    ``lengths``, ``set_aside``, ``notes`` and ``answers`` are filled in when answers arrive.
     """
 
     asked: Sequence[Sequence[Asked]]
     choices: Sequence[Sequence[str]]
     set_aside: dict[int, str]
+    notes: dict[str, int]
     answers: list[Sequence[Answer]]
 
 
@@ -101,7 +106,7 @@ class GeneratedScorer(Scorer):
         """Return about how many tokens each prompt has."""
 
     @abstractmethod
-    def replies(self, prompts: Sequence[str]) -> Sequence[Reply]:
+    def replies(self, asked: Sequence[Asked]) -> Sequence[Reply]:
         """Get answers to some prompts."""
 
     def encode(self, items: Sequence[Item]) -> GeneratedEncoded:
@@ -121,13 +126,13 @@ class GeneratedScorer(Scorer):
             asked=asked,
             choices=[item.choices for item in items],
             set_aside={},
+            notes={},
             answers=[()] * len(items),
         )
 
     def score(self, encoded: GeneratedEncoded, sequences: Ints) -> Floats:
         """Get answers to some items in all their orders; see :meth:`Scorer.score`."""
-        prompts = [one.prompt for at in sequences.tolist() for one in encoded.asked[at]]
-        coming = iter(self.replies(prompts))
+        coming = iter(self.replies([one for at in sequences for one in encoded.asked[at]]))
         scores = []
         for item in sequences.tolist():
             replies = [next(coming) for _ in encoded.asked[item]]
@@ -209,13 +214,22 @@ class ChatScorer(GeneratedScorer):
     def encode(self, items: Sequence[Item]) -> GeneratedEncoded:
         """Render all prompts, and report how many are to be sent."""
         encoded = super().encode(items)
-        prompts = {one.prompt for own in encoded.asked for one in own}
+        chats = {_chat(one) for own in encoded.asked for one in own}
         known = self._endpoint.known
-        left = [one for one in prompts if known(one, self._wanted, self.max_tokens) is None]
+        left = [one.messages for one in chats if known(one, self._wanted, self.max_tokens) is None]
         self._endpoint.announce(
-            self.estimated_tokens(left), len(prompts) - len(left), self.max_tokens
+            self.estimated_tokens(left), len(chats) - len(left), self.max_tokens
         )
         return encoded
+
+    def score(self, encoded: GeneratedEncoded, sequences: Ints) -> Floats:
+        """Get answers to some items, and count those that are not the object that was asked for."""
+        scores = super().score(encoded, sequences)
+        if self._wanted == "json":
+            texts = [answer.text for at in sequences for answer in encoded.answers[at]]
+            if other := sum(_object_letter(text) is None for text in texts):
+                encoded.notes["unstructured"] = encoded.notes.get("unstructured", 0) + other
+        return scores
 
     def chat_text(self, messages: list[Message]) -> str:
         """Return a chat as JSON."""
@@ -225,7 +239,7 @@ class ChatScorer(GeneratedScorer):
         """Return about how many tokens each prompt has."""
         return [self._endpoint.estimated_tokens(prompt) for prompt in prompts]
 
-    def replies(self, prompts: Sequence[str]) -> list[Reply]:
+    def replies(self, asked: Sequence[Asked]) -> list[Reply]:
         """Get answers to some prompts; only new ones are sent.
 
         Raises:
@@ -234,7 +248,11 @@ class ChatScorer(GeneratedScorer):
         endpoint, wanted, most = self._endpoint, self._wanted, self.max_tokens
         known = partial(endpoint.known, wanted=wanted, max_tokens=most)
         send = partial(endpoint.replies, wanted=wanted, max_tokens=most)
-        return endpoint.answered(prompts, known, send, str)
+        return endpoint.answered([_chat(one) for one in asked], known, send, attrgetter("messages"))
+
+
+def _chat(asked: Asked) -> Chat:
+    return Chat(asked.prompt, len(asked.shown))
 
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -245,6 +263,7 @@ _LETTER = re.compile(r"(?:(?:option|choice|letter)\s+)?[*_(\[\"'“]*([A-Z])", r
 _AFTER_LETTER = re.compile(r"[)\]*_\"'”.,;:!]|\s*$|\s+(?:because|since|as)\b")
 """What must follow a letter: "the answer is a dog" names none."""
 _LISTED = re.compile(r"^[\s*_(\[\"'“]*([A-Z])[)\]*_\"'”.:]+(?:\s+(.*))?$", re.MULTILINE)
+_ONE_LETTER = re.compile("[A-Z]")
 _LONE = re.compile(r"[\W_]*([A-Za-z])[\W_]*")
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 
@@ -264,14 +283,16 @@ def read_choice(text: str, choices: Sequence[str]) -> int | None:
     >>> [read_choice(text, shown) for text in ("A dog or a river", "A. a dog\nB. a river", "D")]
     [None, None, None]
     """
+    if (letter := _object_letter(text)) is not None:
+        return _place(letter, choices)
     answer = _THOUGHT.sub("", text).strip()
     if boxed := _BOXED.findall(answer):
         return _place(boxed[-1], choices)
     if stated := list(_STATED.finditer(answer)):
         said = answer[stated[-1].end() :].partition("\n")[0]
-        letter = _LETTER.match(said)
-        if letter and _AFTER_LETTER.match(said, letter.end()):
-            return _place(letter[1], choices)
+        named_letter = _LETTER.match(said)
+        if named_letter and _AFTER_LETTER.match(said, named_letter.end()):
+            return _place(named_letter[1], choices)
         return _only(_named(said, choices))
     if lone := _LONE.fullmatch(answer):
         return _place(lone[1], choices)
@@ -282,6 +303,16 @@ def read_choice(text: str, choices: Sequence[str]) -> int | None:
         place, same = _place(letter, choices), _named(rest, choices)
         listed |= {place} if place in same else {place, *same}
     return _only(listed)
+
+
+def _object_letter(text: str) -> str | None:
+    """Return the letter of an answer that is the object which a schema admits."""
+    try:
+        found = json_value(_THOUGHT.sub("", text), "an answer")
+    except UsageError:
+        return None
+    letter = found.get(ANSWER) if isinstance(found, dict) and len(found) == 1 else None
+    return letter if isinstance(letter, str) and _ONE_LETTER.fullmatch(letter) else None
 
 
 def _only(places: set[int] | set[int | None]) -> int | None:

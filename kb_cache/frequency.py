@@ -29,10 +29,16 @@ FUNCTION_WORDS = (
 
 
 @lru_cache(maxsize=4)
-def _frequencies(language: str) -> dict[str, float]:
-    from wordfreq import get_frequency_dict
+def _inverse_frequencies(language: str) -> dict[str, float]:
+    from wordfreq import cB_to_freq, get_frequency_list
 
-    return dict(get_frequency_dict(language, wordlist="best"))
+    # A list of words for each frequency, which is stated in centibels.
+    return {
+        word: inverse
+        for centibels, words in enumerate(get_frequency_list(language, wordlist="best"))
+        for inverse in (1.0 / cB_to_freq(-centibels),)
+        for word in words
+    }
 
 
 @lru_cache(maxsize=64)
@@ -53,16 +59,15 @@ def zipf_frequencies(terms: Sequence[str], language: str = "en") -> npt.NDArray[
     >>> bool(z[0] > z[1] > z[2] == 0.0)
     True
     """
-    known = _frequencies(language)
-    result = np.zeros(len(terms))
+    known = _inverse_frequencies(language)
+    found = np.zeros(len(terms))
     for at, term in enumerate(terms):
-        inverse = 0.0
-        for word in _WORD.findall(term.lower()):
-            frequency = known.get(word, 0.0)
-            if frequency == 0.0:
+        lowered, inverse = term.lower(), 0.0
+        for word in (lowered,) if lowered.isalnum() else _WORD.findall(lowered):
+            if word not in known:
                 inverse = 0.0
                 break
-            inverse += 1.0 / frequency
-        if inverse:
-            result[at] = max(9.0 - np.log10(inverse), 0.0)
-    return result
+            inverse += known[word]
+        found[at] = inverse
+    some = found > 0.0
+    return np.maximum(9.0 - np.log10(found, where=some, out=np.full(len(terms), 9.0)), 0.0)

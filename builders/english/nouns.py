@@ -6,7 +6,9 @@ by how much rarer its plural is than its singular, and otherwise by word lists.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -57,26 +59,33 @@ class Nouns:
         """
         distinct = sorted(set(terms))
         kinds, self._verbs = _kinds(wordnet, distinct)
-        plurals = [noun_plural(term) for term in distinct]
-        of_plural = zipf_frequencies(plurals)
-        gaps = zipf_frequencies(distinct) - of_plural
-        unwritten = (of_plural == 0).tolist()
-        self._mass, self._plural = set(word_list("mass_nouns")), {}
-        columns = zip(distinct, plurals, kinds, gaps.tolist(), unwritten, strict=True)
-        for term, plural, kind, gap, is_unwritten in columns:
-            if kind in COUNTED_KINDS:
-                mass = False
-            elif kind == "noun.substance" or plural == term:
-                # lemminflect has no plural of most mass nouns: "happiness".
-                mass = True
-            elif is_unwritten and kind in (*STUFF, *THINGS):
-                mass = kind in STUFF
-            else:
-                mass = gap >= (MASS_GAP if kind in MASS_KINDS else OTHER_MASS_GAP)
-            if mass and _entry(term) not in word_list("count_nouns"):
-                self._mass.add(_entry(term))
-            elif gap <= USUAL_PLURAL_GAP and plural != term:
-                self._plural[term] = plural
+        self._kind = dict(zip(distinct, kinds, strict=True))
+        self._spelled: dict[str, list[str]] = defaultdict(list)
+        for term in distinct:
+            self._spelled[_entry(term)].append(term)
+        # Plurals take long to form, and many terms are never put into a phrase.
+        self._use = cache(self._use_of)
+
+    def _use_of(self, term: str) -> tuple[bool, str]:
+        """Return whether one of the terms is a mass noun, and its plural where that is usual."""
+        kind, plural = self._kind[term], noun_plural(term)
+        of_term, of_plural = zipf_frequencies([term, plural]).tolist()
+        gap = of_term - of_plural
+        if kind in COUNTED_KINDS:
+            mass = False
+        elif kind == "noun.substance" or plural == term:
+            # lemminflect has no plural of most mass nouns: "happiness".
+            mass = True
+        elif of_plural == 0 and kind in (*STUFF, *THINGS):
+            mass = kind in STUFF
+        else:
+            mass = gap >= (MASS_GAP if kind in MASS_KINDS else OTHER_MASS_GAP)
+        if mass and _entry(term) not in word_list("count_nouns"):
+            return True, ""
+        return False, plural if gap <= USUAL_PLURAL_GAP and plural != term else ""
+
+    def _usual_plural(self, term: str) -> str:
+        return self._use(term)[1] if term in self._kind else ""
 
     def is_verb(self, term: str) -> bool:
         """Whether a term is used as a verb more often than as a noun."""
@@ -84,7 +93,11 @@ class Nouns:
 
     def is_counted(self, term: str) -> bool:
         """Whether a noun takes *a* or *an*: not a mass noun, and not a plural."""
-        return _entry(term) not in self._mass and not is_plural(term)
+        entry = _entry(term)
+        mass = entry in word_list("mass_nouns") or any(
+            self._use(spelling)[0] for spelling in self._spelled.get(entry, ())
+        )
+        return not mass and not is_plural(term)
 
     def indefinite(self, term: str) -> str:
         """Return a noun with *a* or *an* if it is counted: "a kitchen", "water", "scissors"."""
@@ -98,11 +111,11 @@ class Nouns:
 
     def parts(self, term: str) -> str:
         """Return a term as a part of something: "a handle", "feathers", "water"."""
-        return self._plural[term] if term in self._plural else self.indefinite(term)
+        return self._usual_plural(term) or self.indefinite(term)
 
     def material(self, term: str) -> str:
         """Return a term as a material: "wood", "eggs"."""
-        return self._plural.get(term, term)
+        return self._usual_plural(term) or term
 
     def place(self, term: str) -> str:
         """Return a term as a place, with preposition and article: "on a table", "at school"."""

@@ -100,44 +100,54 @@ def choose_balanced(
     # Of equally good changes the first is chosen; the order is random.
     order = np.argsort(rng.child("ways").uniform(np.arange(len(changes))), kind="stable").tolist()
     search = _Search([changes[at] for at in order], tolerance)
-    group = np.unique(np.array([change.group for change in changes], dtype=np.int64))
-    search.fill(group[np.argsort(rng.uniform(group), kind="stable")])
+    search.fill(np.argsort(rng.uniform(search.groups), kind="stable"))
     for number in range(effort.rounds):
-        if not search.chosen or len(search.chosen) == group.size:
+        if not search.chosen or len(search.chosen) == search.groups.size:
             break
-        search.try_others(group, effort.given_up, rng.child(number))
+        search.try_others(effort.given_up, rng.child(number))
     return sorted(order[at] for at in search.chosen.values())
 
 
 class _Search:
-    """The changes chosen so far (group -> change), and the balance of each feature."""
+    """The changes chosen so far (index of a group -> change), and the balance of each feature.
+
+    A *move* is a feature of a part, the same in all parts together, and by how much a change moves
+    both. Many changes share their moves, so those are tested once for all changes.
+    """
 
     def __init__(self, changes: Sequence[Change], tolerance: Mapping[str, Tolerance]) -> None:
         self.chosen: dict[int, int] = {}
         group = np.array([change.group for change in changes], dtype=np.int64)
-        self._groups, self._group = np.unique(group, return_inverse=True)
-        self._options: dict[int, list[int]] = {}
-        moves: list[tuple[int, int, int]] = []
+        self.groups, self._group = np.unique(group, return_inverse=True)
+        self._options: list[list[int]] = [[] for _ in self.groups]
+        mover: list[int] = []
+        moved: list[int] = []
         most: list[tuple[int, int]] = []
         number: dict[tuple[int, Feature], int] = {}
+        moves: dict[tuple[int, int, int], int] = {}
         for at, change in enumerate(changes):
-            self._options.setdefault(change.group, []).append(at)
+            self._options[self._group[at]].append(at)
             counts = Counter(change.original)
             counts.subtract(change.changed)
             for feature, by in counts.items():
-                for part in (change.part, WHOLE) if by else ():
-                    key = part, feature
-                    if key not in number:
-                        number[key] = len(number)
-                        allowed = tolerance[feature[0]]
+                if not by:
+                    continue
+                allowed = tolerance[feature[0]]
+                for part in (change.part, WHOLE):
+                    if (part, feature) not in number:
+                        number[part, feature] = len(number)
                         limits = (
                             (allowed.whole, allowed.alone) if part == WHOLE else (allowed.part, 0)
                         )
                         most.append(limits)
-                    moves.append((at, number[key], by))
-        flat = np.array(moves, dtype=np.int64).reshape(-1, 3)
-        self._mover, self._feature, self._by = np.ascontiguousarray(flat.T)
-        self._bounds = np.searchsorted(self._mover, np.arange(len(changes) + 1)).tolist()
+                move = number[change.part, feature], number[WHOLE, feature], by
+                mover.append(at)
+                moved.append(moves.setdefault(move, len(moves)))
+        self._moving, starts = np.unique(np.array(mover, dtype=np.int64), return_index=True)
+        self._starts, self._moved = starts, np.array(moved, dtype=np.int64)
+        self._bounds = np.searchsorted(mover, np.arange(len(changes) + 1)).tolist()
+        flat = np.array([*moves], dtype=np.int64).reshape(-1, 3)
+        self._features, self._by = np.ascontiguousarray(flat[:, :2].T), flat[:, 2].copy()
         self._most, self._alone = np.array(most, dtype=np.int64).reshape(-1, 2).T.copy()
         self._balance = np.zeros(len(number), dtype=np.int64)
         self._exceeding = 0
@@ -146,8 +156,8 @@ class _Search:
     def fill(self, groups: Ints) -> list[int]:
         """Choose a fitting change for each group in turn; return the groups that got one."""
         added: list[int] = []
-        turn = np.full(self._groups.size, -1, dtype=np.int64)
-        turn[np.searchsorted(self._groups, groups)] = np.arange(groups.size)
+        turn = np.full(self.groups.size, -1, dtype=np.int64)
+        turn[groups] = np.arange(groups.size)
         turn = turn[self._group]
         last = -1
         while (turns := turn[self._fitting() & (turn > last)]).size:
@@ -159,17 +169,18 @@ class _Search:
             added.append(group)
         return added
 
-    def try_others(self, groups: Ints, given_up: float, rng: RandomGenerator) -> None:
+    def try_others(self, given_up: float, rng: RandomGenerator) -> None:
         """Remove a few changes and fill up again; undo this if it leaves fewer."""
         held = np.array(sorted(self.chosen), dtype=np.int64)
         count = max(1, round(given_up * held.size))
-        lots = rng.child("given up").uniform(held)
+        lots = rng.child("given up").uniform(self.groups[held])
         removed = held[np.argsort(lots, kind="stable")[:count]].tolist()
         before = {group: self._give_up(group) for group in removed}
-        without = np.ones(groups.size, dtype=np.bool_)
-        without[np.searchsorted(groups, np.fromiter(self.chosen, np.int64))] = False
-        waiting = groups[without]
-        added = self.fill(waiting[np.argsort(rng.child("tried").uniform(waiting), kind="stable")])
+        without = np.ones(self.groups.size, dtype=np.bool_)
+        without[np.fromiter(self.chosen, np.int64)] = False
+        waiting = np.flatnonzero(without)
+        lots = rng.child("tried").uniform(self.groups[waiting])
+        added = self.fill(waiting[np.argsort(lots, kind="stable")])
         if self._exceeding or len(added) < len(before):
             for group in added:
                 self._give_up(group)
@@ -186,34 +197,38 @@ class _Search:
         return at
 
     def _move(self, at: int, sign: int) -> None:
-        moved = slice(self._bounds[at], self._bounds[at + 1])
-        feature = self._feature[moved]
+        moves = self._moves(at)
+        feature = self._features[:, moves]
         before = self._balance[feature]
         most = np.maximum(self._most[feature], self._alone[feature])
-        after = before + sign * self._by[moved]
+        after = before + sign * self._by[moves]
         self._balance[feature] = after
         self._exceeding += int((abs(after) > most).sum() - (abs(before) > most).sum())
+
+    def _moves(self, at: int) -> Ints:
+        return self._moved[self._bounds[at] : self._bounds[at + 1]]
 
     def _fitting(self) -> Bools:
         """Mark the changes that exceed no tolerance."""
         fits = np.ones(self._group.size, dtype=np.bool_)
-        fits[self._mover[self._exceeds(slice(None))]] = False
+        exceeds = self._exceeds(slice(None))[self._moved]
+        if exceeds.size:
+            fits[self._moving] = ~np.logical_or.reduceat(exceeds, self._starts)
         return fits
 
-    def _exceeds(self, moves: slice) -> Bools:
+    def _exceeds(self, moves: Ints | slice) -> Bools:
         """Mark the moves of features that exceed their tolerance and increase the imbalance."""
-        feature = self._feature[moves]
+        feature = self._features[:, moves]
         before = self._balance[feature]
         after = abs(before + self._by[moves])
         most = np.maximum(self._most[feature], abs(before) - 1)
-        # Each move of a part is followed by that of all parts together.
-        most[1::2] = np.maximum(most[1::2], np.minimum(self._alone[feature[1::2]], after[::2]))
-        return np.asarray(after > most)
+        most[1] = np.maximum(most[1], np.minimum(self._alone[feature[1]], after[0]))
+        return np.asarray((after > most).any(axis=0))
 
     def _cost(self, at: int) -> int | None:
         """Return how much imbalance a change adds; None if it exceeds a tolerance."""
-        moves = slice(self._bounds[at], self._bounds[at + 1])
+        moves = self._moves(at)
         if self._exceeds(moves).any():
             return None
-        before = self._balance[self._feature[moves]]
+        before = self._balance[self._features[:, moves]]
         return int((abs(before + self._by[moves]) - abs(before)).sum())

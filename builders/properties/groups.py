@@ -189,9 +189,7 @@ def exception_groups(
         here = slice(start, start + part)
         a, b, c = first[here], hub[here], second[here]
         shared = one[here], other[here]
-        chance = rng.child("denied", start).uniform(
-            np.arange(3 * a.size, dtype=np.int64)[:, None], np.arange(columns.size, dtype=np.int64)
-        )
+        chance = rng.child("denied", start)
         # The hub can be asked for by either of the properties that it shares.
         by_first = rng.child("hub", start).below(2, b, a, c) == 0
         p = np.where(by_first, *shared)
@@ -201,8 +199,10 @@ def exception_groups(
         for number, (gold, has, both, neither) in enumerate(asked):
             possible = sure[both] & lacks[gold] & lacks[neither] & fits[has]
             able &= possible.any(axis=1)
-            lot = chance[number * a.size : (number + 1) * a.size]
-            denied = np.where(possible, lot, -1.0).argmax(axis=1)
+            row, column = np.nonzero(possible)
+            lot = np.full(possible.shape, -1.0)
+            lot[row, column] = chance.uniform(number * a.size + row, column)
+            denied = lot.argmax(axis=1)
             made.append(np.stack([gold, columns[has], columns[denied], both, neither], axis=1))
         rows.append(np.stack(made, axis=1)[able])
     return _chosen(np.concatenate(rows), 1, evidence, split, options, rng.child("choose"))
@@ -253,12 +253,15 @@ def _chosen(
     together: set[tuple[int, ...]] = set()
     relations: Counter[int] = Counter()
     relation = (evidence.relation // 2).tolist()
+    cap, max_share = options.cap_per_gold, options.max_share
     kept: list[int] = []
     identity = np.arange(len(groups), dtype=np.int64)
     times = np.bincount(groups[:, :, 0].ravel(), minlength=len(split))
     common = times[groups[:, :, 0]].max(axis=1, initial=0)
     for at in np.lexsort((rng.bits(identity), common)).tolist():
         group = groups[at].tolist()
+        if cap and any(golds[row[0]] >= cap for row in group):
+            continue
         part = int(split[group[0][0]])
         questions = [(part, min(row[1:3]), max(row[1:3])) for row in group]
         answers = [(*question, row[0]) for question, row in zip(questions, group, strict=True)]
@@ -266,13 +269,11 @@ def _chosen(
         more = Counter(relation[which] for row in group for which in row[1:3])
         size = 2 * 3 * (len(kept) + 1)
         if (
-            any(options.cap_per_gold and golds[row[0]] >= options.cap_per_gold for row in group)
-            or any(asked[question] >= CAP_PER_QUESTION for question in questions)
+            any(asked[question] >= CAP_PER_QUESTION for question in questions)
             or any(answered[answer] >= repeats for answer in answers)
             or members in together
             or any(
-                relations[name] + count > max(options.max_share * size, FEW)
-                for name, count in more.items()
+                relations[name] + count > max(max_share * size, FEW) for name, count in more.items()
             )
         ):
             continue

@@ -191,18 +191,16 @@ class MentionFinder:
 
     def _match_joined(self, lemma: _Lemma, first: int) -> int | None:
         """Match across another division into words: *by-line* as "byline", and the reverse."""
-        joined = "".join(token.lower for token in lemma.tokens)
+        text = self._tokens[first].lower
         if len(lemma.tokens) > 1:
-            token = self._tokens[first].lower
-            return first if self._inflections.matches(token, joined, lemma.pos) else None
-        text = ""
-        for last in range(first, len(self._tokens)):
-            if last > first and self._gap(last) != "-":
+            return first if self._inflections.matches(text, lemma.joined, lemma.pos) else None
+        for last in range(first + 1, len(self._tokens)):
+            if self._gap(last) != "-":
                 return None
             text += self._tokens[last].lower
-            if len(text) > len(joined) + 4:
+            if len(text) > len(lemma.joined) + 4:
                 return None
-            if last > first and self._inflections.matches(text, joined, lemma.pos):
+            if self._inflections.matches(text, lemma.joined, lemma.pos):
                 return last
         return None
 
@@ -250,6 +248,7 @@ class _Lemma:
         self.tokens = tokens
         self.pos = pos
         self.spaced = lemma.replace("_", " ")
+        self.joined = "".join(token.lower for token in tokens)
         self.gaps = [""] + [lemma[a.end : b.start] for a, b in pairwise(tokens)]
         self.head = lemma[: tokens[0].start]
         self.tail = lemma[tokens[-1].end :]

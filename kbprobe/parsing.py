@@ -246,17 +246,16 @@ def _deeper(value: Any, limit: int) -> bool:
     """Return whether lists and mappings are nested more than ``limit`` deep."""
     level = [value]
     for _ in range(limit + 1):
-        level = [inner for outer in level for inner in _parts(outer)]
+        level = [
+            part
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for part in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(part, (dict, list))
+        ]
         if not level:
             return False
     return True
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    """Yield the lists and mappings directly inside a list or mapping; nothing for other values."""
-    inner = value.values() if isinstance(value, Mapping) else value
-    if isinstance(value, Mapping | list):
-        yield from (part for part in inner if isinstance(part, Mapping | list))
 
 
 def _loader() -> type[yaml.SafeLoader]:

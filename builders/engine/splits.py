@@ -41,15 +41,15 @@ def connected_components(groups: Iterable[Sequence[Member]]) -> dict[Member, Mem
     >>> connected_components([("cold", "hot"), ("hot", "warm"), ("dry",)])
     {'cold': 'cold', 'dry': 'dry', 'hot': 'cold', 'warm': 'cold'}
     """
-    from scipy.sparse import coo_array, csgraph
+    above: dict[Member, Member] = {}
 
-    edges = [(group[0], member) for group in groups for member in group]
-    members = sorted({member for _, member in edges})
-    number = {member: at for at, member in enumerate(members)}
-    ends = np.array([(number[one], number[other]) for one, other in edges], dtype=np.int64)
-    graph = coo_array(
-        (np.ones(len(edges)), ends.reshape(-1, 2).T), shape=(len(members), len(members))
-    )
-    label = csgraph.connected_components(graph, directed=False)[1] if members else ends
-    _, first = np.unique(label, return_index=True)
-    return {member: members[first[part]] for member, part in zip(members, label, strict=True)}
+    def least(member: Member) -> Member:
+        while (up := above.setdefault(member, member)) != member:
+            above[member] = member = above[up]
+        return member
+
+    for group in groups:
+        for member in group:
+            one, other = sorted((least(group[0]), least(member)))
+            above[other] = one
+    return {member: least(member) for member in sorted(above)}

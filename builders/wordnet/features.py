@@ -227,13 +227,6 @@ class PairFeatures:
         names = codes(self.wordnet.synsets["lexname"])[1]
         return [(at, name) for at, name in enumerate(names) if name.startswith(("noun.", "verb."))]
 
-    @cached_property
-    def _words(self) -> WordSets:
-        """The informative words of each synset's gloss, and of its lemmas."""
-        words = synset_words(self.wordnet)
-        kinds = words.in_gloss, words.in_lemmas
-        return WordSets.of(len(self.wordnet), kinds, words.common)
-
     def common(self, one: Ints, other: Ints) -> Floats:
         """Return the distance to the nearest ancestor that is equally far above two synsets."""
         above = self._above[one]
@@ -262,7 +255,7 @@ class PairFeatures:
             **{name: self._single[of][concept] for name, of in OF_CONCEPT.items()},
             **{name: self._single[of][node] for name, of in OF_NODE.items()},
             "same_file": (self.file[concept] == self.file[node]) * 1.0,
-            **dict(zip(OVERLAPS, self._words.shared(concept, node), strict=True)),
+            **dict(zip(OVERLAPS, word_sets(self.wordnet).shared(concept, node), strict=True)),
         }
 
     def by_generality(self, one: Ints, other: Ints) -> tuple[Ints, Ints]:
@@ -295,7 +288,7 @@ class PairFeatures:
             "crosses": self.crosses[node],
             "crosses_concept": self.crosses[concept],
             "more_general": pair["generality"] - self._general[gold],
-            **dict(zip(GOLD_OVERLAPS, self._words.shared(gold, node), strict=True)),
+            **dict(zip(GOLD_OVERLAPS, word_sets(self.wordnet).shared(gold, node), strict=True)),
             "verb_common": pair["verb"] * (common == 1),
             "thing_common": pair["thing"] * (common == 1),
         }
@@ -323,7 +316,7 @@ class PairFeatures:
         def chance(concept: Ints, gold: Ints, node: Ints) -> Floats:
             ends, nodes = np.append(concept, gold), np.append(node, node)
             above, common = self.common(ends, nodes).reshape(2, -1)
-            shared = self._words.shared(ends, nodes).reshape(len(OVERLAPS), 2, -1)
+            shared = word_sets(self.wordnet).shared(ends, nodes).reshape(len(OVERLAPS), 2, -1)
             score = by_concept[concept] + by_node[node] - step * self._general[gold]
             score += np.einsum("rk,krn->n", overlaps, shared) + reach[common.astype(np.int64)]
             score += weight["common_concept"] * above + (common == 1) * (
@@ -418,6 +411,13 @@ def synset_words(wordnet: WordNet) -> SynsetWords:
     in_gloss, in_lemmas, single = graphs
     uses = np.bincount(found[0].ids, minlength=size)
     return SynsetWords(in_gloss, in_lemmas, single, uses > COMMON_SHARE * len(wordnet))
+
+
+@derived
+def word_sets(wordnet: WordNet) -> WordSets:
+    """Return the informative words of each synset's gloss, and of its lemmas."""
+    words = synset_words(wordnet)
+    return WordSets.of(len(wordnet), (words.in_gloss, words.in_lemmas), words.common)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,8 @@ def decode(text: str) -> str:
 
     # From a damaged file; some patterns would take hours on it.
     text = _BLANK.sub(" ", text)
-    text = _ENTITY.sub(replace, _COMMENT.sub("", text))
+    if "<" in text:
+        text = _ENTITY.sub(replace, _COMMENT.sub("", text))
     return _ESCAPE.sub(lambda match: _FONT.get(int(match[1], 16), ILLEGIBLE), text)
 
 
@@ -174,18 +175,27 @@ def printed_part_of_speech(text: str) -> str:
     return _SPACE.sub(" ", re.split(r"  +[A-Z\[]| ?[(\[]| \. |$", text.strip(), maxsplit=1)[0])
 
 
+#: What `tidy` replaces in turn: a part of every match, the pattern, and its replacement.
+_TIDIED = (
+    (". .", _ELLIPSIS, "..."),
+    ("--", _LABEL_DASH, "; "),
+    ("--", _DASH, " — "),
+    ("—", _DASH, " — "),
+    (" ", _SPACE_BEFORE, r"\1"),
+    ("", _EMPTY_PART, ""),
+    (" ", _AFTER_BRACKET, r"\1"),
+    (".,", _STRAY_STOP, ","),
+    ("..", _DOUBLE_STOP, "."),
+)
+
+
 def tidy(text: str) -> str:
     """Normalise spacing, dashes, ellipses and remnants of numbering."""
-    text = _SENSE_NUMBER.sub("", text)
-    text = _SPACE.sub(" ", text).strip()
-    text = _ELLIPSIS.sub("...", text)
-    text = _LABEL_DASH.sub("; ", text)
-    text = _DASH.sub(" — ", text)
-    text = _SPACE_BEFORE.sub(r"\1", text)
-    text = _EMPTY_PART.sub("", text)
-    text = _AFTER_BRACKET.sub(r"\1", text)
-    text = _STRAY_STOP.sub(",", text)
-    text = _DOUBLE_STOP.sub(".", text)
+    text = " ".join(_SENSE_NUMBER.sub("", text).split())
+    for sign, pattern, replacement in _TIDIED:
+        # Most texts lack most signs, and are not searched for the whole pattern.
+        if sign in text:
+            text = pattern.sub(replacement, text)
     return text.strip(" ,;:—-")
 
 
@@ -197,7 +207,7 @@ def damage(text: str) -> str | None:
     """
     if ILLEGIBLE in text:
         return "illegible in the source"
-    if _SOURCE_LABEL.search(text):
+    if ("[" in text or "]" in text) and _SOURCE_LABEL.search(text):
         return "cut short"
     if _GLUED.search(text) and not _ADDRESS.search(text):
         return "words run together"
@@ -209,7 +219,12 @@ def damage(text: str) -> str | None:
     return None
 
 
+_ALL_BRACKETS = frozenset("()[]")
+
+
 def _balanced(text: str) -> bool:
+    if _ALL_BRACKETS.isdisjoint(text):
+        return True
     depth = 0
     # "(a)" and "a)" number the parts of a definition: a lone ")" after them is not an error.
     for char in _NUMBERING.sub("", text):

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kbprobe.arrays import Bools, Floats, Ints, mask_at, ragged_ranges
+from kbprobe.arrays import Bools, Floats, Ints, mask_at
 from kbprobe.rng import RandomGenerator
 
 
@@ -60,8 +60,7 @@ def ranks_within(groups: Ints) -> Ints:
     if groups.size == 0:
         return np.empty(0, dtype=np.int64)
     starts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
-    lengths = np.diff(np.append(starts, groups.size))
-    return ragged_ranges(np.zeros(starts.size, dtype=np.int64), lengths)
+    return np.arange(groups.size) - np.repeat(starts, np.diff(np.append(starts, groups.size)))
 
 
 def first_of_each(cell: Ints, most: int, rng: RandomGenerator, identity: Ints) -> Bools:

@@ -235,13 +235,11 @@ def _exchanged(
         places = np.lexsort((rng.child("places", offer).bits(row, column), pool))
         lot = rng.child("waiting", offer).bits(questions.identity[waiting])
         line = np.lexsort((lot, own))
-        nth = {"place": ranks_within(pool[places]), "waiting": ranks_within(own[line])}
-        span = max(row.size, waiting.size) + 1
-        key = own[line] * span + nth["waiting"]
-        wanted = pool[places] * span + nth["place"]
-        matched = np.minimum(np.searchsorted(key, wanted), key.size - 1)
-        offered = key[matched] == wanted
-        place, guest = places[offered], line[matched[offered]]
+        count = np.bincount(own, minlength=vacant.size)
+        pool, nth = pool[places], ranks_within(pool[places])
+        offered = nth < count[pool]
+        place, pool, nth = places[offered], pool[offered], nth[offered]
+        guest = line[(np.cumsum(count) - count)[pool] + nth]
         fits = _fits(dealt[row[place]], waiting[guest], questions, rules)
         # One place of a group at a time.
         place, guest = place[fits], guest[fits]

@@ -9,14 +9,17 @@ import hashlib
 import heapq
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from evaluation.items.difficulty import difficulty_file, read_difficulty, spread
 from evaluation.items.own_schema import NEEDED, own_questions
 from evaluation.items.sources import FoundSplit, probe_split
 from evaluation.items.types import ProbeSplit
 from kbprobe.columns import codes, single_chunk
+from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,6 +97,27 @@ def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
     if limit >= len(split.items):
         return split
     return _cut(split, draw_clusters(single_chunk(split.about["cluster"]), limit, seed))
+
+
+def sample_by_difficulty(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
+    """Keep ``limit`` rows of a probe of a suite, spread over their difficulty.
+
+    Raises:
+        UsageError: the difficulty of a row is not known.
+    """
+    if limit >= len(split.items):
+        return split
+    path = difficulty_file(split.source)
+    known = read_difficulty(path).get(Path(split.source).name)
+    ids = split.items.ids.to_pylist()
+    if known is None or set(known.ids) != set(ids):
+        raise UsageError(
+            f"{path} is not about the rows of {split.source} ({split.split}): draw rows with "
+            "--limit-by rows, or write the file from results on these rows (evaluate-probe items)"
+        )
+    kept = set(spread(known, limit, seed))
+    rows = [at for at, name in enumerate(ids) if name in kept]
+    return _cut(split, Drawn(rows, False, split.clusters))
 
 
 def open_sample(found: FoundSplit, limit: int, limit_by: str, seed: int) -> ProbeSplit | None:

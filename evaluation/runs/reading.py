@@ -9,7 +9,12 @@ from typing import TypeAlias
 
 from evaluation.items.control_task import choices_alone, random_labels
 from evaluation.items.folds import open_rows, take_fold
-from evaluation.items.sampling import open_sample, sample_clusters, sample_rows
+from evaluation.items.sampling import (
+    open_sample,
+    sample_by_difficulty,
+    sample_clusters,
+    sample_rows,
+)
 from evaluation.items.sources import ProbeSource, UnknownSplit, find_split, open_probe
 from evaluation.items.types import Item, ProbeSplit
 from evaluation.options import RunOptions
@@ -18,6 +23,8 @@ from kbprobe.errors import UsageError
 _KEPT = 32
 """Splits held in memory: those of a probe, its controls and their random labels, or its folds."""
 
+
+_SAMPLES = {"clusters": sample_clusters, "rows": sample_rows, "difficulty": sample_by_difficulty}
 
 Key: TypeAlias = tuple[object, ...]
 
@@ -64,7 +71,7 @@ class SplitReader:
         if (limit := options.limit) is None:
             return rows
         key, seed = (*key, "limit", limit, options.limit_by, options.seed), options.seed
-        sample = sample_rows if options.limit_by == "rows" else sample_clusters
+        sample = _SAMPLES[options.limit_by]
         return self._derive(key, probe, partial(sample, rows, limit, seed))[1]
 
     def _sampled(self, probe: ProbeSource, options: RunOptions) -> ProbeSplit | None:
@@ -73,7 +80,9 @@ class SplitReader:
         if limit is None or options.fold is not None or not plain or not isinstance(probe, str):
             return None
         whole: Key = (probe, options.config, options.split)
-        if whole in self._held:  # all rows are at hand
+        if (
+            whole in self._held or options.limit_by == "difficulty"
+        ):  # all rows are at hand, or needed
             return None
         key = (*whole, "limit", limit, options.limit_by, options.seed)
         if key not in self._held:

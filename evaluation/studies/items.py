@@ -6,20 +6,24 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
+from evaluation.items import difficulty
 from evaluation.report import cells
 from evaluation.results.items import Answers, point_biserial, rivals
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import coefficient, name_or_count, percent, points
-from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
 from evaluation.studies.labels import Labelled, labelled_by_probe
 from evaluation.studies.pairing import gather
 from evaluation.studies.records import Record
+from evaluation.studies.scorecard import read_card
 from kbprobe import document as doc
+from kbprobe.format.suite import DIFFICULTY
 from kbprobe.options import Options
 from kbprobe.tables import csv_text
 
@@ -112,10 +116,10 @@ class ItemsOptions(Options):
     partial: bool = Field(False, description="Take the items that each run has, if not all.")
 
 
-def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> ItemsSummary:
-    """Analyse the items of each probe."""
+def _summarise(request: StudyRequest, finished: Sequence[Sequence[Finished]]) -> ItemsSummary:
+    """Analyse the items of each probe, from the runs that each folder holds."""
     options: ItemsOptions = request.options
-    held = labelled_by_probe(finished, "items", FEWEST_RUNS)
+    held = labelled_by_probe([run for runs in finished for run in runs], "items", FEWEST_RUNS)
     probes = [_probe(runs, options.partial) for runs in held]
     return ItemsSummary(rows=options.rows, probes=probes)
 
@@ -314,7 +318,32 @@ def _sheets(summary: ItemsSummary) -> dict[str, str]:
                 *(round(item.evidence, 4), "; ".join(item.remarks), *map(said.get, labels)),
             )
             lines.append(["" if value is None else value for value in line])
-    return {"items.csv": csv_text(lines, line_end="\n")}
+    return {"items.csv": csv_text(lines, line_end="\n"), DIFFICULTY: _difficulty(summary)}
+
+
+def _difficulty(summary: ItemsSummary) -> str:
+    """Return who is right on each item, as ``--limit-by difficulty`` reads it."""
+    probes, correlations = {}, {}
+    for one in summary.probes:
+        right = [[_right(item, choice) for choice in item.said] for item in one.items]
+        labels = [run.label for run in one.runs]
+        ids = [item.id for item in one.items]
+        probes[one.probe] = difficulty.Difficulty(ids, labels, np.array(right))
+        found = [item.point_biserial for item in one.items]
+        correlations[one.probe] = np.array(found, dtype=np.float64)
+    return difficulty.write_difficulty(probes, correlations)
+
+
+def _right(item: ItemRow, choice: int | None) -> float:
+    return np.nan if choice is None else float(choice == item.key)
+
+
+def _read(folder: Path) -> list[Finished]:
+    """Read the results in a folder, or all results of a score card."""
+    if not (folder / "scorecard.json").is_file():
+        return [finished_in(folder)]
+    card = read_card(folder)
+    return [finished_in(folder / one.folder) for model in card.models for one in model.probes]
 
 
 ITEMS = Study(
@@ -327,5 +356,6 @@ ITEMS = Study(
     sheets=_sheets,
     options=ItemsOptions,
     least=FEWEST_RUNS,
+    read=_read,
 )
 """The study."""

@@ -8,29 +8,35 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from evaluation.items.sources import UnknownSplit, open_probe
+from evaluation.items import difficulty
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, groups
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import answers_remark, headline_remark, name_or_count, percent, score
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.base import Finished, Study, StudyRequest, read_summary
+from evaluation.studies.contamination import (
+    Contamination,
+    above,
+    contamination_table,
+    measure_contamination,
+    siblings,
+)
 from evaluation.studies.labels import run_labels
 from evaluation.studies.records import Record
 from kbprobe import document as doc
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.format.sealed import Sealed
-from kbprobe.format.setups import SPLITS
-from kbprobe.format.suite import Suite, members, suite_of, verify
-from kbprobe.options import Metavar, Options
+from kbprobe.format.suite import Suite, suite_of, verify
+from kbprobe.options import Metavar, Options, option_name
 from kbprobe.tables import in_markdown
 
 NAME = "scorecard"
@@ -96,28 +102,6 @@ OVERALL_MEANS = {
 """What each of the numbers averages over the probes."""
 
 
-class Difference(Model):
-    """A model on a probe of the suite, and on rows of its sibling that the suite lacks."""
-
-    probe: str = Field(description="The probe's name.")
-    score: Estimate = Field(description="Score on the suite.")
-    fresh: Estimate = Field(description="Score on the rows of clusters that the suite lacks.")
-    fresh_rows: int = Field(description="How many rows these are.")
-    fresh_clusters: int = Field(description="How many clusters.")
-
-
-class Contamination(Model):
-    """How much better a model is on the suite than on fresh rows."""
-
-    suite: str = Field(description="The sibling suite.")
-    difference: Estimate | None = Field(
-        description="Score on the suite less score on fresh rows, in points: mean over the probes; "
-        "null where all are left out."
-    )
-    probes: list[Difference] = Field(description="The probes that it is a mean over.")
-    left_out: list[str] = Field(description="Probes with too few fresh clusters.")
-
-
 class ModelCard(Model):
     """A model on all probes."""
 
@@ -144,6 +128,19 @@ class Scorecard(Model, Sealed):
     )
     rows_sha256: str = Field(description="Hash of the rows of all probes: equal for equal rows.")
     models: list[ModelCard] = Field(description="Each model.")
+    tiny_error: float | None = Field(
+        None,
+        description="With --tiny: root mean square of the difference between the score on these "
+        "rows and on all, over models held out when the rows were chosen.",
+    )
+    random_error: float | None = Field(
+        None, description="The same for as many rows of each probe, drawn at random."
+    )
+
+
+def read_card(folder: Path) -> Scorecard:
+    """Read the score card in a folder; raises as :func:`~evaluation.studies.base.read_summary`."""
+    return read_summary(folder, NAME, Scorecard, SCHEMA_VERSION, "PROBE... --model MODEL")
 
 
 SIBLINGS = "fresh"
@@ -159,15 +156,29 @@ class ScorecardOptions(Options):
         description="Folder of a sibling of the suite, built with another seed: evaluates it as "
         "well, and measures contamination.",
     )
+    tiny: bool = Field(
+        False,
+        description=f"Evaluate {difficulty.ROWS} rows of each probe, spread over their difficulty, "
+        "and tell how well they predict the score on all rows.",
+    )
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
     """Return the runs: of each model on all probes, then on their siblings."""
     _refuse_two_builds(request.named_probes())
+    rows: dict[str, Any] = {}
+    if request.options.tiny:
+        if given := {"limit", "limit_by"} & request.values.keys():
+            raise UsageError(f"--tiny chooses the rows: leave {option_name(min(given))} out")
+        if request.options.fresh is not None:
+            raise UsageError("--tiny takes rows whose difficulty is known: leave --fresh out")
+        for path in dict.fromkeys(map(difficulty.difficulty_file, request.named_probes())):
+            difficulty.read_difficulty(path)
+        rows = {"limit": difficulty.ROWS, "limit_by": "difficulty"}
     place = None if request.output is None else request.output / SIBLINGS
     fresh = replace(request, probes=siblings(request), output=place)
     return [
-        part.spec(probe, model, facts=False)
+        part.spec(probe, model, facts=False, **rows)
         for model in request.models
         for part in (request, fresh)
         for probe in part.named_probes()
@@ -186,30 +197,6 @@ def _refuse_two_builds(probes: Sequence[str]) -> None:
             )
 
 
-def siblings(request: StudyRequest) -> list[str]:
-    """Return the sibling of each probe.
-
-    Raises:
-        UsageError: the probes and their siblings are not from two builds of one suite.
-    """
-    if (given := request.options.fresh) is None:
-        return []
-    probes = request.named_probes()
-    names = [Path(probe).name for probe in probes]
-    own = {None if found is None else found[1] for found in map(suite_of, probes)}
-    fresh = {Path(one).name: one for one in members(given)}
-    other = suite_of(next(iter(fresh.values())))
-    suite = own.pop()
-    if own or suite is None or other is None or not {*names} <= fresh.keys():
-        raise UsageError(
-            f"--fresh {given}: name the folder of a suite as the probe, and here that of the same "
-            "suite built with another seed (build-probe --suite NAME --seed N)"
-        )
-    if other[1].seed == suite.seed:
-        raise UsageError(f"--fresh {given} has the seed of the suite: build it with another --seed")
-    return [fresh[name] for name in names]
-
-
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard:
     """Score each model on the probes, and on their siblings if there are any."""
     probes = request.named_probes()
@@ -222,12 +209,23 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard
     suite = _suite(probes)
     sampled = any(run.results.probe.split_rows for run in finished)
     digests = [one.rows_sha256 for one in cards[0].probes]
+    error = _prediction_error(probes, cards[0]) if request.options.tiny else None
     return Scorecard(
         suite=None if suite is None else f"{suite.title}{', a sample' * sampled}",
         standard=suite is not None and suite.standard and not sampled,
         rows_sha256=hashlib.sha256(" ".join(digests).encode()).hexdigest(),
         models=sorted(cards, key=lambda card: -card.overall.score.value),
+        tiny_error=error and error.spread,
+        random_error=error and error.drawn,
     )
+
+
+def _prediction_error(probes: Sequence[str], card: ModelCard) -> difficulty.PredictionError | None:
+    """Return how well the rows of ``--tiny`` predict the score on all rows."""
+    known = difficulty.read_difficulty(difficulty.difficulty_file(probes[0]))
+    chances = {one.probe: one.chance for one in card.probes}
+    rows = {name: (known[name], chance) for name, chance in chances.items()}
+    return difficulty.prediction_error(rows, difficulty.ROWS)
 
 
 def _suite(probes: Sequence[str]) -> Suite | None:
@@ -264,15 +262,8 @@ def _card(
             strict=_mean(above(one.strict_accuracy, one.strict_chance) for one in strict),
         ),
         probes=scores,
-        contamination=contamination(request, probes, runs, fresh) if fresh else None,
+        contamination=measure_contamination(request, probes, runs, fresh) if fresh else None,
     )
-
-
-def above(estimate: Estimate | None, chance: float | None) -> Estimate:
-    """Correct an accuracy for chance: 0 is chance, 1 is perfect."""
-    assert estimate is not None
-    assert chance is not None
-    return intervals.linear(estimate, 1 / (1 - chance), -chance / (1 - chance))
 
 
 def _mean(estimates: Iterable[Estimate]) -> Estimate | None:
@@ -307,61 +298,6 @@ def _by_hops(predictions: pa.Table) -> dict[str, Estimate]:
     right, cluster = bools(scored["correct"]), cluster_codes(scored)
     parts = groups(scored.append_column("number of hops", hops), "number of hops", right, cluster)
     return {one.name: one.accuracy for one in parts} if len(parts) > 1 else {}
-
-
-def contamination(
-    request: StudyRequest,
-    probes: Sequence[str],
-    runs: Sequence[Finished],
-    fresh: Sequence[Finished],
-) -> Contamination:
-    """Compare the score on the suite with that on rows of clusters outside the suite.
-
-    Without common clusters, the two are independent samples of the same distribution.
-    """
-    found, left_out = [], []
-    for probe, run, other in zip(probes, runs, fresh, strict=True):
-        metrics, rows = run.results.metrics, other.predictions
-        known = pa.chunked_array(_clusters(probe), pa.string())
-        new = rows.filter(pc.invert(pc.is_in(rows["cluster"], value_set=known.combine_chunks())))
-        new = new.filter(new["prediction"].is_valid())
-        clusters = len(pc.unique(new["cluster"]))
-        if clusters < intervals.FEWEST:
-            left_out.append(Path(probe).name)
-            continue
-        right, cluster = bools(new["correct"]), cluster_codes(new)
-        estimate = intervals.accuracy(right, cluster, request.defaults.run.seed)
-        found.append(
-            Difference(
-                probe=Path(probe).name,
-                score=above(metrics.accuracy, metrics.chance),
-                fresh=above(estimate, other.results.metrics.chance),
-                fresh_rows=len(new),
-                fresh_clusters=clusters,
-            )
-        )
-    suite = suite_of(siblings(request)[0])
-    assert suite is not None
-    share = 100 / max(len(found), 1)
-    parts = [(share, one.score) for one in found] + [(-share, one.fresh) for one in found]
-    return Contamination(
-        suite=suite[1].title,
-        difference=intervals.sum_of_independent(parts) if parts else None,
-        probes=found,
-        left_out=left_out,
-    )
-
-
-def _clusters(probe: str) -> list[pa.Array]:
-    """Return the clusters of all splits of a probe, since its files expose all of them."""
-    held = []
-    for split in SPLITS:
-        try:
-            about = open_probe(probe, split=split).about
-        except UnknownSplit:
-            continue
-        held += about["cluster"].cast(pa.string()).chunks
-    return held
 
 
 def card_name(card: Scorecard) -> str:
@@ -410,7 +346,7 @@ def _document(card: Scorecard) -> doc.Document:
                     _accuracies(model),
                     _by_number_of_hops(model),
                     _without_the_knowledge(model),
-                    _contaminated(model),
+                    model.contamination and contamination_table(model.contamination),
                 ],
             )
             for model in card.models
@@ -442,6 +378,12 @@ def _caveats(card: Scorecard) -> list[str]:
         said.append(
             "These are not scores on the standard suite: the rows are of another seed, or a "
             "sample, or no checksums were compared."
+        )
+    if card.tiny_error is not None and card.random_error is not None:
+        said.append(
+            f"{difficulty.ROWS} rows of each probe predict the score on all rows: for models that "
+            f"had no part in choosing them, the root mean square error is {score(card.tiny_error)} "
+            f"points, against {score(card.random_error)} with rows drawn at random."
         )
     for model in card.models:
         if model.options:
@@ -511,22 +453,6 @@ def _best_oracle(one: ProbeScore) -> doc.Cell:
     known = {what: families["all"] for what, families in one.oracles.items()}
     best = max(known, key=known.__getitem__, default=None)
     return cells.NONE if best is None else doc.Cell(percent(known[best]), best)
-
-
-def _contaminated(model: ModelCard) -> doc.Table | None:
-    if (found := model.contamination) is None:
-        return None
-    return doc.Table.of(
-        found.probes,
-        {
-            "probe": lambda one: one.probe,
-            "score": lambda one: cells.score(one.score),
-            "on fresh rows": lambda one: cells.score(one.fresh),
-            "fresh rows": lambda one: one.fresh_rows,
-            "in clusters": lambda one: one.fresh_clusters,
-        },
-        f"Scores on the suite, and on rows of {found.suite} that it does not hold",
-    )
 
 
 SCORECARD = Study(

@@ -17,6 +17,9 @@ from kbprobe.format.sealed import read_sealed
 from kbprobe.parsing import validated
 
 RECORD = "suite.json"
+DIFFICULTY = "difficulty.csv"
+"""The file next to the record with the difficulty of rows (:mod:`evaluation.items.difficulty`)."""
+
 _REMEDY = "Build the suite again."
 
 

@@ -22,7 +22,8 @@ from evaluation.exports.command import export_command
 from evaluation.results.intervals import linear, mean_of_independent, sum_of_independent
 from evaluation.results.types import Estimate
 from evaluation.results.words import limit_remark
-from evaluation.studies.scorecard import Scorecard, above, card_name
+from evaluation.studies.contamination import above
+from evaluation.studies.scorecard import Scorecard, card_name
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_causal
 from tests.evaluation.test_exports import SCHEMAS
@@ -163,6 +164,50 @@ def test_a_sample_is_not_the_suite(world: Path, capsys: pytest.CaptureFixture[st
     found = json.loads(capsys.readouterr().out)
     assert (found["suite"], found["standard"]) == (None, False)
     assert found["models"][0]["options"] == {"limit": 20}
+
+
+@pytest.fixture
+def runs(world: Path) -> list[str]:
+    """Score cards of three models."""
+    tiny_causal.write("llama", world / "tiny-llama")
+    models = {"none": {"scorer": "random"}, "tiny-llama": {}, MODEL: {}}
+    for model, options in models.items():
+        evaluation.study("scorecard", "few", model, output=f"of-{model}", **options)
+    return [f"of-{model}" for model in models]
+
+
+@pytest.mark.slow
+def test_a_tiny_card_is_of_rows_spread_over_their_difficulty(
+    world: Path, runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(
+        UsageError, match=r"few.difficulty\.csv does not exist.*evaluate-probe items"
+    ):
+        evaluation.study("scorecard", "few", MODEL, tiny=True)
+    with pytest.raises(SystemExit) as done:
+        main(["items", *runs, "-o", "items"])
+    assert done.value.code == 0
+    shutil.copy(world / "items" / "difficulty.csv", world / "few")
+    try:
+        made = evaluation.study("scorecard", "few", MODEL, tiny=True, output="tiny")
+        assert [one.rows for one in made.models[0].probes] == [100, 100, 100]
+        assert (made.suite, made.standard) == ("few, seed 0, a sample", False)
+        assert 0 < made.tiny_error < 0.2
+        assert 0 < made.random_error < 0.2
+        assert "against" in (world / "tiny" / "scorecard.md").read_text()
+        rows = evaluation.evaluate(
+            "few/age_comparison", MODEL, limit=100, limit_by="difficulty"
+        ).results
+        assert rows.probe.fingerprint == made.models[0].probes[0].rows_sha256
+        for wrong, words in (({"limit": 5}, "leave --limit out"), ({"fresh": "x"}, "--fresh out")):
+            with pytest.raises(UsageError, match=words):
+                evaluation.study("scorecard", "few", MODEL, tiny=True, **wrong)
+        with pytest.raises(UsageError, match=r"not about the rows of .*train"):
+            evaluation.evaluate(
+                "few/age_comparison", MODEL, split="train", limit=10, limit_by="difficulty"
+            )
+    finally:
+        (world / "few" / "difficulty.csv").unlink()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,144 @@
+"""Contamination: how much better a model is on a suite than on rows that it cannot have seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from evaluation.items.sources import UnknownSplit, open_probe
+from evaluation.report import cells
+from evaluation.results import intervals
+from evaluation.results.breakdown import bools, cluster_codes
+from evaluation.results.types import Estimate, Model
+from evaluation.studies.base import Finished, StudyRequest
+from kbprobe import document as doc
+from kbprobe.errors import UsageError
+from kbprobe.format.setups import SPLITS
+from kbprobe.format.suite import members, suite_of
+
+
+class Difference(Model):
+    """A model on a probe of the suite, and on rows of its sibling that the suite lacks."""
+
+    probe: str = Field(description="The probe's name.")
+    score: Estimate = Field(description="Score on the suite.")
+    fresh: Estimate = Field(description="Score on the rows of clusters that the suite lacks.")
+    fresh_rows: int = Field(description="How many rows these are.")
+    fresh_clusters: int = Field(description="How many clusters.")
+
+
+class Contamination(Model):
+    """How much better a model is on the suite than on fresh rows."""
+
+    suite: str = Field(description="The sibling suite.")
+    difference: Estimate | None = Field(
+        description="Score on the suite less score on fresh rows, in points: mean over the probes; "
+        "null where all are left out."
+    )
+    probes: list[Difference] = Field(description="The probes that it is a mean over.")
+    left_out: list[str] = Field(description="Probes with too few fresh clusters.")
+
+
+def siblings(request: StudyRequest) -> list[str]:
+    """Return the sibling of each probe.
+
+    Raises:
+        UsageError: the probes and their siblings are not from two builds of one suite.
+    """
+    if (given := request.options.fresh) is None:
+        return []
+    probes = request.named_probes()
+    names = [Path(probe).name for probe in probes]
+    own = {None if found is None else found[1] for found in map(suite_of, probes)}
+    fresh = {Path(one).name: one for one in members(given)}
+    other = suite_of(next(iter(fresh.values())))
+    suite = own.pop()
+    if own or suite is None or other is None or not {*names} <= fresh.keys():
+        raise UsageError(
+            f"--fresh {given}: name the folder of a suite as the probe, and here that of the same "
+            "suite built with another seed (build-probe --suite NAME --seed N)"
+        )
+    if other[1].seed == suite.seed:
+        raise UsageError(f"--fresh {given} has the seed of the suite: build it with another --seed")
+    return [fresh[name] for name in names]
+
+
+def above(estimate: Estimate | None, chance: float | None) -> Estimate:
+    """Correct an accuracy for chance: 0 is chance, 1 is perfect."""
+    assert estimate is not None
+    assert chance is not None
+    return intervals.linear(estimate, 1 / (1 - chance), -chance / (1 - chance))
+
+
+def measure_contamination(
+    request: StudyRequest,
+    probes: Sequence[str],
+    runs: Sequence[Finished],
+    fresh: Sequence[Finished],
+) -> Contamination:
+    """Compare the score on the suite with that on rows of clusters outside the suite.
+
+    Without common clusters, the two are independent samples of the same distribution.
+    """
+    found, left_out = [], []
+    for probe, run, other in zip(probes, runs, fresh, strict=True):
+        metrics, rows = run.results.metrics, other.predictions
+        known = pa.chunked_array(_clusters(probe), pa.string())
+        new = rows.filter(pc.invert(pc.is_in(rows["cluster"], value_set=known.combine_chunks())))
+        new = new.filter(new["prediction"].is_valid())
+        clusters = len(pc.unique(new["cluster"]))
+        if clusters < intervals.FEWEST:
+            left_out.append(Path(probe).name)
+            continue
+        right, cluster = bools(new["correct"]), cluster_codes(new)
+        estimate = intervals.accuracy(right, cluster, request.defaults.run.seed)
+        found.append(
+            Difference(
+                probe=Path(probe).name,
+                score=above(metrics.accuracy, metrics.chance),
+                fresh=above(estimate, other.results.metrics.chance),
+                fresh_rows=len(new),
+                fresh_clusters=clusters,
+            )
+        )
+    suite = suite_of(siblings(request)[0])
+    assert suite is not None
+    share = 100 / max(len(found), 1)
+    parts = [(share, one.score) for one in found] + [(-share, one.fresh) for one in found]
+    return Contamination(
+        suite=suite[1].title,
+        difference=intervals.sum_of_independent(parts) if parts else None,
+        probes=found,
+        left_out=left_out,
+    )
+
+
+def _clusters(probe: str) -> list[pa.Array]:
+    """Return the clusters of all splits of a probe, since its files expose all of them."""
+    held = []
+    for split in SPLITS:
+        try:
+            about = open_probe(probe, split=split).about
+        except UnknownSplit:
+            continue
+        held += about["cluster"].cast(pa.string()).chunks
+    return held
+
+
+def contamination_table(found: Contamination) -> doc.Table:
+    """Return the scores of each probe, on the suite and on fresh rows."""
+    return doc.Table.of(
+        found.probes,
+        {
+            "probe": lambda one: one.probe,
+            "score": lambda one: cells.score(one.score),
+            "on fresh rows": lambda one: cells.score(one.fresh),
+            "fresh rows": lambda one: one.fresh_rows,
+            "in clusters": lambda one: one.fresh_clusters,
+        },
+        f"Scores on the suite, and on rows of {found.suite} that it does not hold",
+    )

@@ -39,6 +39,8 @@ import templates
 from builders.engine.listing import ROWS
 from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
+from evaluation.items.difficulty import ROWS as ROWS_OF_TINY
+from evaluation.items.difficulty import prediction_error, read_difficulty
 from kb_cache.store import snapshot_names
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import Manifest, manifest_text, read_manifest
@@ -47,6 +49,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILDS = ROOT / "docs" / "figures" / "builds.json"
 READINGS = BUILDS.with_name("readings.json")
 SUITE = BUILDS.with_name("kbprobe-1.json")
+DIFFICULTY = ROOT / "builders" / "engine" / "data" / "kbprobe-1.difficulty.csv"
 PAIRS = ROOT / "builders" / "judged" / "data" / "pairs.csv"
 KEPT = ROOT / "tests" / "data" / "manifests"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -188,11 +191,22 @@ def load() -> Figures:
         figures[name][SUITE.stem] = found
     for model, card in json.loads(SCORES.read_text("utf-8")).items():
         figures["all"][model] = {
-            name: "{:.1f} ({:.1f} to {:.1f})".format(*(100 * one for one in estimate))
+            name: "{:.1f} ({:.1f} to {:.1f})".format(*(100 * n for n in estimate)).replace("-", "−")
             for name, estimate in card["overall"].items()
         }
         for probe, found in card["probes"].items():
             figures[probe][model] = {part: found[part][0] for part in PARTS if part in found}
+    error = prediction_error(
+        {
+            name: (of, figures[name][SUITE.stem]["chance"])
+            for name, of in read_difficulty(DIFFICULTY).items()
+        },
+        ROWS_OF_TINY,
+    )
+    figures["all"]["tiny"] = {
+        "error": f"{100 * error.spread:.1f}",
+        "random": f"{100 * error.drawn:.1f}",
+    }
     return figures
 
 

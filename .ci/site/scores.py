@@ -1,11 +1,13 @@
 """Read score cards of kbprobe-1, write the figures that pages state of them, and draw them.
 
     evaluate-probe scorecard probes/kbprobe-1 --model models/smollm2 -o results/smollm2
-    python .ci/site/scores.py smollm2=results/smollm2 minilm=results/minilm
+    evaluate-probe baselines probes/kbprobe-1/wordnet_* --baselines choice_only -o results/baselines
+    python .ci/site/scores.py smollm2=results/smollm2 baselines=results/baselines
     python .ci/site/figures.py
 
-Names that are given are replaced or added in ``docs/figures/scores.json``, the others stay. The
-heat map, ``docs/images/scores.png``, is of all.
+Names that are given are replaced or added in ``docs/figures/scores.json``, the others stay; the
+baselines of a folder have names of their own. The heat map, ``docs/images/scores.png``, is of all
+that were scored on the whole suite.
 """
 
 from __future__ import annotations
@@ -47,6 +49,19 @@ def read_card(folder: Path) -> dict[str, Any]:
     }
 
 
+def read_baselines(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the figures of each baseline in a folder of the study ``baselines``."""
+    found: dict[str, dict[str, Any]] = {}
+    for probe in json.loads((folder / "baselines.json").read_text("utf-8"))["probes"]:
+        for one in probe["baselines"]:
+            of = found.setdefault(one["name"], {"overall": {}, "probes": {}})["probes"]
+            of[probe["probe"]] = {
+                "chance": round(probe["chance"], 6),
+                "all": _estimate(one["accuracy"]),
+            }
+    return found
+
+
 def _estimate(estimate: dict[str, Any]) -> list[float]:
     """Return a value and the ends of its interval."""
     return [round(estimate[part], 6) for part in ("value", "low", "high")]
@@ -56,6 +71,7 @@ def draw(scores: dict[str, Any]) -> None:
     """Draw the accuracy above chance of each model on each probe, near and random rows apart."""
     from matplotlib.figure import Figure
 
+    scores = {name: of for name, of in scores.items() if of["overall"]}
     first = next(iter(scores.values()))["probes"]
     rows = [
         (probe, part)
@@ -88,7 +104,10 @@ def main() -> None:
     scores = json.loads(SCORES.read_text("utf-8")) if SCORES.exists() else {}
     for card in parser.parse_args().cards:
         name, folder = card.split("=", 1)
-        scores[name] = read_card(Path(folder))
+        if (Path(folder) / "baselines.json").exists():
+            scores |= read_baselines(Path(folder))
+        else:
+            scores[name] = read_card(Path(folder))
     SCORES.write_text(json.dumps(scores, indent=1) + "\n", "utf-8")
     draw(scores)
 

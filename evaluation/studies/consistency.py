@@ -131,7 +131,7 @@ def _over_probes(
             right = bools(one.predictions["correct"])[first]
             also_right = bools(two.predictions["correct"])[second]
             measured = measure_pairs(OVER, right, also_right, cluster, one.asked.run.seed)
-            yield [probe, other], "the same facts, asked by both probes", measured
+            yield [probe, other], "the same facts in the other probe", measured
 
 
 def _scored_facts(run: Finished) -> list[tuple[int, Facts]]:
@@ -171,7 +171,7 @@ def _document(summary: ConsistencySummary) -> doc.Document:
                         "gain in points": lambda one: cells.points(one.gain),
                         "most": lambda one: one.most,
                     },
-                    "Pairs of questions that differ in one thing alone",
+                    "Pairs of related questions",
                     names=2,
                 ),
             ],

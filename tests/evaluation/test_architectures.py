@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from evaluation.items.types import Item
+from evaluation.scorers.causal import forked
+from evaluation.scorers.causal.forward import Sharing
 from evaluation.scorers.causal.scorer import CausalScorer
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_masked, tiny_multiple_choice
 from tests.evaluation.test_causal import TOLERANCE, reference, run
-from tests.evaluation.tiny_architectures import CAUSAL, QUESTION_AGAIN, make
+from tests.evaluation.tiny_architectures import CAUSAL, QUESTION_AGAIN, STATE_COPIED, make, sharing
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "models.md"
 QUICK = ("jamba", "mamba2")
@@ -37,12 +39,17 @@ ITEMS = [
     "model_type",
     [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in CAUSAL],
 )
-def test_causal_scores_are_those_of_plain_passes(model_type: str) -> None:
+def test_causal_scores_are_those_of_plain_passes(
+    model_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(forked.LEAST_TOKENS, "cpu", 1)
     model, tokenizer = make(model_type)
     scorer = CausalScorer(model, tokenizer)
-    assert scorer.packs == (model_type not in QUESTION_AGAIN)
+    assert scorer.sharing == sharing(model_type)
     scores, encoded = run(scorer, ITEMS)
     assert not encoded.set_aside
+    assert encoded.branched.any() == (scorer.sharing is not Sharing.NONE)
+    assert ("unpacked" in encoded.notes) == (scorer.sharing is Sharing.NONE)
     np.testing.assert_allclose(scores, reference(model, tokenizer, ITEMS), rtol=0, atol=TOLERANCE)
 
 
@@ -80,8 +87,9 @@ def test_the_documentation_lists_what_is_tested() -> None:
     listed = {
         (scorer, how.strip()): set(re.findall(r"`([\w-]+)`", names)) for scorer, how, names in lines
     }
-    once, again = listed["causal", "read once"], listed["causal", "read for each choice"]
-    assert again == set(QUESTION_AGAIN) & set(CAUSAL)
-    assert once == set(CAUSAL) - again
+    once, copied = listed["causal", "read once"], listed["causal", "read once, state copied"]
+    again = listed["causal", "read for each choice"]
+    assert (copied, again) == (STATE_COPIED, QUESTION_AGAIN)
+    assert once == set(CAUSAL) - copied - again
     assert listed["masked", ""] == set(tiny_masked.FAMILIES)
     assert listed["multiple choice", ""] == {name.lower() for name in tiny_multiple_choice.FAMILIES}

@@ -19,8 +19,9 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import Encoded, Floats
 from evaluation.scorers.batching import cut_batches
-from evaluation.scorers.causal import prompted
+from evaluation.scorers.causal import forked, forward, prompted
 from evaluation.scorers.causal.chat_renderer import answered
+from evaluation.scorers.causal.forward import Sharing
 from evaluation.scorers.causal.layout import cut_out, grow_trees
 from evaluation.scorers.causal.prompted import ChatTemplate
 from evaluation.scorers.causal.prompts import Prompt
@@ -44,7 +45,7 @@ def _benchmark(name: str) -> ModuleType:
 naive_causal = _benchmark("naive_causal")
 
 FAMILIES = list(tiny_causal.FAMILIES)
-UNPACKED = ["bloom", "mamba"]
+FORKED = ["bloom", "mamba"]
 TOLERANCE = 1e-4
 WORDS = tiny_causal.TEXT.split()
 
@@ -136,15 +137,17 @@ def reference(
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("pack", [True, False])
-def test_fast_equals_naive(loaded, family, pack):
+def test_fast_equals_naive(loaded, family, pack, monkeypatch):
+    monkeypatch.setitem(forked.LEAST_TOKENS, "cpu", 1)
     model, tokenizer = loaded(family)
     items = make_items(12) + ODD_ITEMS
     scorer = CausalScorer(model, tokenizer, pack=pack)
-    assert scorer.packs == (pack and family not in UNPACKED)
+    shared = Sharing.STATE if family in FORKED else Sharing.MASK
+    assert scorer.sharing == (shared if pack else Sharing.NONE)
     scores, encoded = run(scorer, items)
     np.testing.assert_allclose(scores, reference(model, tokenizer, items), rtol=0, atol=TOLERANCE)
     assert not encoded.set_aside
-    assert encoded.branched.any() == scorer.packs
+    assert encoded.branched.any() == pack
 
 
 @pytest.mark.parametrize("family", ["llama", "bloom"])
@@ -201,10 +204,23 @@ def test_packed_sequences_share_lines_so_that_little_is_padded(loaded):
     assert real >= 0.8 * batch.tokens.size
 
 
-def test_unpacked_questions_are_counted(loaded):
+def test_unpacked_questions_are_counted(loaded, monkeypatch):
     items = [question("A dog is", "an animal that can fly", "a rodent that swims well")]
+    for family in ("mamba", "llama"):
+        assert CausalScorer(*loaded(family)).encode(items).notes == {}
+
+    def no_cache(*_args):
+        raise TypeError("no cache")
+
+    monkeypatch.setattr(forward, "forked_cells", no_cache)
     assert CausalScorer(*loaded("mamba")).encode(items).notes == {"unpacked": 1}
-    assert CausalScorer(*loaded("llama")).encode(items).notes == {}
+
+
+def test_short_questions_are_read_again_where_that_is_faster(loaded):
+    scorer = CausalScorer(*loaded("mamba"))
+    short, long = ([question(text, "an animal", "a city")] for text in ("A", "A dog is " * 9))
+    assert not scorer.encode(short).branched.any()
+    assert scorer.encode(long).branched.any()
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])

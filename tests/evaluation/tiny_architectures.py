@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import transformers
 
+from evaluation.scorers.causal.forward import Sharing
 from tests.evaluation.tiny_causal import GPT2_SPECIALS, byte_level
 
 _SIZES: dict[str, Any] = {
@@ -100,14 +101,23 @@ CAUSAL: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Model types, and what else their configurations need to be small; None: leave it out."""
 
-QUESTION_AGAIN = frozenset(
+STATE_COPIED = frozenset(
     {
         "bamba", "bloom", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "lfm2",
-        "mamba", "mamba2", "mpt", "qwen3_next", "recurrent_gemma", "rwkv", "zamba2",
+        "mamba", "mamba2", "mpt", "qwen3_next",
     }
 )  # fmt: skip
-"""Those that read the question again for each choice: their scores depend on the order of tokens,
-not on the positions and the mask that they are given."""
+"""Those whose state after the question is copied for each choice: their scores depend on the order
+of tokens, not on the positions and the mask that they are given."""
+QUESTION_AGAIN = frozenset({"recurrent_gemma", "rwkv", "zamba2"})
+"""Those whose state cannot be copied, and which read the question again."""
+
+
+def sharing(model_type: str) -> Sharing:
+    """Return how a model of a type reads questions."""
+    if model_type in QUESTION_AGAIN:
+        return Sharing.NONE
+    return Sharing.STATE if model_type in STATE_COPIED else Sharing.MASK
 
 
 def make(model_type: str) -> tuple[Any, Any]:

@@ -1,11 +1,12 @@
 """Runs a batch through a causal model: log-probabilities of the requested tokens only.
 
-What a model supports is tested once (:func:`supports_packing`).
+What a model supports is tested once (:func:`sharing_of`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 
 from evaluation.models.files import first_line
 from evaluation.scorers.batching import out_of_memory
+from evaluation.scorers.causal.forked import forked_cells
 from evaluation.scorers.causal.layout import (
     Batch,
     CausalEncoded,
@@ -72,17 +74,32 @@ def cell_log_probs(
     multiple = 8 if model.device.type == "cuda" else 1
     for part in (np.flatnonzero(branched), np.flatnonzero(~branched)):
         if len(part):
-            batch = cut_out(encoded, sequences[part], multiple=multiple)
-            cells[ragged_ranges(starts[part], of_sequence[part])] = _cells(model, batch, read)
+            own = sequences[part]
+            cells[ragged_ranges(starts[part], of_sequence[part])] = (
+                forked_cells(model, encoded, own, read)
+                if encoded.forked and branched[part[0]]
+                else _cells(model, cut_out(encoded, own, multiple=multiple), read)
+            )
     return cells
 
 
-def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) -> bool:
-    """Compare scores of a fixed text alone, padded, and packed into ``window`` tokens.
+class Sharing(Enum):
+    """How the choices of a question share its reading."""
+
+    MASK = auto()
+    """They stand in one sequence, hidden from each other."""
+    STATE = auto()
+    """Each goes on from a copy of the model's state after the question."""
+    NONE = auto()
+    """They do not: it is read again for each."""
+
+
+def sharing_of(model: PreTrainedModel, pairs: PairTokenizer, window: int) -> Sharing:
+    """Compare scores of a fixed text alone, padded, packed into ``window`` tokens, and forked.
 
     Returns:
-        Whether packed scores equal plain ones, i.e. whether the model uses the positions and the
-        mask that it is given.
+        The first way of sharing whose scores equal plain ones: by mask, if the model uses the
+        positions and the mask that it is given; by state, if its cache can be copied.
 
     Raises:
         UsageError: padding on the right changes scores, so the model is not causal; or its
@@ -105,12 +122,12 @@ def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) 
     # Quantized layers may also round their inputs, depending on the rest of the batch.
     rounding = coarse * tokens if getattr(model, "is_quantized", False) else allowed
 
-    def scored(limit: int, at_once: int) -> tuple[Floats, bool]:
-        """Return the score of each continuation, and whether any of them were packed."""
+    def scored(limit: int, at_once: int, forked: bool = False) -> tuple[Floats, bool]:
+        """Return the score of each continuation, and whether any of them shared the context."""
         builder = LayoutBuilder()
         for tree in grow_trees(context, continuations, limit=limit):
             builder.add(tree, 0, continuations, [[number] for number in range(len(tokens))], 1.0)
-        encoded = builder.build(tokens, {}, {})
+        encoded = builder.build(tokens, {}, {}, forked=forked)
         rows, scores = np.arange(len(encoded.lengths)), np.empty(len(tokens))
         scores[encoded.slot_choice] = np.concatenate(
             [
@@ -141,14 +158,17 @@ def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) 
             f"{type(model).__name__} is not causal: what follows a token changes its score. If it "
             "is a masked language model, score it as one."
         )
-    try:
-        together, packed = scored(limit=window, at_once=len(tokens))
-    except (TypeError, ValueError, IndexError, RuntimeError) as error:
-        # Raised by models that take no positions, or no four-dimensional mask.
-        if out_of_memory(error):
-            raise
-        return False
-    return packed and bool((np.abs(together - alone) <= allowed).all())
+    for sharing in (Sharing.MASK, Sharing.STATE):
+        try:
+            together, shared = scored(window, len(tokens), forked=sharing is Sharing.STATE)
+        except (TypeError, ValueError, IndexError, RuntimeError, AttributeError) as error:
+            # Raised by models that take no positions, no four-dimensional mask, or no cache.
+            if out_of_memory(error):
+                raise
+            continue
+        if shared and bool((np.abs(together - alone) <= allowed).all()):
+            return sharing
+    return Sharing.NONE
 
 
 @torch.inference_mode()

@@ -147,11 +147,14 @@ class CausalEncoded(EncodedCells):
         positions: of :class:`~evaluation.scorers.causal.layout.Tree`, as ``ends``; shape [tokens].
         ends: see ``Tree``.
         branched: which sequences need positions and a mask of their own, shape [sequences].
+        forked: whether these are run without a mask, by copies of the question's state
+            (:mod:`evaluation.scorers.causal.forked`).
     """
 
     positions: Tokens
     ends: Tokens
     branched: Bools
+    forked: bool = False
 
 
 class Batch(NamedTuple):
@@ -246,13 +249,22 @@ class LayoutBuilder(Collector):
             self.add_slots(choices[number], weight, after, continuations[number])
 
     def build(
-        self, choice_tokens: Ints, set_aside: Mapping[int, str], notes: Mapping[str, int]
+        self,
+        choice_tokens: Ints,
+        set_aside: Mapping[int, str],
+        notes: Mapping[str, int],
+        *,
+        forked: bool = False,
     ) -> CausalEncoded:
         """Return all sequences as arrays."""
         arrays = self.arrays()
         arrays["branched"] = arrays["branched"].astype(np.bool_)
         return CausalEncoded(
-            **arrays, choice_tokens=choice_tokens, set_aside=set_aside, notes=notes
+            **arrays,
+            choice_tokens=choice_tokens,
+            set_aside=set_aside,
+            notes=notes,
+            forked=forked,
         )
 
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import aside
-from evaluation.scorers.causal.forward import cell_log_probs, score_sequences, supports_packing
+from evaluation.scorers.causal.forked import is_worth_forking
+from evaluation.scorers.causal.forward import Sharing, cell_log_probs, score_sequences, sharing_of
 from evaluation.scorers.causal.layout import (
     PACK_TOKENS,
     CausalEncoded,
@@ -54,13 +55,15 @@ class CausalScorer(PromptedScorer):
 
     All items that ask the same question share sequences. Whether the model supports this is tested
     once on a fixed text: a model that ignores the positions and masks that it is given (with ALiBi
-    or recurrent layers) reads the question again for each choice. Packed sequences stay within the
-    model's length and its attention window. Either way, the scores are those of the plain forward
-    pass.
+    or recurrent layers) goes on from a copy of its state after a long question for each choice, and
+    reads a short one again, as it does all where its state cannot be copied. Packed sequences stay
+    within the model's length and its attention window. Either way, the scores are those of the
+    plain forward pass.
 
     A prompt that is too long loses its beginning and its item is counted in the notes as
-    ``truncated``; questions that a model cannot read packed are counted as ``unpacked``. An item
-    is set aside if a choice leaves no token to score, or is longer than the model reads, and for
+    ``truncated``; questions of which a model can share nothing are counted as ``unpacked``. An
+    item is set aside if a choice leaves no token to score, or is longer than the model reads, and
+    for
     the reasons of :mod:`evaluation.scorers.readable`. No such item is an example in a prompt.
     """
 
@@ -91,9 +94,9 @@ class CausalScorer(PromptedScorer):
         text_config = getattr(model.config, "text_config", None) or model.config
         self._max_length = longest_text(text_config, tokenizer)
         self._window = _window(model.config, self._max_length)
-        self._supports_packing = supports_packing(model, self._pairs, self._window)
-        self.packs = pack and self._supports_packing
-        """Whether questions are read once for all their choices."""
+        self._supported = sharing_of(model, self._pairs, self._window)
+        self.sharing = self._supported if pack else Sharing.NONE
+        """How the choices of a question share its reading."""
 
     def encode(self, items: Sequence[Item]) -> CausalEncoded:
         """Tokenize all items; see :class:`CausalScorer` for what is set aside or cut.
@@ -138,16 +141,17 @@ class CausalScorer(PromptedScorer):
             sequences = 0
             for cut, (ends, stand_for) in by_cut.items():
                 kept = context[cut:]
-                limit = min(self._window, max(PACK_TOKENS, 2 * len(kept))) if self.packs else 0
+                limit = self._most_tokens(len(kept))
                 for tree in grow_trees(kept, ends, limit=limit):
                     builder.add(tree, one.item, ends, stand_for, one.weight)
                     sequences += 1
-            unpacked += not self._supports_packing and sequences > 1
+            unpacked += self._supported is Sharing.NONE and sequences > 1
         counts = {"truncated": len(truncated), "unpacked": unpacked}
         return builder.build(
             np.rint(choice_tokens).astype(np.int64),
             set_aside,
             {note: count for note, count in counts.items() if count},
+            forked=self.sharing is Sharing.STATE,
         )
 
     def score(self, encoded: CausalEncoded, sequences: Ints) -> Floats:
@@ -162,6 +166,14 @@ class CausalScorer(PromptedScorer):
         """Return tokens as they are in the tokenizer's vocabulary."""
         found = self._tokenizer.convert_ids_to_tokens(list(tokens))
         return [str(one) for one in found]
+
+    def _most_tokens(self, question: int) -> int:
+        """Return the longest sequence that the choices of a question may share; 0: none."""
+        if self.sharing is Sharing.NONE:
+            return 0
+        if self.sharing is Sharing.STATE and not is_worth_forking(question, self._model.device):
+            return 0
+        return min(self._window, max(PACK_TOKENS, 2 * question))
 
     def _reasons(
         self, contexts: Sequence[ContextChoices], tokens: Sequence[PairTokens]

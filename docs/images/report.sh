@@ -4,4 +4,4 @@ set -e
 build-probe wordnet_hypernymy --max-hops 4
 evaluate-probe probes/wordnet_hypernymy --model "$1" --limit 800 -o report
 chromium ${CHROMIUM_FLAGS:-} --headless --hide-scrollbars --window-size=1000,1150 --screenshot=report.png "file://$PWD/report/report.html"
-python -c "from PIL import Image; Image.open('report.png').convert('RGB').crop((0, 0, 1000, 915)).save('report.png', optimize=True)"
+python -c "from PIL import Image; Image.open('report.png').convert('RGB').crop((0, 0, 1000, 1048)).save('report.png', optimize=True)"

@@ -26,8 +26,8 @@ __all__ = ["ProbeCallback", "compare", "evaluate", "load", "report_suite", "stud
 
 
 _STUDIED = (
-    "a checkpoint's folder, a .gguf file or a Hub id, or a list of these. A study loads its models "
-    "itself: save a loaded one with model.save_pretrained(DIR) and tokenizer.save_pretrained(DIR)"
+    "a checkpoint's folder, a .gguf file or a Hub id, or a list of these; or one loaded model of "
+    "transformers with its tokenizer: study(NAME, PROBES, model, tokenizer=tokenizer)"
 )
 
 
@@ -95,7 +95,7 @@ def evaluate(
     folder = optional_path("evaluate(output=...)", output)
     asked = RunSpec.parse(source, "", options, folder)
     with taking_model(asked, model, tokenizer) as spec:
-        workers = ALONE if spec.loaded else find_workers(spec.run.device)
+        workers = ALONE if spec.loaded else find_workers(spec.run)
         (outcome,) = execute([spec], overwrite, workers)
     return Result.of(outcome.or_raise())
 
@@ -103,8 +103,9 @@ def evaluate(
 def study(
     name: str,
     probes: ProbeSource | Sequence[ProbeSource],
-    models: str | Path | Sequence[str | Path] = (),
+    models: str | Path | Sequence[str | Path] | PreTrainedModel = (),
     *,
+    tokenizer: PreTrainedTokenizerBase | None = None,
     output: str | Path | None = None,
     overwrite: bool = False,
     **options: Any,
@@ -119,7 +120,9 @@ def study(
         name: the study's name; ``evaluate-probe --help`` lists them.
         probes: one or several, as for :func:`evaluate`; or the folders of results that the study
             is about.
-        models: one or several, as for :func:`evaluate`.
+        models: one or several, as for :func:`evaluate`; or one loaded model, for studies that train
+            no model.
+        tokenizer: of a loaded model.
         output: parent folder of the runs' results; if None, they stay in memory.
         overwrite: replace other results in these folders.
         **options: options of the study and of its runs.
@@ -131,7 +134,10 @@ def study(
         UsageError: there is no such study or option, or a run is refused.
         KbprobeError: a probe or model cannot be read or run.
     """
+    from dataclasses import replace
+
     from evaluation.items.sources import source_argument
+    from evaluation.runs.in_memory import taking_model
     from evaluation.studies.base import StudyRequest, summarise_folders
     from evaluation.studies.registry import STUDIES
     from evaluation.studies.run import run_study
@@ -143,6 +149,8 @@ def study(
     tracking = None if declared.track is None else take_tracking(options, "study")
     given = probes if isinstance(probes, list | tuple) else [probes]
     several = models if isinstance(models, list | tuple) else [models]
+    model = several[0] if len(several) == 1 and hasattr(several[0], "config") else None
+    several = several if model is None else ["loaded"]  # it is named when it is identified
     checked = [path_argument("study(models=...)", model, _STUDIED) for model in several]
     folder, place = optional_path("study(output=...)", output), "study(probes=...)"
     if declared.takes_folders(checked):
@@ -151,8 +159,13 @@ def study(
         return summarise_folders(request, folders)
     sources = [source_argument(place, probe) for probe in given]
     request = StudyRequest.parse(declared, sources, checked, options, folder)
-    workers = find_workers(request.defaults.run.device)
-    return run_study(request, overwrite=overwrite, workers=workers, tracking=tracking)
+    how: dict[str, Any] = {"overwrite": overwrite, "tracking": tracking}
+    if model is None and tokenizer is None:
+        return run_study(request, workers=find_workers(request.defaults.run), **how)
+    with taking_model(request.defaults, model, tokenizer) as spec:
+        values = {**request.values, "cache": spec.run.cache}
+        request = replace(request, models=[spec.model], values=values, loaded=spec.loaded)
+        return run_study(request, **how)
 
 
 def load(folder: str | Path) -> Result:

@@ -307,7 +307,7 @@ def _run_study(
         count = forecast_study(request)
         echo(f"{count} {'run' if count == 1 else 'runs'}; nothing was evaluated.", err=True)
         return 0
-    workers = find_workers(request.defaults.run.device)
+    workers = find_workers(request.defaults.run)
     failures: list[Outcome] = []
 
     def report(outcome: Outcome) -> None:

@@ -82,6 +82,14 @@ class ModelOptions(ChatOption):
         pattern=r"^(auto|[a-z]+(:\d+)?)$",
         description="auto (a GPU if available), cpu, cuda, cuda:1 or mps.",
     )
+    device_map: Annotated[
+        Literal["auto", "balanced", "balanced_low_0", "sequential"] | None,
+        CHECKPOINT(recorded="no", rare=True),
+    ] = Field(
+        None,
+        description="Spread the layers of one model over all GPUs, and over main memory if they "
+        "do not suffice, as accelerate does; for models that one GPU cannot hold.",
+    )
     dtype: Annotated[
         Literal["auto", "float32", "bfloat16", "float16"],
         RunRole("Model", models=NOT_LOADED, recorded="field"),
@@ -149,6 +157,17 @@ class ModelOptions(ChatOption):
                     f"{option_name(name)} is for models that are loaded here: leave out either it "
                     "or --endpoint"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _spread_or_on_a_device(self) -> ModelOptions:
+        if self.device_map is not None and self.device != "auto":
+            raise ValueError("--device-map spreads a model over devices: leave --device out")
+        if self.device_map is not None and self.random_weights is not None:
+            raise ValueError(
+                "--device-map spreads weights as they are read from files: leave "
+                "either it or --random-weights out"
+            )
         return self
 
     @model_validator(mode="after")
@@ -251,6 +270,8 @@ class RunOptions(ModelOptions):
 
     @model_validator(mode="after")
     def _learner_has_rows(self) -> RunOptions:
+        if self.device_map is not None and self.train is not None:
+            raise ValueError("--device-map is for scoring: leave either it or --train out")
         if self.learner is not None and self.train is None:
             raise ValueError("--learner fits on the rows of --train: give --train N as well")
         if self.train_seed is not None and self.train is None:
@@ -279,6 +300,7 @@ TRAINING = frozenset(options_that(lambda role: role.section == "Training"))
 
 _HAVE_OPTIONS = {
     "trust_remote_code": "use --trust-remote-code",
+    "device_map": "use --device-map",
     "dtype": "use --dtype",
     "torch_dtype": "use --dtype",
     "revision": "use --revision",

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from kbprobe.errors import KbprobeError, MissingDependencyError
+from evaluation.options import ModelOptions
+from kbprobe.errors import KbprobeError, MissingDependencyError, UsageError
 
 UNITS = {
     "tokenizing": "rows",
@@ -60,23 +61,30 @@ class Workers:
 ALONE = Workers()
 
 
-def find_workers(device: str) -> Workers:
+def find_workers(options: ModelOptions) -> Workers:
     """Join the processes that a launcher started; without one, there is a single process.
 
     Args:
-        device: the requested device; with ``cpu`` the processes communicate without a GPU.
+        options: with the device ``cpu`` the processes communicate without a GPU.
 
     Raises:
         MissingDependencyError: there is a launcher, and accelerate is not installed.
+        UsageError: each of the processes would spread a model over the GPUs of all.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
         return ALONE
+    if options.device_map is not None:
+        raise UsageError(
+            "--device-map spreads one model over all GPUs, and accelerate launch starts a copy "
+            "of it for each: run evaluate-probe without accelerate launch, or leave --device-map "
+            "out"
+        )
     try:
         from accelerate import PartialState
     except ImportError:
         raise MissingDependencyError("accelerate", "eval", "running on several devices") from None
     # All but one wait while that one fine-tunes, which may take hours.
-    state = PartialState(cpu=device == "cpu", timeout=timedelta(days=2))
+    state = PartialState(cpu=options.device == "cpu", timeout=timedelta(days=2))
     return Workers(state.process_index, state.num_processes, state.wait_for_everyone, _gather)
 
 

@@ -65,6 +65,7 @@ class ModelHandle:
         self.checkpoint = no_checkpoint() if none else open_checkpoint(model, **given)
         self.device = choose_device(options.device)
         self.dtype = choose_dtype(options.dtype, self.device)
+        self._device_map = options.device_map
         self.batch_tokens = options.batch_tokens or default_batch(self.device)
         self._loaded: tuple[Head, Loaded] | None = None
 
@@ -89,7 +90,7 @@ class ModelHandle:
             self._loaded = None  # Two models need not be in memory at once.
             began = time.perf_counter()
             tokenizer = load_tokenizer(self.checkpoint)
-            model = load_model(self.checkpoint, self.device, self.dtype, head)
+            model = load_model(self.checkpoint, self.device, self.dtype, head, self._device_map)
             self._loaded = head, (model, tokenizer)
             self.seconds += time.perf_counter() - began
         return self._loaded[1]

@@ -74,9 +74,13 @@ def require_fast(tokenizer: PreTrainedTokenizerBase, user: str) -> None:
 
 
 def load_model(
-    checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype, head: Head | None = None
+    checkpoint: Checkpoint,
+    device: torch.device,
+    dtype: torch.dtype,
+    head: Head | None = None,
+    device_map: str | None = None,
 ) -> PreTrainedModel:
-    """Load the weights, in evaluation mode, onto a device.
+    """Load the weights, in evaluation mode, onto a device, or spread by a ``device_map``.
 
     It is loaded with the head that its architecture names, unless another one is given.
 
@@ -85,12 +89,14 @@ def load_model(
         KbprobeError: the weights cannot be read.
     """
     head = head or checkpoint.head
-    model, fresh = _load(checkpoint, dtype, head)
+    model, fresh = _load(checkpoint, dtype, head, device_map)
     refuse_fresh_head(checkpoint.id, fresh, head)
     if head is ENCODER and any(map(_is_pooler, fresh)) and hasattr(model, "pooler"):
         # It was never trained: its output would be noise.
         setattr(model, "pooler", None)  # noqa: B010
-    model.eval().to(device)
+    if device_map is None:
+        model.to(device)  # type: ignore[arg-type]
+    model.eval()
     return model
 
 
@@ -130,12 +136,14 @@ def longest_input(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
 
 
 def _load(
-    checkpoint: Checkpoint, dtype: torch.dtype, head: Head
+    checkpoint: Checkpoint, dtype: torch.dtype, head: Head, device_map: str | None = None
 ) -> tuple[PreTrainedModel, list[str]]:
     import transformers
 
     auto_class = getattr(transformers, head.auto_class)
     arguments = {"dtype": dtype, **checkpoint.loading, "config": checkpoint.config}
+    if device_map is not None:
+        arguments["device_map"] = device_map
     names = {path.name for path in checkpoint.folder.glob("*model.*")}  # with the index of shards
     files = " and ".join([CONFIG, *sorted(names)])
     with reading(f"{checkpoint.id} cannot be loaded as a {head.label}", checkpoint.folder, files):

@@ -40,7 +40,8 @@ def check_runs(specs: Iterable[RunSpec], overwrite: bool) -> None:
                 check_split(spec.probe, "train", spec.run.config)
         for probe in filter(None, (spec.run.train_on, spec.run.mix_in)):
             check_split(probe, "train", None)
-        if spec.run.endpoint is None and spec.model not in seen:
+        in_files = spec.run.endpoint is None and spec.loaded is None
+        if in_files and spec.model not in seen:
             check_model(spec.model, spec.run.revision)
             seen.add(spec.model)
         if spec.folder is not None:

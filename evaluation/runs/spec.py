@@ -71,6 +71,8 @@ class RunSpec:
         """
         values = {**self.run.model_dump(exclude_unset=True), **self.options, **changes}
         varied = self.parse(self.probe, self.model, values)
+        if self.loaded is not None:
+            varied.refuse_for_loaded()
         return replace(varied, folder=folder or self.folder, loaded=self.loaded)
 
     def refuse_for_loaded(self, *further: str) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evaluation.items.sources import ProbeSource
+    from evaluation.models.handle import ModelHandle
     from evaluation.results.types import Results
     from evaluation.runs.evaluation import Evaluation
     from evaluation.tracking import Tracked
@@ -224,6 +225,7 @@ class StudyRequest:
         output: parent of the folders of results; if None, nothing is written.
         output_given: whether the user named it.
         tag: a suffix for the names of folders that the user did not name.
+        loaded: a model that the caller has loaded, whose name is among ``models``.
     """
 
     study: Study
@@ -234,6 +236,7 @@ class StudyRequest:
     output: Path | None = None
     output_given: bool = True
     tag: str = ""
+    loaded: ModelHandle | None = None
 
     @classmethod
     def parse(
@@ -304,6 +307,9 @@ class StudyRequest:
             UsageError: an option is unknown or its value impossible.
         """
         spec = RunSpec.parse(probe, model, {**self.values, **changes})
+        if self.loaded is not None and model != NO_MODEL:
+            spec.refuse_for_loaded()
+            spec = replace(spec, loaded=self.loaded)
         if self.output is None:
             return spec
         name = self.probe_folder(probe)

@@ -24,7 +24,7 @@ def open_model(request: StudyRequest, model: str, **variant: Any) -> Checkpoint:
 
     Args:
         request: the study's request.
-        model: a folder, a file or a Hub id; or ``none``.
+        model: a folder, a file or a Hub id; or ``none``; or the name of a loaded one.
         variant: options that the study changes, such as ``revision``.
 
     Raises:
@@ -33,6 +33,8 @@ def open_model(request: StudyRequest, model: str, **variant: Any) -> Checkpoint:
     """
     if model == NO_MODEL:
         return no_checkpoint()
+    if request.loaded is not None:
+        return request.loaded.checkpoint
     given = {**request.values, **variant}
     if given.get("endpoint") is not None:
         raise UsageError(

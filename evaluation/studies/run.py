@@ -143,7 +143,7 @@ def check_request(request: StudyRequest) -> None:
             f"{study.name} needs a model: name one with --model, as a folder, a .gguf file or a "
             "Hub id"
         )
-    if not getattr(request.options, "revisions", ()):
+    if request.loaded is None and not getattr(request.options, "revisions", ()):
         # With revisions, the folder need not be a checkpoint: the study finds the checkpoints in
         # it.
         for model in request.models:

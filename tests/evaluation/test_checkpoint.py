@@ -370,3 +370,47 @@ def test_a_quantized_checkpoint_names_the_package_that_reads_it(bert, tmp_path, 
     assert f"is quantized ({method['quant_method']})" in said
     assert re.search(package, said)
     assert "or name the checkpoint that was quantized" in said
+
+
+def test_a_model_whose_layers_are_spread_scores_as_it_does_in_one_place(tmp_path):
+    """One layer on the disk stands for one on another GPU: hooks of accelerate move what it reads.
+
+    ``auto`` finds a single device here.
+    """
+    folder = tiny_causal.write("gpt2", tmp_path / "gpt2")
+    items = [Item("1", "mc_qa", "A dog is a kind of", ("animal", "city by the sea"), 0)]
+    found = []
+    parts = ("wte", "wpe", "h.0", "ln_f")
+    spread = {**{f"transformer.{part}": "cpu" for part in parts}, "lm_head": "cpu"}
+    spread |= {f"transformer.h.{n}": "disk" for n in range(1, 9)}
+    for device_map in (None, "auto", spread):
+        offload = {"offload_folder": str(tmp_path / "disk")} if device_map is spread else {}
+        checkpoint = open_checkpoint(str(folder), model_args=offload)
+        model = load_model(checkpoint, CPU, torch.float32, device_map=device_map)
+        scorer = CausalScorer(model, load_tokenizer(checkpoint))
+        encoded = scorer.encode(items)
+        found.append(scorer.score(encoded, np.arange(len(encoded.lengths))))
+    assert any(weight.is_meta for weight in model.parameters()), "a layer is elsewhere"
+    for scores in found[1:]:
+        np.testing.assert_allclose(scores, found[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"device": "cpu"}, "leave --device out"),
+        ({"train": 4}, "--device-map is for scoring"),
+        ({"random_weights": 1}, "--random-weights out"),
+        ({"model_args": "device_map=auto"}, "use --device-map"),
+    ],
+)
+def test_what_does_not_go_with_a_device_map_is_refused(options, said, bert):
+    spread = {} if "model_args" in options else {"device_map": "auto"}
+    with pytest.raises(UsageError, match=said):
+        evaluation.evaluate("probe", bert, **spread, **options)
+
+
+def test_processes_that_share_rows_do_not_spread_the_model_too(bert, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UsageError, match="run evaluate-probe without accelerate launch"):
+        evaluation.evaluate("probe", bert, device_map="auto")

@@ -13,6 +13,7 @@ import transformers
 from datasets import DatasetDict
 from tokenizers.normalizers import Lowercase
 
+import evaluation
 import kbprobe
 from evaluation.runs.in_memory import digest_of_model
 from kbprobe.errors import UsageError
@@ -231,3 +232,23 @@ def test_weights_that_are_not_in_memory_are_refused(causal: Path, probe: Dataset
     model, tokenizer = load(causal, "AutoModelForCausalLM")
     with pytest.raises(UsageError, match="on the device meta"):
         kbprobe.evaluate(probe, model.to("meta"), tokenizer=tokenizer)
+
+
+def test_studies_take_a_loaded_model_unless_they_train_it(
+    causal: Path, probe: DatasetDict, tmp_path: Path
+) -> None:
+    model, tokenizer = load(causal, "AutoModelForCausalLM")
+    before = state_of(model, tokenizer)
+    own: Any = evaluation.study("orders", probe, model, tokenizer=tokenizer, output=tmp_path / "a")
+    assert state_of(model, tokenizer) == before
+    folder: Any = evaluation.study("orders", probe, causal)
+    (of_model,), (of_folder,) = own.models, folder.models
+    for one, other in zip(of_model.orders, of_folder.orders, strict=True):
+        assert (one.label, one.accuracy) == (other.label, other.accuracy)
+    assert of_model.model == f"{causal} (in memory)"
+    with pytest.raises(UsageError, match="--train says how a checkpoint is"):
+        evaluation.study("zero_shot", probe, model, tokenizer=tokenizer, train=2)
+    with pytest.raises(UsageError, match="a loaded model needs its tokenizer"):
+        evaluation.study("orders", probe, model)
+    with pytest.raises(UsageError, match="leave tokenizer out"):
+        evaluation.study("orders", probe, causal, tokenizer=tokenizer)

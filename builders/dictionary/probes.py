@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -30,6 +29,7 @@ from builders.engine.rows import Asking, draw_plan
 from builders.engine.splits import assign_splits, connected_components
 from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.english.screen import OFFENSIVE, offensive_texts
+from kb_cache.derived import derived
 from kb_cache.frequency import FUNCTION_WORDS, zipf_frequencies
 from kb_cache.gcide.load import load_gcide
 from kb_cache.gcide.types import POS, Gcide
@@ -291,7 +291,7 @@ def _components(definitions: Sequence[str], word: Ints) -> Ints:
     return np.array([label[one] for one in word.tolist()], dtype=np.int64)
 
 
-@lru_cache(maxsize=1)
+@derived
 def _shown_definitions(gcide: Gcide) -> pa.Array:
     """Return every sense's definition as shown in choices."""
     texts = single_chunk(gcide.senses["definition"]).to_pylist()

@@ -9,6 +9,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from kbprobe.parsing import own_yaml
+
 
 def _lines(name: str, package: str = "builders.english") -> list[str]:
     text = resources.files(package).joinpath("data", f"{name}.txt").read_text("utf-8")
@@ -18,11 +20,7 @@ def _lines(name: str, package: str = "builders.english") -> list[str]:
 
 def data_table(name: str, package: str) -> Any:
     """Return the content of a package's ``data/NAME.yaml``."""
-    import yaml
-
-    text = resources.files(package).joinpath("data", f"{name}.yaml").read_text("utf-8")
-    # LibYAML, where PyYAML was built with it, is ten times as fast.
-    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # nosec B506
+    return own_yaml(resources.files(package).joinpath("data", f"{name}.yaml").read_text("utf-8"))
 
 
 @cache

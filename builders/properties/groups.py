@@ -55,6 +55,7 @@ def sharing_triples(evidence: Evidence, askable: Bools, rng: RandomGenerator) ->
     active = np.flatnonzero(np.count_nonzero(sure, axis=1) >= 2)
     # Products of these matrices count properties, and are exact.
     has, lacked = sure[active].astype(np.float32), lacks[active].astype(np.float32)
+    held, missed = (np.packbits(table[active], axis=1) for table in (sure, lacks))
     parts = [np.empty((0, 3), dtype=np.int64)]
     for at in range(active.size):
         near = at + 1 + np.flatnonzero(has[at + 1 :] @ has[at])
@@ -64,13 +65,7 @@ def sharing_triples(evidence: Evidence, askable: Bools, rng: RandomGenerator) ->
         alone = (has[at] * has[near]) @ lacked[near].T > 0
         one, other = np.nonzero(np.triu(alone & alone.T, 1))
         one, other = near[one], near[other]
-        third = np.zeros(one.size, dtype=np.bool_)
-        part = max(CELLS // max(columns.size, 1), 1)
-        mine = lacks[active[at]]
-        for start in range(0, one.size, part):
-            here = slice(start, start + part)
-            both = sure[active[one[here]]] & sure[active[other[here]]] & mine
-            third[here] = both.any(axis=1)
+        third = (held[one] & held[other] & missed[at]).any(axis=1)
         nodes = np.stack([np.full(one.size, at, dtype=np.int64), one, other], axis=1)
         parts.append(active[nodes[third]])
     return Triples(columns, np.concatenate(parts))

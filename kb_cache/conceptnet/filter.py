@@ -170,14 +170,13 @@ def _filters(terms: _Terms, chosen: NoiseFilter) -> list[tuple[str, RowFilter]]:
     cn, least, frequent = terms.conceptnet, chosen.min_weight, chosen.min_zipf
     length, words = chosen.min_length, chosen.max_words
     of_ends: list[tuple[str, object, RowFilter]] = [
-        ("stop words", chosen.stop_words,
-         lambda ids: terms.measured(ids, lambda text: not STOP_WORDS.issuperset(text.split()))),
+        ("stop words", chosen.stop_words, terms.telling),
         (f"shorter than {length} characters", length,
-         lambda ids: terms.measured(ids, len) >= length),
-        (f"more than {words} words", words, 
-         lambda ids: terms.measured(ids, lambda text: text.count(" ")) < words),
+         lambda ids: to_numpy(pc.utf8_length(terms.texts(ids))) >= length),
+        (f"more than {words} words", words,
+         lambda ids: to_numpy(pc.count_substring(terms.texts(ids), " ")) < words),
         (f"Zipf frequency below {frequent:g}", frequent,
-         lambda ids: zipf_frequencies(terms.texts(ids)) >= frequent),
+         lambda ids: zipf_frequencies(terms.texts(ids).to_pylist()) >= frequent),
         ("part of speech unknown", chosen.known_terms, lambda ids: terms.pos[ids] > 0),
     ]  # fmt: skip
     filters: list[tuple[str, object, RowFilter]] = [
@@ -222,12 +221,13 @@ class _Terms:
         passes[used] = passes_filter(used)
         return np.asarray(passes[start] & passes[end])
 
-    def texts(self, ids: Ints) -> list[str]:
-        texts: list[str] = self.conceptnet.concepts["text"].take(pa.array(ids)).to_pylist()
-        return texts
+    def texts(self, ids: Ints) -> pa.Array:
+        return single_chunk(self.conceptnet.concepts["text"]).take(pa.array(ids))
 
-    def measured(self, ids: Ints, measure: Callable[[str], int]) -> Ints:
-        return np.array([measure(text) for text in self.texts(ids)])
+    def telling(self, ids: Ints) -> Bools:
+        """Mark the concepts whose text holds more than stop words."""
+        texts = self.texts(ids).to_pylist()
+        return np.array([not STOP_WORDS.issuperset(text.split()) for text in texts], np.bool_)
 
     @cached_property
     def pos(self) -> PosSets:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from kb_cache.derived import as_stored
 from kb_cache.fetching import fetch, open_snapshot
 from kb_cache.gcide.source import installed_package, package_entry
 from kb_cache.gcide.types import KIND, Gcide
@@ -24,7 +25,7 @@ def load_gcide(name: str | None = None) -> Gcide:
     if not name:
         folder, name = installed_package(), package_entry()
         if name not in {entry.name for entry in entries()}:
-            logger.warning("compiling %s, once; this takes about 20 s", name)
+            logger.warning("compiling %s, once; this takes about 15 s", name)
             fetch(KIND, source=folder, name=name)
     info, tables = open_snapshot(KIND, name)
-    return Gcide(**info.identity, **tables)
+    return as_stored(Gcide(**info.identity, **tables))

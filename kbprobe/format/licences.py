@@ -25,6 +25,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.parsing import own_yaml
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,8 @@ class Licence:
 @cache
 def licences() -> Mapping[str, Licence]:
     """Return all known licences, by SPDX id."""
-    import yaml
-
     text = Path(__file__).with_name("data").joinpath("licences.yaml").read_text(encoding="utf-8")
-    entries: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    entries: dict[str, dict[str, Any]] = own_yaml(text)
     sharing = tuple(sorted(spdx for spdx, entry in entries.items() if entry.get("share_alike")))
     return {spdx: Licence(spdx, **{"within": sharing, **entry}) for spdx, entry in entries.items()}
 

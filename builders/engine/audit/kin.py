@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from builders.engine.audit.ngrams import tokenise
 from builders.english.lemmas import lemmas
 from kb_cache.frequency import FUNCTION_WORDS
-from kbprobe.arrays import Bools, Ints, contains, mask_at, ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Ints, KeySet, contains, mask_at, ragged_ranges, sorted_unique
 from kbprobe.columns import mask, to_numpy
 
 START, INNER = 4, 5
@@ -67,6 +67,15 @@ class Keys(NamedTuple):
         position = np.repeat(np.arange(words.size, dtype=np.int64), lengths)
         return position, self.codes[ragged_ranges(self.indptr[words], lengths)]
 
+    def only(self, keep: Bools) -> Keys:
+        """Return the keys marked in ``keep``."""
+        return Keys(np.concatenate([[0], np.cumsum(keep)])[self.indptr], self.codes[keep])
+
+    def numbered(self, common: Ints) -> Keys:
+        """Return the keys in ``common`` (ascending), as their indices in it."""
+        kept = self.only(contains(common, self.codes))
+        return kept._replace(codes=np.searchsorted(common, kept.codes))
+
 
 def holds_kin(asked: pa.Array, at_asked: Ints, texts: pa.Array, at_text: Ints) -> Bools:
     """Return for pairs of texts whether the second contains a word akin to one of the first.
@@ -83,12 +92,10 @@ def holds_kin(asked: pa.Array, at_asked: Ints, texts: pa.Array, at_text: Ints) -
     keys = _kin_keys(left.words)
     # The keys of words in the second text, so that containing words match contained ones.
     codes = np.where(keys.codes & 7 > _START, keys.codes ^ _HOLDER, keys.codes)
-    at, code = keys._replace(codes=codes).of(right.ids)
-    usable = ~function[right.ids[at]] | (code & 7 == _FULL)
-    text = np.repeat(np.arange(len(texts), dtype=np.int64), right.lengths)[at]
-    asking, key = keys.of(word[counts])
-    owner = owner[counts][asking]
-    return _meet(len(asked), owner, key, text[usable], code[usable], at_asked, at_text)
+    usable = ~np.repeat(function, np.diff(keys.indptr)) | (codes & 7 == _FULL)
+    held = keys._replace(codes=codes).only(usable)
+    asking = _Side(owner[counts], word[counts], keys, at_asked)
+    return _meet(asking, _Side(*right.of(np.arange(len(texts))), held, at_text))
 
 
 def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints) -> Bools:
@@ -97,15 +104,10 @@ def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints
     Pair ``i`` is ``left[at_left[i]]`` and ``right[at_right[i]]``. Function words do not count.
     """
     sides = tokenise(left, right)
-    function = _function_words(sides[0].words)
     keys = _lemma_keys(sides[0].words)
-    owners, codes = [], []
-    for side in sides:
-        owner, word = side.of(np.arange(side.lengths.size, dtype=np.int64))
-        at, code = keys.of(word[~function[word]])
-        owners.append(owner[~function[word]][at])
-        codes.append(code)
-    return _meet(len(left), owners[0], codes[0], owners[1], codes[1], at_left, at_right)
+    keys = keys.only(~np.repeat(_function_words(sides[0].words), np.diff(keys.indptr)))
+    both = zip(sides, (at_left, at_right), strict=True)
+    return _meet(*(_Side(*one.of(np.arange(one.lengths.size)), keys, at) for one, at in both))
 
 
 def akin(one: str, other: str) -> bool:
@@ -118,24 +120,34 @@ def akin(one: str, other: str) -> bool:
     return bool(holds_kin(pa.array([one]), at, pa.array([other]), at)[0])
 
 
-def _meet(
-    size: int, owner: Ints, key: Ints, text: Ints, code: Ints, at_left: Ints, at_right: Ints
-) -> Bools:
-    """Return for pairs (left, right) whether they have a key in common.
+class _Side(NamedTuple):
+    """The texts on one side of pairs.
 
-    Of ``size`` texts on the left, ``owner`` has ``key`` (parallel arrays); on the right, ``text``
-    has ``code``.
+    Attributes:
+        owner, word: parallel arrays: the words of each text, text by text.
+        keys: the keys of all words.
+        at: (pairs,) the text in each pair.
     """
-    common = sorted_unique(key)
-    common = common[contains(sorted_unique(code), common)]
-    kept, held = contains(common, key), contains(common, code)
-    owner, key = owner[kept], np.searchsorted(common, key[kept])
-    held_keys = sorted_unique(text[held] * common.size + np.searchsorted(common, code[held]))
-    order = np.argsort(owner, kind="stable")
-    indptr = np.searchsorted(owner[order], np.arange(size + 1))
-    pair, wanted = Keys(indptr, key[order]).of(at_left)
-    hit = contains(held_keys, at_right[pair] * common.size + wanted)
-    return mask_at(at_left.size, pair[hit])
+
+    owner: Ints
+    word: Ints
+    keys: Keys
+    at: Ints
+
+
+def _meet(left: _Side, right: _Side) -> Bools:
+    """Return for pairs of texts whether they have a key in common."""
+    asked, held = (sorted_unique(one.keys.of(sorted_unique(one.word))[1]) for one in (left, right))
+    # Few keys are on both sides: the others are left out before texts get those of their words.
+    common = asked[contains(held, asked)]
+    (asking, key), (holding, code) = (
+        one.keys.numbered(common).of(one.word) for one in (left, right)
+    )
+    indptr = np.searchsorted(left.owner[asking], np.arange(int(left.at.max(initial=-1)) + 2))
+    pair, wanted = Keys(indptr, key).of(left.at)
+    held = sorted_unique(right.owner[holding] * common.size + code)
+    hit = KeySet(held).contains(right.at[pair] * common.size + wanted)
+    return mask_at(left.at.size, pair[hit])
 
 
 def _function_words(words: pa.Array) -> Bools:
@@ -166,7 +178,8 @@ def _kin_keys(words: pa.Array) -> Keys:
     add(_START, _run(_letters(rest)[0], 0, START), np.ones(len(rest), np.bool_), owner[stripped])
     add(_INSIDE, _run(letters, 0, INNER), length >= INNER)
     for start in range(1, LONGEST - INNER + 1):
-        add(_INSIDE | _HOLDER, _run(letters, start, INNER), length >= start + INNER)
+        rows = np.flatnonzero(length >= start + INNER)
+        parts.append((owner[rows], _run(letters[rows], start, INNER) << 4 | _INSIDE | _HOLDER))
     plain = ~mask(pc.is_in(forms, pa.array(AS_ENDINGS))) & ~mask(pc.ends_with(forms, "ing"))
     add(_END, _run(letters, 0, START), (length == START) & plain)
     end = np.take_along_axis(

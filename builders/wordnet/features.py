@@ -106,7 +106,9 @@ class WordSets(NamedTuple):
         kinds = self.folded.shape[1]
         both, pair = np.divmod(some, one.size)
         left, right = one[pair] * kinds + both // kinds, other[pair] * kinds + both % kinds
-        common = np.bitwise_count(self.bits[left] & self.bits[right]).sum(axis=1)
+        both_have = self.bits.take(left, axis=0)
+        both_have &= self.bits.take(right, axis=0)
+        common = np.bitwise_count(both_have).sum(axis=1)
         share.ravel()[some] = common / np.sqrt(self.size[left] * self.size[right])
         return share.reshape(kinds * kinds, -1)
 

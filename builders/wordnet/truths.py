@@ -124,7 +124,9 @@ def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguab
     limit = most[known.stratum(concepts, golds, node)]
     doubtful = limit <= 0
     asked = np.flatnonzero((limit > 0) & (limit < 1))
-    doubtful[asked] = chance(concepts[asked], golds[asked], node[asked]) > limit[asked]
+    for start in range(0, asked.size, CHUNK):
+        some = asked[start : start + CHUNK]
+        doubtful[some] = chance(concepts[some], golds[some], node[some]) > limit[some]
     triples, first = np.unique((concepts * size + golds) * size + node, return_index=True)
     near, doubted = KeySet(triples), np.append(doubtful[first], False)
 
@@ -152,6 +154,9 @@ def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguab
 
     return arguable
 
+
+CHUNK = 1 << 14
+"""Number of pairs whose features are computed at once: few enough to stay in the cache."""
 
 UP, DOWN = 2, 3
 """Maximum hops up from a concept to its kinds, and down from these to similar things."""

@@ -135,6 +135,8 @@ _GRAMMAR = frozenset((
 # fmt: on
 #: Of these, the ones that are insufficient by themselves: "A form of government".
 _WEAK_GRAMMAR = frozenset(("a", "an", "the", "form", "past", "present", "and", "or"))
+_OF = frozenset(("of", "from", "for"))
+_FORM_STARTS = _GRAMMAR | _OF
 _SENTENCE_END = re.compile(r"(?<=[a-z)\]”\"]{2}[.!?])\s+(?=[A-Z(])")
 
 _USAGE = re.compile(r"(?P<open>[;:—.(]|--)\s*(?:as|thus),\s+")
@@ -324,9 +326,13 @@ def is_form_of(definition: str) -> bool:
     >>> [is_form_of(text) for text in ("imp. & p. p. of Feel.", "Of Feel.", "Of low rank.")]
     [True, True, False]
     """
-    words = _WORD.findall(re.sub(r"\([^()]*\)", "", definition))
+    plain = re.sub(r"\([^()]*\)", "", definition)
+    first = _WORD.search(plain)
+    if first is None or first[0].lower() not in _FORM_STARTS:
+        return False
+    words = _WORD.findall(plain)
     at = next((i for i, word in enumerate(words) if word.lower() not in _GRAMMAR), len(words))
-    if at >= len(words) - 1 or words[at].lower() not in ("of", "from", "for"):
+    if at >= len(words) - 1 or words[at].lower() not in _OF:
         return False
     rest = words[at + 1 :]
     if at == 0:

@@ -415,7 +415,7 @@ def synset_words(wordnet: WordNet) -> SynsetWords:
     return SynsetWords(in_gloss, in_lemmas, single, uses > COMMON_SHARE * len(wordnet))
 
 
-@derived
+@lru_cache(maxsize=2)
 def word_sets(wordnet: WordNet) -> WordSets:
     """Return the informative words of each synset's gloss, and of its lemmas."""
     words = synset_words(wordnet)

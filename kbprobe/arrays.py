@@ -157,6 +157,28 @@ def _hashed(keys: Ints, shift: np.uint64) -> Ints:
     return (mixed >> shift).view(np.int64)
 
 
+def shuffled_within(lots: UInts, *keys: Ints) -> Ints:
+    """Return the order by some keys, the first before the others, and then by lots.
+
+    It is that of ``numpy.lexsort``, found several times as fast: lots, being random, are nearly
+    always distinct, so that an unstable sort gives the same. Keys are 0 or more, and the product of
+    how many values each can have is below 2**63.
+
+    >>> shuffled_within(np.array([9, 4, 7], np.uint64), np.array([1, 0, 0])).tolist()
+    [1, 2, 0]
+    """
+    key = keys[0]
+    for other in keys[1:]:
+        key = key * (int(other.max(initial=0)) + 1) + other
+    order = np.argsort(lots)
+    ordered = lots[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.argsort(lots, kind="stable")
+    # Sixteen bits are sorted by their digits.
+    narrow = key.astype(np.uint16) if int(key.max(initial=0)) < 1 << 16 else key
+    return order[np.argsort(narrow[order], kind="stable")]
+
+
 def sorted_unique(keys: Ints) -> Ints:
     """Return the distinct keys, ascending.
 

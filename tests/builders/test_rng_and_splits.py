@@ -17,6 +17,7 @@ from builders.engine.pipeline import build
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.engine.splits import assign_splits, connected_components
+from kbprobe.arrays import shuffled_within
 from kbprobe.audit import first_units
 from kbprobe.format.items import plain
 from kbprobe.rng import RandomGenerator
@@ -178,3 +179,14 @@ def test_what_hangs_together_is_found_as_by_spreading_from_each(groups: list[lis
                 if reached & set(group):
                     reached |= set(group)
         assert least == min(reached)
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000])
+@pytest.mark.parametrize("values", [3, 100_000])
+@pytest.mark.parametrize("lots", [5, 1 << 62])
+def test_an_order_by_keys_and_lots_is_that_of_lexsort(size: int, values: int, lots: int) -> None:
+    random = np.random.default_rng(0)
+    first, second = random.integers(0, values, size), random.integers(0, 3, size)
+    lot = random.integers(0, lots, size).astype(np.uint64)
+    wanted = np.lexsort((lot, second, first))
+    assert shuffled_within(lot, first, second).tolist() == wanted.tolist()

@@ -32,6 +32,7 @@ from kbprobe.arrays import (
     mask_at,
     ragged_ranges,
     run_starts,
+    shuffled_within,
     sorted_unique,
 )
 from kbprobe.rng import RandomGenerator
@@ -128,7 +129,7 @@ def draw_in_groups(
         if limited:
             room = (near * random_share / max(1 - random_share, 1e-9)).astype(np.int64) - filled
             # Questions without another family come first.
-            order = np.lexsort((rng.bits(identity), placed, cell))
+            order = shuffled_within(rng.bits(identity), cell, placed)
             chosen = order[ranks_within(cell[order]) < room[cell[order]]]
             key = np.where(np.isin(alone, chosen), key, -1)
         _, pool = np.unique(key * near.size + cell, return_inverse=True)
@@ -232,9 +233,9 @@ def _exchanged(
             break
         # The nth place of a pool is offered to the nth question that waits in it.
         own = questions.pool[waiting]
-        places = np.lexsort((rng.child("places", offer).bits(row, column), pool))
+        places = shuffled_within(rng.child("places", offer).bits(row, column), pool)
         lot = rng.child("waiting", offer).bits(questions.identity[waiting])
-        line = np.lexsort((lot, own))
+        line = shuffled_within(lot, own)
         count = np.bincount(own, minlength=vacant.size)
         pool, nth = pool[places], ranks_within(pool[places])
         offered = nth < count[pool]
@@ -275,7 +276,7 @@ def _deal(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGenerator
     """
     size, chance = rules.size, rng.bits(questions.identity)
     # Questions of each unit, those used least first; of each, no more than there are groups.
-    order = np.lexsort((chance, used, questions.unit, questions.pool))
+    order = shuffled_within(chance, questions.pool, questions.unit, used)
     pool, unit = questions.pool[order], questions.unit[order]
     starts = np.flatnonzero(_changes(pool) | _changes(unit))
     rank = np.arange(pool.size) - np.repeat(starts, np.diff(np.append(starts, pool.size)))
@@ -284,7 +285,7 @@ def _deal(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGenerator
     keep = rank < wanted[in_pool]
     order, in_pool = order[keep], in_pool[keep]
     # Of these, the least used, as many as fill the groups.
-    first = np.lexsort((chance[order], used[order], in_pool))
+    first = shuffled_within(chance[order], in_pool, used[order])
     keep = ranks_within(in_pool[first]) < size * wanted[in_pool[first]]
     order, in_pool = order[first[keep]], in_pool[first[keep]]
     lot = rng.child("units").bits(questions.unit[order])
@@ -301,10 +302,10 @@ def _deal_kin(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGener
     different groups.
     """
     size, chance = rules.size, rng.bits(questions.identity)
-    order = np.lexsort((chance, used, questions.unit, questions.kin, questions.pool))
+    order = shuffled_within(chance, questions.pool, questions.kin, questions.unit, used)
     keys = np.stack([questions.pool[order], questions.kin[order], questions.unit[order]])
     order = order[_changes(keys)]
-    order = order[np.lexsort((chance[order], questions.kin[order], questions.pool[order]))]
+    order = order[shuffled_within(chance[order], questions.pool[order], questions.kin[order])]
     family = np.cumsum(_changes(np.stack([questions.pool[order], questions.kin[order]]))) - 1
     sizes = np.bincount(family)
     line = np.repeat(np.arange(order.size), sizes[family])

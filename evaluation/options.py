@@ -82,6 +82,13 @@ class ModelOptions(ChatOption):
         pattern=r"^(auto|[a-z]+(:\d+)?)$",
         description="auto (a GPU if available), cpu, cuda, cuda:1 or mps.",
     )
+    backend: Annotated[
+        Literal["transformers", "vllm"], CHECKPOINT(recorded="options", rare=True)
+    ] = Field(
+        "transformers",
+        description="What runs a causal LM: transformers, or vLLM in this process (the extra "
+        "vllm), whose own arguments are --model-args.",
+    )
     device_map: Annotated[
         Literal["auto", "balanced", "balanced_low_0", "sequential"] | None,
         CHECKPOINT(recorded="no", rare=True),
@@ -156,6 +163,16 @@ class ModelOptions(ChatOption):
                 raise ValueError(
                     f"{option_name(name)} is for models that are loaded here: leave out either it "
                     "or --endpoint"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _by_vllm_or_otherwise(self) -> ModelOptions:
+        for name in ("device", "device_map", "random_weights"):
+            if self.backend == "vllm" and name in self.model_dump(exclude_defaults=True):
+                raise ValueError(
+                    f"--backend vllm chooses devices and loads weights itself: leave "
+                    f"{option_name(name)} out"
                 )
         return self
 
@@ -270,6 +287,10 @@ class RunOptions(ModelOptions):
 
     @model_validator(mode="after")
     def _learner_has_rows(self) -> RunOptions:
+        if self.backend == "vllm" and self.scorer not in (None, "causal_lm"):
+            raise ValueError(f"--backend vllm is for the scorer causal_lm, not {self.scorer}")
+        if self.backend == "vllm" and self.train is not None:
+            raise ValueError("--backend vllm is for scoring: leave either it or --train out")
         if self.device_map is not None and self.train is not None:
             raise ValueError("--device-map is for scoring: leave either it or --train out")
         if self.learner is not None and self.train is None:

@@ -157,7 +157,7 @@ def _hashed(keys: Ints, shift: np.uint64) -> Ints:
     return (mixed >> shift).view(np.int64)
 
 
-def shuffled_within(lots: UInts, *keys: Ints) -> Ints:
+def shuffled_within(lots: UInts, key: Ints, *more: Ints | Bools) -> Ints:
     """Return the order by some keys, the first before the others, and then by lots.
 
     It is that of ``numpy.lexsort``, found several times as fast: lots, being random, are nearly
@@ -167,8 +167,7 @@ def shuffled_within(lots: UInts, *keys: Ints) -> Ints:
     >>> shuffled_within(np.array([9, 4, 7], np.uint64), np.array([1, 0, 0])).tolist()
     [1, 2, 0]
     """
-    key = keys[0]
-    for other in keys[1:]:
+    for other in more:
         key = key * (int(other.max(initial=0)) + 1) + other
     order = np.argsort(lots)
     ordered = lots[order]

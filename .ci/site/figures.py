@@ -8,9 +8,10 @@ With names of probes, or ``all``, it builds them in a temporary folder and write
 ``docs/figures/builds.json``, to the gallery, to the rows that ``build-probe list`` shows, and, if
 rows changed, to the manifests that the tests keep. ConceptNet and Wikidata are named by their
 snapshots (``kb-cache list``). Languages whose lexicon was not fetched keep their figures.
-``docs/figures/kbprobe-1.json`` is written by ``suite.py``, ``docs/figures/scores.json`` by
-``scores.py``, and ``docs/figures/readings.json`` by hand: who read how many rows of a probe, how
-many of them were sound, and the ``rows_digest`` of the build, where it is known.
+``answers.json``, ``kbprobe-1.json`` and ``scores.json`` in that folder are written by
+``answers.py``, ``suite.py`` and ``scores.py``, and ``readings.json`` by hand: who read how many
+rows of a probe, how many of them were sound, and the ``rows_digest`` of the build, where it is
+known.
 
 In any case it then fills in the marked places of all pages. In text, a figure stands between
 ``<!--= wordnet_hypernymy.rows -->`` and ``<!--/-->``, not at the start of a line, where Markdown
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import gallery
+from answers import ANSWERS, shown
 from scores import PARTS, SCORES
 
 import builders
@@ -196,6 +198,8 @@ def load() -> Figures:
         }
         for probe, found in card["probes"].items():
             figures[probe][model] = {part: found[part][0] for part in PARTS if part in found}
+    answers = json.loads(ANSWERS.read_text("utf-8"))
+    figures["answers"] = {name: shown(found) for name, found in answers.items()}
     error = prediction_error(
         {
             name: (of, figures[name][SUITE.stem]["chance"])

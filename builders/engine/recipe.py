@@ -39,6 +39,7 @@ from kbprobe.format.manifest import read_manifest
 from kbprobe.format.sealed import write_sealed
 from kbprobe.format.suite import (
     DIFFICULTY,
+    DIFFICULTY_HEAD,
     RECORD,
     Inside,
     Member,
@@ -106,27 +107,25 @@ class Declared:
         recipe: the recipe, with the given seed.
         stated: the checksums of all files, by their paths in the folder; None if there are none, or
             they are for another seed.
-        difficulty: the file with the difficulty of the rows; None likewise.
+        difficulty: the file with the difficulty of the rows, unless there is one; None likewise.
     """
 
     folder: Path
     jobs: list[tuple[Request, Path]]
     recipe: Recipe
     stated: dict[str, str] | None
-    difficulty: Path | None = None
+    difficulty: bytes | None = None
 
     def finish(self) -> Suite | None:
         """Compare the checksums of a suite that was built, and write its record.
 
         Raises:
             KbprobeError: files differ from those of the standard suite.
-            UsageError: the file with the difficulty of the rows cannot be read.
         """
         if self.recipe.suite is None:
             return None
         record, difficulty = self.folder / RECORD, self.folder / DIFFICULTY
         record.unlink(missing_ok=True)
-        difficulty.unlink(missing_ok=True)
         members, found = [], dict[str, str]()
         for entry in self.recipe.probes:
             name = entry.output or entry.probe
@@ -146,11 +145,8 @@ class Declared:
             standard=self.stated is not None,
             probes=tuple(members),
         )
-        if self.difficulty is not None:
-            try:
-                write_file(difficulty, self.difficulty.read_bytes())
-            except OSError as error:
-                raise UsageError(f"difficulty: {self.difficulty}: {error.strerror}") from None
+        if self.difficulty is not None and not difficulty.exists():
+            write_file(difficulty, self.difficulty)
         write_sealed(record, suite.model_dump_json(indent=2))
         return suite
 
@@ -202,7 +198,7 @@ def read_recipe(
         if recipe.checksums is not None:
             stated = _stated(path.parent / recipe.checksums)
         if recipe.difficulty is not None:
-            difficulty = path.parent / recipe.difficulty
+            difficulty = _difficulty(path.parent / recipe.difficulty)
     folders = [entry.output or entry.probe for entry in recipe.probes]
     _refuse_shared(folders, path)
     jobs, unused = [], set(recipe.options)
@@ -236,3 +232,14 @@ def _stated(path: Path) -> dict[str, str]:
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror})") from None
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def _difficulty(path: Path) -> bytes:
+    """Read a file with the difficulty of rows."""
+    try:
+        held = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"difficulty: {path}: {error.strerror}") from None
+    if not held.startswith(",".join(DIFFICULTY_HEAD).encode()):
+        raise UsageError(f"difficulty: {path} does not begin with {','.join(DIFFICULTY_HEAD)}")
+    return held

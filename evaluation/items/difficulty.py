@@ -17,16 +17,13 @@ import numpy as np
 
 from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import UsageError
-from kbprobe.format.suite import DIFFICULTY, suite_of
+from kbprobe.format.suite import DIFFICULTY, DIFFICULTY_HEAD, suite_of
 from kbprobe.tables import csv_text
 
 ROWS = 100
 """Rows of each probe that stand for all of it."""
 
-HEAD = ("probe", "id", "models", "right", "point_biserial")
-"""The first columns of the file; one for each model follows."""
-
-_DRAWS = 20
+_DRAWS = 10
 """Selections of rows over which the error of a prediction is averaged."""
 
 
@@ -59,7 +56,7 @@ def _share(right: Floats) -> Floats:
 def write_difficulty(probes: Mapping[str, Difficulty], correlations: Mapping[str, Floats]) -> str:
     """Return the file's text: rows by probe and id; a cell is empty where a value is unknown."""
     models = list(dict.fromkeys(model for one in probes.values() for model in one.models))
-    lines: list[Sequence[object]] = [(*HEAD, *models)]
+    lines: list[Sequence[object]] = [(*DIFFICULTY_HEAD, *models)]
     for probe, one in probes.items():
         for at in np.argsort(np.asarray(one.ids)):
             said = dict(zip(one.models, one.right[at], strict=True))
@@ -69,7 +66,7 @@ def write_difficulty(probes: Mapping[str, Difficulty], correlations: Mapping[str
             lines.append(
                 (
                     *(probe, one.ids[at], len(known), int(sum(known))),
-                    "" if np.isnan(correlation) else f"{correlation:.3f}",
+                    "" if np.isnan(correlation) else round(float(correlation), 3),
                     *("" if np.isnan(cell) else int(cell) for cell in cells),
                 )
             )
@@ -83,30 +80,41 @@ def read_difficulty(path: Path) -> dict[str, Difficulty]:
         UsageError: the file is missing or damaged.
     """
     again = (
-        "Build the suite again (build-probe --suite NAME), or write the file from results of "
-        f"several models: evaluate-probe items DIR... -o OUT, and copy OUT/{DIFFICULTY} there."
+        "That of a standard suite comes with it (build-probe --suite NAME). For another one, write "
+        "it from results of several models with evaluate-probe items DIR... -o OUT, and copy "
+        f"OUT/{DIFFICULTY} there."
     )
+    held: dict[str, dict[str, list[float]]] = {}
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            head, *lines = csv.reader(file)
-        if tuple(head[: len(HEAD)]) != HEAD or not lines:
-            raise ValueError(f"its first columns are not {', '.join(HEAD)}")
-        models = head[len(HEAD) :]
-        held: dict[str, tuple[list[str], list[list[float]]]] = {}
-        for probe, name, _models, _right, _correlation, *cells in lines:
-            ids, rows = held.setdefault(probe, ([], []))
-            ids.append(name)
-            rows.append([_CELLS[cell] for cell in cells])
-        return {
-            probe: Difficulty(ids, models, np.array(rows).reshape(len(ids), len(models)))
-            for probe, (ids, rows) in held.items()
-        }
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = csv.reader(file)
+            head = next(lines, [])
+            models = head[len(DIFFICULTY_HEAD) :]
+            if tuple(head[: len(DIFFICULTY_HEAD)]) != DIFFICULTY_HEAD or not models:
+                raise ValueError(
+                    f"its columns are not {', '.join(DIFFICULTY_HEAD)} and one for each model"
+                )
+            for line in lines:
+                where = f"line {lines.line_num}"
+                if len(line) != len(head):
+                    raise ValueError(f"{where} has {len(line)} cells, not {len(head)}")
+                cells = line[len(DIFFICULTY_HEAD) :]
+                if wrong := {*cells} - {*_CELLS}:
+                    raise ValueError(f"{where}: {min(wrong)!r} is not 1, 0 or empty")
+                rows = held.setdefault(line[0], {})
+                if line[1] in rows:
+                    raise ValueError(f"{where}: the row {line[1]} has a line already")
+                rows[line[1]] = [_CELLS[cell] for cell in cells]
     except FileNotFoundError:
         raise UsageError(
             f"{path} does not exist: the difficulty of rows is not known. {again}"
         ) from None
-    except (OSError, ValueError, KeyError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise UsageError(f"{path} cannot be read: {error}. {again}") from None
+    return {
+        probe: Difficulty([*rows], models, np.array([*rows.values()]))
+        for probe, rows in held.items()
+    }
 
 
 _CELLS = {"": np.nan, "0": 0.0, "1": 1.0}
@@ -126,9 +134,9 @@ def difficulty_file(probe: str) -> Path:
     return found[0] / DIFFICULTY
 
 
-def spread(difficulty: Difficulty, count: int, seed: int) -> list[str]:
-    """Return the ids of rows at equal distances in the order of difficulty."""
-    return [difficulty.ids[at] for at in _spread(difficulty.share, difficulty.ids, count, seed)]
+def spread(difficulty: Difficulty, count: int) -> list[str]:
+    """Return the ids of rows at equal distances in the order of difficulty, the same for all."""
+    return [difficulty.ids[at] for at in _spread(difficulty.share, difficulty.ids, count, 0)]
 
 
 def _spread(share: Floats, ids: Sequence[str], count: int, seed: int) -> Ints:
@@ -168,22 +176,29 @@ def prediction_error(
         Root mean squares over models and draws, of the score (the mean over the probes of accuracy
         above chance, where 1 is all right); None with fewer than three models.
     """
-    names = next(iter(probes.values()))[0].models
-    models = [name.split(",")[0] for name in names]
-    if len(set(models)) < 3:
-        return None
+    models = [name.split(",")[0] for name in next(iter(probes.values()))[0].models]
     errors: dict[bool, list[float]] = {True: [], False: []}
+    held_out = set()
     for at, model in enumerate(models):
         others = [number for number, other in enumerate(models) if other != model]
-        for seed in range(_DRAWS):
+        away = np.zeros((2, _DRAWS))
+        scored = 0
+        for one, chance in probes.values():
+            known = np.flatnonzero(~np.isnan(one.right[:, at]))
+            if not len(known):
+                continue
+            scored += 1
+            right, ids = one.right[known, at], [one.ids[row] for row in known.tolist()]
+            share = _share(one.right[known][:, others])
+            for by_difficulty in errors:
+                for seed in range(_DRAWS):
+                    chosen = _spread(share * by_difficulty, ids, count, seed)
+                    error = (right[chosen].mean() - right.mean()) / (1 - chance)
+                    away[int(by_difficulty), seed] += error
+        if scored:
+            held_out.add(model)
             for by_difficulty, found in errors.items():
-                away = []
-                for one, chance in probes.values():
-                    known = np.flatnonzero(~np.isnan(one.right[:, at]))
-                    right, ids = one.right[known, at], [one.ids[row] for row in known.tolist()]
-                    share = _share(one.right[known][:, others]) * by_difficulty
-                    if len(known):
-                        chosen = _spread(share, ids, count, seed)
-                        away.append((right[chosen].mean() - right.mean()) / (1 - chance))
-                found.append(float(np.mean(away)))
+                found.extend(away[int(by_difficulty)] / scored)
+    if len(held_out) < 3:
+        return None
     return PredictionError(*(float(np.sqrt(np.mean(np.square(e)))) for e in errors.values()))

@@ -99,23 +99,24 @@ def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
     return _cut(split, draw_clusters(single_chunk(split.about["cluster"]), limit, seed))
 
 
-def sample_by_difficulty(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
-    """Keep ``limit`` rows of a probe of a suite, spread over their difficulty.
+def sample_by_difficulty(split: ProbeSplit, limit: int, _seed: int = 0) -> ProbeSplit:
+    """Keep ``limit`` rows of a probe of a suite, spread over their difficulty: the same for all.
 
     Raises:
         UsageError: the difficulty of a row is not known.
     """
-    if limit >= len(split.items):
-        return split
     path = difficulty_file(split.source)
-    known = read_difficulty(path).get(Path(split.source).name)
+    known = read_difficulty(path).get(Path(split.source).resolve().name)
     ids = split.items.ids.to_pylist()
     if known is None or set(known.ids) != set(ids):
         raise UsageError(
-            f"{path} is not about the rows of {split.source} ({split.split}): draw rows with "
-            "--limit-by rows, or write the file from results on these rows (evaluate-probe items)"
+            f"{path} is about the rows of whole test splits, and these are other ones: those of "
+            f"{split.source} ({split.split}). Draw rows with --limit-by rows, or write the file "
+            "from results on these rows (evaluate-probe items)"
         )
-    kept = set(spread(known, limit, seed))
+    if limit >= len(ids):
+        return split
+    kept = set(spread(known, limit))
     rows = [at for at, name in enumerate(ids) if name in kept]
     return _cut(split, Drawn(rows, False, split.clusters))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -24,7 +24,11 @@ _KEPT = 32
 """Splits held in memory: those of a probe, its controls and their random labels, or its folds."""
 
 
-_SAMPLES = {"clusters": sample_clusters, "rows": sample_rows, "difficulty": sample_by_difficulty}
+_SAMPLES: Mapping[str, Callable[[ProbeSplit, int, int], ProbeSplit]] = {
+    "clusters": sample_clusters,
+    "rows": sample_rows,
+    "difficulty": sample_by_difficulty,
+}
 
 Key: TypeAlias = tuple[object, ...]
 

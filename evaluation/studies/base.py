@@ -385,7 +385,7 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
     """
     study = request.study
     if len(folders) < study.least:
-        number = "two folders" if study.least == 2 else f"{study.least} folder(s)"
+        number = {1: "one folder", 2: "two folders"}.get(study.least, f"{study.least} folders")
         models = "" if study.expand is None else ", or a probe and --model"
         raise UsageError(f"{study.name} takes at least {number} with results{models}")
     summary = (study.collect or study.summarise)(request, [study.read(path) for path in folders])

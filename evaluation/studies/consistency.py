@@ -10,15 +10,17 @@ sign of knowledge. Pairs within a probe are measured with each of its results
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow.compute as pc
 from pydantic import Field
 
+from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report import cells
 from evaluation.results.analyses.consistency import (
     FEWEST,
@@ -37,7 +39,7 @@ from evaluation.studies.counting import group_by
 from kbprobe import document as doc
 from kbprobe.errors import UsageError
 from kbprobe.format.dataset import read_rows
-from kbprobe.format.manifest import read_manifest
+from kbprobe.format.manifest import MANIFEST, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 
 Facts: TypeAlias = frozenset[frozenset[str]]
@@ -59,6 +61,9 @@ class ConsistencySummary(Model):
     """Pairs over two probes, then those within a probe, of each model."""
 
     pairs: list[Pairs] = Field(description="Each kind of pair.")
+    too_few: dict[str, int] = Field(
+        description="Two probes with pairs in too few clusters to be measured -> how many."
+    )
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
@@ -76,6 +81,11 @@ def _facts(probe: str, config: str | None) -> dict[str, Facts]:
         KbprobeError: a file is damaged.
     """
     folder = Path(probe)
+    if not (folder / MANIFEST).is_file():
+        raise UsageError(
+            f"consistency pairs rows by their triples, which only folders written by build-probe "
+            f"have, and {probe} is none"
+        )
     splits = read_manifest(folder).split_files(config or DEFAULT_CONFIG)
     return {
         name: frozenset(frozenset((one["subject"], one["object"])) for one in triples)
@@ -88,20 +98,30 @@ def _facts(probe: str, config: str | None) -> dict[str, Facts]:
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> ConsistencySummary:
-    found = []
+    found: list[Pairs] = []
+    too_few: dict[str, int] = {}
     for model, runs in group_by(finished, lambda run: run.asked.model).items():
+        label = request.model_folder(model)
+        if model == NO_MODEL:
+            label = runs[0].results.scoring.scorer
         named = [(request.probe_folder(run.asked.probe), run) for run in runs]
         found += [
-            Pairs(model=request.model_folder(model), probes=probes, differ=differ, **dict(measured))
-            for probes, differ, measured in (*_over_probes(named), *_within_probes(named))
+            Pairs(model=label, probes=probes, differ=differ, **dict(measured))
+            for probes, differ, measured in (*_over_probes(named, too_few), *_within_probes(named))
         ]
     if not found:
-        raise UsageError(
-            f"no two questions are about the same fact in {FEWEST} clusters or more: name two "
-            "probes with facts in common, such as wordnet_hypernymy and wordnet_hyponymy, or "
-            "larger ones"
-        )
-    return ConsistencySummary(pairs=found)
+        raise UsageError(_few(too_few))
+    return ConsistencySummary(pairs=found, too_few=too_few)
+
+
+def _few(too_few: Mapping[str, int]) -> str:
+    """Say which probes have too few facts in common, and what helps."""
+    over = [f"{names} have questions about the same facts in {n}" for names, n in too_few.items()]
+    return (
+        f"{' clusters, '.join(over) or 'no pairs of questions occur in enough'} clusters, where "
+        f"{FEWEST} are needed: evaluate larger probes, all rows (no --limit) or all splits "
+        "(--split all)"
+    )
 
 
 def _within_probes(
@@ -114,11 +134,12 @@ def _within_probes(
 
 
 def _over_probes(
-    runs: Sequence[tuple[str, Finished]],
+    runs: Sequence[tuple[str, Finished]], too_few: dict[str, int]
 ) -> Iterator[tuple[list[str], str, PairKind]]:
     """Yield the pairs of each two probes that share facts in enough clusters.
 
-    A row is in one pair at most. Clusters are those of the first probe.
+    A row is in one pair at most. Clusters are those of the first probe. Probes with too few are
+    added to ``too_few``.
     """
     for (probe, one), (other, two) in combinations(runs, 2):
         places: defaultdict[Facts, deque[int]] = defaultdict(deque)
@@ -126,8 +147,14 @@ def _over_probes(
             places[facts].append(at)
         pairs = [(at, places[facts].popleft()) for at, facts in _scored_facts(one) if places[facts]]
         first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        asked, also_asked = one.predictions["question"], two.predictions["question"]
+        other_words = bools(pc.not_equal(asked.take(first), also_asked.take(second)))
+        first, second = first[other_words], second[other_words]
         cluster = cluster_codes(one.predictions)[first]
-        if np.unique(cluster).size >= FEWEST:
+        if (clusters := np.unique(cluster).size) < FEWEST:
+            if clusters or len(runs) == 2:
+                too_few[f"{probe} and {other}"] = clusters
+        else:
             right = bools(one.predictions["correct"])[first]
             also_right = bools(two.predictions["correct"])[second]
             measured = measure_pairs(OVER, right, also_right, cluster, one.asked.run.seed)
@@ -155,7 +182,8 @@ def _document(summary: ConsistencySummary) -> doc.Document:
             [
                 doc.Findings(
                     [
-                        f"About the same facts in {' and '.join(one.probes)}, {verdict(one)}."
+                        "In pairs of questions about the same facts in "
+                        f"{' and '.join(one.probes)}, {verdict(one)}."
                         for one in pairs
                         if one.kind == OVER
                     ]
@@ -168,8 +196,8 @@ def _document(summary: ConsistencySummary) -> doc.Document:
                         "pairs": lambda one: one.pairs,
                         "both right": lambda one: cells.share(one.both),
                         "if unrelated": lambda one: one.independent,
-                        "gain in points": lambda one: cells.points(one.gain),
-                        "most": lambda one: one.most,
+                        "gain": lambda one: cells.points(one.gain),
+                        "at most": lambda one: one.most,
                     },
                     "Pairs of related questions",
                     names=2,
@@ -178,7 +206,9 @@ def _document(summary: ConsistencySummary) -> doc.Document:
         )
         for model, pairs in by_model.items()
     ]
-    return doc.Document("Consistency", f"{', '.join(by_model)}", sections)
+    if summary.too_few:
+        sections.insert(0, doc.Section("", [doc.Caveats([f"{_few(summary.too_few)}."])]))
+    return doc.Document("Consistency", ", ".join(by_model), sections)
 
 
 CONSISTENCY = Study(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -23,7 +23,8 @@ from evaluation.studies.pairing import gather
 from evaluation.studies.records import Record
 from evaluation.studies.scorecard import read_card
 from kbprobe import document as doc
-from kbprobe.format.suite import DIFFICULTY
+from kbprobe.errors import UsageError
+from kbprobe.format.suite import DIFFICULTY, RECORD
 from kbprobe.options import Options
 from kbprobe.tables import csv_text
 
@@ -116,12 +117,22 @@ class ItemsOptions(Options):
     partial: bool = Field(False, description="Take the items that each run has, if not all.")
 
 
-def _summarise(request: StudyRequest, finished: Sequence[Sequence[Finished]]) -> ItemsSummary:
+def _summarise(request: StudyRequest, held: Sequence[Held]) -> ItemsSummary:
     """Analyse the items of each probe, from the runs that each folder holds."""
     options: ItemsOptions = request.options
-    held = labelled_by_probe([run for runs in finished for run in runs], "items", FEWEST_RUNS)
-    probes = [_probe(runs, options.partial) for runs in held]
-    return ItemsSummary(rows=options.rows, probes=probes)
+    if request.output is not None and (request.output / RECORD).is_file():
+        raise UsageError(
+            f"{request.output} holds a suite, whose {DIFFICULTY} this would replace: choose "
+            "another folder with -o, and copy the file"
+        )
+    place = {str(run.folder): str(one.folder) for one in held for run in one.runs}
+    groups = labelled_by_probe([run for one in held for run in one.runs], "items", FEWEST_RUNS)
+    # Runs of a score card that are told apart by their folders are told apart by the card's.
+    named = [
+        [Labelled(run, label.replace(f := str(run.folder), place[f])) for run, label in runs]
+        for runs in groups
+    ]
+    return ItemsSummary(rows=options.rows, probes=[_probe(runs, options.partial) for runs in named])
 
 
 def _probe(runs: Sequence[Labelled], partial: bool) -> ProbeItems:
@@ -338,12 +349,19 @@ def _right(item: ItemRow, choice: int | None) -> float:
     return np.nan if choice is None else float(choice == item.key)
 
 
-def _read(folder: Path) -> list[Finished]:
-    """Read the results in a folder, or all results of a score card."""
+class Held(NamedTuple):
+    """The results in a folder: one run, or those of a score card."""
+
+    folder: Path
+    runs: list[Finished]
+
+
+def _read(folder: Path) -> Held:
     if not (folder / "scorecard.json").is_file():
-        return [finished_in(folder)]
+        return Held(folder, [finished_in(folder)])
     card = read_card(folder)
-    return [finished_in(folder / one.folder) for model in card.models for one in model.probes]
+    places = [folder / one.folder for model in card.models for one in model.probes]
+    return Held(folder, [finished_in(place) for place in places])
 
 
 ITEMS = Study(

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from evaluation.items import difficulty
+from evaluation.items.sampling import sample_by_difficulty
+from evaluation.items.sources import open_probe
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, groups
@@ -172,8 +174,9 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
             raise UsageError(f"--tiny chooses the rows: leave {option_name(min(given))} out")
         if request.options.fresh is not None:
             raise UsageError("--tiny takes rows whose difficulty is known: leave --fresh out")
-        for path in dict.fromkeys(map(difficulty.difficulty_file, request.named_probes())):
-            difficulty.read_difficulty(path)
+        # A file of other rows is refused before the first run.
+        for probe in request.named_probes():
+            sample_by_difficulty(open_probe(probe), difficulty.ROWS)
         rows = {"limit": difficulty.ROWS, "limit_by": "difficulty"}
     place = None if request.output is None else request.output / SIBLINGS
     fresh = replace(request, probes=siblings(request), output=place)
@@ -209,7 +212,8 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard
     suite = _suite(probes)
     sampled = any(run.results.probe.split_rows for run in finished)
     digests = [one.rows_sha256 for one in cards[0].probes]
-    error = _prediction_error(probes, cards[0]) if request.options.tiny else None
+    tiny = request.options.tiny and sampled
+    error = _prediction_error(probes, cards[0]) if tiny else None
     return Scorecard(
         suite=None if suite is None else f"{suite.title}{', a sample' * sampled}",
         standard=suite is not None and suite.standard and not sampled,
@@ -381,9 +385,10 @@ def _caveats(card: Scorecard) -> list[str]:
         )
     if card.tiny_error is not None and card.random_error is not None:
         said.append(
-            f"{difficulty.ROWS} rows of each probe predict the score on all rows: for models that "
-            f"had no part in choosing them, the root mean square error is {score(card.tiny_error)} "
-            f"points, against {score(card.random_error)} with rows drawn at random."
+            f"{difficulty.ROWS} rows of each probe stand for all. For models that had no part in "
+            f"choosing them, the score on them was {score(card.tiny_error)} points (root mean "
+            "square) from the score on all rows; on as many random rows, it was "
+            f"{score(card.random_error)} points from it."
         )
     for model in card.models:
         if model.options:

@@ -16,7 +16,7 @@ from builders.engine.recipe import find_suite, read_recipe
 from evaluation.items.difficulty import read_difficulty
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import read_manifest
-from kbprobe.format.suite import checksums, read_suite
+from kbprobe.format.suite import DIFFICULTY_HEAD, checksums, read_suite
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -72,16 +72,21 @@ def test_a_suite_has_the_checksums_of_its_recipe_or_is_none(
     assert read_manifest(folder / "hops").counts.splits["test"] == 39  # three to a cluster
 
     recipe.write_text(RECIPE.replace("output: s", "difficulty: known.csv\noutput: s"))
-    done = build_probe("--recipe", "ages.yaml", "--no-audit")
-    assert done.returncode == 2
-    assert "known.csv: No such file" in done.stderr
-    assert read_suite(folder) is None
-    (tmp_path / "known.csv").write_text("probe,id\n")
+    for held, words in ((None, "known.csv: No such file"), ("odd", "does not begin with probe,id")):
+        if held is not None:
+            (tmp_path / "known.csv").write_text(held)
+        done = build_probe("--recipe", "ages.yaml", "--no-audit")
+        assert done.returncode == 2
+        assert words in done.stderr
+    known = ",".join(DIFFICULTY_HEAD)
+    (tmp_path / "known.csv").write_text(known)
     build_probe("--recipe", "ages.yaml", "--no-audit")
-    assert (folder / "difficulty.csv").read_text() == "probe,id\n"
+    assert (folder / "difficulty.csv").read_text() == known
+    # A file of the user's own is left.
+    (folder / "difficulty.csv").write_text("own")
+    build_probe("--recipe", "ages.yaml", "--no-audit")
+    assert (folder / "difficulty.csv").read_text() == "own"
     recipe.write_text(RECIPE)
-    build_probe("--recipe", "ages.yaml", "--no-audit")
-    assert not (folder / "difficulty.csv").exists()
 
     record = folder / "suite.json"
     built = record.read_text()

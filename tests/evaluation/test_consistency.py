@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from evaluation.results.analyses.consistency import (
     FEWEST,
     KINDS,
     measure_consistency,
+    measure_pairs,
     pairs_of,
 )
 from kbprobe.errors import UsageError
@@ -137,11 +139,35 @@ def test_answers_that_hang_together_gain_and_mirrored_ones_lose():
     (one,) = measure_consistency(asked(together), 0).kinds
     assert (one.kind, one.pairs, one.both.value) == ("distractors", 40, 0.5)
     assert (one.independent, one.most, one.gain.value) == (0.25, 0.5, 25.0)
-    assert 15 < one.gain.low < 25 < one.gain.high + 1
+    assert 0 < one.gain.low < 25 < one.gain.high
+    more = measure_consistency(asked(together * 3), 0).kinds[0].gain
+    assert 15 < more.low < 25 <= more.high + 1
     (mirrored,) = measure_consistency(asked([(a, not b) for a, b in together]), 0).kinds
     assert (mirrored.both.value, mirrored.gain.value) == (0.0, -25.0)
     assert mirrored.gain.high < 0
     assert measure_consistency(asked(together), 0) == measure_consistency(asked(together), 0)
+
+
+def test_the_order_of_a_pair_that_means_nothing_changes_nothing():
+    """A model that always says one answer gets half of all comparisons right, and no pair."""
+    right = np.array([True] * 40)
+    cluster = np.arange(40)
+    older = measure_pairs("arguments", right, ~right, cluster, 0)
+    assert (older.both.value, older.independent, older.gain.value) == (0.0, 0.25, -25.0)
+    assert older.gain.high < 0
+    assert older == measure_pairs("arguments", ~right, right, cluster, 0)
+    # The accuracies of two probes, or of two distances, are those of the one and the other.
+    assert measure_pairs("probes", right, ~right, cluster, 0).independent == 0.0
+
+
+@pytest.mark.parametrize(("pairs", "share"), [(100, 0.95), (55, 0.9), (55, 0.1), (30, 0.2)])
+def test_independent_answers_seldom_look_dependent(pairs, share):
+    generator, found = np.random.default_rng(0), 0
+    for _ in range(100):
+        first, second = generator.random((2, pairs)) < share
+        gain = measure_pairs("probes", first, second, np.arange(pairs), 0).gain
+        found += gain.low > 0 or gain.high < 0
+    assert found <= 5
 
 
 def test_nothing_is_said_of_few_clusters_or_of_rows_set_aside():
@@ -207,7 +233,10 @@ def test_two_probes_are_paired_by_the_edges_that_both_ask_for(both_ends):
 
 
 def test_probes_without_common_facts_are_refused(both_ends, tmp_path):
-    with pytest.raises(UsageError, match="no two questions are about the same fact"):
+    with pytest.raises(
+        UsageError, match=r"questions about the same facts in \d+ clusters, where 30"
+    ):
         evaluation.study("consistency", both_ends, "none", scorer="random", limit=20)
-    with pytest.raises(UsageError, match="holds no probe"):
-        evaluation.study("consistency", str(tmp_path), "none", scorer="random")
+    (tmp_path / "rows.jsonl").write_text("{}")
+    with pytest.raises(UsageError, match="only folders written by build-probe"):
+        evaluation.study("consistency", str(tmp_path / "rows.jsonl"), "none", scorer="random")

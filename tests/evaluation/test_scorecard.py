@@ -187,6 +187,11 @@ def test_a_tiny_card_is_of_rows_spread_over_their_difficulty(
     with pytest.raises(SystemExit) as done:
         main(["items", *runs, "-o", "items"])
     assert done.value.code == 0
+    assert "difficulty.csv" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as done:
+        main(["items", *runs, "-o", "few"])
+    assert done.value.code == 2
+    assert "holds a suite" in capsys.readouterr().err
     shutil.copy(world / "items" / "difficulty.csv", world / "few")
     try:
         made = evaluation.study("scorecard", "few", MODEL, tiny=True, output="tiny")
@@ -194,7 +199,7 @@ def test_a_tiny_card_is_of_rows_spread_over_their_difficulty(
         assert (made.suite, made.standard) == ("few, seed 0, a sample", False)
         assert 0 < made.tiny_error < 0.2
         assert 0 < made.random_error < 0.2
-        assert "against" in (world / "tiny" / "scorecard.md").read_text()
+        assert "on as many random rows" in (world / "tiny" / "scorecard.md").read_text()
         rows = evaluation.evaluate(
             "few/age_comparison", MODEL, limit=100, limit_by="difficulty"
         ).results
@@ -202,7 +207,7 @@ def test_a_tiny_card_is_of_rows_spread_over_their_difficulty(
         for wrong, words in (({"limit": 5}, "leave --limit out"), ({"fresh": "x"}, "--fresh out")):
             with pytest.raises(UsageError, match=words):
                 evaluation.study("scorecard", "few", MODEL, tiny=True, **wrong)
-        with pytest.raises(UsageError, match=r"not about the rows of .*train"):
+        with pytest.raises(UsageError, match=r"these are other ones: .*train"):
             evaluation.evaluate(
                 "few/age_comparison", MODEL, split="train", limit=10, limit_by="difficulty"
             )

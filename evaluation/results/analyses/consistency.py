@@ -40,6 +40,9 @@ KINDS = {
 }
 """What distinguishes the second question of a pair from the first, by kind."""
 
+ORDERED = ("hops", "probes")
+"""Kinds in which it matters which question is the first: others have one accuracy for both."""
+
 
 class PairKind(Model):
     """Pairs of one kind. A row is in at most two: with the row before and with the row after it."""
@@ -49,7 +52,8 @@ class PairKind(Model):
     both: Estimate = Field(description="Share of pairs with both questions right.")
     independent: float = Field(
         description="The product of the two questions' accuracies: the share with both right if "
-        "one said nothing about the other."
+        "one said nothing about the other. Where their order means nothing, both have the accuracy "
+        "of all questions in pairs."
     )
     gain: Estimate = Field(description="`both` minus `independent`, in percentage points.")
     most: float = Field(
@@ -97,28 +101,53 @@ def measure_pairs(kind: str, first: Bools, second: Bools, cluster: Ints, seed: i
         seed: of the bootstrap.
     """
     both = first & second
-    _, local = np.unique(cluster, return_inverse=True)
-    parts = (np.ones(len(both)), both, first, second)
-    columns = np.stack([np.bincount(local, weights=part) for part in parts], axis=1)
-    resamples = intervals.resampled_totals(columns.astype(np.int64), seed)
-    pairs, *shares = resamples.T
-    joint, one, other = (share / pairs for share in shares)
-    low, high = np.quantile(joint - one * other, TAILS)
-    independent = float(first.mean() * second.mean())
-    gain = Estimate(
-        value=100 * (float(both.mean()) - independent),
-        low=100 * float(low),
-        high=100 * float(high),
+    share = intervals.accuracy(both, cluster, seed)
+    sides = [intervals.accuracy(right, cluster, seed) for right in (first, second)]
+    if kind not in ORDERED:
+        pooled = np.concatenate([first, second]), np.concatenate([cluster, cluster])
+        sides = [intervals.accuracy(*pooled, seed)] * 2
+    independent = Estimate(
+        value=sides[0].value * sides[1].value,
+        low=sides[0].low * sides[1].low,
+        high=sides[0].high * sides[1].high,
         n=len(both),
-        method="cluster bootstrap",
+        method="combined",
     )
+    if min(np.unique(cluster[held]).size for held in (both, ~both)) >= intervals.FEWEST:
+        gain = _resampled_gain(kind, (both, first, second), cluster, seed)
+        gain = gain.model_copy(update={"value": 100 * (share.value - independent.value)})
+    else:
+        # Too few clusters have both right, or not, to be resampled. The two are no independent
+        # estimates, but vary together, so that this interval is wide enough.
+        gain = intervals.sum_of_independent([(100, share), (-100, independent)])
+        gain = gain.model_copy(update={"n": len(both)})
     return PairKind(
         kind=kind,
         pairs=len(both),
-        both=intervals.accuracy(both, cluster, seed),
-        independent=independent,
+        both=share,
+        independent=independent.value,
         gain=gain,
-        most=float(min(first.mean(), second.mean())),
+        most=min(side.value for side in sides),
+    )
+
+
+def _resampled_gain(kind: str, right: tuple[Bools, ...], cluster: Ints, seed: int) -> Estimate:
+    """Return the bootstrap interval of a gain, from whether both, the first and the second are."""
+    _, local = np.unique(cluster, return_inverse=True)
+    parts = (np.ones(len(cluster)), *right)
+    columns = np.stack([np.bincount(local, weights=part) for part in parts], axis=1)
+    pairs, *totals = intervals.resampled_totals(columns.astype(np.int64), seed).T
+    joint, one, other = (total / pairs for total in totals)
+    if kind not in ORDERED:
+        one = other = (one + other) / 2
+    gains = 100 * (joint - one * other)
+    low, high = np.quantile(gains, TAILS)
+    return Estimate(
+        value=float(gains.mean()),
+        low=float(low),
+        high=float(high),
+        n=len(cluster),
+        method="cluster bootstrap",
     )
 
 
@@ -222,7 +251,7 @@ def verdict(one: PairKind) -> str:
 
 def _parts(_files: ResultFiles, block: Consistency) -> list[Part]:
     said = [f"With {KINDS[one.kind]}, {verdict(one)}." for one in block.kinds]
-    head = ("the second question", "pairs", "both right", "if unrelated", "gain in points", "most")
+    head = ("the second question", "pairs", "both right", "if unrelated", "gain", "at most")
     rows = tuple(
         (
             KINDS[one.kind],

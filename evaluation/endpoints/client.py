@@ -265,8 +265,9 @@ class Client:
                 ) from error
         said = self._quoted(" ".join(server_said(body or b"").split()))
         message = f"{self.url}/{path} answers {status}{said and f': {said}'}."
-        # llama-cpp-python says so, with status 500, of a parameter that it does not know.
-        if status in _TEMPORARY or (status >= 500 and "validation error" not in said):
+        # With 500, llama-cpp-python refuses parameters, and transformers the list of its models.
+        lasting = status == 500 and (path == "models" or "validation error" in said)
+        if status in _TEMPORARY or (status >= 500 and not lasting):
             asked = retry_after(response.headers.get("Retry-After", ""), time.time())
             raise _Retry(EndpointError(message), asked or 0.0)
         remedy = _REMEDIES.get(status, "")

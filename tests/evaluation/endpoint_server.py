@@ -2,7 +2,8 @@
 
 It answers as servers do: ``vllm`` (tokens decoded one by one, the token for the beginning of a
 text shown), ``llama-cpp-python`` (that token not shown), ``llama.cpp`` (log-probabilities of what
-is generated alone), ``openai`` (a chat service that refuses echo).
+is generated alone), ``openai`` (a chat service that refuses echo), ``transformers`` (whose list of
+models fails).
 """
 
 from __future__ import annotations
@@ -142,6 +143,9 @@ class Handler(BaseHTTPRequestHandler):
             self.script.connections += 1
 
     def do_GET(self) -> None:
+        if self.script.kind == "transformers":
+            self.reply(500, b"Internal Server Error", {})
+            return
         models = [{"id": self.script.name, "object": "model", "owned_by": self.script.kind}]
         self.reply(200, json.dumps({"object": "list", "data": models}).encode(), {})
 

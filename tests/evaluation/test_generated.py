@@ -212,6 +212,12 @@ def test_inspect_itself_reads_the_logs(probe: Path, server: Script, tmp_path: Pa
     assert log.samples[0].messages[-1].text.startswith("The answer is")
 
 
+def test_a_server_may_fail_to_list_its_models(probe: Path) -> None:
+    with serving(None, None, kind="transformers", write=knows) as server:
+        done, block = evaluated(probe, server, orders=1)
+    assert (block.answers, done.results.model.architecture) == (6, "endpoint")
+
+
 @pytest.mark.slow
 def test_comparisons_with_scores_that_were_not_written_are_marked(
     probe: Path, server: Script

@@ -108,7 +108,7 @@ MOVED = {
 """Former commands, with the words that run what does the same now; gone in the next release."""
 EXAMPLES = (
     f"{PROGRAM} probes/wordnet_hypernymy -m FacebookAI/roberta-base",
-    f"{PROGRAM} probes/age_comparison -m HuggingFaceTB/SmolLM2-135M --letters --limit 200",
+    f"{PROGRAM} probes/age_comparison -m HuggingFaceTB/SmolLM2-135M --letters",
     f"{PROGRAM} curve probes/wordnet_hypernymy -m answerdotai/ModernBERT-base",
 )
 

@@ -50,7 +50,7 @@ SUBCOMMANDS = {
 }
 EXAMPLES = (
     f"{PROGRAM} check probes/wordnet_hypernymy --deep",
-    f"{PROGRAM} probes/wordnet_hypernymy --repo-id me/wordnet_hypernymy --dry-run",
+    f"{PROGRAM} probes/wordnet_hypernymy --repo-id me/hypernymy --dry-run",
     f"{PROGRAM} export probes/wordnet_hypernymy --to lm-eval",
 )
 _PATH = click.Path(path_type=Path)

@@ -32,7 +32,6 @@ from evaluation.tracking import TrackingOptions, take_tracking
 from evaluation.workers import UNITS, find_workers
 from kbprobe.cli import FAILED, Command, Option, Program, Subcommand, command, run
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
-from kbprobe.format.suite import DIFFICULTY
 from kbprobe.options import Options, command_option, given_of, role
 from kbprobe.progress import shown_progress
 from kbprobe.terminal import echo
@@ -341,6 +340,9 @@ def _run_study(
 def _report_summary(request: StudyRequest) -> None:
     """Report on stderr where a study's summary is."""
     if request.output is not None and request.study.document is not None:
+        # Imported only when there is a summary, so that --help stays fast.
+        from kbprobe.format.suite import DIFFICULTY
+
         names = (f"{request.study.name}.*", DIFFICULTY)
         files = sorted(path.name for name in names for path in request.output.glob(name))
         echo(f"Wrote {request.output} ({', '.join(files)})", err=True)

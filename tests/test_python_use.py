@@ -107,7 +107,7 @@ REFUSED: dict[str, tuple[Call, list[Any], str]] = {
     "study(models": (
         lambda it: evaluation.study("curve", "probe", it),
         [object(), None, [FRAME]],
-        "save a loaded one with model.save_pretrained(DIR)",
+        "one loaded model of transformers with its tokenizer",
     ),
     "load(folder": (evaluation.load, [None, FRAME], "a folder of results"),
     "report_suite(folder": (evaluation.report_suite, [None, FRAME], "a folder of results"),

@@ -152,7 +152,7 @@ def test_what_cannot_be_joined_is_refused(save: Callable[..., Path], tmp_path: P
         evaluation.study("curve", [one, two])
     with pytest.raises(UsageError, match="holds no summary of the study curve"):
         evaluation.study("curve", tmp_path)
-    with pytest.raises(UsageError, match="at least 1"):
+    with pytest.raises(UsageError, match="at least one folder"):
         evaluation.study("curve", [])
     with pytest.raises(UsageError, match="--sizes is for runs"):
         evaluation.study("curve", one, sizes=(62,))

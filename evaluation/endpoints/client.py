@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from kb_cache.servers import checked_url, is_loopback, printable, retry_after, within
-from kbprobe.errors import KbprobeError
+from kbprobe.errors import KbprobeError, UsageError
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response, Session
 
 API_KEY = "KBPROBE_API_KEY"
+_SECRET = 8
+"""Characters of a key that no answer contains by chance."""
 """The environment variable with the key of an endpoint that requires one."""
 
 _TEMPORARY = (408, 425, 429)
@@ -123,12 +125,18 @@ class Client:
         """Prepare requests; nothing is sent yet.
 
         Raises:
-            UsageError: the address is not one of http or https, or holds "?", "#" or a password.
+            UsageError: the address is not one of http or https, or holds "?", "#" or a password; or
+                the key cannot be one.
         """
         self.url = checked_url(url).rstrip("/")
         self.limits = limits or Limits()
         self.budget = Budget(self.limits.requests, self.limits.prompt_tokens)
         self._key = os.environ.get(API_KEY, "").strip()
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise UsageError(
+                f"the environment variable {API_KEY} holds what cannot be a key: line breaks, or "
+                "characters other than ASCII"
+            )
         self._not_before, self._reached = 0.0, False
         self._stop = threading.Event()
         self._own = threading.local()
@@ -194,7 +202,7 @@ class Client:
         """Send one request; return the response and its body, None where that is too long."""
         from requests import ConnectionError as NoConnection
         from requests import RequestException, Timeout
-        from requests.exceptions import InvalidHeader, SSLError
+        from requests.exceptions import SSLError
 
         timeout, session = self.limits.timeout, self._session()
 
@@ -224,11 +232,6 @@ class Client:
             self._own.session = None  # It may still be in use by an abandoned thread.
             why = f"{self.url} gave no whole answer within {timeout:g} s (--request-timeout)."
             raise _Retry(EndpointError(why)) from error
-        except InvalidHeader as error:
-            raise EndpointError(
-                f"the environment variable {API_KEY} holds what cannot be a key: line breaks, or "
-                "characters other than ASCII"
-            ) from error
         except (RequestException, OSError) as error:
             said = self._quoted(str(error))
             ours = EndpointError(f"{self.url} cannot be reached ({type(error).__name__}: {said}).")
@@ -256,6 +259,8 @@ class Client:
                 "no completions endpoint, or does not heed max_tokens"
             )
         if status == 200 and body is not None:
+            if len(self._key) >= _SECRET:  # A server may repeat it in an answer, which is kept.
+                body = body.replace(self._key.encode(), b"[key]")
             try:
                 return json.loads(body)
             except (ValueError, RecursionError) as error:

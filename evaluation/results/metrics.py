@@ -428,6 +428,6 @@ def _nothing_scored(items: int, aside: Mapping[str, int]) -> str:
     reasons = "; ".join(f"{reason}: {count}" for reason, count in sorted(aside.items()))
     return (
         f"all {items} items were set aside, so there is nothing to measure ({reasons}). "
-        "Score them in another way (--multi-piece pll for a masked LM, --max-tokens or --prompt "
-        "for written answers) or with another model."
+        "Score them in another way (--multi-piece pll for a masked LM; --answers text, "
+        "--max-tokens or --prompt for a chat model) or with another model."
     )

@@ -366,6 +366,30 @@ def test_answers_of_another_form_are_refused_with_the_reason(
     assert "sk-secret" not in str(error.value)
 
 
+def test_a_key_that_a_server_repeats_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(API_KEY, "sk-secret-key")
+    with serving(None, None, write=lambda asked: "Bearer sk-secret-key. Answer: B") as server:
+        endpoint = ChatEndpoint(server.url, "tiny", tmp_path)
+        chat = Chat(json.dumps([{"role": "user", "content": "A or B?"}]), letters=2)
+        (reply,) = endpoint.replies([chat], "text", 8)
+        assert "Bearer [key]. Answer: B" in str(reply)
+    held = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert held
+    assert not any(b"sk-secret" in path.read_bytes() for path in held)
+
+
+@pytest.mark.parametrize("key", ["sk-secret\nsk-other", "sk-“secret”"])
+def test_what_cannot_be_a_key_is_refused_without_it(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(API_KEY, key)
+    with pytest.raises(UsageError, match=f"{API_KEY} holds what cannot be a key") as error:
+        ChatEndpoint("http://localhost:9/v1", "tiny", tmp_path)
+    assert "secret" not in str(error.value)
+
+
 def test_no_content_and_odd_counts_are_no_answers(probe: Path, server: Script) -> None:
     def change(answer: dict[str, Any]) -> dict[str, Any]:
         answer["usage"] = {"prompt_tokens": "many", "completion_tokens": -(10**400)}

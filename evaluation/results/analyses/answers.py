@@ -85,6 +85,8 @@ def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
         values - (np.bincount(row, values) / np.bincount(row))[row]
         for values in (frequency, scores)
     ]
+    if not all(np.ptp(values) for values in centred):
+        return None
     highest = np.maximum.reduceat(frequency, starts[:-1])[row]
     frequent = frequency == highest
     ties = np.bincount(row, frequent)

@@ -116,7 +116,7 @@ def forecast(
 
     Rows are timed without the cache, with the options of one of the model's runs: one without
     training, if there is one. Tokens and seconds of all its runs are scaled by the number of rows
-    and the length of their texts.
+    and the length of their texts. Those of a model behind an endpoint are not known.
 
     Args:
         specs: the runs.
@@ -126,7 +126,8 @@ def forecast(
     counter, waiting = _Counter(), dict[object, list[Cost]]()
     found = Forecast([counter.cost(spec) for spec in specs])
     for cost in found.costs:
-        if cost.passes and sample:
+        # Nothing is sent to an endpoint, which may charge for it, before the run itself.
+        if cost.passes and sample and cost.spec.run.endpoint is None:
             waiting.setdefault(_pace(cost.spec), []).append(cost)
     for done, costs in enumerate(waiting.values()):
         progress("timing samples", done, len(waiting))

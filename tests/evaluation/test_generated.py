@@ -22,7 +22,9 @@ from evaluation.exports.command import export_command
 from evaluation.items.types import MASK, Item
 from evaluation.results.analyses.generated import Generated, generated_of
 from evaluation.results.summary import cautions
+from evaluation.runs.costs import forecast
 from evaluation.runs.evaluation import Evaluation
+from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.entries import GENERATE
 from evaluation.scorers.generated.scorer import Asked, letter_shares, read_choice
@@ -424,6 +426,9 @@ def test_a_run_stops_at_its_budget_goes_on_and_can_be_forecast(
         assert "prompts to send" in caplog.text
         assert "nothing was evaluated" in capsys.readouterr().err
         caplog.clear()
+    spec = RunSpec.parse(str(probe), "tiny", {"endpoint": server.url, "chat": True})
+    found = forecast([spec])
+    assert (found.costs[0].rows, found.totals["unknown"]) == (6, 1)
     assert server.prompts == []
     assert not (tmp_path / "out").exists()
     with pytest.raises(BudgetSpent, match="run the same command again to go on"):

@@ -168,8 +168,9 @@ class ModelOptions(ChatOption):
 
     @model_validator(mode="after")
     def _by_vllm_or_otherwise(self) -> ModelOptions:
+        given = self.model_dump(exclude_defaults=True)
         for name in ("device", "device_map", "random_weights"):
-            if self.backend == "vllm" and name in self.model_dump(exclude_defaults=True):
+            if self.backend == "vllm" and name in given:
                 raise ValueError(
                     f"--backend vllm chooses devices and loads weights itself: leave "
                     f"{option_name(name)} out"
@@ -286,13 +287,17 @@ class RunOptions(ModelOptions):
     )
 
     @model_validator(mode="after")
-    def _learner_has_rows(self) -> RunOptions:
+    def _loaded_for_scoring_alone(self) -> RunOptions:
         if self.backend == "vllm" and self.scorer not in (None, "causal_lm"):
             raise ValueError(f"--backend vllm is for the scorer causal_lm, not {self.scorer}")
         if self.backend == "vllm" and self.train is not None:
             raise ValueError("--backend vllm is for scoring: leave either it or --train out")
         if self.device_map is not None and self.train is not None:
             raise ValueError("--device-map is for scoring: leave either it or --train out")
+        return self
+
+    @model_validator(mode="after")
+    def _learner_has_rows(self) -> RunOptions:
         if self.learner is not None and self.train is None:
             raise ValueError("--learner fits on the rows of --train: give --train N as well")
         if self.train_seed is not None and self.train is None:

@@ -17,9 +17,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from scores import PARTS, in_hundredths, read_estimate
+
 ANSWERS = Path(__file__).resolve().parents[2] / "docs" / "figures" / "answers.json"
-PARTS = {"all": "accuracy", "near": "near_accuracy", "random": "random_accuracy"}
-"""The rows by their distractors: name -> the field of the metrics."""
 
 
 def read_results(folder: Path) -> dict[str, Any]:
@@ -27,26 +27,19 @@ def read_results(folder: Path) -> dict[str, Any]:
     results = json.loads((folder / "results.json").read_text("utf-8"))
     metrics = results["metrics"]
     found: dict[str, Any] = {"rows": metrics["scored"], "ties": metrics["ties"]}
-    found |= {part: _estimate(metrics[field]) for part, field in PARTS.items()}
+    found |= {part: read_estimate(metrics[field]) for part, field in PARTS.items()}
     if (written := results["analyses"].get("generated")) is not None:
         found |= {name: written[name] for name in ("answers", "unread")}
-        found["single"] = _estimate(written["accuracy"])
+        found["single"] = read_estimate(written["accuracy"])
         most = max(written["letters"], key=lambda row: row["chosen"]["value"])
         found |= {"letter": most["letter"], "letter share": round(most["chosen"]["value"], 6)}
     return found
 
 
-def _estimate(estimate: dict[str, Any]) -> list[float]:
-    """Return a value and the ends of its interval."""
-    return [round(estimate[part], 6) for part in ("value", "low", "high")]
-
-
 def shown(figures: dict[str, Any]) -> dict[str, Any]:
     """Return the figures of a run as pages show them: estimates in per cent, with intervals."""
     return {
-        name: "{:.1f} ({:.1f} to {:.1f})".format(*(100 * n for n in value))
-        if isinstance(value, list)
-        else value
+        name: in_hundredths(value) if isinstance(value, list) else value
         for name, value in figures.items()
     }
 

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import gallery
 from answers import ANSWERS, shown
-from scores import PARTS, SCORES
+from scores import PARTS, SCORES, in_hundredths
 
 import builders
 import templates
@@ -193,8 +193,7 @@ def load() -> Figures:
         figures[name][SUITE.stem] = found
     for model, card in json.loads(SCORES.read_text("utf-8")).items():
         figures["all"][model] = {
-            name: "{:.1f} ({:.1f} to {:.1f})".format(*(100 * n for n in estimate)).replace("-", "−")
-            for name, estimate in card["overall"].items()
+            name: in_hundredths(estimate) for name, estimate in card["overall"].items()
         }
         for probe, found in card["probes"].items():
             figures[probe][model] = {part: found[part][0] for part in PARTS if part in found}

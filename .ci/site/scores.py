@@ -38,11 +38,11 @@ def read_card(folder: Path) -> dict[str, Any]:
         raise SystemExit(f"{folder} is not the score card of one model on {SUITE}")
     (model,) = card["models"]
     return {
-        "overall": {name: _estimate(one) for name, one in model["overall"].items() if one},
+        "overall": {name: read_estimate(one) for name, one in model["overall"].items() if one},
         "probes": {
             one["probe"]: {
                 "chance": round(one["chance"], 6),
-                **{part: _estimate(one[field]) for part, field in PARTS.items() if one[field]},
+                **{part: read_estimate(one[field]) for part, field in PARTS.items() if one[field]},
             }
             for one in model["probes"]
         },
@@ -57,14 +57,19 @@ def read_baselines(folder: Path) -> dict[str, dict[str, Any]]:
             of = found.setdefault(one["name"], {"overall": {}, "probes": {}})["probes"]
             of[probe["probe"]] = {
                 "chance": round(probe["chance"], 6),
-                "all": _estimate(one["accuracy"]),
+                "all": read_estimate(one["accuracy"]),
             }
     return found
 
 
-def _estimate(estimate: dict[str, Any]) -> list[float]:
+def read_estimate(estimate: dict[str, Any]) -> list[float]:
     """Return a value and the ends of its interval."""
     return [round(estimate[part], 6) for part in ("value", "low", "high")]
+
+
+def in_hundredths(estimate: list[float]) -> str:
+    """Return a value and its interval as pages show them: ``72.3 (71.2 to 73.4)``."""
+    return "{:.1f} ({:.1f} to {:.1f})".format(*(100 * n for n in estimate)).replace("-", "−")
 
 
 def draw(scores: dict[str, Any]) -> None:

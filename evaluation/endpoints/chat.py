@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from evaluation.endpoints.answers import log_prob_of, only_choice
-from evaluation.endpoints.client import EndpointError, Limits, RequestRefused
+from evaluation.endpoints.client import EndpointError, RequestRefused
 from evaluation.endpoints.served import ServedModel, digest_of, in_threads, is_too_long
 from evaluation.items.orders import LETTERS
 from kbprobe.errors import UsageError
@@ -92,19 +91,8 @@ class ChatEndpoint(ServedModel):
     identified only by the endpoint's address and its name.
     """
 
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        root: Path,
-        limits: Limits | None = None,
-        concurrency: int = 8,
-        *,
-        connect: bool = True,
-    ) -> None:
-        """Ask for the list of models; see :class:`ServedModel`."""
-        super().__init__(url, model, root, limits, concurrency, connect=connect)
-        self.digest = self.tokenizer_digest = digest_of(["chat", self.url, model])
+    def _identify(self, connect: bool) -> None:
+        self.digest = self.tokenizer_digest = digest_of(["chat", self.url, self.model])
         self._agreed: dict[str, dict[str, Any]] = {}
 
     def gives_letters(self, wanted: Wanted, max_tokens: int) -> bool:

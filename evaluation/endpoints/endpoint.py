@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from evaluation.endpoints.answers import (
     read_answer,
     score_pair,
 )
-from evaluation.endpoints.client import Limits, RequestRefused
+from evaluation.endpoints.client import RequestRefused
 from evaluation.endpoints.served import ServedModel, digest_of, in_threads, is_too_long
 from kb_cache.servers import printable
 from kbprobe.errors import UsageError
@@ -45,25 +44,13 @@ class Endpoint(ServedModel):
     address and under this name, it is a different model, and stored answers are not used for it.
     """
 
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        root: Path,
-        limits: Limits | None = None,
-        concurrency: int = 8,
-        *,
-        connect: bool = True,
-    ) -> None:
-        """Request the list of models, and the log-probabilities of the fixed text.
-
-        Args and errors are those of :class:`ServedModel`, and:
+    def _identify(self, connect: bool) -> None:
+        """Request the log-probabilities of the fixed text.
 
         Raises:
             NoPromptScores: it gives no log-probabilities of prompts.
             BudgetSpent: not even one request is allowed.
         """
-        super().__init__(url, model, root, limits, concurrency, connect=connect)
         self._contexts: dict[str, Future[Sequence[str]]] = {}
         self._kept: set[str] = set()
         self._lock = threading.Lock()

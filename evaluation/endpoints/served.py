@@ -240,7 +240,7 @@ class ServedModel:
         *,
         connect: bool = True,
     ) -> None:
-        """Ask for the list of models.
+        """Ask for the list of models, and identify the model.
 
         Args:
             url: usually ends in ``/v1``.
@@ -260,6 +260,11 @@ class ServedModel:
         self.tokens_per_byte = USUAL_TOKENS_PER_BYTE
         self.owner = self._listed() if connect else ""
         self.store = AnswerStore(self.url, model, root)
+        self._identify(connect)
+
+    def _identify(self, connect: bool) -> None:
+        """Set the digests, without asking the endpoint unless to ``connect``."""
+        raise NotImplementedError
 
     def num_parameters(self) -> int:
         """Return 0, since the number is unknown."""

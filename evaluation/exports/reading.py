@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.results.types import FACTS, RESULTS, Results, read_results
-from evaluation.studies.scorecard import NAME, Scorecard, read_card
+from evaluation.studies.scorecard import Scorecard, read_card
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import DEFAULT_CONFIG, task_name
 
@@ -37,7 +37,7 @@ def read_cards(folders: Sequence[Path]) -> dict[Path, Scorecard]:
     Raises:
         UsageError: one is damaged.
     """
-    return {folder: read_card(folder) for folder in folders if (folder / f"{NAME}.json").is_file()}
+    return {folder: card for folder in folders if (card := read_card(folder)) is not None}
 
 
 def read_runs(folders: Sequence[Path], published_as: str = DEFAULT_CONFIG) -> list[Exported]:

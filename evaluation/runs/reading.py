@@ -23,7 +23,6 @@ from kbprobe.errors import UsageError
 _KEPT = 32
 """Splits held in memory: those of a probe, its controls and their random labels, or its folds."""
 
-
 _SAMPLES: Mapping[str, Callable[[ProbeSplit, int, int], ProbeSplit]] = {
     "clusters": sample_clusters,
     "rows": sample_rows,
@@ -84,9 +83,8 @@ class SplitReader:
         if limit is None or options.fold is not None or not plain or not isinstance(probe, str):
             return None
         whole: Key = (probe, options.config, options.split)
-        if (
-            whole in self._held or options.limit_by == "difficulty"
-        ):  # all rows are at hand, or needed
+        # All rows are at hand, or all are needed.
+        if whole in self._held or options.limit_by == "difficulty":
             return None
         key = (*whole, "limit", limit, options.limit_by, options.seed)
         if key not in self._held:

@@ -26,6 +26,7 @@ from evaluation.results.analyses.consistency import (
     FEWEST,
     KINDS,
     NAME,
+    OVER,
     Consistency,
     PairKind,
     measure_pairs,
@@ -44,9 +45,6 @@ from kbprobe.format.setups import DEFAULT_CONFIG
 
 Facts: TypeAlias = frozenset[frozenset[str]]
 """The facts that a row rests on: the nodes that each of its triples connects."""
-
-OVER = "probes"
-"""The kind of the pairs over two probes."""
 
 
 class Pairs(PairKind):
@@ -88,12 +86,9 @@ def _facts(probe: str, config: str | None) -> dict[str, Facts]:
         )
     splits = read_manifest(folder).split_files(config or DEFAULT_CONFIG)
     return {
-        name: frozenset(frozenset((one["subject"], one["object"])) for one in triples)
+        row["id"]: frozenset(frozenset((one["subject"], one["object"])) for one in row["triples"])
         for held in splits.values()
-        for name, triples in zip(
-            *(read_rows(folder, held)[column].to_pylist() for column in ("id", "triples")),
-            strict=True,
-        )
+        for row in read_rows(folder, held).select(["id", "triples"]).to_pylist()
     }
 
 

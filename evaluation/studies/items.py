@@ -357,9 +357,8 @@ class Held(NamedTuple):
 
 
 def _read(folder: Path) -> Held:
-    if not (folder / "scorecard.json").is_file():
+    if (card := read_card(folder)) is None:
         return Held(folder, [finished_in(folder)])
-    card = read_card(folder)
     places = [folder / one.folder for model in card.models for one in model.probes]
     return Held(folder, [finished_in(place) for place in places])
 

@@ -140,8 +140,14 @@ class Scorecard(Model, Sealed):
     )
 
 
-def read_card(folder: Path) -> Scorecard:
-    """Read the score card in a folder; raises as :func:`~evaluation.studies.base.read_summary`."""
+def read_card(folder: Path) -> Scorecard | None:
+    """Read the score card in a folder, if there is one.
+
+    Raises:
+        UsageError: it is damaged, or of another version.
+    """
+    if not (folder / f"{NAME}.json").is_file():
+        return None
     return read_summary(folder, NAME, Scorecard, SCHEMA_VERSION, "PROBE... --model MODEL")
 
 

@@ -40,14 +40,17 @@ KINDS = {
 }
 """What distinguishes the second question of a pair from the first, by kind."""
 
-ORDERED = ("hops", "probes")
+OVER = "probes"
+"""The kind of pairs over two probes."""
+
+ORDERED = ("hops", OVER)
 """Kinds in which it matters which question is the first: others have one accuracy for both."""
 
 
 class PairKind(Model):
     """Pairs of one kind. A row is in at most two: with the row before and with the row after it."""
 
-    kind: str = Field(description=f"{', '.join(KINDS)}; or probes, of pairs over two probes.")
+    kind: str = Field(description=f"{', '.join(KINDS)}; or {OVER}, of pairs over two probes.")
     pairs: int = Field(description="Number of pairs.")
     both: Estimate = Field(description="Share of pairs with both questions right.")
     independent: float = Field(
@@ -102,8 +105,9 @@ def measure_pairs(kind: str, first: Bools, second: Bools, cluster: Ints, seed: i
     """
     both = first & second
     share = intervals.accuracy(both, cluster, seed)
-    sides = [intervals.accuracy(right, cluster, seed) for right in (first, second)]
-    if kind not in ORDERED:
+    if kind in ORDERED:
+        sides = [intervals.accuracy(right, cluster, seed) for right in (first, second)]
+    else:
         pooled = np.concatenate([first, second]), np.concatenate([cluster, cluster])
         sides = [intervals.accuracy(*pooled, seed)] * 2
     independent = Estimate(
@@ -114,8 +118,9 @@ def measure_pairs(kind: str, first: Bools, second: Bools, cluster: Ints, seed: i
         method="combined",
     )
     if min(np.unique(cluster[held]).size for held in (both, ~both)) >= intervals.FEWEST:
-        gain = _resampled_gain(kind, (both, first, second), cluster, seed)
-        gain = gain.model_copy(update={"value": 100 * (share.value - independent.value)})
+        value = 100 * (share.value - independent.value)
+        low, high = _resampled_gain(kind, (both, first, second), cluster, seed)
+        gain = Estimate(value=value, low=low, high=high, n=len(both), method="cluster bootstrap")
     else:
         # Too few clusters have both right, or not, to be resampled. The two are no independent
         # estimates, but vary together, so that this interval is wide enough.
@@ -131,7 +136,9 @@ def measure_pairs(kind: str, first: Bools, second: Bools, cluster: Ints, seed: i
     )
 
 
-def _resampled_gain(kind: str, right: tuple[Bools, ...], cluster: Ints, seed: int) -> Estimate:
+def _resampled_gain(
+    kind: str, right: tuple[Bools, ...], cluster: Ints, seed: int
+) -> tuple[float, float]:
     """Return the bootstrap interval of a gain, from whether both, the first and the second are."""
     _, local = np.unique(cluster, return_inverse=True)
     parts = (np.ones(len(cluster)), *right)
@@ -140,15 +147,8 @@ def _resampled_gain(kind: str, right: tuple[Bools, ...], cluster: Ints, seed: in
     joint, one, other = (total / pairs for total in totals)
     if kind not in ORDERED:
         one = other = (one + other) / 2
-    gains = 100 * (joint - one * other)
-    low, high = np.quantile(gains, TAILS)
-    return Estimate(
-        value=float(gains.mean()),
-        low=float(low),
-        high=float(high),
-        n=len(cluster),
-        method="cluster bootstrap",
-    )
+    low, high = np.quantile(100 * (joint - one * other), TAILS)
+    return float(low), float(high)
 
 
 def pairs_of(rows: pa.Table) -> Iterator[tuple[str, tuple[Ints, Ints]]]:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from evaluation.callback import ProbeCallback
     from evaluation.items.sources import ProbeSource
     from evaluation.report.suite import SuitePage
-    from evaluation.result import Result
-    from evaluation.studies.compare.record import Comparison
+    from evaluation.result import Result, compare
 
 __all__ = ["ProbeCallback", "compare", "evaluate", "load", "report_suite", "study"]
 
@@ -31,21 +31,14 @@ _STUDIED = (
 )
 
 
+_IMPORTED = {"ProbeCallback": "evaluation.callback", "compare": "evaluation.result"}
+"""What is imported on first use, and from where: the callback needs transformers."""
+
+
 def __getattr__(name: str) -> Any:
-    if name == "ProbeCallback":  # It imports transformers.
-        from evaluation.callback import ProbeCallback
-
-        return ProbeCallback
+    if name in _IMPORTED:
+        return getattr(import_module(_IMPORTED[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def compare(
-    *results: Result | str | Path | Sequence[Result | str | Path], **options: Any
-) -> Comparison:
-    """Compare results on the same rows; see :func:`evaluation.result.compare`."""
-    from evaluation.result import compare as compare_results
-
-    return compare_results(*results, **options)
 
 
 def evaluate(

@@ -8,12 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import queue
 import re
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,45 +45,25 @@ def in_threads(
         count: the number of threads.
         stop: called at the first error, so that calls that only wait may end.
     """
-    todo = iter(range(len(arguments)))
-    lock, stopped = threading.Lock(), threading.Event()
-    done: queue.SimpleQueue[tuple[int, _Result | None, BaseException | None] | None]
-    done = queue.SimpleQueue()
+    errors: list[BaseException] = []
 
-    def work() -> None:
-        while not stopped.is_set():
-            with lock:
-                number = next(todo, None)
-            if number is None:
-                break
+    def call(number: int) -> list[tuple[int, _Result]]:
+        if not errors:
             try:
-                done.put((number, function(arguments[number]), None))
+                return [(number, function(arguments[number]))]
             except BaseException as error:
-                stopped.set()
-                done.put((number, None, error))  # before what others raise because of stop()
+                errors.append(error)  # before what others raise because of stop()
                 stop()
-        done.put(None)
+        return []
 
-    running = min(count, len(arguments))
-    for _ in range(running):
-        threading.Thread(target=work, daemon=True).start()
-    first: BaseException | None = None
-    try:
-        while running:
-            ended = done.get()
-            if ended is None:
-                running -= 1
-                continue
-            number, result, error = ended
-            if error is not None:
-                first = first or error
-            else:
-                yield number, result  # type: ignore[misc]
-    finally:
-        stopped.set()
-        stop()
-    if first is not None:
-        raise first
+    with ThreadPool(max(1, min(count, len(arguments)))) as pool:
+        try:
+            for found in pool.imap_unordered(call, range(len(arguments))):
+                yield from found
+        finally:
+            stop()
+    if errors:
+        raise errors[0]
 
 
 USUAL_TOKENS_PER_BYTE = 0.25

@@ -113,7 +113,6 @@ def _to_hub(
         check_id,
         entries,
         hub_api,
-        is_commit,
         open_pull_request,
         pinned,
         write_entries,
@@ -126,12 +125,12 @@ def _to_hub(
     exported = read_exported(folders, config_name or DEFAULT_CONFIG)
     # Refused before the Hub is asked.
     entries(exported, dataset, revision)
-    api = None if is_commit(revision) and create_pr is None else hub_api(endpoint)
+    api = hub_api(endpoint)
     new = entries(exported, dataset, pinned(api, dataset, revision, exported))
     echo(write_entries(place, dataset, new))
-    if create_pr is not None and api is not None:
-        made = open_pull_request(api, create_pr, dataset, new)
-        echo(made.url or f"{create_pr} holds these results already")
+    if create_pr is not None:
+        page = open_pull_request(api, create_pr, dataset, new)
+        echo(page or f"{create_pr} holds these results already")
 
 
 def _to_inspect(folders: tuple[Path, ...], place: Path) -> None:

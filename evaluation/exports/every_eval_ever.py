@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluation.exports.reading import Exported
+from evaluation.exports.reading import Exported, kept_columns
 from evaluation.models.capabilities import ENDPOINT
 from evaluation.results.types import METRIC_OF, Estimate, Results, read_predictions
 from evaluation.results.words import headline_remark
@@ -28,8 +28,6 @@ from kbprobe.files import file_sha256, write_file
 
 SCHEMA = "0.3.0"
 _LOADED_HERE = {"deployment_type": "self_deployed", "model_availability": "open_weights"}
-_KEPT = ("cluster", "concept", "hops", "distractor_family", "distractor_hops", "pos", "template")
-"""Columns of the predictions that a row's metadata keeps."""
 
 
 def write_run(
@@ -290,6 +288,6 @@ def _rows(one: Exported, evaluation: str) -> Iterator[dict[str, Any]]:
             "metadata": {
                 "setup": row["setup"],
                 "scores": json.dumps(row["scores"]),
-                **{key: str(row[key]) for key in _KEPT if row[key] is not None},
+                **{name: str(value) for name, value in kept_columns(row).items()},
             },
         }

@@ -10,7 +10,6 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,16 +31,10 @@ _REMEDY = "Correct it by hand, or remove it."
 _ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def check_id(name: str, option: str) -> str:
-    """Return the id of a repository, or refuse it with a UsageError."""
+def check_id(name: str, option: str) -> None:
+    """Refuse what is not the id of a repository with a UsageError."""
     if not _ID.fullmatch(name):
         raise UsageError(f"{option} {name!r} is not the name of a repository on the Hub: USER/NAME")
-    return name
-
-
-def is_commit(revision: str) -> bool:
-    """Return whether a revision is a whole commit hash, and not a branch or tag."""
-    return _COMMIT.fullmatch(revision) is not None
 
 
 def path_in_repo(dataset: str) -> str:
@@ -137,14 +130,6 @@ def write_entries(folder: Path, dataset: str, new: Sequence[dict[str, Any]]) -> 
     return path
 
 
-@dataclass(frozen=True)
-class PullRequest:
-    """A pull request; ``url`` is empty where the repository holds the results already."""
-
-    url: str
-    new: bool
-
-
 def hub_api(endpoint: str | None) -> HfApi:
     """Return the Hub's client, which uses HF_ENDPOINT, HF_TOKEN and ``hf auth login``."""
     from huggingface_hub import HfApi
@@ -152,7 +137,7 @@ def hub_api(endpoint: str | None) -> HfApi:
     return HfApi(endpoint=endpoint, library_name="kbprobe")
 
 
-def pinned(api: HfApi | None, dataset: str, revision: str, exported: Sequence[Exported]) -> str:
+def pinned(api: HfApi, dataset: str, revision: str, exported: Sequence[Exported]) -> str:
     """Return the commit of a revision of a dataset, after comparing its builds with the results'.
 
     A whole commit hash is taken as it is: the Hub is not asked.
@@ -161,9 +146,8 @@ def pinned(api: HfApi | None, dataset: str, revision: str, exported: Sequence[Ex
         UsageError: no probe there was built as the evaluated one, or it has another name there.
         KbprobeError: the Hub refuses or cannot be reached.
     """
-    if is_commit(revision):
+    if _COMMIT.fullmatch(revision):
         return revision
-    api = api or hub_api(None)
     with _said(f"reading the dataset {dataset} at {revision}"):
         info = api.dataset_info(dataset, revision=revision)
         commit = str(info.sha)
@@ -193,12 +177,11 @@ def pinned(api: HfApi | None, dataset: str, revision: str, exported: Sequence[Ex
     return commit
 
 
-def open_pull_request(
-    api: HfApi, model: str, dataset: str, new: Sequence[dict[str, Any]]
-) -> PullRequest:
-    """Open a pull request that adds results to the repository of a model.
+def open_pull_request(api: HfApi, model: str, dataset: str, new: Sequence[dict[str, Any]]) -> str:
+    """Open a pull request that adds results to the repository of a model; return its page.
 
-    Entries of other tasks are kept. The same pull request is not opened twice.
+    Entries of other tasks are kept. The same pull request is not opened twice, and none where the
+    repository holds the results already: then the page is empty.
 
     Raises:
         KbprobeError: the Hub refuses, or cannot be reached.
@@ -211,12 +194,12 @@ def open_pull_request(
         held = _file(api, model, path, head, "model") or b""
         text = merged(held, new, f"{path} of {model}").encode()
         if text == held:
-            return PullRequest("", False)
+            return ""
         for one in api.get_repo_discussions(
             model, discussion_type="pull_request", discussion_status="open"
         ):
             if _file(api, model, path, f"refs/pr/{one.num}", "model") == text:
-                return PullRequest(str(one.url), False)
+                return str(one.url)
         made = api.create_commit(
             model,
             [CommitOperationAdd(path, text)],
@@ -225,7 +208,7 @@ def open_pull_request(
             parent_commit=head,
             create_pr=True,
         )
-    return PullRequest(str(made.pr_url or ""), True)
+    return str(made.pr_url or "")
 
 
 def _file(api: HfApi, repo: str, path: str, revision: str, kind: str) -> bytes | None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from evaluation.exports.reading import Exported
+from evaluation.exports.reading import Exported, kept_columns
 from evaluation.items.orders import LETTERS
 from evaluation.results.analyses.generated import COLUMNS, UNREAD, generated_of
 from evaluation.results.types import RESULTS, read_predictions
@@ -23,8 +23,6 @@ from kbprobe.files import write_file
 
 _SCORER = "choice"
 _RIGHT, _WRONG, _NO_ANSWER = "C", "I", "N"
-_KEPT = ("cluster", "concept", "hops", "distractor_family", "distractor_hops", "pos", "template")
-"""Columns of the predictions that a sample's metadata keeps."""
 
 
 def write_log(one: Exported, folder: Path) -> Path:
@@ -139,5 +137,5 @@ def _sample(
                 "explanation": f"{read} (right: {row['choices'][row['answer']]})",
             }
         },
-        "metadata": {name: row[name] for name in _KEPT if row[name] is not None},
+        "metadata": kept_columns(row),
     }

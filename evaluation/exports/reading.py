@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evaluation.results.types import FACTS, RESULTS, Results, read_results
 from evaluation.studies.scorecard import Scorecard, read_card
@@ -29,6 +30,12 @@ class Exported:
         """The task's name: that which ``release-probe`` gives to the same config and split."""
         info = self.results.probe
         return task_name(info.name, split=info.split, published_as=self.published_as)
+
+
+def kept_columns(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a prediction that are exported as metadata, where they are known."""
+    names = ("cluster", "concept", "hops", "distractor_family", "distractor_hops")
+    return {name: row[name] for name in (*names, "pos", "template") if row[name] is not None}
 
 
 def read_cards(folders: Sequence[Path]) -> dict[Path, Scorecard]:

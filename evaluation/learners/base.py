@@ -106,9 +106,9 @@ class LearnerEntry:
     Attributes:
         name: as in results and on the command line.
         label: its name in the help of its options: ``fine-tuning``.
-        version: increased whenever what is learnt may change; part of the key of cached scores.
         needs: what a model must be able to do.
         scorer: the scorer that uses the fitted model.
+        version: increased whenever what is learnt may change; part of the key of cached scores.
         learning_rate: the default peak learning rate; None if it has no such option.
         options: its options. A field declared with ``exclude=True`` has no influence on scores
             and names something to write, so that it belongs to a single run.
@@ -119,9 +119,9 @@ class LearnerEntry:
 
     name: str
     label: str
-    version: int
     needs: Capability
     scorer: ScorerEntry
+    version: int = 1
     learning_rate: float | None = None
     options: type[Options] = Options
     setups: tuple[str, ...] = SCORED_SETUPS

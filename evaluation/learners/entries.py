@@ -162,7 +162,6 @@ def _head(
     return HeadLearner(
         name=name,
         label="heads",
-        version=1,
         needs=needs,
         scorer=HEAD,
         learning_rate=learning_rate,
@@ -199,7 +198,6 @@ def _majority(training: Training) -> Iterator[ReadyScorer]:
 MAJORITY = ModelLearner(
     name="majority",
     label="majority",
-    version=1,
     needs=Capability.NOTHING,
     scorer=_scorer("majority", "majority", HEAD.setups),
     fit=_majority,

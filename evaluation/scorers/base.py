@@ -196,17 +196,17 @@ class ScorerInputs(NamedTuple):
     seed: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScorerEntry:
     """Declares a scorer: what the registry, the command line and the score cache need to know.
 
     Attributes:
         name: its name in results and on the command line.
         label: its name in messages and in the help of its options: ``masked LM``.
-        version: increased whenever scores may change; part of the key of cached scores.
         needs: what a model must be able to do.
         make: makes the scorer. Import torch and transformers in it, not at the top of the file,
             so that ``evaluate-probe --help`` stays fast (:func:`evaluation.registry.imported`).
+        version: increased whenever scores may change; part of the key of cached scores.
         options: the model of its options. A field declared with ``exclude=True`` does not affect
             scores.
         setups: the setups of items that it scores.
@@ -223,9 +223,9 @@ class ScorerEntry:
 
     name: str
     label: str
-    version: int
     needs: Capability
     make: Callable[[ScorerInputs], Scorer]
+    version: int = 1
     options: type[Options] = Options
     setups: tuple[str, ...] = SCORED_SETUPS
     wording: str | None = None

@@ -308,12 +308,12 @@ def read_back(
         The key (without one, a key that maps ids to themselves), the rows that it shows by id, the
         votes, and all that is wrong with files and votes.
     """
-    raw = read_votes(votes)
+    raw, problems = read_votes(votes)
     manifest = read_manifest(folder)
     key = None if path is None else read_key(path)
     config, split = (key or options).config, (key or options).split
     entry = manifest.files_of_split(config, split)
-    ids = {split: {vote.item_id for vote in raw.votes}}
+    ids = {split: {vote.item_id for vote in raw}}
     if key is not None and path is not None:
         key.check_fits(manifest, entry, path)
         ids = {split: set()}
@@ -334,8 +334,8 @@ def read_back(
         key = Key(*of, seed=0, scheme=scheme or "choices", items=items)
     elif path is not None:
         key.check_rows(rows, folder, path)
-    matched = match_votes(raw.votes, key, rows)
-    return key, rows, matched, [*raw.problems, *matched.problems]
+    matched = match_votes(raw, key, rows)
+    return key, rows, matched, [*problems, *matched.problems]
 
 
 def _names(votes: Sequence[Vote], own: bool) -> dict[str, str]:

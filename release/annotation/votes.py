@@ -46,13 +46,6 @@ class RawVote(NamedTuple):
     natural: str = ""
 
 
-class RawVotes(NamedTuple):
-    """All answers in some files, including empty ones, and what is wrong with the files."""
-
-    votes: Sequence[RawVote]
-    problems: Sequence[str]
-
-
 class Vote(NamedTuple):
     """One annotator's answer to one item.
 
@@ -130,8 +123,8 @@ def match_votes(
     return MatchedVotes(tuple(first.values()), tuple(problems), tuple(missing))
 
 
-def read_votes(paths: Sequence[Path]) -> RawVotes:
-    """Read files of votes, in the order given.
+def read_votes(paths: Sequence[Path]) -> tuple[list[RawVote], list[str]]:
+    """Read all answers in files, including empty ones, and what is wrong with the files.
 
     CSV (comma, semicolon or tab; UTF-8, or UTF-16 with its mark) has a column ``item_id`` and
     either ``answer`` and ``annotator``, with a row per vote (long), or a column ``answer_NAME`` for
@@ -142,7 +135,7 @@ def read_votes(paths: Sequence[Path]) -> RawVotes:
     """
     found = [one for path in paths for one in _read(path)]
     votes = [one for one in found if isinstance(one, RawVote)]
-    return RawVotes(votes, [one for one in found if isinstance(one, str)])
+    return votes, [one for one in found if isinstance(one, str)]
 
 
 def _read(path: Path) -> Iterator[RawVote | str]:

@@ -270,7 +270,10 @@ class LongestChoice(Scorer):
 
 def test_a_baseline_needs_no_model(tmp_path, capsys):
     entry = ScorerEntry(
-        "longest", "longest choice", 1, Capability.NOTHING, lambda _: LongestChoice()
+        name="longest",
+        label="longest choice",
+        needs=Capability.NOTHING,
+        make=lambda _: LongestChoice(),
     )
     SCORERS.add(entry)
     try:

@@ -42,9 +42,9 @@ ROWS = {
 
 
 def matched(path: Path) -> MatchedVotes:
-    raw = read_votes([path])
-    found = match_votes(raw.votes, KEY, ROWS)
-    return MatchedVotes(found.votes, (*raw.problems, *found.problems), found.missing)
+    raw, problems = read_votes([path])
+    found = match_votes(raw, KEY, ROWS)
+    return MatchedVotes(found.votes, (*problems, *found.problems), found.missing)
 
 
 def written(folder: Path, text: str | bytes, name: str = "v.csv") -> Path:
@@ -144,8 +144,8 @@ json_values = st.recursive(
 )
 @given(tasks=st.lists(json_values, max_size=4))
 def test_no_json_whatever_breaks_the_reader(tmp_path: Path, tasks: list[Any]) -> None:
-    raw = read_votes([written(tmp_path, json.dumps(tasks), "v.json")])
-    match_votes(raw.votes, KEY, ROWS)
+    raw, _ = read_votes([written(tmp_path, json.dumps(tasks), "v.json")])
+    match_votes(raw, KEY, ROWS)
 
 
 @settings(
@@ -217,9 +217,9 @@ def test_what_is_wrong_in_an_export_is_named_by_task(
 
 def test_a_missing_file_does_not_hide_other_problems(tmp_path: Path) -> None:
     bad = written(tmp_path, "item_id\n")
-    raw = read_votes([tmp_path / "lost.csv", bad])
-    assert len(raw.problems) == 2
-    assert "no such file" in raw.problems[0]
+    _, problems = read_votes([tmp_path / "lost.csv", bad])
+    assert len(problems) == 2
+    assert "no such file" in problems[0]
 
 
 def test_empty_cells_of_wide_tables_are_no_missing_votes(tmp_path: Path) -> None:

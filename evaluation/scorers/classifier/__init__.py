@@ -29,7 +29,6 @@ class ClassifierOptions(Options):
 CLASSIFIER = ScorerEntry(
     name="classifier",
     label="sequence classifier",
-    version=1,
     needs=Capability.CLASS_SCORES,
     make=imported("evaluation.scorers.classifier.scorer:ClassifierScorer.from_inputs"),
     options=ClassifierOptions,

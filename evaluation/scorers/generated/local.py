@@ -47,7 +47,7 @@ class LocalScorer(GeneratedScorer):
         examples = [item for item in examples if special.obstacle(item) is None]
         prompt = prompt_of(options, examples, seed, chat=options.chat)
         super().__init__(prompt, options)
-        self._model, self._tokenizer, self._special = model.eval(), tokenizer, special
+        self._model, self._tokenizer = model.eval(), tokenizer
         self._template = ChatTemplate(tokenizer) if options.chat else None
         text_config = getattr(model.config, "text_config", None) or model.config
         self._longest = longest_text(text_config, tokenizer)
@@ -60,8 +60,7 @@ class LocalScorer(GeneratedScorer):
     def encode(self, items: Sequence[Item]) -> GeneratedEncoded:
         """Render all prompts; see :mod:`evaluation.scorers.readable` for what is set aside."""
         encoded = super().encode(items)
-        unread = {**unreadable_items(items, self._tokenizer), **self._special.obstacles(items)}
-        return replace(encoded, set_aside=unread)
+        return replace(encoded, set_aside=dict(unreadable_items(items, self._tokenizer)))
 
     def chat_text(self, messages: list[Message]) -> str:
         """Return a chat as its template writes it."""

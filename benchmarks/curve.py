@@ -101,7 +101,7 @@ def run_published(probe: Path, model: Path, steps: int) -> dict[str, float]:
     import transformers
 
     from evaluation.items.sources import open_probe
-    from evaluation.items.types import MASK
+    from kbprobe.format.setups import MASK
 
     items = open_probe(str(probe), split="train").items
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)

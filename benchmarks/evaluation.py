@@ -134,7 +134,8 @@ def load_rows(probe: str, scratch: Path) -> list[Any]:
 
 def clozes(items: Sequence[Any], tokenizer: Any) -> list[Any]:
     """Turn questions into clozes with five candidates that are one token each."""
-    from evaluation.items.types import MASK, Item
+    from evaluation.items.types import Item
+    from kbprobe.format.setups import MASK
 
     words = [word for word in WORDS if len(tokenizer.tokenize(word)) == 1]
     random = np.random.default_rng(1)
@@ -211,7 +212,7 @@ def against_naive(
 ) -> Comparison:
     import torch
 
-    from evaluation.items.types import MASK
+    from kbprobe.format.setups import MASK
 
     texts = [item.question.replace(MASK, tokenizer.mask_token) for item in items]
     pairs = [(texts[row], choice) for row, item in enumerate(items) for choice in item.choices]
@@ -249,8 +250,8 @@ def against_minicons(
         return []
     from minicons.scorer import MaskedLMScorer
 
-    from evaluation.items.types import MASK
     from evaluation.scorers.masked.scorer import MaskedScorer
+    from kbprobe.format.setups import MASK
 
     theirs = MaskedLMScorer(model, options.device, tokenizer=tokenizer)
     scorer = MaskedScorer(model, tokenizer, log_probs=True)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from evaluation.items.types import MASK, Item
+from evaluation.items.types import Item
+from kbprobe.format.setups import MASK
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast

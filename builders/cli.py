@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from builders.engine.registry import PROBES, SOURCES
-from kbprobe.cli import Command, Option, Program, Subcommand, command, option, run
+from kbprobe.cli import MAX_SEED, Command, Option, Program, Subcommand, command, option, run
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.options import MAX_SEED
 from kbprobe.terminal import echo
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """The command ``evaluate-probe``: one for each study; ``suite``, ``report``, ``table``, ....
 
-Only click, pydantic, numpy and the standard library are imported at the top: ``--help`` answers
-at once.
+Only click, pydantic and the standard library are imported at the top: ``--help`` answers at once.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import click
 from evaluation.learners.registry import LEARNERS
 from evaluation.options import RunOptions
 from evaluation.runs.spec import import_named, plugins
-from evaluation.scorers.base import ScorerEntry
+from evaluation.scorers.entry import ScorerEntry
 from evaluation.scorers.registry import SCORERS
 from evaluation.studies.base import Study, StudyRequest, summarise_folders
 from evaluation.studies.registry import COLLECT, EVALUATE, OWN, STUDIES

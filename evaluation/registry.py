@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoints
-from importlib.metadata import entry_points as all_entry_points
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.files import file_sha256
-from kbprobe.plugins import IN_FILE, import_file, left_out, of_others
+from kbprobe.plugins import IN_FILE, entry_points, import_file, left_out, of_others
 
 
 class Named(Protocol):
@@ -26,12 +23,6 @@ class Named(Protocol):
 
 
 _Entry = TypeVar("_Entry", bound=Named)
-_installed = cache(all_entry_points)
-
-
-def entry_points(group: str) -> EntryPoints:
-    """Return the entry points of a group; those of all groups are read once, which takes 50 ms."""
-    return _installed().select(group=group)
 
 
 def imported(place: str, *further: Any) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
@@ -28,7 +28,7 @@ from kbprobe.errors import KbprobeError, SourceError, UsageError, did_you_mean
 from kbprobe.files import file_sha256
 from kbprobe.format.licences import SourceRecord, licences, parts_of
 from kbprobe.options import Metavar, Options
-from kbprobe.plugins import left_out, of_others
+from kbprobe.plugins import entry_points, left_out, of_others
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,6 @@ from pydantic import ConfigDict, with_config
 
 from kb_cache.base import Compiled, Loaded
 from kbprobe import files
-from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import SnapshotError, UsageError
 from kbprobe.files import file_sha256
 from kbprobe.parsing import read_json, validated
@@ -140,6 +139,8 @@ def _feed_array(digest: hashlib._Hash, column: Any) -> None:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
+
+    from kbprobe.columns import single_chunk, to_numpy
 
     array = single_chunk(column)
     if pa.types.is_dictionary(array.type):

@@ -32,6 +32,9 @@ SECTIONS = (
 )
 """Sections of a command's options, in the order in which help shows them."""
 
+MAX_SEED = (1 << 63) - 1
+"""The largest seed: the largest integer that JSON and Arrow can represent everywhere."""
+
 _ALL = "kbprobe.help_all"
 _TERM = 24
 """Maximum width of the column of options; longer ones have a line of their own."""

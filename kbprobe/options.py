@@ -11,17 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, Self, Union, get_args, get_origin
+from typing import Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from kbprobe.cli import MAX_SEED as MAX_SEED
+from kbprobe.cli import Option
 from kbprobe.errors import UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    from kbprobe.cli import Option
-
-MAX_SEED = (1 << 63) - 1
-"""The largest seed: the largest integer that JSON and Arrow can represent everywhere."""
 
 SHOWN = 60
 """Maximum number of characters shown of a default or of an invalid value."""
@@ -229,8 +225,6 @@ def shown_default(value: Any) -> str:
 
 def command_option(name: str, info: Any, section: str = "Output") -> Option:
     """Make a command-line option of a field; the model validates what it is given."""
-    from kbprobe.cli import Option
-
     flag, default = option_name(name), shown_default(info.default)
     notes = [f"default: {default}"] if default and info.default is not False else []
     own = role(info)

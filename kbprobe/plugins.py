@@ -14,13 +14,30 @@ from functools import cache
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.terminal import echo
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
 IN_FILE = re.compile(r"(.+\.py)(?::(\w+))?")
 """A user's Python file, with or without the name of an entry in it."""
+
+
+def entry_points(group: str) -> EntryPoints:
+    """Return the entry points of a group; those of all groups are read once, in some 20 ms."""
+    found: EntryPoints = _installed(tuple(sys.path)).select(group=group)
+    return found
+
+
+@cache
+def _installed(_path: tuple[str, ...]) -> Any:
+    from importlib.metadata import entry_points  # slow to import
+
+    return entry_points()
+
 
 _told: set[str] = set()
 _others: set[str] = set()

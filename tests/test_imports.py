@@ -44,8 +44,13 @@ def test_hidden_packages_are_found_again(monkeypatch: pytest.MonkeyPatch) -> Non
             "spacy",
             "assert typeguard.typechecked.__module__.startswith('typeguard')",
         ),
+        (
+            "from builders.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+            "pydantic",
+            "",
+        ),
     ],
-    ids=["arrow", "lemminflect", "inflect"],
+    ids=["arrow", "lemminflect", "inflect", "help"],
 )
 def test_what_is_not_imported(code: str, absent: str, then: str) -> None:
     script = f"import sys\n{code}\nassert {absent!r} not in sys.modules\n{then}"

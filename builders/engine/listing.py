@@ -80,11 +80,11 @@ def _listed(name: str, summary: str, rows: int | None, model: type[ProbeOptions]
 
 def _state(option: SnapshotOption) -> tuple[str, str]:
     """Return whether a default build finds what an option names, and what to do if not."""
-    kind = find_kind(option.kind)
-    default = option.default or (kind.downloaded_name,)
+    default = option.default or (find_kind(option.kind).downloaded_name,)
     known = snapshot_names(option.kind, default[0])
     if set(default) <= set(known) or (option.default and len(known) == 1):
         return READY, ""
+    kind = find_kind(option.kind)
     if not option.default and kind.stand_in():
         return READY, ""
     if known:

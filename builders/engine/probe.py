@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +20,7 @@ from builders.engine.registry import PROBES
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.format.licences import PAPERS
 from kbprobe.format.setups import CONTROLS, SETUPS
-from kbprobe.plugins import IN_FILE, import_file, left_out, of_others
+from kbprobe.plugins import IN_FILE, entry_points, import_file, left_out, of_others
 
 if TYPE_CHECKING:
     from builders.engine.plan import Plan

@@ -18,11 +18,10 @@ from evaluation.items.rows import (
     row_questions,
     with_own_ids,
 )
-from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS
 from kbprobe.arrays import AnyInts, Bools, Ints
 from kbprobe.columns import arrow_type, codes, positions, single_chunk, to_numpy
 from kbprobe.errors import KbprobeError
-from kbprobe.format.setups import CLOZE, MASK, NLI, SETUPS
+from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, NLI, SCORED_SETUPS, SETUPS
 
 if TYPE_CHECKING:
     import pyarrow as pa

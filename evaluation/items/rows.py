@@ -19,18 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluation.items.recast import MARK, folds_beside, is_pair, own_form, pair_form
-from evaluation.items.types import (
-    LABELLED_SETUPS,
-    SCORED_SETUPS,
-    Item,
-    ItemColumns,
-    Links,
-    arguments_type,
-)
+from evaluation.items.types import Item, ItemColumns, Links, arguments_type
 from kb_cache.unpack import DAMAGE, Allowance, unpacking
 from kbprobe.columns import arrow_type
 from kbprobe.errors import KbprobeError
-from kbprobe.format.setups import CLOZE, MASK, NLI, SETUPS
+from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, NLI, SCORED_SETUPS, SETUPS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ import numpy as np
 from evaluation.items.difficulty import difficulty_file, read_difficulty, spread
 from evaluation.items.own_schema import NEEDED, own_questions
 from evaluation.items.sources import FoundSplit, probe_split
-from evaluation.items.types import ProbeSplit
+from evaluation.items.types import Item, ProbeSplit, ids_of
 from kbprobe.columns import codes, single_chunk
 from kbprobe.errors import UsageError
 
@@ -44,12 +44,50 @@ class Drawn(NamedTuple):
 
 def draw_rows(clusters: pa.Array, ids: Sequence[str], limit: int, seed: int) -> Drawn:
     """Draw ``limit`` rows by a hash of seed and id, whatever their clusters."""
+    return Drawn(sorted(_drawn_first(ids, limit, seed)), False, len(clusters.unique()))
+
+
+def draw_items(items: Sequence[Item], count: int, seed: int) -> list[int]:
+    """Draw training rows by a hash of seed and id, whatever their order.
+
+    The first rows of a draw are those of a smaller one.
+
+    Raises:
+        UsageError: there are fewer than ``count``.
+    """
+    check_count(items, count)
+    return _drawn_first(ids_of(items), count, seed)
+
+
+def _drawn_first(ids: Sequence[str], count: int, seed: int) -> list[int]:
+    """Return the positions of the ``count`` ids with the least hashes, in the order of these."""
 
     def draw(row: int) -> bytes:
         return hashlib.sha256(f"{seed}\0{ids[row]}".encode("utf-8", "surrogatepass")).digest()
 
-    kept = heapq.nsmallest(limit, range(len(ids)), key=draw)
-    return Drawn(sorted(kept), False, len(clusters.unique()))
+    return heapq.nsmallest(count, range(len(ids)), key=draw)
+
+
+def check_count(
+    items: Sequence[Item], count: int, option: str = "--train", source: str | None = None
+) -> None:
+    """Refuse to draw more rows than there are.
+
+    Args:
+        items: the available rows.
+        count: the number of rows to draw.
+        option: the option that requests them.
+        source: the probe whose train split they are; None: the message names none.
+
+    Raises:
+        UsageError: there are fewer than ``count``.
+    """
+    if count > len(items):
+        of = "" if source is None else f" of {source}"
+        raise UsageError(
+            f"{option} {count:,} asks for more rows than the train split{of} has ({len(items):,}). "
+            f"Use {option} {len(items)} or less, or build the probe with a larger --train-rows."
+        )
 
 
 def draw_clusters(clusters: pa.Array, limit: int, seed: int) -> Drawn:

@@ -13,19 +13,11 @@ from evaluation.items.columns import Item as Item
 from evaluation.items.columns import ItemColumns as ItemColumns
 from kbprobe.arrays import Ints, run_starts
 from kbprobe.columns import codes
-from kbprobe.format.setups import ACCEPTABILITY, CLOZE, NLI, QUESTION
-from kbprobe.format.setups import MASK as MASK
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kbprobe.format.manifest import Manifest
-
-SCORED_SETUPS = (CLOZE, QUESTION)
-"""Setups in which each row has its own choices."""
-
-LABELLED_SETUPS = (ACCEPTABILITY, NLI)
-"""Setups whose rows all have the same choices: the labels that a classifier gives a text."""
 
 
 @dataclass(frozen=True, slots=True)

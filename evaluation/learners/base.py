@@ -8,7 +8,6 @@ are options of the run (:class:`evaluation.runs.spec.RunSpec`), the same for all
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,20 +17,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from evaluation.content import content_hash
-from evaluation.items.types import SCORED_SETUPS, Item, ids_of
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import ReadyScorer, Scorer, ScorerEntry, ScorerInputs
-from evaluation.workers import Workers
-from kb_cache.store import cache_dir
-from kbprobe.errors import KbprobeError, UsageError
+from evaluation.scorers.entry import ScorerEntry, ScorerInputs
+from kbprobe.errors import KbprobeError
+from kbprobe.format.setups import SCORED_SETUPS
 from kbprobe.options import RARE, Options
-from kbprobe.progress import Progress
 
 if TYPE_CHECKING:
+    from evaluation.items.types import Item
     from evaluation.models.handle import ModelHandle
     from evaluation.results.metrics import Scores
-
+    from evaluation.scorers.base import ReadyScorer, Scorer
+    from evaluation.workers import Workers
+    from kbprobe.progress import Progress
 FINETUNED = "finetuned"
 """The folder of trained models of interrupted runs, in kbprobe's cache."""
 
@@ -42,7 +40,8 @@ class Training:
 
     Attributes:
         model: the checkpoint, not yet loaded.
-        items: the rows to fit on, drawn from the train split (:func:`draw_rows`).
+        items: the rows to fit on, drawn from the train split
+            (:func:`evaluation.items.sampling.draw_items`).
         seed: the seed of everything else that the learner draws.
         options: the learner's own.
         workers: the processes that share the run; all of them get the scorer.
@@ -65,7 +64,7 @@ class HeadFitting:
 
     Attributes:
         train: the rows of the train split; fittings of one split hold the same sequence.
-        order: their indices in the order of the draw (:func:`draw_rows`).
+        order: their indices in the order of the draw, that of ``draw_items``.
         count: how many of them, from the first, the head is fitted on.
         scored: the rows to score.
         seed: of everything that the learner draws.
@@ -167,47 +166,6 @@ def made_by_learner(_: ScorerInputs) -> Scorer:
         KbprobeError: always.
     """
     raise KbprobeError("this scorer is made by a learner: name one with --learner and --train N")
-
-
-def training_folder(identity: Mapping[str, Any]) -> Path:
-    """Return where a model is kept between its training and its scoring.
-
-    An interrupted run finds there what it trained; ``identity`` is all that decides the weights.
-    """
-    return cache_dir() / FINETUNED / content_hash(identity)
-
-
-def draw_rows(items: Sequence[Item], count: int, seed: int) -> list[int]:
-    """Draw rows by a hash of seed and id, whatever their order; smaller draws are part of larger.
-
-    Raises:
-        UsageError: there are fewer than ``count``.
-    """
-    check_count(items, count)
-    drawn = [hashlib.sha256(f"{seed}\0{name}".encode()).digest() for name in ids_of(items)]
-    return sorted(range(len(items)), key=drawn.__getitem__)[:count]
-
-
-def check_count(
-    items: Sequence[Item], count: int, option: str = "--train", source: str | None = None
-) -> None:
-    """Refuse to draw more rows than there are.
-
-    Args:
-        items: the available rows.
-        count: the number of rows to draw.
-        option: the option that requests them.
-        source: the probe whose train split they are; None: the message names none.
-
-    Raises:
-        UsageError: there are fewer than ``count``.
-    """
-    if count > len(items):
-        of = "" if source is None else f" of {source}"
-        raise UsageError(
-            f"{option} {count:,} asks for more rows than the train split{of} has ({len(items):,}). "
-            f"Use {option} {len(items)} or less, or build the probe with a larger --train-rows."
-        )
 
 
 # Options of which only the defaults differ between learners.

@@ -23,11 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import Field
 
-from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS
 from evaluation.learners.base import (
     Epochs,
     HeadLearner,
@@ -40,12 +39,15 @@ from evaluation.learners.base import (
 )
 from evaluation.models.capabilities import Capability
 from evaluation.registry import imported
-from evaluation.scorers.base import ReadyScorer, ScorerEntry
 from evaluation.scorers.classifier import CLASSIFIER, ClassifierOptions
 from evaluation.scorers.entries import CANDIDATES, MULTIPLE_CHOICE
+from evaluation.scorers.entry import ScorerEntry
 from evaluation.vectors.options import VectorsOptions, vectors_content
-from kbprobe.format.setups import CLOZE, QUESTION
+from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, QUESTION, SCORED_SETUPS
 from kbprobe.options import RARE, Metavar
+
+if TYPE_CHECKING:
+    from evaluation.scorers.base import ReadyScorer
 
 
 def _scorer(name: str, label: str, setups: tuple[str, ...], version: int = 1) -> ScorerEntry:
@@ -190,6 +192,7 @@ MLM_BASELINE = _head(
 
 @contextmanager
 def _majority(training: Training) -> Iterator[ReadyScorer]:
+    from evaluation.scorers.base import ReadyScorer
     from evaluation.scorers.model_free import MajorityScorer
 
     yield ReadyScorer(MajorityScorer(training.items, training.seed), 0)

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 
-from evaluation.learners.base import Training
+from evaluation.content import content_hash
+from evaluation.learners.base import FINETUNED, Training
 from evaluation.scorers.base import ReadyScorer
-from kb_cache.store import OTHER_CACHE
+from kb_cache.store import OTHER_CACHE, cache_dir
 from kbprobe.errors import KbprobeError
 from kbprobe.files import remove_tree, replacing_folder
 from kbprobe.locks import try_lock, unlock
 from kbprobe.targets import lock_path, taking
+
+
+def training_folder(identity: Mapping[str, Any]) -> Path:
+    """Return where a model is kept between its training and its scoring.
+
+    An interrupted run finds there what it trained; ``identity`` is all that decides the weights.
+    """
+    return cache_dir() / FINETUNED / content_hash(identity)
 
 
 @contextmanager
@@ -53,7 +63,7 @@ class TrainedOnce(AbstractContextManager[ReadyScorer]):
 
     Attributes:
         training: what is trained.
-        folder: where the model goes (:func:`evaluation.learners.base.training_folder`).
+        folder: where the model goes (:func:`training_folder`).
         is_there: tells whether a folder holds the model.
         write: trains it, and writes it into a folder, whole or not at all.
         load: loads it from a folder.

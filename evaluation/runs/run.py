@@ -9,21 +9,12 @@ from typing import Any
 
 from evaluation.content import content_hash, installed_version
 from evaluation.items.control_task import control_keys
-from evaluation.items.types import (
-    LABELLED_SETUPS,
-    Item,
-    ProbeSplit,
-    fingerprint,
-    ids_of,
-    setups_of,
-    take_items,
-)
+from evaluation.items.sampling import check_count, draw_items
+from evaluation.items.types import Item, ProbeSplit, fingerprint, ids_of, setups_of, take_items
 from evaluation.learners.base import (
     HeadFitting,
     LearnerEntry,
     ModelLearner,
-    check_count,
-    draw_rows,
 )
 from evaluation.learners.registry import choose_learner
 from evaluation.models.handle import ModelHandle
@@ -32,7 +23,7 @@ from evaluation.runs.spec import RunSpec, plugins
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import choose_scorer
 from kbprobe.errors import UsageError
-from kbprobe.format.setups import DEFAULT_CONFIG, QUESTION
+from kbprobe.format.setups import DEFAULT_CONFIG, LABELLED_SETUPS, QUESTION
 from kbprobe.options import Options, option_name
 
 
@@ -88,14 +79,14 @@ class Run:
         """All rows of train in the order of the draw: the learner is fitted on the first."""
         if self.train is None:
             return []
-        return draw_rows(self.train.items, len(self.train.items), self.train_seed)
+        return draw_items(self.train.items, len(self.train.items), self.train_seed)
 
     @cached_property
     def drawn_mixed(self) -> list[int]:
         """The rows that are mixed in, of all that might be."""
         if self.mixed is None:
             return []
-        return draw_rows(self.mixed.items, self.spec.run.mix_rows or 0, self.train_seed)
+        return draw_items(self.mixed.items, self.spec.run.mix_rows or 0, self.train_seed)
 
     @property
     def fitted_items(self) -> list[Item]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.options import Models, RunOptions, options_that, parse_options
-from evaluation.scorers.base import ScorerEntry
+from evaluation.scorers.entry import ScorerEntry
 from evaluation.scorers.registry import SCORERS
 from kbprobe.errors import UsageError
 from kbprobe.options import Options, option_name

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.items.types import MASK, Item, choice_starts
+from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import Encoded, Scorer, ScorerInputs
 from evaluation.scorers.batching import BackOff
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.masked.scorer import MaskedScorer
 from evaluation.scorers.seq2seq.scorer import likelihood_scorer
 from kbprobe.arrays import Floats, Ints
-from kbprobe.format.setups import CLOZE
+from kbprobe.format.setups import CLOZE, MASK
 
 _BATCH_TOKENS = 4096
 """Number of padded tokens in a batch of content-free texts, which are short."""

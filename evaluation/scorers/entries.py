@@ -9,15 +9,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from evaluation.items.types import LABELLED_SETUPS, MASK, SCORED_SETUPS
 from evaluation.models.capabilities import Capability
 from evaluation.options import ChatOption
 from evaluation.registry import imported
-from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.causal.options import CausalOptions, NeutralOptions, PromptOptions
 from evaluation.scorers.classifier import CLASSIFIER
+from evaluation.scorers.entry import ScorerEntry
 from evaluation.vectors.options import VectorsOptions, vectors_content
-from kbprobe.format.setups import CLOZE, QUESTION
+from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, QUESTION, SCORED_SETUPS
 from kbprobe.options import RARE, Metavar, Options
 
 _HERE = "evaluation.scorers"

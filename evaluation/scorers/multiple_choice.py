@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from evaluation.items.types import MASK, Item, choice_starts
+from evaluation.items.types import Item, choice_starts
 from evaluation.models.loading import require_fast
 from evaluation.scorers.base import Scorer, aside
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs, Tokenized
 from evaluation.scorers.readable import SpecialTexts, unknown_candidate, unknown_token
 from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import UsageError
+from kbprobe.format.setups import MASK
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 import torch
 
-from evaluation.items.types import MASK, Item
+from evaluation.items.types import Item
 from evaluation.results.analyses.viability import SCORE
 from evaluation.scorers.base import Scorer, ScorerInputs
 from evaluation.scorers.causal.forward import cell_log_probs
@@ -23,6 +23,7 @@ from evaluation.scorers.causal.prompts import Rendered
 from evaluation.scorers.causal.scorer import CausalScorer
 from evaluation.scorers.masked.scorer import MaskedEncoded, MaskedScorer
 from kbprobe.arrays import Floats, Ints
+from kbprobe.format.setups import MASK
 
 _AT_ONCE = 128
 """Number of choices for which the whole vocabulary is compared at a time."""

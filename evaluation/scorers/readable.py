@@ -11,9 +11,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evaluation.items.types import LABELLED_SETUPS, MASK, Item
+from evaluation.items.types import Item
 from evaluation.scorers.base import aside
-from kbprobe.format.setups import CLOZE
+from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -5,8 +5,8 @@ from __future__ import annotations
 from evaluation.models.capabilities import Capability, heads_that_give, is_encoder_decoder
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint, refuse_idle_model
 from evaluation.registry import Registry
-from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.entries import ENTRIES
+from evaluation.scorers.entry import ScorerEntry
 from kbprobe.errors import UsageError
 
 SCORERS = Registry[ScorerEntry](

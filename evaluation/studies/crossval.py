@@ -17,7 +17,7 @@ from pydantic import Field, field_validator
 
 from evaluation.items.folds import folds_of, names_folds, open_rows
 from evaluation.items.sources import WHOLE, ProbeSource, UnknownSplit, open_probe
-from evaluation.items.types import LABELLED_SETUPS, ProbeSplit, setups_of
+from evaluation.items.types import ProbeSplit, setups_of
 from evaluation.learners.base import HeadLearner, LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint
@@ -46,7 +46,7 @@ from evaluation.studies.entries import (
 from evaluation.studies.records import Record
 from kbprobe import document as doc
 from kbprobe.errors import UsageError
-from kbprobe.format.setups import SPLITS
+from kbprobe.format.setups import LABELLED_SETUPS, SPLITS
 from kbprobe.options import Options
 
 

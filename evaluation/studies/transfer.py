@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
+from evaluation.items.sampling import check_count, draw_items
 from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.items.types import ProbeSplit, setups_of
-from evaluation.learners.base import check_count, draw_rows
 from evaluation.learners.registry import choose_learner
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import TRAINING
@@ -274,7 +274,7 @@ def _share_seen(train: ProbeSplit, run: Finished) -> float:
     import pyarrow.compute as pc
 
     own = run.asked.run
-    rows = pa.array(draw_rows(train.items, own.train or 0, own.train_seed or 0))
+    rows = pa.array(draw_items(train.items, own.train or 0, own.train_seed or 0))
     learnt = single_chunk(train.about["concept"]).take(rows).drop_null()
     asked = single_chunk(run.predictions["concept"])
     seen = pc.is_in(asked, value_set=learnt.cast(asked.type))

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from kb_cache.base import Progress, Source
-from kb_cache.gcide.text import decode
 from kb_cache.gcide.types import KIND, PACKAGED
 from kb_cache.unpack import installed_data, read_files, sha256_of
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
@@ -156,6 +155,8 @@ def read_json(files: Mapping[str, bytes], progress: Progress | None = None) -> I
 
 
 def _entries(described: Mapping[str, Any]) -> Iterator[RawEntry]:
+    from kb_cache.gcide.text import decode  # compiles dozens of patterns; lists need none
+
     for block in described["pos"]:
         entry = RawEntry(decode(described["entry"]), decode(block["part_of_speech"]))
         last = len(block["definitions"]) - 1

@@ -119,6 +119,12 @@ SETUPS: Mapping[str, Setup] = {
 }
 """Every setup by name."""
 
+SCORED_SETUPS = (CLOZE, QUESTION)
+"""Setups in which each row has its own choices."""
+
+LABELLED_SETUPS = (ACCEPTABILITY, NLI)
+"""Setups whose rows all have the same choices: the labels that a classifier gives a text."""
+
 NO_LANGUAGE = "no_language"
 PERTURBED = "perturbed"
 CONTROLS = {

@@ -258,7 +258,7 @@ def test_help_answers_at_once_without_torch():
     code = (
         "import sys\nfrom evaluation.cli import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'torch', 'transformers', 'pandas', 'scipy', 'pyarrow', 'rich'}\n"
+        "heavy = {'torch', 'transformers', 'pandas', 'scipy', 'numpy', 'pyarrow', 'rich'}\n"
         "heavy |= {'evaluation.results.types', 'evaluation.runs.run', 'kbprobe.format.manifest'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -9,8 +9,9 @@ import torch
 import transformers
 from pydantic import ValidationError
 
+from evaluation.items.sampling import draw_items
 from evaluation.items.types import Item, choice_starts
-from evaluation.learners.base import draw_rows, rate_share, slanted_triangle
+from evaluation.learners.base import rate_share, slanted_triangle
 from evaluation.learners.entries import RECORD, FinetuneOptions
 from evaluation.learners.finetune import training as finetuning
 from evaluation.learners.finetune.kept import _holds, keep
@@ -60,7 +61,7 @@ def accuracy(model, tokenizer, items):
 
 
 def drawn(items=TRAIN, count=24, seed=0):
-    return [items[row] for row in draw_rows(items, count, seed)]
+    return [items[row] for row in draw_items(items, count, seed)]
 
 
 def trained(
@@ -208,19 +209,19 @@ def test_divergence_is_an_error():
 
 
 def test_rows_are_drawn_by_id_and_fewer_are_part_of_more():
-    few, more = draw_rows(TRAIN, 10, 0), draw_rows(TRAIN, 30, 0)
+    few, more = draw_items(TRAIN, 10, 0), draw_items(TRAIN, 30, 0)
     assert few == more[:10]
     assert len(set(more)) == 30
-    assert set(draw_rows(TRAIN, 30, 1)) != set(more)
+    assert set(draw_items(TRAIN, 30, 1)) != set(more)
     backward = TRAIN[::-1]
-    assert [backward[row].id for row in draw_rows(backward, 10, 0)] == [
+    assert [backward[row].id for row in draw_items(backward, 10, 0)] == [
         TRAIN[row].id for row in few
     ]
 
 
 def test_more_rows_than_there_are_is_an_error_that_says_how_many():
     with pytest.raises(UsageError, match=r"--train 3,000 .* \(60\).* --train 60 or less"):
-        draw_rows(TRAIN, 3000, 0)
+        draw_items(TRAIN, 3000, 0)
 
 
 @pytest.mark.parametrize(

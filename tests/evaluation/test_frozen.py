@@ -471,15 +471,15 @@ def test_the_code_length_is_that_of_the_rows_drawn_next(bert, probe):
     found = outcome.or_raise().results.analyses["fitting"]
     assert found["next_rows"] == 16
     # The same head, scoring those rows as if they were the test split.
-    from evaluation.learners.base import draw_rows
+    from evaluation.items.sampling import draw_items
 
     train = open_probe(probe, split="train")
-    ahead = train.take(draw_rows(train.items, 40, 0)[24:])
+    ahead = train.take(draw_items(train.items, 40, 0)[24:])
     write_jsonl(Path(probe), {"test": ahead.items, "train": train.items[:0]})
     rows = [item for item in train.items if item.id not in {one.id for one in ahead.items}]
     write_jsonl(Path(probe), {"test": ahead.items, "train": rows})
-    fitted = [train.items[row] for row in draw_rows(train.items, 24, 0)]
-    assert [rows[row].id for row in draw_rows(rows, 24, 0)] == [item.id for item in fitted]
+    fitted = [train.items[row] for row in draw_items(train.items, 24, 0)]
+    assert [rows[row].id for row in draw_items(rows, 24, 0)] == [item.id for item in fitted]
     spec = RunSpec.parse(probe, bert, {"learner": "linear", "train": 24})
     (outcome,) = execute([spec])
     predictions = outcome.or_raise().predictions.to_pylist()

@@ -19,7 +19,7 @@ from evaluation.endpoints import client
 from evaluation.endpoints.chat import Chat, ChatEndpoint, Reply
 from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits
 from evaluation.exports.command import export_command
-from evaluation.items.types import MASK, Item
+from evaluation.items.types import Item
 from evaluation.results.analyses.generated import Generated, generated_of
 from evaluation.results.summary import cautions
 from evaluation.runs.costs import forecast
@@ -29,6 +29,7 @@ from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.entries import GENERATE
 from evaluation.scorers.generated.scorer import Asked, letter_shares, read_choice
 from kbprobe.errors import UsageError
+from kbprobe.format.setups import MASK
 from tests.evaluation import jsonl_probe, tiny_causal
 from tests.evaluation.endpoint_server import Fault, Script, serving
 

@@ -15,10 +15,10 @@ import torch
 
 from evaluation.content import installed_version
 from evaluation.items.types import fingerprint
-from evaluation.learners.base import Training, training_folder
+from evaluation.learners.base import Training
 from evaluation.learners.entries import RECORD, FinetuneOptions
 from evaluation.learners.finetune.training import NETWORKS, Course, Network, finetune
-from evaluation.learners.kept import TrainedOnce, writing_model
+from evaluation.learners.kept import TrainedOnce, training_folder, writing_model
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.loading import (
     load_for_training,

@@ -13,10 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from evaluation.items.types import Item, choice_starts, fingerprint
-from evaluation.learners.base import Training, training_folder
+from evaluation.learners.base import Training
 from evaluation.learners.entries import WORDS_LEARNING_RATE, WordsOptions
 from evaluation.learners.finetune.training import ChoiceTraining
-from evaluation.learners.kept import TrainedOnce, writing_model
+from evaluation.learners.kept import TrainedOnce, training_folder, writing_model
 from evaluation.learners.words.networks import NETWORKS, Batch, Network, Padded
 from evaluation.scorers.base import Encoded, ReadyScorer, Scorer, row_sequences
 from evaluation.vectors.options import word_vectors

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from evaluation.items.types import LABELLED_SETUPS
 from evaluation.results.analyses.base import (
     Analysis,
     Grid,
@@ -21,6 +20,7 @@ from evaluation.results.analyses.base import (
 )
 from evaluation.results.types import Estimate, Model, Results
 from evaluation.results.words import interval, percent
+from kbprobe.format.setups import LABELLED_SETUPS
 
 if TYPE_CHECKING:
     import pyarrow as pa

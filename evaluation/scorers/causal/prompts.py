@@ -17,9 +17,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from evaluation.items.orders import LETTERS, Order, drawn_permutation, several_orders
-from evaluation.items.types import MASK, Item
+from evaluation.items.types import Item
 from evaluation.scorers.causal.options import NeutralOptions, PromptOptions
 from kbprobe.errors import UsageError
+from kbprobe.format.setups import MASK
 
 QUESTION_TEMPLATE = "{question}"
 LETTERS_TEMPLATE = "Question: {question}\n{choices}\nAnswer:"

@@ -7,12 +7,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from evaluation.items.types import LABELLED_SETUPS
 from evaluation.models.capabilities import Capability
 from evaluation.registry import imported
-from evaluation.scorers.base import ScorerEntry
+from evaluation.scorers.entry import ScorerEntry
 from kbprobe.errors import UsageError
-from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
+from kbprobe.format.setups import ACCEPTABILITY, LABELLED_SETUPS, NLI, SETUPS
 from kbprobe.options import RARE, Options
 
 

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evaluation.items.types import MASK
 from evaluation.models.loading import require_fast
 from evaluation.scorers.base import aside
 from evaluation.scorers.readable import unknown_candidate
 from kbprobe.errors import UsageError
+from kbprobe.format.setups import MASK
 
 if TYPE_CHECKING:
     from tokenizers import Encoding

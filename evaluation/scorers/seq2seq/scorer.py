@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.items.types import MASK, Item, choice_starts
+from evaluation.items.types import Item, choice_starts
 from evaluation.models.capabilities import is_encoder_decoder
 from evaluation.scorers.base import ScorerInputs, aside
 from evaluation.scorers.causal.prompted import PromptedScorer, longest_text
@@ -32,7 +32,7 @@ from evaluation.scorers.seq2seq.layout import (
 )
 from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import UsageError
-from kbprobe.format.setups import CLOZE
+from kbprobe.format.setups import CLOZE, MASK
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from evaluation.items.sources import UnknownSplit, open_probe
-from evaluation.items.types import SCORED_SETUPS, ProbeSplit, setups_of
+from evaluation.items.types import ProbeSplit, setups_of
 from evaluation.models.capabilities import MULTIPLE_CHOICE
 from evaluation.results.intervals import Resampled, TwoWayBootstrap
 from evaluation.results.types import Metrics
@@ -19,6 +19,7 @@ from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import average_groups, bootstrap_runs, group_by
 from evaluation.studies.entries import open_model, with_options_of
 from kbprobe.errors import UsageError
+from kbprobe.format.setups import SCORED_SETUPS
 from kbprobe.options import Metavar, Options, option_name
 
 TIMES = {"none": 0, "x1": 1, "x2": 2}

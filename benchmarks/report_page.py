@@ -107,7 +107,7 @@ def random_scores(split: Any, generator: np.random.Generator, ability: float) ->
 
 def save_run(split: Any, folder: Path, model: int, seed: int, ability: float) -> None:
     """Write the results of one model on one probe, as an evaluation does."""
-    from evaluation.results.metrics import baselines_of, measure, predictions_table
+    from evaluation.results.metrics import measure, of_audit, predictions_table
     from evaluation.results.types import (
         ModelInfo,
         ProbeInfo,
@@ -128,8 +128,7 @@ def save_run(split: Any, folder: Path, model: int, seed: int, ability: float) ->
         by_length=False,
         seed=0,
         tie_tolerance=1e-4,
-        baselines=baselines_of(audit),
-    )
+    ).model_copy(update=of_audit(audit) if audit else {})
     digest = f"{model:064x}"
     results = Results(
         probe=ProbeInfo(

@@ -280,9 +280,9 @@ def test_votes_on_ids_and_by_names_that_are_formulas_match(tmp_path: Path) -> No
             writer = csv.writer(file)
             writer.writerow(["item_id", "annotator", "answer"])
             writer.writerows([written(item), written(who), "A"] for item, who in votes)
-        found = read_votes([path])
-        assert not found.problems
-        assert [(vote.item_id, vote.annotator) for vote in found.votes] == votes
+        read, problems = read_votes([path])
+        assert not problems
+        assert [(vote.item_id, vote.annotator) for vote in read] == votes
 
 
 CONTROLS = "\x1b]0;title\x07\x1b[31m\x9b2J\r\u202e"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from evaluation.results import words
 from evaluation.results.types import Estimate
@@ -25,29 +26,31 @@ def _cell(value: Value) -> Cell:
     return count(value) if isinstance(value, int) else share(value)
 
 
-def share(value: Number | None) -> Cell:
-    """Format a share and its interval: ``45.1%``."""
-    return _spelt(value, words.percent)
+def spelt(value: Number | None, spell: Callable[[float], str]) -> Cell:
+    """Format a number and its interval."""
+    if value is None:
+        return NONE
+    if isinstance(value, float | int):
+        return Cell(spell(value))
+    return Cell(spell(value.value), f"{spell(value.low)} to {spell(value.high)}")
+
+
+share = partial(spelt, spell=words.percent)
+"""Formats a share and its interval: ``45.1%``."""
+
+score = partial(spelt, spell=words.score)
+"""Formats a share in points and its interval: ``72.3``."""
+
+points = partial(spelt, spell=words.points)
+"""Formats a difference in percentage points and its interval: ``+3.1``."""
+
+coefficient = partial(spelt, spell=words.coefficient)
+"""Formats a coefficient between -1 and 1 and its interval: ``−0.31``."""
 
 
 def headline(estimate: Estimate) -> Cell:
     """Format a share for a tile, with the level of its interval: ``95%: 44.0% to 46.2%``."""
     return Cell(words.percent(estimate.value), f"95%: {words.interval(estimate)}")
-
-
-def score(value: Number | None) -> Cell:
-    """Format a share in points and its interval: ``72.3``."""
-    return _spelt(value, words.score)
-
-
-def points(value: Number | None) -> Cell:
-    """Format a difference in percentage points and its interval: ``+3.1``."""
-    return _spelt(value, words.points)
-
-
-def coefficient(value: Number | None) -> Cell:
-    """Format a coefficient between -1 and 1 and its interval: ``−0.31``."""
-    return _spelt(value, words.coefficient)
 
 
 def asked(chance: float, rows: int, clusters: int) -> dict[str, Cell]:
@@ -68,9 +71,6 @@ def plain(value: float | None, form: str) -> Cell:
     return NONE if value is None else Cell(format(value, form))
 
 
-def _spelt(value: Number | None, spell: Callable[[float], str]) -> Cell:
-    if value is None:
-        return NONE
-    if isinstance(value, float | int):
-        return Cell(spell(value))
-    return Cell(spell(value.value), f"{spell(value.low)} to {spell(value.high)}")
+def in_line(cell: Cell) -> str:
+    """Return a cell's text, with its note in parentheses."""
+    return f"{cell.text} ({cell.note})" if cell.note else cell.text

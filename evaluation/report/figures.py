@@ -73,15 +73,11 @@ def style_rules() -> Markup:
     variables = " ".join(
         f"--{name}: light-dark({', '.join(pair)});" for name, pair in inks.colours().items()
     )
-    lines = [f":root {{ {variables} }}"]
-    for step in range(SHADES + 1):
-        grounds = tuple(inks.colour(name, step / SHADES) for name in ("Blues", "Blues_r"))
-        types = ("#000000" if luminance(ground) > 0.179 else "#ffffff" for ground in grounds)
-        lines.append(
-            f".s{step} {{ background: light-dark({', '.join(grounds)}); "
-            f"color: light-dark({', '.join(types)}); }}"
-        )
-    return Markup("\n".join(lines))  # nosec B704 # our own colours
+    shades = [
+        _rule(f"s{step}", *(inks.colour(name, step / SHADES) for name in ("Blues", "Blues_r")))
+        for step in range(SHADES + 1)
+    ]
+    return Markup("\n".join([f":root {{ {variables} }}", *shades]))  # nosec B704 # our own colours
 
 
 def diverging_rules() -> Markup:
@@ -98,14 +94,16 @@ def diverging_rules() -> Markup:
         palette = "Oranges" if 2 * step < SHADES else "Blues"
         # The ends of the palettes are not used: the two colours are too similar there, and in the
         # dark scheme the faintest shades are not faint.
-        strong = inks.colour(f"{palette}_r", 0.5)
-        grounds = inks.colour(palette, 0.75 * reach), inks.mixed(_DARK_PANEL, strong, reach)
-        types = ["#000000" if luminance(ground) > 0.179 else "#ffffff" for ground in grounds]
-        lines.append(
-            f".d{step} {{ background: light-dark({', '.join(grounds)}); "
-            f"color: light-dark({', '.join(types)}); }}"
-        )
+        dark = inks.mixed(_DARK_PANEL, inks.colour(f"{palette}_r", 0.5), reach)
+        lines.append(_rule(f"d{step}", inks.colour(palette, 0.75 * reach), dark))
     return Markup("\n".join(lines))  # nosec B704 # our own colours
+
+
+def _rule(name: str, *grounds: str) -> str:
+    """Return a class with a background, light and dark, and a readable text colour."""
+    types = ("#000000" if luminance(ground) > 0.179 else "#ffffff" for ground in grounds)
+    pairs = (f"light-dark({', '.join(pair)})" for pair in (grounds, types))
+    return ".{} {{ background: {}; color: {}; }}".format(name, *pairs)
 
 
 def luminance(colour: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from evaluation.report.cells import cells_of
+from evaluation.report.cells import cells_of, in_line
 from evaluation.report.matrices import as_table
 from kbprobe import document as doc
 from kbprobe.tables import in_markdown
@@ -38,7 +38,7 @@ def _blocks(part: doc.Part) -> list[str]:
         part = as_table(part)
     if isinstance(part, doc.Table):
         title = [f"### {in_markdown(part.fold)}"] if part.fold else []
-        return [*title, *([in_markdown(part.caption)] if part.caption else []), _table(part)]
+        return [*title, *([in_markdown(part.caption)] if part.caption else []), render_table(part)]
     return []
 
 
@@ -46,7 +46,8 @@ def _bullets(sentences: Iterable[str]) -> str:
     return "\n".join(f"- {in_markdown(sentence)}" for sentence in sentences)
 
 
-def _table(table: doc.Table) -> str:
+def render_table(table: doc.Table) -> str:
+    """Return a table as Markdown, without its caption."""
     ruled = "---|" * table.names + "---:|" * (len(table.head) - table.names)
     rows = ([_spelt(cell) for cell in row] for row in cells_of(table))
     return "\n".join([_line(table.head), f"|{ruled}", *map(_line, rows)])
@@ -57,5 +58,4 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _spelt(cell: doc.Cell) -> str:
-    text = f"{cell.text} ({cell.note})" if cell.note else cell.text
-    return "; ".join([text, *cell.lines])
+    return "; ".join([in_line(cell), *cell.lines])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from evaluation.report.figures import SHADES, shade
+from evaluation.report.cells import spelt
+from evaluation.report.figures import shade
 from evaluation.results.words import coefficient, percent, points
 from kbprobe.document import Cell, HeatMap, Number, Row, Table
 
@@ -16,64 +17,43 @@ class Shading(NamedTuple):
     Attributes:
         low, high: the numbers at the ends of the palette; numbers beyond get the same colours.
         spell: formats a number.
-        diverging: whether the palette goes from one colour to another, neutral in the middle.
+        palette: ``s`` from faint to strong, ``d`` from one colour to another, neutral in the
+            middle: the classes of its shades are this letter and a number.
     """
 
     low: float
     high: float
     spell: Callable[[float], str]
-    diverging: bool = False
+    palette: Literal["s", "d"]
 
     def shade(self, value: float) -> str:
         """Return the class of a cell with this number."""
-        step = shade((value - self.low) / (self.high - self.low))
-        return f"{'d' if self.diverging else 's'}{step}"
-
-    @property
-    def ramp(self) -> list[str]:
-        """The classes of the palette, from low to high."""
-        return [f"{'d' if self.diverging else 's'}{step}" for step in range(SHADES + 1)]
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """The numbers at the ends, formatted."""
-        return self.spell(self.low), self.spell(self.high)
+        return f"{self.palette}{shade((value - self.low) / (self.high - self.low))}"
 
 
-SHARES = Shading(0.0, 1.0, percent)
+SHARES = Shading(0.0, 1.0, percent, "s")
 """Shares, such as accuracies, from 0 to 100%."""
 
-INDEX = Shading(-1.0, 1.0, coefficient, diverging=True)
+INDEX = Shading(-1.0, 1.0, coefficient, "d")
 """Coefficients from -1 to 1."""
 
 
-def points_scale(values: Sequence[float], least: float = 10.0) -> Shading:
+def points_scale(values: Sequence[float]) -> Shading:
     """Return a scale of differences in percentage points, with 0 in its middle.
 
-    It covers the largest of the values in both directions, and at least ``least`` points, so that
-    noise around 0 stays pale.
+    It covers the largest of the values in both directions, and at least 10 points, so that noise
+    around 0 stays pale.
     """
-    reach = max([least, *map(abs, values)])
-    return Shading(-reach, reach, points, diverging=True)
-
-
-class MatrixCell(NamedTuple):
-    """A cell: its formatted number and interval, its shade, and whether it is outlined."""
-
-    value: str
-    interval: str
-    shade: str
-    marked: bool
+    reach = max([10.0, *map(abs, values)])
+    return Shading(-reach, reach, points, "d")
 
 
 class Matrix(NamedTuple):
-    """A heat map; cells without a number are None."""
+    """A heat map with its shading, and each row's cells with their classes, None where empty."""
 
-    caption: str
-    corner: str
-    columns: tuple[str, ...]
-    rows: list[tuple[str, list[MatrixCell | None]]]
+    map: HeatMap
     scale: Shading
+    rows: list[tuple[str, list[tuple[Cell, str] | None]]]
 
 
 def scale_of(heat: HeatMap) -> Shading:
@@ -87,30 +67,28 @@ def scale_of(heat: HeatMap) -> Shading:
 def arrange(heat: HeatMap) -> Matrix:
     """Format and shade the numbers of a heat map."""
     scale = scale_of(heat)
+
+    def arranged(place: tuple[int, int], number: Number) -> tuple[Cell, str]:
+        marked = " marked" if place in heat.marked else ""
+        return spelt(number, scale.spell), f"{scale.shade(_value(number))}{marked}"
+
     rows = [
         (
             name,
             [
-                None
-                if number is None
-                else MatrixCell(
-                    scale.spell(_value(number)),
-                    _interval(number, scale),
-                    scale.shade(_value(number)),
-                    (at, column) in heat.marked,
-                )
+                None if number is None else arranged((at, column), number)
                 for column, number in enumerate(numbers)
             ],
         )
         for at, (name, numbers) in enumerate(zip(heat.rows, heat.cells, strict=True))
     ]
-    return Matrix(heat.caption, heat.corner, tuple(heat.columns), rows, scale)
+    return Matrix(heat, scale, rows)
 
 
 def as_table(heat: HeatMap) -> Table:
     """Return the numbers of a heat map as a table, for readers who see no colours."""
     rows: list[Row] = [
-        [name, *(Cell("") if c is None else Cell(c.value, c.interval) for c in cells)]
+        [name, *(Cell("") if cell is None else cell[0] for cell in cells)]
         for name, cells in arrange(heat).rows
     ]
     return Table((heat.corner, *heat.columns), rows, heat.caption)
@@ -118,9 +96,3 @@ def as_table(heat: HeatMap) -> Table:
 
 def _value(number: Number) -> float:
     return number if isinstance(number, float | int) else number.value
-
-
-def _interval(number: Number, scale: Shading) -> str:
-    if isinstance(number, float | int):
-        return ""
-    return f"{scale.spell(number.low)} to {scale.spell(number.high)}"

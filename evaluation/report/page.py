@@ -31,14 +31,12 @@ from evaluation.results.types import (
 )
 from evaluation.results.words import (
     Place,
-    answers_remark,
     clip,
-    headline_remark,
     interval,
     last_name,
-    limit_remark,
     percent,
     place,
+    remarks_on_rows,
 )
 from kbprobe.errors import UsageError, require
 from kbprobe.files import write_file
@@ -211,10 +209,8 @@ def verdict(metrics: Metrics) -> tuple[Place, str]:
     """
     shortcut = metrics.strongest_baseline
     level = max(metrics.chance, shortcut[1] if shortcut else 0.0)
-    found, what = (
-        place(metrics.accuracy, level),
-        "guessing or a shortcut" if shortcut else "guessing",
-    )
+    found = place(metrics.accuracy, level)
+    what = "guessing or a shortcut" if shortcut else "guessing"
     words: dict[Place, str] = {
         "above": f"Better than guessing{' and every shortcut' if shortcut else ''}",
         "below": f"Below what {what} reaches",
@@ -249,8 +245,7 @@ def _against_floor(metrics: Metrics) -> str:
 def cautions(results: Results) -> list[str]:
     """Return caveats to know before quoting the number."""
     metrics = results.metrics
-    on_rows = (headline_remark(metrics), answers_remark(results), limit_remark(results))
-    found = [f"{remark[0].upper()}{remark[1:]}." for remark in on_rows if remark is not None]
+    found = [f"{remark[0].upper()}{remark[1:]}." for remark in remarks_on_rows(results)]
     aside = sum(metrics.set_aside.values())
     if aside:
         reasons = "; ".join(f"{reason}: {n:,}" for reason, n in sorted(metrics.set_aside.items()))

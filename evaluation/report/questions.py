@@ -154,10 +154,14 @@ def picked(
 ) -> list[Question]:
     """Draw from some rows by a hash of their ids, independently of the other rows."""
     rows = np.asarray(among, dtype=np.int64)
-    ids = predictions["id"].take(rows).to_pylist()
-    digests = [hashlib.sha256(id_.encode("utf-8")).digest() for id_ in ids]
-    order = sorted(range(len(ids)), key=digests.__getitem__)[:most]
+    order = by_hash(predictions["id"].take(rows), most)
     return _questions(predictions, rows[order], normalization)
+
+
+def by_hash(ids: pa.ChunkedArray, most: int) -> list[int]:
+    """Draw rows by a hash of their ids, in the order of the hashes."""
+    digests = [hashlib.sha256(name.encode("utf-8")).digest() for name in ids.to_pylist()]
+    return sorted(range(len(digests)), key=digests.__getitem__)[:most]
 
 
 def _outcome(predictions: pa.Table) -> Ints:

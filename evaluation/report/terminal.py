@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from evaluation.report.cells import cells_of
+from evaluation.report.cells import cells_of, in_line
 from evaluation.report.matrices import as_table
 from evaluation.results.console import print_rows, wide_console
 from kbprobe.console import Console
 from kbprobe.document import Caveats, Document, Findings, Heading, HeatMap, Part, Table, Text
 
 
-def print_document(document: Document, console: Console | None = None) -> None:
+def print_document(document: Document) -> None:
     """Print a document without its figures, folded parts, and notes on how to read the numbers."""
-    console = console or wide_console()
+    console = wide_console()
     for section in document.sections:
         title, heading = section.title, ""
         for part in section.shown:
@@ -44,8 +44,5 @@ def _print_part(part: Part, console: Console) -> None:
 def _print_table(table: Table, console: Console) -> None:
     if table.caption:
         console.print(f"\n  {table.caption}", soft_wrap=True)
-    rows = [
-        ["\n".join([f"{c.text} ({c.note})" if c.note else c.text, *c.lines]) for c in row]
-        for row in cells_of(table)
-    ]
+    rows = [["\n".join([in_line(cell), *cell.lines]) for cell in row] for row in cells_of(table)]
     print_rows(table.head, rows, names=table.names, console=console)

@@ -20,11 +20,11 @@ _NARROWEST = 12
 """Minimum width of a column of names; longer names are broken over several lines."""
 
 
-def wide_console(markup: bool = False) -> Console:
-    """Return a console that prints texts literally, without markup unless requested."""
+def wide_console() -> Console:
+    """Return a console that prints texts literally, without markup."""
     # Captured output has no width of its own: a table cut to 80 columns would be unreadable.
     width = None if Console().is_terminal or "COLUMNS" in os.environ else _ENDLESS
-    return Console(width=width, markup=markup, highlight=False)
+    return Console(width=width, markup=False, highlight=False)
 
 
 def print_rows(

@@ -20,9 +20,8 @@ def table_of(results: Sequence[Results]) -> Table:
 
 
 def _row(result: Results) -> dict[str, Any]:
-    metrics, best = result.metrics, None
-    if metrics.baselines:
-        best = max(metrics.baselines, key=metrics.baselines.__getitem__)
+    metrics = result.metrics
+    best, best_share = metrics.strongest_baseline or (None, None)
     return {
         "probe": result.probe.name,
         "split": result.probe.split,
@@ -37,7 +36,7 @@ def _row(result: Results) -> dict[str, Any]:
         "ties": metrics.ties,
         "calibration_error": metrics.calibration_error,
         "best_baseline": best,
-        "best_baseline_accuracy": None if best is None else metrics.baselines[best],
+        "best_baseline_accuracy": best_share,
         "seed": result.seed,
     }
 

@@ -455,10 +455,8 @@ def _wilson_estimate(counted: _Clusters) -> Estimate:
 
 def _combined(more: Estimate, less: Estimate) -> tuple[float, float]:
     """Return the interval of ``more - less`` from those of both."""
-    value = more.value - less.value
-    low = value - math.hypot(more.value - more.low, less.high - less.value)
-    high = value + math.hypot(more.high - more.value, less.value - less.low)
-    return max(low, -1.0), min(high, 1.0)
+    found = sum_of_independent([(1, more), (-1, less)])
+    return max(found.low, -1.0), min(found.high, 1.0)
 
 
 def _estimate(

@@ -217,11 +217,8 @@ def measure(
     by_length: bool,
     seed: int,
     tie_tolerance: float,
-    baselines: Mapping[str, float] | None = None,
-    baseline_intervals: Mapping[str, tuple[float, float]] | None = None,
-    oracles: Mapping[str, dict[str, float]] | None = None,
 ) -> Metrics:
-    """Compute all metrics of a run from its predictions.
+    """Compute all metrics of a run from its predictions; :func:`of_audit` returns the others.
 
     Args:
         predictions: from :func:`predictions_table`.
@@ -231,9 +228,6 @@ def measure(
             with scores divided by length are meaningful.
         seed: the seed of the bootstrap.
         tie_tolerance: the tolerance that ties were found with.
-        baselines: accuracies of the probe's audit, from :func:`baselines_of`.
-        baseline_intervals: theirs, from :func:`baseline_intervals_of`.
-        oracles: shares of the probe's oracles, from :func:`oracles_of`.
 
     Raises:
         UsageError: no item was scored; or a choice has no length to divide by.
@@ -292,37 +286,26 @@ def measure(
         calibration_error=sum(bin.n * abs(bin.confidence - bin.accuracy) for bin in bins)
         / scored.num_rows,
         brier=_brier(scored, normalization),
-        baselines=dict(baselines or {}),
-        baseline_intervals=dict(baseline_intervals or {}),
-        oracles=dict(oracles or {}),
+        baselines={},
     )
 
 
-def baselines_of(audit: Audit | None) -> dict[str, float]:
-    """Return the accuracy over all families of each baseline in a built probe's audit.
+def of_audit(audit: Audit) -> dict[str, Any]:
+    """Return the metrics that a built probe's audit holds, by their names.
 
-    Baselines that saw no row are left out. Empty without an audit.
+    Baselines that saw no row are left out, and intervals that the manifest does not record.
     """
-    if audit is None:
-        return {}
-    cells = {name: families["all"] for name, families in audit.baselines.items()}
-    return {name: cell.accuracy for name, cell in cells.items() if cell.rows}
-
-
-def baseline_intervals_of(audit: Audit | None) -> dict[str, tuple[float, float]]:
-    """Return the 95% intervals of :func:`baselines_of`, as far as the manifest records them."""
-    cells = {name: audit.baselines[name]["all"] for name in baselines_of(audit)} if audit else {}
-    ends = {name: (cell.low, cell.high) for name, cell in cells.items()}
+    every = {name: families["all"] for name, families in audit.baselines.items()}
+    cells = {name: cell for name, cell in every.items() if cell.rows}
     return {
-        name: (low, high)
-        for name, (low, high) in ends.items()
-        if low is not None and high is not None
+        "baselines": {name: cell.accuracy for name, cell in cells.items()},
+        "baseline_intervals": {
+            name: (cell.low, cell.high)
+            for name, cell in cells.items()
+            if cell.low is not None and cell.high is not None
+        },
+        "oracles": {oracle.knows: oracle.families for oracle in audit.oracles.values()},
     }
-
-
-def oracles_of(audit: Audit | None) -> dict[str, dict[str, float]]:
-    """Return the shares that each oracle in a built probe's audit gets right, by what it knows."""
-    return {oracle.knows: oracle.families for oracle in audit.oracles.values()} if audit else {}
 
 
 def _near_and_random(
@@ -361,7 +344,7 @@ def _judge(values: Floats, starts: Ints) -> tuple[Ints, Floats, Floats]:
     return prediction, margin, probability
 
 
-def _compared_values(scored: pa.Table, normalization: Normalization) -> tuple[Floats, Ints, Ints]:
+def compared_values(scored: pa.Table, normalization: Normalization) -> tuple[Floats, Ints, Ints]:
     """Return the compared values of scored rows' choices, where each row starts, and the golds."""
     import pyarrow.compute as pc
 
@@ -373,7 +356,7 @@ def _compared_values(scored: pa.Table, normalization: Normalization) -> tuple[Fl
 
 def _right_by(scored: pa.Table, normalization: Normalization) -> Bools:
     """Return whether each scored item is right if its scores are normalized in this way."""
-    values, starts, answer = _compared_values(scored, normalization)
+    values, starts, answer = compared_values(scored, normalization)
     prediction, _, _ = _judge(values, starts)
     return np.asarray(prediction == answer)
 
@@ -385,7 +368,7 @@ def _brier(scored: pa.Table, normalization: Normalization) -> float:
         scored: the predictions of the scored rows.
         normalization: the normalization that predictions were made with.
     """
-    values, starts, answer = _compared_values(scored, normalization)
+    values, starts, answer = compared_values(scored, normalization)
     widths, total = np.diff(starts), 0.0
     for width in np.unique(widths):
         rows = np.flatnonzero(widths == width)

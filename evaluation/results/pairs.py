@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.results.breakdown import headline_rows
-from evaluation.results.metrics import compared
+from evaluation.results.breakdown import bools, headline_rows
+from evaluation.results.metrics import compared_values
 from evaluation.results.types import (
     AGAIN,
     PREDICTIONS,
@@ -30,7 +30,7 @@ from evaluation.results.types import (
     read_predictions,
     read_results,
 )
-from kbprobe.arrays import Bools, Floats, Ints, run_starts
+from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import UsageError
 
@@ -74,11 +74,11 @@ def _damage(predictions: pa.Table) -> str:
     for name in ("choices", "scores", "tokens"):
         if single_chunk(predictions[name]).flatten().null_count:
             return f"a list in the column {name!r} lacks a value"
-    scored = _mask(predictions["prediction"].is_valid())
-    if (_mask(predictions["set_aside"].is_null()) != scored).any():
+    scored = bools(predictions["prediction"].is_valid())
+    if (bools(predictions["set_aside"].is_null()) != scored).any():
         return "the columns 'prediction' and 'set_aside' disagree about which rows are scored"
     for name in _OF_SCORED:
-        if (_mask(predictions[name].is_valid()) != scored).any():
+        if (bools(predictions[name].is_valid()) != scored).any():
             return f"the columns 'prediction' and {name!r} disagree about which rows are scored"
     widths = _widths(predictions["choices"])
     for name in ("scores", "tokens"):
@@ -89,7 +89,7 @@ def _damage(predictions: pa.Table) -> str:
         if ((index < 0) | (index >= widths)).any():
             return f"the column {name!r} names a choice that is not there"
     right = to_numpy(predictions["answer"]) == to_numpy(pc.fill_null(predictions["prediction"], -1))
-    if (_mask(pc.fill_null(predictions["correct"], False)) != right).any():
+    if (bools(predictions["correct"]) != right).any():
         return "the column 'correct' is not whether 'prediction' is the 'answer'"
     return ""
 
@@ -100,16 +100,14 @@ def _other_picks(predictions: pa.Table, normalization: Normalization) -> str:
 
     scored = predictions.filter(pc.is_valid(predictions["prediction"]))
     raw, tokens = (to_numpy(single_chunk(scored[name]).flatten()) for name in ("scores", "tokens"))
-    texts = single_chunk(scored["choices"]).flatten()
     if np.isnan(raw).any() or (tokens < 0).any():
         return "a score is not a number, or its number of tokens is negative"
     if not len(raw):
         return ""
     try:
-        values = compared(raw.astype(np.float64), tokens, texts, normalization)
+        values, starts, _ = compared_values(scored, normalization)
     except UsageError as error:
         return str(error)
-    starts = run_starts(_widths(scored["scores"]))
     picked = values[starts[:-1] + to_numpy(scored["prediction"])]
     best = np.maximum.reduceat(values, starts[:-1])
     with np.errstate(invalid="ignore"):
@@ -123,7 +121,7 @@ def _other_picks(predictions: pa.Table, normalization: Normalization) -> str:
 def _other_counts(metrics: Metrics, predictions: pa.Table) -> str:
     """Describe counts that differ between results and predictions; "" if there are none."""
     scored = predictions["correct"].drop_null()
-    right = int(_mask(headline_rows(predictions)["correct"].drop_null()).sum())
+    right = int(bools(headline_rows(predictions)["correct"].drop_null()).sum())
     held = (predictions.num_rows, len(scored), right)
     accuracy = metrics.accuracy
     counted = (metrics.items, metrics.scored, round(accuracy.value * accuracy.n))
@@ -133,10 +131,6 @@ def _other_counts(metrics: Metrics, predictions: pa.Table) -> str:
         f"{RESULTS} counts {counted[0]:,} items, {counted[1]:,} scored and {counted[2]:,} right, "
         f"{PREDICTIONS} {held[0]:,}, {held[1]:,} and {held[2]:,}"
     )
-
-
-def _mask(column: pa.ChunkedArray) -> Bools:
-    return to_numpy(column.cast("uint8")).astype(np.bool_)
 
 
 def _widths(lists: pa.ChunkedArray) -> Ints:

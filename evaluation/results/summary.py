@@ -11,13 +11,7 @@ from evaluation.results.analyses.facts import Facts, facts_of
 from evaluation.results.analyses.labels import labels_of, sentences
 from evaluation.results.console import print_rows, wide_console
 from evaluation.results.types import DIVIDED, METRIC_OF, Estimate, Results, remarks
-from evaluation.results.words import (
-    against_chance,
-    answers_remark,
-    headline_remark,
-    last_name,
-    limit_remark,
-)
+from evaluation.results.words import against_chance, last_name, remarks_on_rows
 
 
 def show_table(results: Sequence[Results]) -> None:
@@ -76,8 +70,7 @@ def cautions(result: Results) -> list[str]:
     if metrics.near_accuracy is not None:
         near, random = percent(metrics.near_accuracy), percent(metrics.random_accuracy)
         lines.append(f"near distractors: {near}; random ones: {random}")
-    on_rows = (headline_remark(metrics), answers_remark(result), limit_remark(result))
-    lines += [remark for remark in on_rows if remark is not None]
+    lines += remarks_on_rows(result)
     lines += [
         f"{count:,} of {metrics.items:,} rows set aside: {reason}"
         for reason, count in metrics.set_aside.items()
@@ -92,9 +85,9 @@ def cautions(result: Results) -> list[str]:
         spelled = ", ".join(f"{name} {100 * e.value:.1f}" for name, e in others.items())
         divided = DIVIDED[metrics.normalization]
         lines.append(f"accuracy is {own} ({divided}); by other normalizations: {spelled}")
-    if metrics.baselines:
-        best = max(metrics.baselines, key=metrics.baselines.__getitem__)
-        lines.append(f"best audit baseline: {100 * metrics.baselines[best]:.1f} ({best})")
+    if metrics.strongest_baseline:
+        name, share = metrics.strongest_baseline
+        lines.append(f"best audit baseline: {100 * share:.1f} ({name})")
     if (labels := labels_of(result)) is not None:
         lines.append(", ".join(sentences(labels)))
     if (written := generated.generated_of(result)) is not None:

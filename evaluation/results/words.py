@@ -58,6 +58,12 @@ def answers_remark(results: Results) -> str | None:
     return None if kind in (None, "human") else f"answers given by no person (annotators: {kind})"
 
 
+def remarks_on_rows(results: Results) -> list[str]:
+    """Return what to say of the rows that the headline is on, and of their answers."""
+    every = (headline_remark(results.metrics), answers_remark(results), limit_remark(results))
+    return [remark for remark in every if remark is not None]
+
+
 def printable(text: str) -> str:
     """Replace control characters, which HTML cannot contain, with their Unicode pictures."""
     return text.translate(_PICTURES)

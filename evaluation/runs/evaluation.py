@@ -25,10 +25,8 @@ from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.breakdown import headline_rows
 from evaluation.results.metrics import (
     Scores,
-    baseline_intervals_of,
-    baselines_of,
     measure,
-    oracles_of,
+    of_audit,
     predictions_table,
     tie_tolerance,
 )
@@ -120,10 +118,7 @@ def evaluate_run(
         by_length=scores.score_name == "log-likelihood" and run.all_questions,
         seed=options.seed,
         tie_tolerance=tolerance,
-        baselines=baselines_of(audit),
-        baseline_intervals=baseline_intervals_of(audit),
-        oracles=oracles_of(audit),
-    )
+    ).model_copy(update=of_audit(audit) if audit else {})
     timings = Timings(
         load=model.seconds - loading,
         train=model.training_seconds - training,

@@ -18,6 +18,7 @@ from evaluation.items import difficulty
 from evaluation.items.sampling import sample_by_difficulty
 from evaluation.items.sources import open_probe
 from evaluation.report import cells
+from evaluation.report.markdown import render_table
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, groups
 from evaluation.results.types import Estimate, Model
@@ -39,7 +40,6 @@ from kbprobe.errors import UsageError
 from kbprobe.format.sealed import Sealed
 from kbprobe.format.suite import Suite, suite_of, verify
 from kbprobe.options import Metavar, Options, option_name
-from kbprobe.tables import in_markdown
 
 NAME = "scorecard"
 """The study's name."""
@@ -317,15 +317,16 @@ def card_name(card: Scorecard) -> str:
 
 def _badge(card: Scorecard) -> dict[str, str]:
     """Return a short table for a README or a model card."""
-    head = [card_name(card), *OVERALL]
-    lines = [f"| {' | '.join(map(in_markdown, head))} |", f"|---|{'---:|' * len(OVERALL)}"]
-    for model in card.models:
-        label = ", ".join([model.label, *(f"{k} {v}" for k, v in model.options.items())])
-        numbers = [_number(name, model) for name in OVERALL]
-        shown = [f"{one.text} ({one.note})" if one.note else one.text for one in numbers]
-        lines.append(f"| {' | '.join(map(in_markdown, [label, *shown]))} |")
-    lines += ["", f"Rows {card.rows_sha256[:12]}, kbprobe {kbprobe_version()}", ""]
-    return {"badge.md": "\n".join(lines)}
+    rows: list[doc.Row] = [
+        [
+            ", ".join([model.label, *(f"{k} {v}" for k, v in model.options.items())]),
+            *(_number(name, model) for name in OVERALL),
+        ]
+        for model in card.models
+    ]
+    table = render_table(doc.Table((card_name(card), *OVERALL), rows))
+    made_from = f"Rows {card.rows_sha256[:12]}, kbprobe {kbprobe_version()}"
+    return {"badge.md": f"{table}\n\n{made_from}\n"}
 
 
 def _document(card: Scorecard) -> doc.Document:

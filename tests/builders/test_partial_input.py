@@ -19,7 +19,7 @@ from builders.engine.audit.partial_input import (
     shared_ends,
 )
 from builders.engine.pipeline import build
-from evaluation.results.metrics import baselines_of
+from evaluation.results.metrics import of_audit
 from kbprobe.arrays import Floats
 from kbprobe.audit import Estimate
 from kbprobe.format.manifest import read_manifest
@@ -111,7 +111,8 @@ def test_card_summary_and_evaluation_read_the_report(tmp_path: Path) -> None:
     assert "- second alone is high on all: 100.0%" in card
     assert "5 points (10 for what sees arguments)" in card
     manifest = read_manifest(folder)
-    assert baselines_of(manifest.audit)["second alone"] == 1.0
+    assert manifest.audit is not None
+    assert of_audit(manifest.audit)["baselines"]["second alone"] == 1.0
 
     from builders.engine import summary
 

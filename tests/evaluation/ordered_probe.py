@@ -89,6 +89,5 @@ def answered(
         by_length=False,
         seed=0,
         tie_tolerance=TOLERANCE,
-        baselines=None,
     )
     return results_of(metrics, scoring={"score": "logit"}), predictions

@@ -64,8 +64,7 @@ def finished_run(
         by_length=False,
         seed=0,
         tie_tolerance=1e-4,
-        baselines=BASELINES if baselines is None else baselines,
-    )
+    ).model_copy(update={"baselines": BASELINES if baselines is None else baselines})
     name = probe if options.get("config") is None else f"{probe}/{options['config']}"
     results = results_of(metrics, probe={"name": name, "rows": right.size}, model={"id": model})
     if reported is not None:

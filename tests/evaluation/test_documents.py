@@ -7,7 +7,7 @@ import re
 import pytest
 
 from evaluation.report import cells
-from evaluation.report.figures import diverging_rules, luminance
+from evaluation.report.figures import SHADES, diverging_rules, luminance
 from evaluation.report.html import render_page
 from evaluation.report.markdown import render_markdown
 from evaluation.report.matrices import INDEX, arrange, points_scale
@@ -75,8 +75,11 @@ def document_of(name: str) -> Document:
 
 def test_a_heat_map_holds_its_numbers_and_intervals() -> None:
     (_, first), (_, second) = arrange(heat_of("x")).rows
-    assert first == [("50.0%", "40.0% to 60.0%", "s10", True), None]
-    assert second == [("25.0%", "", "s5", False), ("80.0%", "70.0% to 90.0%", "s16", True)]
+    assert first == [(Cell("50.0%", "40.0% to 60.0%"), "s10 marked"), None]
+    assert second == [
+        (Cell("25.0%"), "s5"),
+        (Cell("80.0%", "70.0% to 90.0%"), "s16 marked"),
+    ]
 
 
 def test_pairs_are_given_in_one_order_or_the_other() -> None:
@@ -135,4 +138,4 @@ def test_type_is_legible_on_all_shades_and_signs_are_told_apart() -> None:
 
 def test_all_classes_of_a_ramp_have_a_rule() -> None:
     rules = str(diverging_rules())
-    assert all(f".{name} {{" in rules for name in INDEX.ramp)
+    assert all(f".{INDEX.palette}{step} {{" in rules for step in range(SHADES + 1))

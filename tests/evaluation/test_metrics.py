@@ -17,10 +17,8 @@ from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.results.intervals import wilson
 from evaluation.results.metrics import (
     Scores,
-    baseline_intervals_of,
-    baselines_of,
     measure,
-    oracles_of,
+    of_audit,
     predictions_table,
     tie_tolerance,
 )
@@ -84,7 +82,6 @@ def judged(
     scores: Scores,
     normalization: Normalization = "sum",
     tolerance: float = 1e-4,
-    baselines: Mapping[str, float] | None = None,
     seed: int = 0,
 ) -> tuple[pa.Table, Metrics]:
     predictions = predictions_table(split, scores, normalization, tolerance)
@@ -95,7 +92,6 @@ def judged(
         by_length=scores.score_name == "log-likelihood",
         seed=seed,
         tie_tolerance=tolerance,
-        baselines=baselines,
     )
     return predictions, metrics
 
@@ -466,17 +462,14 @@ def test_baselines_come_from_the_audit() -> None:
         "scored_rows": 800,
     }
     audit = Audit.model_validate(value)
-    assert baselines_of(audit) == {"longest choice": 0.25}
-    assert baselines_of(None) == baseline_intervals_of(None) == {}
-    assert baseline_intervals_of(audit) == {"longest choice": (0.2, 0.3)}
+    assert of_audit(audit) == {
+        "baselines": {"longest choice": 0.25},
+        "baseline_intervals": {"longest choice": (0.2, 0.3)},
+        "oracles": {},
+    }
     for name in ("low", "high"):
         del value["baselines"]["longest choice"]["all"][name]  # a manifest may lack them
-    assert baseline_intervals_of(Audit.model_validate(value)) == {}
-    assert oracles_of(audit) == oracles_of(None) == {}
+    assert of_audit(Audit.model_validate(value))["baseline_intervals"] == {}
     oracle = {"knows": "half of it", "target": 0.5, "families": {"all": 0.4, "near": 0.3}}
     audit = Audit.model_validate({**value, "oracles": {"half": oracle}})
-    assert oracles_of(audit) == {"half of it": {"all": 0.4, "near": 0.3}}
-    split, scores = right_rows([True, False])
-    assert judged(split, scores, baselines=baselines_of(audit))[1].baselines == {
-        "longest choice": 0.25
-    }
+    assert of_audit(audit)["oracles"] == {"half of it": {"all": 0.4, "near": 0.3}}

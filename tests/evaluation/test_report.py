@@ -117,9 +117,7 @@ def run(
         by_length=score == "log-likelihood",
         seed=0,
         tie_tolerance=TOLERANCE,
-        baselines=baselines,
-        oracles=oracles,
-    )
+    ).model_copy(update={"baselines": baselines or {}, "oracles": oracles or {}})
     results = results_of(
         metrics,
         probe={

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
+from evaluation.report.questions import by_hash
 from evaluation.results.pairs import read_pair
 from evaluation.results.types import FACTS, RESULTS, Results
 from kbprobe.arrays import Ints
@@ -107,7 +107,7 @@ def collect(folder: Path, most: int) -> Collection:
             continue
         if most:
             if run.probe not in samples:
-                samples[run.probe] = _sample(predictions["id"], most)
+                samples[run.probe] = np.sort(by_hash(predictions["id"], most))
                 found.rows[run.probe] = _shared_columns(predictions).take(samples[run.probe])
             run = Run(name, results, _answers(predictions.take(samples[run.probe])))
         found.runs.append(run)
@@ -130,15 +130,6 @@ def _folders(folder: Path) -> Iterator[Path]:
         of_facts = place.name == FACTS and place.parent in places
         if not of_facts and not any(part.startswith(".") for part in parts):
             yield place
-
-
-def _sample(ids: pa.ChunkedArray, most: int) -> Ints:
-    """Return the rows to show, in their order: all, or ``most`` of them by a hash of their ids."""
-    if len(ids) <= most:
-        return np.arange(len(ids), dtype=np.int64)
-    digests = [hashlib.sha256(name.encode("utf-8")).digest() for name in ids.to_pylist()]
-    order = sorted(range(len(digests)), key=digests.__getitem__)
-    return np.sort(np.array(order[:most], dtype=np.int64))
 
 
 def _shared_columns(predictions: pa.Table) -> pa.Table:

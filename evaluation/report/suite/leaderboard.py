@@ -12,14 +12,7 @@ from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report.breakdowns import heat_map
 from evaluation.report.suite.collect import Collection, ProbeKey, Run
 from evaluation.results.types import Cell, Estimate, Metrics, Results, remarks
-from evaluation.results.words import (
-    answers_remark,
-    headline_remark,
-    last_name,
-    limit_remark,
-    natural_key,
-    place,
-)
+from evaluation.results.words import last_name, natural_key, place, remarks_on_rows
 
 _FIRST = (
     "model", "revision", "random_weights", "learner", "train", "train_on", "train_seed", "seed",
@@ -272,10 +265,9 @@ def _entry(run: Run, probe: Probe) -> Entry:
     above = place(metrics.accuracy, metrics.chance) == "above"
     beaten = probe.baseline is None or place(metrics.accuracy, probe.baseline[1]) == "above"
     reaches: Reaches = "nothing" if not above else "shortcut" if beaten else "chance"
-    own = (headline_remark(metrics), answers_remark(run.results), limit_remark(run.results))
-    said = [*own, *remarks(run.results)]
+    said = remarks_on_rows(run.results) + remarks(run.results)
     said += [f"{n:,} rows set aside: {why}" for why, n in sorted(metrics.set_aside.items())]
-    return Entry(run, probe, reaches, tuple(filter(None, said)))
+    return Entry(run, probe, reaches, tuple(said))
 
 
 def _heat_maps(board: Leaderboard, number: int) -> dict[str, Any] | None:

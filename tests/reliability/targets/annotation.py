@@ -56,10 +56,10 @@ def _read(path: Path) -> Votes:
     from kbprobe.errors import UsageError
     from release.annotation.votes import problem_list, read_votes
 
-    found = read_votes([path])
-    if found.problems:
-        raise UsageError(problem_list(found.problems))
-    return sorted((vote.item_id, vote.annotator, vote.answer) for vote in found.votes)
+    votes, problems = read_votes([path])
+    if problems:
+        raise UsageError(problem_list(problems))
+    return sorted((vote.item_id, vote.annotator, vote.answer) for vote in votes)
 
 
 def _expected_sheet(path: Path) -> Votes:

@@ -365,11 +365,6 @@ def parse_options(
 ) -> tuple[RunOptions, dict[str, Any]]:
     """Validate options given by name: those of every run, and those of ``further`` models.
 
-    Args:
-        values: option names (with underscores) and values.
-        further: the option models of all scorers and learners.
-        owner: what the options belong to, for messages.
-
     Returns:
         The options of every run, and the validated values of the others that were given.
 

@@ -64,8 +64,7 @@ ALONE = Workers()
 def find_workers(options: ModelOptions) -> Workers:
     """Join the processes that a launcher started; without one, there is a single process.
 
-    Args:
-        options: with the device ``cpu`` the processes communicate without a GPU.
+    With the device ``cpu`` they communicate without a GPU.
 
     Raises:
         MissingDependencyError: there is a launcher, and accelerate is not installed.

@@ -170,13 +170,8 @@ def record(
 ) -> None:
     """Write a record into a built probe, replacing an earlier one of that name.
 
-    Args:
-        folder: the probe.
-        name: the name of the record.
-        summary: the result in one line, which the card must also contain.
-        about: the result as plain data, for the manifest; ``passed`` says whether it is
-            satisfactory.
-        text: the same as Markdown, for the card.
+    ``summary`` is the result in one line, which the card must contain as well; ``passed`` in
+    ``about`` says whether it is satisfactory.
 
     Raises:
         UsageError: the folder holds no probe, or its card cannot be read.

@@ -34,12 +34,7 @@ LIMITATIONS = "What it cannot show"
 
 
 def responsible_ai(manifest: Manifest, card: str) -> dict[str, Any]:
-    """Return the ``rai:`` fields of a built probe.
-
-    Args:
-        manifest: of the probe.
-        card: the text of its card; empty if there is none.
-    """
+    """Return the ``rai:`` fields of a built probe with this card."""
     base = manifest.knowledge_base.name
     dropped: Mapping[str, int] = manifest.content["counts"].get("dropped", {})
     reasons = "; ".join(f"{reason}: {count:,}" for reason, count in dropped.items() if count)

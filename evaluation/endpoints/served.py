@@ -34,16 +34,12 @@ def in_threads(
     count: int,
     stop: Callable[[], None],
 ) -> Iterator[tuple[int, _Result]]:
-    """Call a function with each argument, and yield the index and result of each as it finishes.
+    """Call a function with each argument; yield the index and result of each as it finishes.
+
+    At the first error ``stop`` is called, so that calls that only wait may end.
 
     After an error no further call is started; the results of running calls are yielded before it is
     raised. The threads are daemons: an interruption waits for none of them.
-
-    Args:
-        function: the function to call, in any of the threads.
-        arguments: its arguments, one for each call.
-        count: the number of threads.
-        stop: called at the first error, so that calls that only wait may end.
     """
     errors: list[BaseException] = []
 
@@ -101,12 +97,7 @@ class AnswerStore:
     """The stored answers of one model of an endpoint; for one thread, and several processes."""
 
     def __init__(self, url: str, model: str, root: Path) -> None:
-        """Open the store, or make it.
-
-        Args:
-            url: the address of the endpoint.
-            model: as the endpoint calls it.
-            root: the folder of all caches.
+        """Open the store of a model at an endpoint, or make it in the folder of all caches.
 
         Raises:
             CacheError: the folder cannot be written, or the file is damaged.

@@ -47,12 +47,7 @@ def path_in_repo(dataset: str) -> str:
 
 
 def entries(exported: Sequence[Exported], dataset: str, commit: str) -> list[dict[str, Any]]:
-    """Return the entries of results of one model.
-
-    Args:
-        exported: results, all of the same model.
-        dataset: the dataset's id on the Hub.
-        commit: the commit whose rows were evaluated.
+    """Return the entries of results of one model on the rows of a dataset's commit.
 
     Raises:
         UsageError: they are of several models, or of a sample of the rows.

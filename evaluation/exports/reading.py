@@ -50,9 +50,7 @@ def read_cards(folders: Sequence[Path]) -> dict[Path, Scorecard]:
 def read_runs(folders: Sequence[Path], published_as: str = DEFAULT_CONFIG) -> list[Exported]:
     """Read the results in folders and below them, those of sub-questions left out.
 
-    Args:
-        folders: of results.
-        published_as: the probe's name in a repository of several probes.
+    ``published_as`` is the probe's name in a repository of several probes.
 
     Raises:
         UsageError: a folder holds none, or weights were drawn at random.

@@ -88,14 +88,7 @@ class VectorStore:
         workers: Workers,
         progress: Progress,
     ) -> Found:
-        """Return the vectors of texts, computing those that are not stored yet.
-
-        Args:
-            texts: without duplicates.
-            reader: returns the reader; called only if a vector is missing.
-            batch_tokens: padded tokens in a batch.
-            workers: the processes that share the work.
-            progress: called after every batch.
+        """Return the vectors of distinct texts; those not stored are computed by the reader.
 
         Raises:
             KbprobeError: the model cannot be run, memory is insufficient, or the store cannot be

@@ -53,14 +53,10 @@ class Order:
         )
 
     def places(self, name: str, size: int) -> tuple[int, ...]:
-        """Return the choice at each position of a question.
+        """Return the choice at each position of the question with this id.
 
         The orders of ``size`` successive numbers from a multiple of ``size`` are the rotations of
         one drawn order: among them each choice is in each place once.
-
-        Args:
-            name: the question's id.
-            size: how many choices it has.
 
         Raises:
             UsageError: the letters are of another number of choices.
@@ -105,13 +101,10 @@ def rotations(size: int) -> Sequence[tuple[int, ...]]:
 def several_orders(name: str, size: int, count: int | None) -> Sequence[tuple[int, ...]]:
     """Return the choice at each position, for several orders of a question.
 
+    If ``count`` is None, each choice is in each position once.
+
     These are the rotations of its choices, then the rotations of orders drawn for it; fewer orders
     are a prefix of more.
-
-    Args:
-        name: the question's id.
-        size: how many choices it has.
-        count: the number of orders; if None, each choice is in each position once.
 
     >>> several_orders("q1", 3, 2), len(several_orders("q1", 3, 5))
     ([(0, 1, 2), (1, 2, 0)], 5)

@@ -31,11 +31,7 @@ _DATA, _METADATA = "_data.json", "_metadata.json"
 
 
 def own_form(row: Mapping[str, Any], folds: Mapping[str, int]) -> dict[str, Any]:
-    """Return a row in kbprobe's own format.
-
-    Args:
-        row: a published row.
-        folds: the fold of each row, by its ``pair-id``.
+    """Return a published row in kbprobe's own format; folds are by ``pair-id``.
 
     Raises:
         ValueError: its labels are not those of a setup; the message lists the setups' labels.

@@ -71,13 +71,7 @@ def _drawn_first(ids: Sequence[str], count: int, seed: int) -> list[int]:
 def check_count(
     items: Sequence[Item], count: int, option: str = "--train", source: str | None = None
 ) -> None:
-    """Refuse to draw more rows than there are.
-
-    Args:
-        items: the available rows.
-        count: the number of rows to draw.
-        option: the option that requests them.
-        source: the probe whose train split they are; None: the message names none.
+    """Refuse to draw more rows than there are in the train split of a probe (``source``).
 
     Raises:
         UsageError: there are fewer than ``count``.

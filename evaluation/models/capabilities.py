@@ -181,12 +181,7 @@ HEADS = Registry[Head](
 
 
 def heads_that_give(needs: Capability, config: PretrainedConfig | None = None) -> list[Head]:
-    """Return the heads whose models can do what is needed.
-
-    Args:
-        needs: what is needed.
-        config: of the checkpoint that is to be loaded with one: an encoder-decoder model or not.
-    """
+    """Return the heads whose models can do what is needed, and suit the checkpoint's config."""
     kind = is_encoder_decoder(config)
     return [head for head in HEADS if needs in head.gives and head.encoder_decoder == kind]
 

@@ -198,11 +198,7 @@ def no_checkpoint() -> Checkpoint:
 
 
 def refuse_idle_model(model: str, option: str) -> None:
-    """Refuse a model for a scorer or learner that reads none.
-
-    Args:
-        model: as the user wrote it.
-        option: the option that names the scorer or learner: ``--scorer random``.
+    """Refuse a model where the option (``--scorer random``) names what reads none.
 
     Raises:
         UsageError: it is a model.

@@ -55,11 +55,7 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
 
 
 def require_fast(tokenizer: PreTrainedTokenizerBase, user: str) -> None:
-    """Refuse a slow tokenizer, which does not report the positions of its tokens in a text.
-
-    Args:
-        tokenizer: the checkpoint's tokenizer.
-        user: what needs the positions, for the message.
+    """Refuse a slow tokenizer: its user needs the positions of tokens in a text.
 
     Raises:
         UsageError: it is a slow one.
@@ -317,17 +313,12 @@ def refuse_fresh_encoder(model_id: str, fresh: Sequence[str], model: PreTrainedM
 
 
 def draw_fresh(model: PreTrainedModel, fresh: Sequence[str], seed: int) -> None:
-    """Draw parameters again, so that they depend on the seed alone.
+    """Draw parameters of a model again, in place, so that they depend on the seed alone.
 
     ``from_pretrained`` draws them from torch's global generator, whatever its state. Here
     matrices are normal with the standard deviation that the configuration gives
     (``initializer_range``, 0.02 where it gives none), norms' weights are one, and biases zero, as
     in BERT. Drawn on the CPU, in order of name: equal on every device.
-
-    Args:
-        model: changed in place.
-        fresh: names of its parameters, from :func:`fresh_parameters`.
-        seed: any integer of 0 or more.
     """
     import torch
 

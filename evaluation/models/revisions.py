@@ -73,10 +73,6 @@ def find_revisions(model: str, patterns: Sequence[str]) -> list[Revision]:
     steps, then of names. All revisions are in the order of steps if every name has one, and
     otherwise in the given order.
 
-    Args:
-        model: a folder with checkpoints in it, or a Hub id.
-        patterns: names and patterns.
-
     Raises:
         UsageError: there is no such model or revision, or nothing matches a pattern.
         KbprobeError: the Hub cannot be asked what there is.

@@ -28,12 +28,7 @@ class Histories(NamedTuple):
     changes: Ints
 
     def settled(self, revision: int, right: bool) -> int:
-        """Count the questions that change at a revision and never again.
-
-        Args:
-            revision: the index of the revision.
-            right: count questions that become right, not those that become wrong.
-        """
+        """Count the questions that become right (or wrong) at a revision and never change again."""
         here, back = (self.learnt, self.forgotten) if right else (self.forgotten, self.learnt)
         return int(((here == revision) & (back < revision)).sum())
 

@@ -146,15 +146,11 @@ def predictions_table(
 ) -> pa.Table:
     """Return the choice with the best score in each item, and its margin: one row per item.
 
+    A margin within the tolerance, which is in units of the compared scores, is a tie.
+
     Scores are compared as they are stored, in float32, so that everything can be recomputed from
     the file. Divided by length, they give lm-evaluation-harness's acc_norm and acc_bytes. A score
     of minus infinity means that the model rules the choice out.
-
-    Args:
-        split: the split that was scored.
-        scores: the scores of all its choices.
-        normalization: what scores are divided by before they are compared.
-        tie_tolerance: in units of the compared scores; a smaller margin is a tie.
 
     Raises:
         KbprobeError: a score is NaN or plus infinity.
@@ -362,12 +358,7 @@ def _right_by(scored: pa.Table, normalization: Normalization) -> Bools:
 
 
 def _brier(scored: pa.Table, normalization: Normalization) -> float:
-    """Return the mean squared distance of the choices' shares from the right answer (Brier 1950).
-
-    Args:
-        scored: the predictions of the scored rows.
-        normalization: the normalization that predictions were made with.
-    """
+    """Return the mean squared distance of shares from the right answer (Brier 1950)."""
     values, starts, answer = compared_values(scored, normalization)
     widths, total = np.diff(starts), 0.0
     for width in np.unique(widths):

@@ -60,11 +60,7 @@ def _learns_from_own(spec: RunSpec) -> bool:
 
 
 def check_names(model: str, options: RunOptions) -> None:
-    """Check the names of scorer and learner, and whether they go with the model.
-
-    Args:
-        model: as the user wrote it; "": not known yet.
-        options: of the run.
+    """Check the names of scorer and learner, and whether they go with the model, if known.
 
     Raises:
         UsageError: there is none of that name; there is no model, and nothing that can do

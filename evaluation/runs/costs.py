@@ -112,16 +112,13 @@ class Forecast:
 def forecast(
     specs: Iterable[RunSpec], sample: int = SAMPLE, progress: Progress = silent
 ) -> Forecast:
-    """Count what runs compute, and time a few rows with each model.
+    """Count what runs compute, and time a sample of rows with each model.
+
+    Without a sample, tokens and seconds are not known.
 
     Rows are timed without the cache, with the options of one of the model's runs: one without
     training, if there is one. Tokens and seconds of all its runs are scaled by the number of rows
     and the length of their texts. Those of a model behind an endpoint are not known.
-
-    Args:
-        specs: the runs.
-        sample: rows to time; 0: none, so that tokens and seconds are not known.
-        progress: told what is being done.
     """
     counter, waiting = _Counter(), dict[object, list[Cost]]()
     found = Forecast([counter.cost(spec) for spec in specs])

@@ -82,10 +82,6 @@ def refuse_other_results(results: Results, run: Run) -> None:
 def refuse_known_differences(spec: RunSpec, found: FoundSplit | None) -> None:
     """Refuse a folder whose results certainly have other options, before any model is opened.
 
-    Args:
-        spec: the run.
-        found: its split; None: not known.
-
     Raises:
         UsageError: the folder holds damaged results, or those of other options.
     """

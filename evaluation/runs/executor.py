@@ -39,16 +39,11 @@ def learns_heads(spec: RunSpec) -> bool:
 
 
 def fit_heads(runs: Sequence[Run], folder: Path, workers: Workers, progress: Progress) -> None:
-    """Fit the heads of all runs whose scores are not known, and store the scores.
+    """Fit the heads of all runs of a model whose scores are not known; store the scores.
+
+    Workers share the computation of vectors; the first one trains the heads.
 
     Each run's scores are stored as soon as they are there, so that nothing is fitted twice.
-
-    Args:
-        runs: of one model; their learners train heads.
-        folder: where scores and vectors are kept.
-        workers: the processes that share the runs; vectors are computed by all, and heads are
-            trained by the first.
-        progress: told what is being done.
     """
     unknown: dict[str, tuple[Run, ScoreCache]] = {}
     for run in runs:

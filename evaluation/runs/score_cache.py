@@ -46,12 +46,7 @@ class ScoreCache:
     """One entry: the scores of one probe split under one model and one set of options."""
 
     def __init__(self, content: Mapping[str, Any], root: Path | None = None) -> None:
-        """Name the entry; nothing is written yet.
-
-        Args:
-            content: what the key is made of, kept beside the scores for people to read.
-            root: the folder of all entries; None: that in kbprobe's cache.
-        """
+        """Name the entry by what the key is made of; nothing is written yet."""
         self.key = content_hash(content)
         self._content = content
         self.folder = (root or cache_dir() / SCORES) / self.key

@@ -55,14 +55,7 @@ def score_items(
 ) -> tuple[Scores, Effort]:
     """Score all items, from where an earlier run left off, and store the scores in the cache.
 
-    Args:
-        items: what to score.
-        scorer: what to score it with.
-        cache: where finished parts are and go.
-        batch_tokens: padded tokens in a batch.
-        parameters: how many the model has, stored with its scores.
-        workers: the processes that share the work; all of them get all scores.
-        progress: told of every batch.
+    All workers get all scores.
 
     Raises:
         KbprobeError: memory does not suffice for a single sequence, the cache cannot be written,
@@ -183,15 +176,6 @@ def score_encoded(
     told: Callable[[int], None] = lambda done: None,
 ) -> Scores:
     """Score items that are tokenized, batch after batch.
-
-    Args:
-        scorer: what tokenized them.
-        encoded: the items as the scorer gave them.
-        starts: of the items' choices.
-        score_name: what their scores are.
-        batch_tokens: padded tokens in a batch.
-        back_off: knows what fitted into memory so far.
-        told: called after each batch with how many sequences are done.
 
     Raises:
         KbprobeError: memory does not suffice for a single sequence.

@@ -76,10 +76,7 @@ class RunSpec:
         return replace(varied, folder=folder or self.folder, loaded=self.loaded)
 
     def refuse_for_loaded(self, *further: str) -> None:
-        """Refuse options that say how a model is found, loaded or fine-tuned.
-
-        Args:
-            further: names of other options that do not apply.
+        """Refuse options that say how a model is found, loaded or fine-tuned, and further ones.
 
         Raises:
             UsageError: one is given.

@@ -415,12 +415,7 @@ def read_summary(
 ) -> _Summary:
     """Read the summary of a study from its folder, or from the file itself.
 
-    Args:
-        folder: the study's folder, or the file.
-        study: the study's name.
-        kind: the schema of the summary.
-        version: the version of the schema.
-        makes: the rest of the command that writes a summary, after the study's name (for messages).
+    ``makes`` is the rest of the command that writes one, after the study's name, for messages.
 
     Raises:
         UsageError: there is none, or it is damaged or of another schema.

@@ -20,12 +20,7 @@ from kbprobe.options import option_name
 
 
 def open_model(request: StudyRequest, model: str, **variant: Any) -> Checkpoint:
-    """Open a model's checkpoint without its weights, as the request's options say.
-
-    Args:
-        request: the study's request.
-        model: a folder, a file or a Hub id; or ``none``; or the name of a loaded one.
-        variant: options that the study changes, such as ``revision``.
+    """Open a model's checkpoint without its weights, with options that the study varies.
 
     Raises:
         UsageError: there is no such checkpoint.
@@ -51,11 +46,7 @@ def require_scorer_options(
 ) -> ScorerEntry:
     """Return the scorer of a model, and check that it has the options that a study varies.
 
-    Args:
-        request: the study's request.
-        model: a folder, a file or a Hub id.
-        names: the options.
-        does: what a scorer with these options does, for messages: ``shows lettered choices``.
+    ``does`` is what a scorer with these options does, for messages.
 
     Raises:
         UsageError: the scorer lacks an option, or there is no such checkpoint.

@@ -32,13 +32,7 @@ def labelled_by_probe(
     least: int = 2,
     together: Callable[[Finished, Finished], bool] = are_of_one_probe,
 ) -> list[list[Labelled]]:
-    """Group runs by probe, and label them.
-
-    Args:
-        finished: the runs.
-        study: the study's name, for messages.
-        least: the minimum number of runs on a probe.
-        together: whether two runs belong to one group.
+    """Group runs by probe, or those that belong ``together``, and label them.
 
     Raises:
         UsageError: there are too few runs on a probe.

@@ -36,14 +36,6 @@ def run_study(
 ) -> BaseModel:
     """Execute a study's runs and summarise their results.
 
-    Args:
-        request: what was asked for.
-        overwrite: replace other results in the runs' folders.
-        workers: the number of processes that share each run.
-        tracking: where the summary is logged, if anywhere.
-        progress: called with what is being done.
-        report: called with each run as it ends.
-
     Raises:
         UsageError: the request cannot be expanded into runs, or all runs were refused.
         KbprobeError: a run failed that the summary needs; finished runs are reused next time.

@@ -161,13 +161,7 @@ def variants_table(what: str, variants: Sequence[Variant], caption: str, fold: s
 
 
 def spread_sentences(one: Variation, over: str, each: str) -> list[str]:
-    """Describe how accuracy and answers vary.
-
-    Args:
-        one: the numbers.
-        over: what the runs are, such as ``6 orders``.
-        each: the name of a single run, such as ``order``.
-    """
+    """Describe how accuracy and answers vary over ``6 orders``, each of them an ``order``."""
     return [
         f"Mean accuracy over {over}: {percent(one.accuracy.value)} ({interval(one.accuracy)}), "
         f"from {percent(one.lowest)} to {percent(one.highest)}, with a standard deviation of "

@@ -96,13 +96,10 @@ def read_suite(
 ) -> tuple[list[StudyRequest], Path]:
     """Read a suite file; return a request for each study, seed and set of options, and the folder.
 
+    A suite file cannot allow code that comes with checkpoints.
+
     Paths are relative to the current folder, as on the command line. Models with the same options
     share a request. A study that sets its seeds itself has one request for all seeds.
-
-    Args:
-        path: the YAML file.
-        output: the folder of all results, instead of the file's.
-        trust_remote_code: run code that comes with checkpoints. A suite file cannot allow it.
 
     Raises:
         UsageError: the file cannot be read or is not a suite; the message names file and key.

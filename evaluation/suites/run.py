@@ -334,13 +334,7 @@ def run_suite(
 ) -> Done:
     """Execute the runs of a suite that are not finished, and summarise its studies.
 
-    Args:
-        plan: the suite's runs.
-        executor: what executes them.
-        retries: how many more times a failed run is tried, unless its options, its probe or its
-            model are invalid.
-        report: called with each run as it ends, the number of runs that have ended, and the number
-            of runs to execute.
+    A failed run is tried again, unless its options, its probe or its model are invalid.
 
     Raises:
         KbprobeError: nothing can be executed at all, or the suite's folder cannot be written.

@@ -185,11 +185,6 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
 def write_outcomes(folder: str | Path, done: DeepAudit, encoder: str = "") -> None:
     """Write the results of all adversaries into a built probe's card and manifest.
 
-    Args:
-        folder: the probe.
-        done: the results of the adversaries.
-        encoder: the model that encoded the choices; "" for none.
-
     Raises:
         UsageError, KbprobeError, OSError: see :func:`release.cards.record`.
     """

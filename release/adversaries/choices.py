@@ -285,10 +285,6 @@ def tuned(rows: Rows, name: str) -> Guesses:
     A new linear head scores the mean-pooled vector of each choice; the loss is the cross-entropy
     over the choices of a row.
 
-    Args:
-        rows: what to train on and what to score.
-        name: see :func:`encode`.
-
     Raises:
         MissingDependencyError, UsageError: see :func:`encode`.
     """

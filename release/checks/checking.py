@@ -20,9 +20,6 @@ WORKERS = 2
 def check(folder: str | Path) -> Report:
     """Check a built probe: files, rows, splits, audit, card and licence against the manifest.
 
-    Args:
-        folder: the probe, as ``build-probe`` wrote it.
-
     Returns:
         A finding for everything that was checked: what was found, where, and what to do about it.
             ``report.passed`` says whether nothing failed.

@@ -118,11 +118,6 @@ def write_flat_configs(folder: Path, manifest: Manifest, output: Path) -> list[F
     Configs without one, and those whose rows no harness can score, are left out: rows without an
     answer, or of a setup that needs a classifier.
 
-    Args:
-        folder: the probe.
-        manifest: its manifest.
-        output: the folder to write to.
-
     Raises:
         UsageError: the name of a config cannot be that of a folder, or is that of flat rows.
         OSError: the files cannot be written.

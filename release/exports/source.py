@@ -175,11 +175,7 @@ def _task(folder: Path, manifest: Manifest, name: str, config: str, split: str) 
 
 
 def require_scorable(table: pa.Table, where: str) -> None:
-    """Refuse rows that a harness would skip, score wrongly or stop at.
-
-    Args:
-        table: rows with the columns of the item schema.
-        where: where they are, for messages.
+    """Refuse rows that a harness would skip, score wrongly or stop at; messages say where.
 
     Raises:
         UsageError: no harness can score them.

@@ -80,13 +80,8 @@ def pack(
 ) -> Package:
     """Gather what is published: the probe's files, and those derived from them.
 
-    Args:
-        folder: the probe.
-        report: the report of its check, which has hashed the data files.
-        scratch: an empty folder for the flat rows; it must outlast the package.
-        repo_id: ``USER/NAME``.
-        config: the name under which its default config is published.
-        version: the tag; empty for none.
+    The report of the check has hashed the data files. ``scratch`` holds the flat rows, and must
+    outlast the package.
 
     Raises:
         UsageError: the folder holds no probe, or its card cannot be read.
@@ -144,15 +139,11 @@ def publication_card(
 ) -> str:
     """Return the card under which a built probe is published.
 
+    It lists the failures that publishing ignores (``forced``).
+
     Publishing adds its id on the Hub, its version, and what was forced; everything else is already
     in the card, and manual changes are kept. For a card made by this function, only what publishing
     adds is replaced.
-
-    Args:
-        folder: the probe.
-        repo_id: ``USER/NAME``.
-        version: the tag of this release; empty for none.
-        forced: the failures that publishing ignores; the card lists them.
 
     Raises:
         UsageError: the folder holds no probe, or its card cannot be read.

@@ -29,13 +29,7 @@ _LETTERS = (
 def registration(
     manifest: Manifest, flat: Sequence[FlatConfig], published_as: str
 ) -> dict[str, Any]:
-    """Return the contents of ``eval.yaml`` for a probe: a task for each config with flat rows.
-
-    Args:
-        manifest: of the probe.
-        flat: its flat configs; if there are none, nothing is registered.
-        published_as: the name under which its default config is published.
-    """
+    """Return the contents of ``eval.yaml`` for a probe: a task for each config with flat rows."""
     if not flat:
         return {}
     return {
@@ -61,14 +55,7 @@ def registration(
 def evaluation_section(
     flat: Sequence[FlatConfig], registered: Mapping[str, Any], repo_id: str, published_as: str
 ) -> str:
-    """Return the card's text about evaluating a model: with kbprobe, and with Inspect.
-
-    Args:
-        flat: the probe's flat configs.
-        registered: the tasks that read them, as :func:`registration` returns them.
-        repo_id: ``USER/NAME``.
-        published_as: the name under which its default config is published.
-    """
+    """Return the card's text about evaluating a model: with kbprobe, and with Inspect."""
     config = f" --config {published_as}" if published_as != DEFAULT_CONFIG else ""
     lines = [
         "`evaluate-probe` of kbprobe compares the likelihoods that a model gives to the choices:",
@@ -117,13 +104,9 @@ def merge_registration(
 ) -> bytes | None:
     """Merge what is registered for a probe into the ``eval.yaml`` of a repository.
 
-    Tasks of other probes, and manual changes, are kept.
+    ``base`` is what was registered when the probe was published last.
 
-    Args:
-        ours: the probe's registration; empty for none.
-        hub: the file on the Hub, if any.
-        base: what was registered when the probe was published last.
-        prefer: settles conflicts.
+    Tasks of other probes, and manual changes, are kept.
 
     Returns:
         The content of the file; None if no task is left in it.

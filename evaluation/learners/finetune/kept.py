@@ -197,22 +197,16 @@ def keep(
     course: Course | None = None,
     remedy: str = OTHER_CACHE,
 ) -> None:
-    """Write the fine-tuned checkpoint, whole or not at all.
+    """Write the fine-tuned checkpoint, whole or not at all, in place of an earlier one.
+
+    A longer training can go on from the course, if one is given. ``report`` is what `finetune`
+    returned, and ``base`` identifies the checkpoint that the training started from.
 
     The folder loads through the head's class (``AutoModelForMultipleChoice``,
     ``AutoModelForMaskedLM``, ``AutoModelForSequenceClassification``) and ``AutoTokenizer`` and
     gives the same scores, to rounding: weights mapped from a file lie otherwise in memory, which
     decides the order of some sums.
     :data:`RECORD` in it tells how it was made.
-
-    Args:
-        model: after :func:`~evaluation.learners.finetune.training.finetune`.
-        tokenizer: its tokenizer.
-        folder: where to; a checkpoint that was kept there before is replaced.
-        report: what ``finetune`` returned.
-        base: identifies the checkpoint that the training started from.
-        course: written as well, so that a longer training can go on from here.
-        remedy: what to do where the folder cannot be written.
 
     Raises:
         UsageError: the folder holds something else.

@@ -264,16 +264,7 @@ class ChoiceTraining:
         seed: int,
         learning_rate: float,
     ) -> None:
-        """Prepare the training of a scorer's network, which is in training mode.
-
-        Args:
-            scorer: what gives the logits.
-            encoded: the items as it encoded them.
-            items: the rows to train on.
-            options: how to train.
-            seed: decides the rows' order and dropout.
-            learning_rate: the peak where the options name none.
-        """
+        """Prepare the training of a scorer's network, which is in training mode."""
         self.rows_at_once = options.train_batch
         self._seed = seed
         self._scorer = scorer

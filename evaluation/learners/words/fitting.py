@@ -143,10 +143,6 @@ _CHECKSUM = "sha256"
 def fitted(training: Training, learner: str) -> AbstractContextManager[ReadyScorer]:
     """Train a network, or find what an interrupted run left of it.
 
-    Args:
-        training: what it is trained with.
-        learner: the name of the learner, which says the kind of network.
-
     Raises:
         UsageError: the word vectors are not there.
         KbprobeError: training diverged, or a row does not fit into memory.

@@ -100,13 +100,7 @@ def pack(value: Any) -> str:
 
 
 def columns_of(rows: pa.Table, total: int, answers: Mapping[int, Answers]) -> dict[str, Any]:
-    """Return the columns of a probe's rows that the page contains.
-
-    Args:
-        rows: the columns that all systems share.
-        total: the number of rows of the probe, of which ``rows`` may be a sample.
-        answers: the answers of each system, by its number.
-    """
+    """Return what the page contains of a probe's rows, which may be a sample of ``total``."""
     choices = single_chunk(rows["choices"])
     widths = np.diff(to_numpy(choices.offsets))
     columns = {name: _coded(rows[name]) for name in (*_FILTERED, *_SHOWN)}
@@ -214,13 +208,7 @@ def make_suite_page(
 
 
 def render(found: Collection, board: Leaderboard, library: str) -> str:
-    """Return the page.
-
-    Args:
-        found: what was read.
-        board: the same, arranged as a leaderboard.
-        library: the script that defines ``DataTable``.
-    """
+    """Return the page of a collection, which the leaderboard arranges."""
     texts = {name: _HERE.joinpath(name).read_text("utf-8") for name in (_LICENCES, *_SCRIPTS)}
     own = inline("\n".join(texts[name] for name in _SCRIPTS))
     scripts = (texts[_LICENCES] + library, own)

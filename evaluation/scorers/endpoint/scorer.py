@@ -66,13 +66,7 @@ class EndpointScorer(Scorer):
         *,
         start: str = "",
     ) -> None:
-        """Set the endpoint and the prompt.
-
-        Args:
-            endpoint: the endpoint of the model.
-            prompt: how items are put to the model; by default, the question and the choice.
-            start: text before a continuation that has no context.
-        """
+        """Set endpoint, prompt, and the text before a continuation that has no context."""
         self._endpoint, self._prompt, self._start = endpoint, prompt or Prompt(), start
 
     @classmethod

@@ -271,10 +271,6 @@ _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 def read_choice(text: str, choices: Sequence[str]) -> int | None:
     r"""Return the place of the choice that an answer names; None if it names none, or several.
 
-    Args:
-        text: what a model wrote.
-        choices: the texts of the choices, in the order in which they were shown as A, B, ....
-
     >>> shown = ["a dog", "a river", "a city"]
     >>> [read_choice(text, shown) for text in ("B", "(b).", "**C. a city**", "A river", "a dog")]
     [1, 1, 2, 1, 0]

@@ -73,13 +73,7 @@ class GapFormat:
 def gap_format(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, start: Ids
 ) -> GapFormat | str:
-    """Return how a model was pretrained to fill gaps, or why that is not known.
-
-    Args:
-        model: loaded.
-        tokenizer: the model's.
-        start: what its decoder is given before a text.
-    """
+    """Return how a model was pretrained to fill gaps, or why that is not known."""
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     embeddings: Any = model.get_input_embeddings()
     known = len(embeddings.weight)

@@ -81,15 +81,9 @@ class MeanAgreement(Model):
 def agreement_of(
     right: Bools, also_right: Bools, same: Bools, choices: Ints, cluster: Ints, seed: int
 ) -> Agreement:
-    """Measure how similar the answers of two runs are.
+    """Measure how similar the answers of two runs are; all arrays have shape [rows].
 
-    Args:
-        right: which rows the first run gets right; all arrays have shape [rows].
-        also_right: which rows the second run gets right.
-        same: to which rows both give the same answer.
-        choices: the number of choices of each row.
-        cluster: the number of each row's cluster.
-        seed: of the bootstrap.
+    ``same`` are the rows to which both give the same answer.
     """
     wrong_choices = choices - 1
     # With two choices, two wrong answers are always the same.

@@ -150,10 +150,7 @@ def _refuse_idle_models(request: StudyRequest) -> None:
 def suitable_learners(able: Capability, setups: frozenset[str]) -> tuple[str, ...]:
     """Return the learners that suit a model and the setups of a probe's rows.
 
-    Args:
-        able: the model's capabilities; empty if there is no model, and baselines over word vectors
-            are used.
-        setups: the setups of the rows.
+    Without a model, which has no capabilities, these are baselines over word vectors.
     """
     clozes = setups == {CLOZE}
     if not able:

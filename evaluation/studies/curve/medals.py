@@ -49,12 +49,7 @@ RULE = [
 def award(
     one: record.ModelCurves, without_model: Sequence[record.ModelCurves] = ()
 ) -> record.Medal:
-    """Award a model its medal on a probe.
-
-    Args:
-        one: the curves of a model on a probe.
-        without_model: the curves of learners without a model on the same probe.
-    """
+    """Award a model its medal on a probe, given the curves of learners without a model."""
     name, accuracy = one.floor
     floors = [record.Floor(name=name, accuracy=accuracy)] + [
         record.Floor(name=f"WS of {learner.learner}", accuracy=learner.own.ws.value)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from pydantic import Field
 
-from evaluation.items.sources import UnknownSplit
+from evaluation.items.sources import ProbeSource, UnknownSplit
 from evaluation.items.types import ProbeSplit, setups_of
 from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
@@ -36,9 +36,6 @@ from kbprobe.format.baselines import BaselineFigure, BaselineFigures, record_bas
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, QUESTION
 from kbprobe.options import Options, option_name
-
-if TYPE_CHECKING:
-    from evaluation.items.sources import ProbeSource
 
 
 class BaselinesOptions(Options):
@@ -115,9 +112,6 @@ class BaselinesSummary(Model):
 
 Entry: TypeAlias = ScorerEntry | LearnerEntry
 
-_CHOICES_ALONE = "full"
-"""The learner that is fitted on the choices alone if a model is given."""
-
 _NO_TRAIN = "there is no train split to fit it on: give a folder that has one"
 
 
@@ -165,15 +159,14 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
     specs: list[RunSpec] = []
     for probe, rows in read:
         entries, left_out = _applying(request, rows)
-        if (named := set(request.options.baselines)) and left_out:
-            refused = [one for one in left_out if one.name in named]
+        if request.options.baselines and left_out:
             raise UsageError(
-                f"--baselines {refused[0].name} cannot be used with {rows.test.source}: "
-                f"{refused[0].why}"
+                f"--baselines {left_out[0].name} cannot be used with {rows.test.source}: "
+                f"{left_out[0].why}"
             )
         specs += _of_probe(request, probe, rows, entries)
     _check_vectors(request, specs)
-    learner = LEARNERS.get(_CHOICES_ALONE)
+    learner = LEARNERS.get("full")  # fits models on the choices alone
     for model in request.models:
         for probe, rows in read:
             if _not_on_choices(request, rows, model) is None:
@@ -290,9 +283,6 @@ READS = {
 }
 """The parts of a row that each baseline sees."""
 
-_FEW = 5
-"""If there are fewer draws than this, a note says so."""
-
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> BaselinesSummary:
     """Summarise the runs of the study, probe by probe."""
@@ -315,8 +305,7 @@ def _measurement(
         for model in request.models
         if model != NO_MODEL and (why := _not_on_choices(request, rows, model)) is not None
     ]
-    fingerprint = first.probe.fingerprint
-    shown = [run for run in beside if run.results.probe.fingerprint == fingerprint]
+    shown = [run for run in beside if run.results.probe.fingerprint == first.probe.fingerprint]
     named = [*group_by(runs, _name).items()]
     named += [((_label(run), run.results.model.id), [run]) for run in shown]
     averages = average_groups(dict(enumerate(own for _, own in named)), first.seed)
@@ -344,10 +333,8 @@ def _name(run: Finished) -> tuple[str, str]:
 
 def _label(run: Finished) -> str:
     """Return the name of results that are shown with the baselines."""
-    results = run.results
-    name = last_name(results.model.id)
-    if results.model.id == NO_MODEL:
-        name = results.scoring.scorer
+    model = run.results.model.id
+    name = run.results.scoring.scorer if model == NO_MODEL else last_name(model)
     return f"{name}, {run.learnt['learner']}" if run.learnt else name
 
 
@@ -382,7 +369,7 @@ def _notes(
             f"The train split has {rows.train:,} rows, fewer than the {options.rows:,} requested: "
             "all of them were used."
         )
-    if any(run.learnt for run in runs) and options.seeds < _FEW:
+    if any(run.learnt for run in runs) and options.seeds < 5:
         few = "one draw" if options.seeds == 1 else f"{options.seeds} draws"
         notes.append(f"Trained on {few} of rows: intervals are rough with so few.")
     aside = sorted({run.results.metrics.items - run.results.metrics.scored for run in runs})
@@ -453,32 +440,24 @@ def _document(summary: BaselinesSummary) -> doc.Document:
 
 def _section(one: Measurement) -> doc.Section:
     config = "" if one.config is None else f", config {one.config}"
-    return doc.Section(
-        f"{one.probe}{config} ({one.split})",
-        [_tiles(one), _dots(one), _table(one), doc.Caveats(one.notes)],
-        link=one.probe,
-    )
-
-
-def _tiles(one: Measurement) -> doc.Tiles:
     best = max(one.baselines, key=lambda measured: measured.accuracy.value)
-    return doc.Tiles(
-        {
-            "Strongest baseline": doc.Cell(percent(best.accuracy.value), best.name),
-            **cells.asked(one.chance, one.rows, one.clusters),
-            "Training rows available": cells.count(one.train_rows),
-        }
-    )
-
-
-def _dots(one: Measurement) -> doc.Dots:
-    return doc.Dots(
+    tiles = {
+        "Strongest baseline": doc.Cell(percent(best.accuracy.value), best.name),
+        **cells.asked(one.chance, one.rows, one.clusters),
+        "Training rows available": cells.count(one.train_rows),
+    }
+    dots = doc.Dots(
         f"Accuracy of each baseline on {one.probe}, with 95% intervals and chance.",
         [
             *(doc.Dot(measured.name, measured.accuracy) for measured in one.baselines),
             *(doc.Dot(measured.name, measured.accuracy, reference=True) for measured in one.beside),
         ],
         [doc.Level("chance", one.chance)],
+    )
+    return doc.Section(
+        f"{one.probe}{config} ({one.split})",
+        [doc.Tiles(tiles), dots, _table(one), doc.Caveats(one.notes)],
+        link=one.probe,
     )
 
 

@@ -19,22 +19,17 @@ from evaluation.items.folds import folds_of, names_folds, open_rows
 from evaluation.items.sources import WHOLE, ProbeSource, UnknownSplit, open_probe
 from evaluation.items.types import ProbeSplit, setups_of
 from evaluation.learners.base import HeadLearner, LearnerEntry
+from evaluation.learners.entries import MAJORITY
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint
 from evaluation.options import TRAINING
-from evaluation.results.analyses.vocabulary import (
-    CAPTION,
-    HEAD,
-    Slope,
-    measure_vocabulary,
-    table_of,
-    table_words,
-)
+from evaluation.results.analyses.vocabulary import CAPTION, HEAD, Slope, measure_folds, table_of
 from evaluation.results.intervals import TwoWayBootstrap
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import last_name, name_or_count, percent, short
 from evaluation.runs.spec import RunSpec
-from evaluation.scorers.base import ScorerEntry
+from evaluation.scorers.classifier import CLASSIFIER, classes_of
+from evaluation.scorers.entry import ScorerEntry
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import count_clusters, group_by, train_overlap
 from evaluation.studies.entries import (
@@ -137,9 +132,6 @@ class CrossvalSummary(Model):
     probes: list[ProbeCrossval] = Field(description="Each probe.")
 
 
-MAJORITY = "majority"
-
-
 @dataclass(frozen=True)
 class _Folds:
     """A probe's rows, divided into folds.
@@ -181,13 +173,12 @@ def _open_folds(request: StudyRequest, probe: ProbeSource) -> _Folds:
 def _expand(request: StudyRequest) -> list[RunSpec]:
     """Return all runs, grouped by model."""
     request = _divided(request)
-    probes = request.probes
-    folds = [_open_folds(request, probe) for probe in probes]
+    divided = [(probe, _open_folds(request, probe)) for probe in request.probes]
     options: CrossvalOptions = request.options
     learners = [LEARNERS.get(name) for name in options.learners]
     models = [model for model in request.models if model != NO_MODEL]
     checkpoints = [open_model(request, model) for model in models]
-    _check_learners(learners, folds, checkpoints)
+    _check_learners(learners, [own for _, own in divided], checkpoints)
     frozen = [entry for entry in learners if isinstance(entry, HeadLearner) and entry.needs]
     if options.random_init and models and not frozen:
         raise UsageError(
@@ -195,19 +186,17 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
             "it out"
         )
     specs: list[RunSpec] = []
-    majority = LEARNERS.get(MAJORITY)
-    for probe, own in zip(probes, folds, strict=True):
-        specs += _runs(request, probe, NO_MODEL, own, majority, 1)
+    for probe, own in divided:
+        specs += _runs(request, probe, NO_MODEL, own, MAJORITY, 1)
     for model, checkpoint in zip(models, checkpoints, strict=True):
-        for probe, own in zip(probes, folds, strict=True):
+        for probe, own in divided:
             scorer = _scorer_as_it_is(request, checkpoint, own.setups)
             if scorer is not None:
                 specs += _zero_shot(request, probe, model, own, scorer)
             for entry in learners:
                 specs += _runs(request, probe, model, own, entry, options.seeds)
-        for number in range(options.random_init):
-            for (probe, own), entry in product(zip(probes, folds, strict=True), frozen):
-                specs += _runs(request, probe, model, own, entry, 1, random_weights=number)
+        for number, (probe, own), entry in product(range(options.random_init), divided, frozen):
+            specs += _runs(request, probe, model, own, entry, 1, random_weights=number)
     refuse_idle_options(request, specs)
     return specs
 
@@ -219,12 +208,9 @@ def _scorer_as_it_is(
 
     A classifier is used only if its classes are the labels of the rows.
     """
-    from evaluation.scorers.classifier import CLASSIFIER, classes_of
-
     scorer = zero_shot_scorer(checkpoint.capabilities, setups)
     if scorer is CLASSIFIER:
-        config = checkpoint.config
-        names = getattr(config, "id2label", None) or {}
+        names = getattr(checkpoint.config, "id2label", None) or {}
         stated = request.defaults.options.get("class_labels", ())
         try:
             for setup in setups & set(LABELLED_SETUPS):
@@ -282,7 +268,7 @@ def _check_learners(
                 f"Evaluate it on one fold at a time: --model {NO_MODEL} --learner {entry.name} "
                 "--train N --fold 0"
             )
-            if entry.name == MAJORITY:
+            if entry.name == MAJORITY.name:
                 remedy = "It is always shown: leave it out"
             raise UsageError(
                 f"--learners {entry.name} reads no model, and models are compared. {remedy}"
@@ -336,7 +322,7 @@ def _row_of(run: Finished) -> _Row:
     """Return the row of the table that a run belongs to."""
     model, learner = run.results.model, run.learnt.get("learner")
     if model.id == NO_MODEL:
-        return _Row("majority", model.id, MAJORITY)
+        return _Row("majority", model.id, MAJORITY.name)
     if learner is None:
         return _Row("zero_shot", model.id, None)
     return _Row("learner" if model.random_weights is None else "random", model.id, str(learner))
@@ -367,21 +353,12 @@ def _summary(row: _Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
         fold_sd=stdev(of_folds),
         repetitions=each,
         repetition_sd=stdev(each) if len(each) > 1 else None,
-        vocabulary=_vocabulary(runs, folds, fitted=row.learner not in (None, MAJORITY)),
+        vocabulary=measure_folds(
+            [run.predictions for run in runs],
+            folds,
+            fitted=row.learner not in (None, MAJORITY.name),
+        ),
     )
-
-
-def _vocabulary(runs: Sequence[Finished], folds: Sequence[int], fitted: bool) -> list[Slope]:
-    """Regress whether rows are right on the words that they share with other folds."""
-    tables = [run.predictions for run in runs]
-    words = {fold: table_words(table) for fold, table in zip(folds, tables, strict=True)}
-    others: dict[int, set[str]] = {
-        fold: set().union(*(words[other] for other in words if fitted and other != fold))
-        for fold in words
-    }
-    parts = [(table, others[fold]) for fold, table in zip(folds, tables, strict=True)]
-    found = measure_vocabulary(parts)
-    return [] if found is None else found.slopes
 
 
 def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
@@ -390,9 +367,8 @@ def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
     for split in SPLITS:
         with suppress(UnknownSplit):
             manifest = open_probe(probe, split=split, config=config).manifest
-            if manifest is None or manifest.annotation is None:
-                continue
-            if (found := manifest.annotation.vote_accuracy) is not None:
+            annotation = manifest and manifest.annotation
+            if annotation and (found := annotation.vote_accuracy):
                 own = found.model_dump(include={"value", "low", "high", "n"})
                 return Estimate(**own, method="cluster bootstrap")
     return None
@@ -405,9 +381,7 @@ def _notes(request: StudyRequest, own: _Folds, groups: dict[_Row, list[Finished]
             f"The rows have no folds: their clusters were divided into {len(own.sizes)} by a hash "
             "of their names."
         )
-    for model in request.models:
-        if model == NO_MODEL:
-            continue
+    for model in [one for one in request.models if one != NO_MODEL]:
         if _scorer_as_it_is(request, open_model(request, model), own.setups) is None:
             notes.append(
                 f"{last_name(model)} cannot be evaluated without training: it does not score "
@@ -494,10 +468,6 @@ def _accuracies(one: ProbeCrossval) -> doc.Table:
     )
 
 
-_LABEL = 20
-"""Maximum length of a model's name in a figure."""
-
-
 def _name(row: CrossvalRow, *, figure: bool = False) -> str:
     """Return a row's name: ``sentence-transformers/all-MiniLM-L6-v2, pooled``.
 
@@ -505,7 +475,7 @@ def _name(row: CrossvalRow, *, figure: bool = False) -> str:
     """
     model = last_name(row.model)
     if figure:
-        model = short(model.rpartition("/")[2], _LABEL)
+        model = short(model.rpartition("/")[2], 20)
     if row.kind == "majority":
         return "majority label"
     if row.kind == "zero_shot":

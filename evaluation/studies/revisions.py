@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -38,10 +37,6 @@ from kbprobe.errors import UsageError
 from kbprobe.format.sealed import Sealed
 from kbprobe.options import Options
 from kbprobe.tables import csv_text
-
-if TYPE_CHECKING:
-    from evaluation.items.sources import ProbeSource
-
 
 SCHEMA_VERSION = "1.0"
 _NAME = 30
@@ -179,7 +174,11 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
                 f"evaluate-probe PROBE --model {found[0].model}"
                 + ("" if found[0].revision is None else f" --revision {found[0].revision}")
             )
-        specs += [_spec(request, probe, model, one) for one in found for probe in request.probes]
+        for one, probe in product(found, request.probes):
+            spec = request.spec(probe, model, revision=one.name)
+            if one.revision is None:  # a folder, whose results go to one within that of the model
+                spec = replace(request.spec(probe, one.model), folder=spec.folder)
+            specs.append(spec)
     return specs
 
 
@@ -191,14 +190,6 @@ def _revision_of(request: StudyRequest, spec: RunSpec) -> tuple[str, Revision]:
     within = [model for model in request.models if path.is_relative_to(model)]
     model = max(within, key=lambda one: len(Path(one).parts))
     return model, Revision(path.relative_to(model).as_posix(), spec.model, None)
-
-
-def _spec(request: StudyRequest, probe: ProbeSource, model: str, one: Revision) -> RunSpec:
-    """Return a run; the folder of its results is within that of the model."""
-    named = request.spec(probe, model, revision=one.name)
-    if one.revision is not None:
-        return named
-    return replace(request.spec(probe, one.model), folder=named.folder)
 
 
 def _trace(runs: Sequence[Finished]) -> Histories:
@@ -225,22 +216,17 @@ def _summarise(
     """Summarise the runs that are finished, and name the revisions that failed."""
 
     def place(spec: RunSpec) -> tuple[str, int]:
-        """Return the model, as it was given, and the index of the probe."""
-        probes = enumerate(request.probes)
-        return _revision_of(request, spec)[0], next(at for at, one in probes if one is spec.probe)
+        """Return the model, as it was given, and the identity of the probe."""
+        return _revision_of(request, spec)[0], id(spec.probe)
 
     runs = group_by(finished, lambda run: place(run.asked))
     missing = group_by(failed, lambda one: place(one.spec))
-    return RevisionsSummary(
-        models=[
-            _of_model(request, model, held, missing.get((model, probe), []))
-            for (model, probe), held in runs.items()
-        ]
-    )
+    models = [_of_model(request, own, missing.get(key, [])) for key, own in runs.items()]
+    return RevisionsSummary(models=models)
 
 
 def _of_model(
-    request: StudyRequest, model: str, runs: Sequence[Finished], failed: Sequence[Failed]
+    request: StudyRequest, runs: Sequence[Finished], failed: Sequence[Failed]
 ) -> ModelRevisions:
     revisions = [_revision_of(request, run.asked)[1] for run in runs]
     lacking = [(_revision_of(request, one.spec)[1], str(one.error)) for one in failed]
@@ -249,7 +235,7 @@ def _of_model(
     scored = (answers != NOT_SCORED).any(axis=0)
     return ModelRevisions.of(
         runs[0],
-        model=model,
+        model=_revision_of(request, runs[0].asked)[0],
         by_step=all(one.step is not None for one in revisions),
         points=[
             _point(place, revision, runs, histories, seed)
@@ -295,14 +281,11 @@ def _change(earlier: Finished, later: Finished, seed: int) -> Change:
     )
 
 
-_LETTERS = {1: "r", 0: "w", NOT_SCORED: "."}
-
-
 def _questions(
     run: Finished, revisions: Sequence[Revision], histories: Histories
 ) -> list[QuestionHistory]:
     names: list[str | None] = [*(one.name for one in revisions), None]  # -1: none
-    letters = np.vectorize(_LETTERS.__getitem__)(histories.answers).T
+    letters = np.array(["w", "r", "."])[histories.answers].T  # NOT_SCORED, -1, is the last
     shown = run.predictions.select(["id", "cluster", "question"]).to_pylist()
     return [
         QuestionHistory(
@@ -349,25 +332,15 @@ def _section(one: ModelRevisions) -> doc.Section:
                 },
                 "Accuracy, and its differences in percentage points, with 95% intervals",
             ),
-            doc.Table(
-                (
-                    "revision",
-                    "became right",
-                    "became wrong",
-                    "learnt for good",
-                    "forgotten for good",
-                ),
-                [
-                    (
-                        short(point.name, _NAME),
-                        change and change.became_right,
-                        change and change.became_wrong,
-                        point.learnt_for_good,
-                        point.forgotten_for_good,
-                    )
-                    for point in one.points
-                    for change in [point.since_previous]
-                ],
+            doc.Table.of(
+                one.points,
+                {
+                    "revision": lambda point: short(point.name, _NAME),
+                    "became right": lambda p: p.since_previous and p.since_previous.became_right,
+                    "became wrong": lambda p: p.since_previous and p.since_previous.became_wrong,
+                    "learnt for good": lambda point: point.learnt_for_good,
+                    "forgotten for good": lambda point: point.forgotten_for_good,
+                },
                 "Questions that changed since the revision before, and questions that changed for "
                 "the last time",
             ),
@@ -425,11 +398,10 @@ def _sentences(one: ModelRevisions) -> list[str]:
     said.append(_above_chance(one))
     best = max(one.points, key=lambda point: point.accuracy.value)
     if best.until_last is not None and best.accuracy.value > last.accuracy.value:
-        lost = best.until_last.difference
         said.append(
             f"It is highest at {best.name}, {percent(best.accuracy.value)} "
             f"({interval(best.accuracy)}); from there to {last.name} it changes by "
-            f"{difference(lost)}."
+            f"{difference(best.until_last.difference)}."
         )
     shares = (one.always_right, one.never_right, one.wavering)
     always, never, wavering = (percent(count / one.rows) for count in shares)
@@ -503,10 +475,9 @@ def _sheets(summary: RevisionsSummary) -> dict[str, str]:
     """Return a line for each question of each model and probe, in the probe's order."""
     asked = ["id", "cluster", "question", "learnt", "forgotten", "changes", "answers"]
     lines = [
-        (one.probe, one.split, one.model, *("" if held is None else held for held in values))
+        (one.probe, one.split, one.model, *(getattr(question, name) for name in asked))
         for one in summary.models
         for question in one.questions
-        for values in [[getattr(question, name) for name in asked]]
     ]
     head = ("probe", "split", "model", *asked)
     return {"revisions.csv": csv_text([head, *lines], line_end="\n")}

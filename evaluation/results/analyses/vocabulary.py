@@ -67,12 +67,6 @@ def words_of(items: Iterable[Item]) -> set[str]:
     return {word for item in items for word in _words(f"{item.premise} {item.question}")}
 
 
-def table_words(predictions: pa.Table) -> set[str]:
-    """Return the words of rows in a table of predictions."""
-    texts = zip(_premises(predictions), predictions["question"].to_pylist(), strict=True)
-    return {word for pair in texts for word in _words(" ".join(pair))}
-
-
 def measure_vocabulary(parts: Sequence[tuple[pa.Table, Collection[str]]]) -> Vocabulary | None:
     """Regress whether rows are right on the overlap of vocabularies.
 
@@ -119,6 +113,27 @@ def measure_vocabulary(parts: Sequence[tuple[pa.Table, Collection[str]]]) -> Voc
             )
         )
     return Vocabulary(slopes=slopes)
+
+
+def measure_folds(tables: Sequence[pa.Table], folds: Sequence[int], *, fitted: bool) -> list[Slope]:
+    """Regress whether rows are right on the overlap of vocabularies, in a cross-validation.
+
+    Args:
+        tables: the predictions of each run.
+        folds: the fold that each of them is about.
+        fitted: whether the models were fitted on the other folds.
+    """
+    words: dict[int, set[str]] = {}
+    for fold, table in zip(folds, tables, strict=True):
+        texts = zip(_premises(table), table["question"].to_pylist(), strict=True)
+        words[fold] = {word for pair in texts for word in _words(" ".join(pair))}
+    known = {
+        fold: set().union(*(words[other] for other in words if fitted and other != fold))
+        for fold in words
+    }
+    parts = [(table, known[fold]) for fold, table in zip(folds, tables, strict=True)]
+    found = measure_vocabulary(parts)
+    return [] if found is None else found.slopes
 
 
 def table_of(slopes: Sequence[Slope]) -> tuple[tuple[str, ...], ...]:

@@ -333,7 +333,7 @@ def _summary(row: _Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
     folds = [run.results.scoring.options["fold"] for run in runs]
     names = [(run.results.model.random_weights, run.learnt.get("seed")) for run in runs]
     repetitions = list(dict.fromkeys(names))
-    counts = count_clusters(runs)
+    counts, tables = count_clusters(runs), [run.predictions for run in runs]
     # The counts of each repetition, summed over its folds.
     member = np.array([[name == one for one in repetitions] for name in names], dtype=np.int64)
     right, scored = counts.right @ member, counts.scored @ member
@@ -353,11 +353,7 @@ def _summary(row: _Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
         fold_sd=stdev(of_folds),
         repetitions=each,
         repetition_sd=stdev(each) if len(each) > 1 else None,
-        vocabulary=measure_folds(
-            [run.predictions for run in runs],
-            folds,
-            fitted=row.learner not in (None, MAJORITY.name),
-        ),
+        vocabulary=measure_folds(tables, folds, fitted=row.kind in ("learner", "random")),
     )
 
 

@@ -10,14 +10,8 @@ import numpy as np
 
 from evaluation.items.columns import ItemColumns, plain
 from evaluation.items.recast import PAIRS
-from evaluation.items.rows import (
-    ABOUT,
-    Questions,
-    Records,
-    column_questions,
-    row_questions,
-    with_own_ids,
-)
+from evaluation.items.rows import Records, row_questions, with_own_ids
+from evaluation.items.types import ABOUT, Questions, column_questions
 from kbprobe.arrays import AnyInts, Bools, Ints
 from kbprobe.columns import arrow_type, codes, positions, single_chunk, to_numpy
 from kbprobe.errors import KbprobeError

@@ -19,36 +19,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluation.items.recast import MARK, folds_beside, is_pair, own_form, pair_form
-from evaluation.items.types import Item, ItemColumns, Links, arguments_type
+from evaluation.items.types import ABOUT, Item, Questions, arguments_type, column_questions
 from kb_cache.unpack import DAMAGE, Allowance, unpacking
 from kbprobe.columns import arrow_type
 from kbprobe.errors import KbprobeError
 from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, NLI, SCORED_SETUPS, SETUPS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-ABOUT = {
-    "cluster": "string",
-    "hops": "int32",
-    "distractor_family": "string",
-    "distractor_hops": "int32",
-    "pos": "string",
-    "content": "string",
-    "template": "string",
-    "concept": "string",
-    "fold": "int32",
-    "choice_hops": "list<item: int32>",
-}
-"""Metadata of an item other than its question: columns and their Arrow types."""
+    pass
 
 UNLABELLED = "has no answer yet"
 
 _COPIES = "gold_copies"
 """The note that counts rows with copies of the gold among their choices."""
-
-_UNDECIDED = "undecided"
-"""The note that counts pairs without a label that annotators agreed on."""
 
 _LISTED = 5
 """Maximum number of bad rows listed; the rest are counted."""
@@ -57,21 +40,6 @@ _POS_NAMES = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r":
 """WordNet's letters, as ``notes`` has them, in the words of kbprobe's own probes."""
 
 _INT32, _INT64 = range(2**31), range(-(2**63), 2**63)
-
-
-@dataclass(frozen=True)
-class Questions:
-    """The questions of a split, and metadata of each (:data:`ABOUT`, null if unknown).
-
-    ``links`` is None if no question names the facts that it rests on, ``arguments`` if none names
-    the values that fill its template. ``notes`` counts changes made while reading.
-    """
-
-    items: ItemColumns
-    about: pa.Table
-    links: Links | None = None
-    arguments: pa.Array | None = None
-    notes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -184,22 +152,8 @@ def row_questions(records: Records, source: str) -> Questions:
     }
     questions = column_questions(with_own_ids(items), columns)
     copied = sum(about[_COPIES] > 0 for about in known)
-    notes = {_COPIES: copied, _UNDECIDED: len(undecided)}
+    notes = {_COPIES: copied, "undecided": len(undecided)}
     return replace(questions, notes={name: count for name, count in notes.items() if count})
-
-
-def column_questions(items: Sequence[Item], columns: Mapping[str, pa.Array]) -> Questions:
-    """Combine checked items with their metadata, as columns of the right types."""
-    import pyarrow as pa
-
-    schema = pa.schema([(name, arrow_type(kind)) for name, kind in ABOUT.items()])
-    about = pa.table([columns[name] for name in ABOUT], schema=schema)
-    links = None
-    if len(columns["fact_ids"].flatten()):
-        ids = tuple(tuple(names or ()) for names in columns["fact_ids"].to_pylist())
-        links = Links(ids, tuple(name or "" for name in columns["relation"].to_pylist()))
-    arguments = columns["arguments"] if len(columns["arguments"].flatten()) else None
-    return Questions(ItemColumns.of(items), about, links, arguments)
 
 
 def _refusal(source: str, unit: str, problems: Sequence[_Problem], total: int) -> str:

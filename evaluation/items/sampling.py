@@ -16,8 +16,8 @@ import numpy as np
 
 from evaluation.items.difficulty import difficulty_file, read_difficulty, spread
 from evaluation.items.own_schema import NEEDED, own_questions
-from evaluation.items.sources import FoundSplit, probe_split
-from evaluation.items.types import Item, ProbeSplit, ids_of
+from evaluation.items.sources import FoundSplit
+from evaluation.items.types import Item, ProbeSplit, ids_of, probe_split
 from kbprobe.columns import codes, single_chunk
 from kbprobe.errors import UsageError
 

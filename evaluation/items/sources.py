@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from evaluation.items.own_schema import read_parquet, table_questions
-from evaluation.items.rows import Questions, read_json, row_questions
-from evaluation.items.types import ProbeSplit
+from evaluation.items.rows import read_json, row_questions
+from evaluation.items.types import ProbeSplit, Questions, probe_split
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean, path_argument, wrong_argument
 from kbprobe.format.dataset import CARD, DATA, damaged_files
 from kbprobe.format.manifest import MANIFEST, DataFile, Manifest, read_manifest
@@ -424,30 +424,6 @@ def _hint(source: str) -> str:
         return f"{meant.strip()} "
     build = f"If it is a probe that you want to build: build-probe {name} -o {source}. "
     return build if folder else ""
-
-
-def probe_split(
-    name: str,
-    source: str,
-    split: str,
-    found: Questions,
-    manifest: Manifest | None = None,
-) -> ProbeSplit:
-    """Make a split from questions; a row that names no cluster forms a separate cluster.
-
-    Raises:
-        KbprobeError: there are no questions.
-    """
-    import pyarrow.compute as pc
-
-    items, cluster = found.items, found.about["cluster"]
-    if not len(items):
-        raise KbprobeError(f"{source}, split {split}, holds no rows. Nothing can be scored.")
-    at = found.about.schema.get_field_index("cluster")
-    about = found.about.set_column(at, "cluster", pc.coalesce(cluster, items.ids))
-    clustered = cluster.null_count < len(cluster)
-    further = (manifest, found.links, found.arguments, found.notes)
-    return ProbeSplit(name, source, split, items, about, clustered, items.fingerprint(), *further)
 
 
 _Split = TypeVar("_Split", ProbeSplit, FoundSplit)

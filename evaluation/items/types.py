@@ -12,12 +12,28 @@ import numpy as np
 from evaluation.items.columns import Item as Item
 from evaluation.items.columns import ItemColumns as ItemColumns
 from kbprobe.arrays import Ints, run_starts
-from kbprobe.columns import codes
+from kbprobe.columns import arrow_type, codes
+from kbprobe.errors import KbprobeError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kbprobe.format.manifest import Manifest
+
+
+ABOUT = {
+    "cluster": "string",
+    "hops": "int32",
+    "distractor_family": "string",
+    "distractor_hops": "int32",
+    "pos": "string",
+    "content": "string",
+    "template": "string",
+    "concept": "string",
+    "fold": "int32",
+    "choice_hops": "list<item: int32>",
+}
+"""Metadata of an item other than its question: columns and their Arrow types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,21 @@ class Links:
         return Links(
             tuple(self.fact_ids[row] for row in rows), tuple(self.relations[row] for row in rows)
         )
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions of a split, and metadata of each (:data:`ABOUT`, null if unknown).
+
+    ``links`` is None if no question names the facts that it rests on, ``arguments`` if none names
+    the values that fill its template. ``notes`` counts changes made while reading.
+    """
+
+    items: ItemColumns
+    about: pa.Table
+    links: Links | None = None
+    arguments: pa.Array | None = None
+    notes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,6 +133,44 @@ class ProbeSplit:
             links=self.links and self.links.take(rows),
             arguments=None if self.arguments is None else self.arguments.take(rows),
         )
+
+
+def column_questions(items: Sequence[Item], columns: Mapping[str, pa.Array]) -> Questions:
+    """Combine checked items with their metadata, as columns of the right types."""
+    import pyarrow as pa
+
+    schema = pa.schema([(name, arrow_type(kind)) for name, kind in ABOUT.items()])
+    about = pa.table([columns[name] for name in ABOUT], schema=schema)
+    links = None
+    if len(columns["fact_ids"].flatten()):
+        ids = tuple(tuple(names or ()) for names in columns["fact_ids"].to_pylist())
+        links = Links(ids, tuple(name or "" for name in columns["relation"].to_pylist()))
+    arguments = columns["arguments"] if len(columns["arguments"].flatten()) else None
+    return Questions(ItemColumns.of(items), about, links, arguments)
+
+
+def probe_split(
+    name: str,
+    source: str,
+    split: str,
+    found: Questions,
+    manifest: Manifest | None = None,
+) -> ProbeSplit:
+    """Make a split from questions; a row that names no cluster forms a separate cluster.
+
+    Raises:
+        KbprobeError: there are no questions.
+    """
+    import pyarrow.compute as pc
+
+    items, cluster = found.items, found.about["cluster"]
+    if not len(items):
+        raise KbprobeError(f"{source}, split {split}, holds no rows. Nothing can be scored.")
+    at = found.about.schema.get_field_index("cluster")
+    about = found.about.set_column(at, "cluster", pc.coalesce(cluster, items.ids))
+    clustered = cluster.null_count < len(cluster)
+    further = (manifest, found.links, found.arguments, found.notes)
+    return ProbeSplit(name, source, split, items, about, clustered, items.fingerprint(), *further)
 
 
 def joined(parts: Sequence[ProbeSplit], name: str, split: str) -> ProbeSplit:

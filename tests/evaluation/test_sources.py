@@ -22,9 +22,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluation.items.own_schema import own_questions, read_parquet, table_questions
-from evaluation.items.rows import ABOUT, Questions, Records, read_json, row_questions
+from evaluation.items.rows import Records, read_json, row_questions
 from evaluation.items.sources import open_probe
-from evaluation.items.types import Item, arguments_type, fingerprint
+from evaluation.items.types import ABOUT, Item, Questions, arguments_type, fingerprint
 from kbprobe.columns import arrow_type
 from kbprobe.errors import KbprobeError, UsageError
 from tests.manifests import toy_manifest

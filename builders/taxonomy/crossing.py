@@ -17,9 +17,12 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from builders.english.word_lists import word_groups
 from builders.judged.model import judgements
+from builders.taxonomy.options import TREES
+from builders.taxonomy.words import Taxonomy
 from kbprobe.arrays import Bools, Floats, Ints, lines_of
 from kbprobe.rng import RandomGenerator
 
@@ -101,6 +104,20 @@ def listed_kinds() -> tuple[tuple[str, str, str, int], ...]:
             said = ARGUABLE if kind in word else judged.get((word, kind), said)
             lines.append((tree, word, kind, said))
     return tuple(lines)
+
+
+def listed_words(taxonomy: Taxonomy, shown: Bools, split_of_tree: Ints) -> Listed:
+    """Return what the list of crossing kinds says of the words that may be shown."""
+    tree, word, kind, truth = zip(*listed_kinds(), strict=True)
+    names = list(TREES)
+    listed = Listed(
+        tree=np.array([names.index(name) for name in tree], dtype=np.int64),
+        word=taxonomy.find(pa.array(word)),
+        kind=taxonomy.find(pa.array(kind)),
+        truth=np.array(truth, dtype=np.int64),
+    )
+    known = (listed.word >= 0) & (listed.kind >= 0) & (split_of_tree[listed.tree] >= 0)
+    return lines_of(listed, known & shown[listed.word] & shown[listed.kind])
 
 
 def crossed(

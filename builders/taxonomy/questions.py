@@ -17,7 +17,7 @@ from builders.engine.drops import DropLog
 from builders.engine.plan import Flags
 from builders.english.screen import whole_words
 from builders.english.word_lists import word_list
-from builders.taxonomy.crossing import ARGUABLE, TRUE, Listed, listed_kinds
+from builders.taxonomy.crossing import ARGUABLE, TRUE, Listed, listed_words
 from builders.taxonomy.options import (
     CLEAN_GAP,
     CLEAN_HOPS,
@@ -59,7 +59,6 @@ KIN_REACH = 12_000
 
 OVERSAMPLING = 4
 """Number of pairs of words considered for a gold, in multiples of its cap."""
-
 
 FOLLOWED = 4
 """Maximum number of edges that readers follow up from a sense of something intangible."""
@@ -128,11 +127,7 @@ def answers_of(taxonomy: Taxonomy, allowed: Bools, tree: Ints) -> Ints:
 
 
 def pairs_of(
-    taxonomy: Taxonomy,
-    entities: Bools,
-    named: Ints,
-    max_hops: int | None,
-    min_weight: float,
+    taxonomy: Taxonomy, entities: Bools, named: Ints, max_hops: int | None, min_weight: float
 ) -> Pairs:
     """Return the answers of each entity.
 
@@ -236,7 +231,7 @@ class AskableTaxonomy:
         shown = taxonomy.zipf >= options.min_zipf
         if options.tokenizer:
             shown &= whole_words(taxonomy.words.to_pylist(), options.tokenizer)
-        listed = _listed(taxonomy, shown, split_of_tree)
+        listed = listed_words(taxonomy, shown, split_of_tree)
         shown &= taxonomy.plain
         if options.screen:
             shown &= ~taxonomy.offensive
@@ -244,13 +239,8 @@ class AskableTaxonomy:
         answers[taxonomy.ids(options.stop_golds, "--stop-golds")] = False
         named = answers_of(taxonomy, answers, asked)
         min_weight = options.min_weight if taxonomy.conceptnet else 0.0
-        pairs = pairs_of(
-            taxonomy,
-            shown & taxonomy.counted_like_a_noun,
-            named,
-            options.max_hops,
-            min_weight,
-        )
+        entities = shown & taxonomy.counted_like_a_noun
+        pairs = pairs_of(taxonomy, entities, named, options.max_hops, min_weight)
         sound = (pairs.share >= options.min_share) & ~_names_answer(taxonomy, pairs)
         pairs = lines_of(pairs, sound)
         tops = np.full(size, -1, dtype=np.int64)
@@ -316,9 +306,9 @@ class AskableTaxonomy:
         return Graph.from_edges(size, one[kept], other[kept])
 
     @cached_property
-    def _bounds(self) -> Ints:
-        """Row bounds of each word's pairs."""
-        return np.searchsorted(self.pairs.word, np.arange(len(self.taxonomy) + 1))
+    def _answers(self) -> Graph:
+        """The graph from every word to its answers."""
+        return Graph.from_edges(len(self.taxonomy), self.pairs.word, self.pairs.answer)
 
     @cached_property
     def _keys(self) -> Ints:
@@ -337,14 +327,6 @@ class AskableTaxonomy:
         at = KeySet(keys).positions((words * size + answers).ravel())
         return np.append(pairs.hops[first], 0)[at].reshape(answers.shape)
 
-    def _answers(self, own: Ints) -> tuple[Ints, Ints]:
-        """Return all answers of the words of some pairs: positions in ``own``, and answers."""
-        word = self.pairs.word[own]
-        start = self._bounds[word]
-        lengths = self._bounds[word + 1] - start
-        position = np.repeat(np.arange(own.size, dtype=np.int64), lengths)
-        return position, self.pairs.answer[ragged_ranges(start, lengths)]
-
     def word_pairs(self, rng: RandomGenerator, dropped: DropLog) -> WordPairs:
         """Find pairs of words that share an answer, each with the paper's distractors."""
         x, y = self._coupled(rng)
@@ -355,12 +337,8 @@ class AskableTaxonomy:
         # One that x alone is, and one that y alone is.
         sides = found.row * 2 if found.group is None else found.row * 2 + found.group
         rows = sorted_unique(sides) // 2
-        asked = asked.take(
-            dropped.keep(
-                f"{PAPER}: fewer than two distractors",
-                np.bincount(rows, minlength=x.size) >= 2,
-            )
-        )
+        two = np.bincount(rows, minlength=x.size) >= 2
+        asked = asked.take(dropped.keep(f"{PAPER}: fewer than two distractors", two))
         return self._capped(asked, rng.child("caps"))
 
     def makes_question(self, x: Ints, y: Ints) -> Bools:
@@ -376,14 +354,14 @@ class AskableTaxonomy:
         """Return what one word is and the other is not: the paper's distractors."""
         parts = []
         for side, (own, foreign) in enumerate(((x, y), (y, x))):
-            row, node = self._answers(own)
+            row, node = self._answers.expand(self.pairs.word[own])
             kept = self.deniable(self.pairs.word[foreign[row]], node)
             parts.append(Candidates(row[kept], node[kept], np.full(int(kept.sum()), side)))
         return joined(parts)
 
     def _nearest(self, x: Ints, y: Ints) -> Bools:
         """Mark pairs that have nothing more specific in common than their answer."""
-        row, other = self._answers(x)
+        row, other = self._answers.expand(self.pairs.word[x])
         closer = self.general[other] < self.general[self.pairs.answer[x[row]]]
         wanted = self.pairs.word[y[row]] * len(self.taxonomy) + other
         shared = contains(self._keys, wanted)
@@ -422,20 +400,6 @@ class AskableTaxonomy:
         # From halfway on, combinations would repeat.
         twice = (2 * step == count[group]) & (at > partner)
         return rows[at[~twice]], rows[partner[~twice]]
-
-
-def _listed(taxonomy: Taxonomy, shown: Bools, split_of_tree: Ints) -> Listed:
-    """Return what the list of crossing kinds says of the words that may be shown."""
-    tree, word, kind, truth = zip(*listed_kinds(), strict=True)
-    names = list(TREES)
-    listed = Listed(
-        tree=np.array([names.index(name) for name in tree], dtype=np.int64),
-        word=taxonomy.find(pa.array(word)),
-        kind=taxonomy.find(pa.array(kind)),
-        truth=np.array(truth, dtype=np.int64),
-    )
-    known = (listed.word >= 0) & (listed.kind >= 0) & (split_of_tree[listed.tree] >= 0)
-    return lines_of(listed, known & shown[listed.word] & shown[listed.kind])
 
 
 def _crossing_pairs(

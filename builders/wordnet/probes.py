@@ -176,9 +176,7 @@ def wordnet_definitions(
         found = int(np.count_nonzero(asked))
         require_enough(wordnet, found, every, "synsets with words and a definition")
     contexts = contexts_of(wordnet, asked, options.max_contexts, rng)
-    questions = _in_each(
-        wordnet, lambda one: questions_in_context(one, _in(one, wordnet, contexts))
-    )
+    questions = _in_contexts(wordnet, contexts)
     return _self_plan(wordnet, options, rng, "definition", contexts.concept, questions)
 
 
@@ -279,7 +277,7 @@ def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGen
         dropped.drop("another question reads the same", repeated(wordnet, nodes, nodes, 1))
     ]
     glosses = len(wordnet.languages) == 1
-    questions = _in_each(wordnet, lambda one: questions_by_word(one, nodes, glosses))
+    questions = {one: questions_by_word(one, nodes, glosses) for one in wordnet.languages}
     return _self_plan(wordnet, options, rng, "synonym", nodes, questions, dropped)
 
 
@@ -315,36 +313,30 @@ def _isa_plan(
     asking = _in_every_context(contexts, concept, gold, hops)
     flags = isa_flags(wordnet, facts, concept, gold, PROBE_OF[relation])
     asking = asking._replace(flags=flags.take(asking.fact))
-    questions = _in_each(
-        wordnet, lambda one: questions_in_context(one, _in(one, wordnet, contexts))
-    )
+    questions = _in_contexts(wordnet, contexts)
     asking = _askable(options, relation, asking, questions, dropped)
     if structure is not wordnet:
         alone = np.flatnonzero(contexts.example[asking.question] < 0)
         same = np.zeros(asking.fact.size, dtype=np.bool_)
         of = asking.fact[alone]
         same[alone] = repeated(wordnet, concept[of], gold[of], 0)
-        keep = dropped.drop("another question reads the same", same)
-        asking = asking.take(keep)
+        asking = asking.take(dropped.drop("another question reads the same", same))
     if isinstance(options, HyponymyOptions) and options.golds_per_hop:
         pairs, line = np.unique(asking.fact, return_inverse=True)
         cell = concept[pairs] * (options.max_hops + 1) + hops[pairs]
         first = first_of_each(cell, options.golds_per_hop, rng.child("golds"), gold[pairs])
-        keep = dropped.keep("beyond --golds-per-hop", first)[line]
-        asking = asking.take(keep)
+        asking = asking.take(dropped.keep("beyond --golds-per-hop", first)[line])
     return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped)
 
 
-def _in_each(wordnet: WordNet, ask: Callable[[WordNet], Questions]) -> dict[WordNet, Questions]:
-    """Return the questions in each language."""
-    return {one: ask(one) for one in wordnet.languages}
-
-
-def _in(one: WordNet, wordnet: WordNet, contexts: Contexts) -> Contexts:
-    """Return contexts of ``wordnet`` in one of its languages; unchanged if it is the only one."""
+def _in_contexts(wordnet: WordNet, contexts: Contexts) -> dict[WordNet, Questions]:
+    """Return the questions in each language; of several, each has senses of its own."""
     if len(wordnet.languages) == 1:
-        return contexts
-    return contexts._replace(sense=one.sense_start[contexts.concept])
+        return {wordnet: questions_in_context(wordnet, contexts)}
+    senses = {one: one.sense_start[contexts.concept] for one in wordnet.languages}
+    return {
+        one: questions_in_context(one, contexts._replace(sense=own)) for one, own in senses.items()
+    }
 
 
 def _self_plan(
@@ -363,8 +355,8 @@ def _self_plan(
     none = Flags.none(concept.size)
     asking = Asking(line, fact, concept, concept, np.zeros_like(concept), none)
     dropped = DropLog() if dropped is None else dropped
-    deep = dropped.drop("gold is too near its root", _too_shallow(wordnet, options, concept))
-    asking = asking.take(deep)
+    shallow = _too_shallow(wordnet, options, concept)
+    asking = asking.take(dropped.drop("gold is too near its root", shallow))
     # Definitions of a word's other senses may be choices: telling them apart is the task.
     same = same_gloss if relation == "definition" else alike_in_any
     truth = Truth(len(wordnet), NONE, union(same(wordnet), near(wordnet)).keys)
@@ -386,8 +378,7 @@ def _askable(
     asking = asking.of_tier(options.tier, dropped)
     if options.min_zipf:
         each = [zipf_of(one, asking.gold) >= options.min_zipf for one in questions]
-        keep = dropped.keep("gold is too rare a word", np.all(each, axis=0))
-        asking = asking.take(keep)
+        asking = asking.take(dropped.keep("gold is too rare a word", np.all(each, axis=0)))
     if options.stem_overlap == "drop":
         each = [
             gives_away(
@@ -422,7 +413,7 @@ def _plan(
     word: Ints | None = None
     if "surface_form" in shown.columns and relation == "definition":
         word = to_numpy(shown.fields["lemma"].dictionary_encode().indices).astype(np.int64)
-    reads = {"definition": _gloss, "synonym": _second_word}.get(relation, _first_word)
+    reads = _READS.get(relation, _first_word)
     places = territory(wordnet.structure, options.split_shares, rng.seed)
     plan = draw_plan(
         asking,
@@ -473,16 +464,16 @@ def _readable_in_all(wordnet: WordNet, plan: Plan, reads: Callable[[WordNet], In
     return plan.keep("two choices read the same in a language", ~same)
 
 
-def _first_word(wordnet: WordNet) -> Ints:
-    return words_at(wordnet, 0)
-
-
-def _second_word(wordnet: WordNet) -> Ints:
-    return words_at(wordnet, 1)
-
-
 def _gloss(wordnet: WordNet) -> Ints:
     return to_numpy(shown_glosses(wordnet).dictionary_encode().indices).astype(np.int64)
+
+
+_first_word = partial(words_at, place=0)
+_READS: Mapping[str, Callable[[WordNet], Ints]] = {
+    "definition": _gloss,
+    "synonym": partial(words_at, place=1),
+}
+"""What choices of a relation show, as numbers for the texts of all synsets; else the first word."""
 
 
 def _in_every_context(contexts: Contexts, concept: Ints, gold: Ints, hops: Ints) -> Asking:

@@ -52,35 +52,28 @@ def batches(specs: Sequence[RunSpec]) -> list[list[int]]:
     >>> batches([plain, *trained, plain.vary(seed=1)])
     [[0], [1, 2], [3]]
     """
-    from evaluation.runs.executor import model_of
+    from evaluation.runs.executor import model_key
 
     together: dict[str, list[int]] = {}
     for at, spec in enumerate(specs):
-        model, options = model_of(spec)
-        alone = spec.run.train is None
-        key = f"{at}" if alone else f"{model} {options.model_dump_json()}"
+        key = f"{at}" if spec.run.train is None else model_key(spec)
         together.setdefault(key, []).append(at)
     return list(together.values())
 
 
 @dataclass(frozen=True)
 class InProcess:
-    """Executes runs in this process, grouped by model.
-
-    Attributes:
-        progress: called with what is being done.
-    """
+    """Executes runs in this process, grouped by model."""
 
     progress: Progress = silent
 
     def execute(self, specs: Sequence[RunSpec]) -> Iterator[Ended]:
         """See `evaluation.executors.base.Executor`; a model is loaded once for all of its runs."""
-        from evaluation.runs.executor import execute, model_of
+        from evaluation.runs.executor import execute, model_key
 
         models: dict[str, list[int]] = {}
         for at, spec in enumerate(specs):
-            model, options = model_of(spec)
-            models.setdefault(f"{model} {options.model_dump_json()}", []).append(at)
+            models.setdefault(model_key(spec), []).append(at)
         places = [at for some in models.values() for at in some]
         done = 0
 

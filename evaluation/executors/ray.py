@@ -85,11 +85,10 @@ class Worker:
 
     def _opened(self, spec: RunSpec) -> Any:
         """Return what executes runs of a model, which is opened unless it is the one held."""
-        from evaluation.runs.executor import model_of, opened_model
+        from evaluation.runs.executor import model_key, opened_model
         from evaluation.runs.reading import SplitReader
 
-        name, options = model_of(spec)
-        model = f"{name} {options.model_dump_json()} {spec.run.cache}"
+        model = f"{model_key(spec)} {spec.run.cache}"
         if model != self._model:
             self._model = None
             self._held.close()
@@ -142,14 +141,14 @@ class RayWorkers:
             yield from self._execute(ray, specs)
 
     def _execute(self, ray: Any, specs: Sequence[RunSpec]) -> Iterator[Ended]:
-        from evaluation.runs.executor import model_of
+        from evaluation.runs.executor import model_key
 
         resources = ray.cluster_resources()
         gpus = (1.0 if resources.get("GPU") else 0.0) if self.gpus is None else self.gpus
         have = resources.get("GPU", 0) / gpus if gpus else resources.get("CPU", 1)
         folder = specs[0].folder
         assert folder is not None
-        waiting = [_Batch(places, f"{model_of(specs[places[0]])}") for places in batches(specs)]
+        waiting = [_Batch(places, model_key(specs[places[0]])) for places in batches(specs)]
         count = min(self.workers or max(1, int(have)), len(waiting))
         with _marked(folder.parent) as marker:
             new = _starter(ray, gpus, marker)

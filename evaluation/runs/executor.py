@@ -175,7 +175,7 @@ def execute(
         The outcome of each run, in order.
     """
     reader = SplitReader()
-    for _, group in groupby(specs, key=model_of):
+    for _, group in groupby(specs, key=model_key):
         specs_of_model = list(group)
         cache = all(spec.run.cache for spec in specs_of_model)
         with ExitStack() as stack:
@@ -215,8 +215,14 @@ def opened_model(
 
 
 def model_of(spec: RunSpec) -> tuple[str, ModelOptions]:
-    """Return a run's model and model options; runs that share both share a loaded model."""
+    """Return a run's model and model options."""
     return spec.model, ModelOptions(**spec.run.model_dump(include=set(ModelOptions.model_fields)))
+
+
+def model_key(spec: RunSpec) -> str:
+    """Return a text that is the same for runs that share a loaded model."""
+    name, options = model_of(spec)
+    return f"{name} {options.model_dump_json()}"
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,6 +108,11 @@ class Plan:
     runs: dict[str, PlannedRun] = field(default_factory=dict)
     asked: list[list[str]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        """Look once at what is there already."""
+        self._identities = _Identities()
+        self._there = _folders_by_key(self.folder / RUNS)
+
     @classmethod
     def of(cls, requests: Sequence[StudyRequest], folder: Path) -> Plan:
         """Expand all requests; errors in any of them are found before anything runs.
@@ -115,34 +121,24 @@ class Plan:
             UsageError: an option, a probe or a model is invalid.
         """
         plan = cls(folder, requests)
-        identities = _Identities()
-        there = _folders_by_key(folder / RUNS)
         for number, request in enumerate(requests):
             assert request.study.expand is not None
             check_request(request)
             plan.asked.append([])
-            plan.add(number, request.study.expand(request), identities, there)
+            plan.add(number, request.study.expand(request))
         return plan
 
-    def add(
-        self,
-        request: int,
-        specs: Iterable[RunSpec],
-        identities: _Identities | None = None,
-        there: Mapping[str, Path] | None = None,
-    ) -> list[PlannedRun]:
+    def add(self, request: int, specs: Iterable[RunSpec]) -> list[PlannedRun]:
         """Add runs of a request, given its index; return those that are new to the suite.
 
         Raises:
             UsageError: a run is impossible as requested.
         """
-        identities = identities or _Identities()
-        there = _folders_by_key(self.folder / RUNS) if there is None else there
         new = []
         for spec in specs:
-            key = identities.key(spec)
+            key = self._identities.key(spec)
             if key not in self.runs:
-                place = there.get(key, self.folder / RUNS / f"{_readable(spec)}-{key}")
+                place = self._there.get(key, self.folder / RUNS / f"{_readable(spec)}-{key}")
                 run = PlannedRun(key, replace(spec, folder=place))
                 run.look()
                 self.runs[key] = run
@@ -164,9 +160,8 @@ class _Identities:
     """Hashes runs; each probe and each model is read only once."""
 
     def __init__(self) -> None:
-        self._probes: dict[str, Any] = {}
+        self._probe, self._asks_facts = cache(_probe_identity), cache(_asks_facts)
         self._models: dict[str, Any] = {}
-        self._facts: dict[str, bool] = {}
 
     def key(self, spec: RunSpec) -> str:
         """Return a run's hash.
@@ -189,21 +184,6 @@ class _Identities:
         }
         return content_hash(content)[:_HASH]
 
-    def _asks_facts(self, probe: str) -> bool:
-        if probe not in self._facts:
-            built = Path(probe, MANIFEST).is_file()
-            self._facts[probe] = built and bool(read_manifest(Path(probe)).sub_questions)
-        return self._facts[probe]
-
-    def _probe(self, source: Any) -> Any:
-        if not isinstance(source, str):
-            raise UsageError(
-                "a suite's probes are folders, files or Hub ids, not datasets in memory"
-            )
-        if source not in self._probes:
-            self._probes[source] = _probe_identity(source)
-        return self._probes[source]
-
     def _model(self, spec: RunSpec) -> Any:
         given = spec.run.model_dump(include=IDENTITY)
         name = f"{spec.model} {sorted(given.items())}"
@@ -212,7 +192,13 @@ class _Identities:
         return self._models[name]
 
 
-def _probe_identity(source: str) -> Any:
+def _asks_facts(probe: str) -> bool:
+    return Path(probe, MANIFEST).is_file() and bool(read_manifest(Path(probe)).sub_questions)
+
+
+def _probe_identity(source: Any) -> Any:
+    if not isinstance(source, str):
+        raise UsageError("a suite's probes are folders, files or Hub ids, not datasets in memory")
     path = Path(source)
     if (path / MANIFEST).is_file():
         files = read_manifest(path).files

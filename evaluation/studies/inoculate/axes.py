@@ -224,14 +224,7 @@ def _trained(
 
 
 class Setting(NamedTuple):
-    """A training setting: everything but the seed.
-
-    Attributes:
-        probe: the probe that is trained on.
-        size: the number of training rows.
-        learning_rate: the peak learning rate.
-        epochs: the number of passes over the rows.
-    """
+    """A training setting: everything but the seed."""
 
     probe: str
     size: int

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from evaluation.report.figures import TWO, draw
-from evaluation.results.analyses.inks import MODEL, REFERENCE, SOFT, line_colour
+from evaluation.results.colours import MODEL, REFERENCE, SOFT, line_colour
 from evaluation.results.words import short
 from kbprobe.document import Across, Chart, Dots, Ink, Line, Number, Panel
 

@@ -1,6 +1,6 @@
 """Figures of the report: drawn by matplotlib, written as SVG in the page's own colours.
 
-Each of their colours (:mod:`evaluation.results.analyses.inks`) becomes a variable of the page's
+Each of their colours (:mod:`evaluation.results.colours`) becomes a variable of the page's
 style sheet, so that figures follow the reader's light or dark scheme.
 """
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from evaluation.report.breakdowns import SMALL, JoinedSizes
-from evaluation.results.analyses import inks
-from evaluation.results.analyses.inks import LINE, MODEL, REFERENCE, SOFT, TYPE
+from evaluation.results import colours
+from evaluation.results.colours import LINE, MODEL, REFERENCE, SOFT, TYPE
 from evaluation.results.types import Bin
 from evaluation.results.words import ROUND, printable
 
@@ -71,10 +71,10 @@ def style_rules() -> Markup:
     ``--u0`` to ``--u4`` and ``--v0`` to ``--v4`` the shades of two answers.
     """
     variables = " ".join(
-        f"--{name}: light-dark({', '.join(pair)});" for name, pair in inks.colours().items()
+        f"--{name}: light-dark({', '.join(pair)});" for name, pair in colours.colours().items()
     )
     shades = [
-        _rule(f"s{step}", *(inks.colour(name, step / SHADES) for name in ("Blues", "Blues_r")))
+        _rule(f"s{step}", *(colours.colour(name, step / SHADES) for name in ("Blues", "Blues_r")))
         for step in range(SHADES + 1)
     ]
     return Markup("\n".join([f":root {{ {variables} }}", *shades]))  # nosec B704 # our own colours
@@ -94,8 +94,8 @@ def diverging_rules() -> Markup:
         palette = "Oranges" if 2 * step < SHADES else "Blues"
         # The ends of the palettes are not used: the two colours are too similar there, and in the
         # dark scheme the faintest shades are not faint.
-        dark = inks.mixed(_DARK_PANEL, inks.colour(f"{palette}_r", 0.5), reach)
-        lines.append(_rule(f"d{step}", inks.colour(palette, 0.75 * reach), dark))
+        dark = colours.mixed(_DARK_PANEL, colours.colour(f"{palette}_r", 0.5), reach)
+        lines.append(_rule(f"d{step}", colours.colour(palette, 0.75 * reach), dark))
     return Markup("\n".join(lines))  # nosec B704 # our own colours
 
 
@@ -148,7 +148,7 @@ def _inline(svg: str, label: str) -> Markup:
     body = re.sub(r"(\d+\.\d\d)\d+", r"\1", body)
     body = re.sub(r"font: ([^;\"]*?)[\d.]+px [^;\"]*", r"font: \g<1>11px inherit", body)
     body = body.replace("font: 11px inherit", "font-size: 11px")
-    for name, (light, _) in inks.colours().items():
+    for name, (light, _) in colours.colours().items():
         body = body.replace(light, f"var(--{name})")
     body = re.sub(r">\s+<", "><", body)
     opening = Markup('<svg class="figure" role="img" viewBox="{}" aria-label="{}">')

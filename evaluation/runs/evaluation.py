@@ -21,7 +21,6 @@ from evaluation.results.analyses import (
     seen,
     vocabulary,
 )
-from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.breakdown import headline_rows
 from evaluation.results.metrics import (
     Scores,
@@ -135,7 +134,7 @@ def evaluate_run(
         asked, wording = None, run.scorer.wording
         if wording is not None and setup not in run.scorer.setups:
             asked = wordings()[setup], wording
-        block = measure_labels(predictions, setup, options.seed, asked)
+        block = labels.measure_labels(predictions, setup, options.seed, asked)
         results = results.with_analysis(labels.NAME, block)
         known = () if run.learner is None else vocabulary.words_of(run.fitted_items)
         shared = vocabulary.measure_vocabulary([(predictions, known)])

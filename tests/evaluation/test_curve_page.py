@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from evaluation.report.figures import luminance
-from evaluation.results.analyses.inks import SERIES
+from evaluation.results.colours import SERIES
 from evaluation.studies.curve import CURVE
 from evaluation.studies.curve.record import CurveSummary
 from tests.evaluation.sample_curves import curve_runs, summary_of

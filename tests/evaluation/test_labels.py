@@ -15,8 +15,7 @@ from evaluation.cli import main
 from evaluation.items.sources import open_probe
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.items.wordings import worded, wordings
-from evaluation.results.analyses.confusion import measure_labels
-from evaluation.results.analyses.labels import labels_of
+from evaluation.results.analyses.labels import labels_of, measure_labels
 from evaluation.results.metrics import Scores, measure, predictions_table
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.setups import MASK, SETUPS

@@ -34,7 +34,7 @@ from evaluation.report.questions import (
     drawn,
     worst_clusters,
 )
-from evaluation.results.analyses.inks import colours
+from evaluation.results.colours import colours
 from evaluation.results.metrics import Scores, compared, measure, predictions_table, softmax
 from evaluation.results.summary import cautions as in_terminal
 from evaluation.results.types import (

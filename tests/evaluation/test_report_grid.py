@@ -17,7 +17,6 @@ from evaluation.items.types import ProbeSplit, arguments_type
 from evaluation.report.figures import draw, luminance
 from evaluation.report.page import make_report, render
 from evaluation.results.analyses.argument_order import ordered_arguments
-from evaluation.results.analyses.inks import PAIR_SHADES, pair_colours
 from evaluation.results.analyses.ordered_values import (
     DRAWN,
     LISTED,
@@ -27,6 +26,7 @@ from evaluation.results.analyses.ordered_values import (
     ordered_view,
     plot,
 )
+from evaluation.results.colours import PAIR_SHADES, pair_colours
 from evaluation.results.types import (
     read_predictions,
     write_predictions,

@@ -22,8 +22,8 @@ from evaluation.results.analyses.base import (
     Shares,
     Text,
 )
-from evaluation.results.analyses.inks import PAIR_SHADES, SOFT, TYPE, pair_colours
 from evaluation.results.breakdown import bools, cluster_codes
+from evaluation.results.colours import PAIR_SHADES, SOFT, TYPE, pair_colours
 from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Estimate
 from evaluation.results.words import ROUND, percent, short

@@ -59,11 +59,11 @@ def build(
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
     from kbprobe.errors import optional_path, wrong_argument
+    from kbprobe.files.targets import taking
     from kbprobe.format.dataset import load
     from kbprobe.format.in_memory import dataset_info
     from kbprobe.format.items import plain
     from kbprobe.format.manifest import plain_json
-    from kbprobe.targets import taking
 
     if not isinstance(name, str):
         accepted = "the name of a probe, or FILE.py:function. Several are built one after another"

@@ -32,8 +32,8 @@ from evaluation.workers import UNITS, find_workers
 from kbprobe.cli import FAILED, Command, Option, Program, Subcommand, command, run
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import Options, command_option, given_of, role
-from kbprobe.progress import shown_progress
 from kbprobe.terminal import echo
+from kbprobe.terminal.progress import shown_progress
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

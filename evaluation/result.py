@@ -87,7 +87,7 @@ class Result(Evaluation):
         """
         from evaluation.runs.folders import earlier_results, save
         from kbprobe.errors import UsageError, path_argument
-        from kbprobe.targets import taking
+        from kbprobe.files.targets import taking
 
         place = path_argument("save(folder=...)", folder, "the folder to write")
         doing = f"saving results of {self.results.model.id} on {self.results.probe.name}"

@@ -12,8 +12,8 @@ import click
 
 from kbprobe.cli import FAILED, HELP, Command, Option, Program, Subcommand, command, run
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.progress import BYTES, PERCENT, Progress, shown_progress
 from kbprobe.terminal import echo, visible
+from kbprobe.terminal.progress import BYTES, PERCENT, Progress, shown_progress
 
 SUBCOMMANDS = {
     "list": Subcommand("Commands", "List the knowledge bases in the cache.", "kb_cache.cli:list_"),

@@ -44,7 +44,7 @@ from kbprobe.errors import (
     require,
 )
 from kbprobe.files import UNWRITABLE, refuse_working_directory, replacing_folder, state_of
-from kbprobe.targets import own_files, taking
+from kbprobe.files.targets import own_files, taking
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -25,7 +25,7 @@ from urllib.parse import urljoin, urlsplit
 
 from kbprobe.errors import SourceError, UsageError
 from kbprobe.files import file_sha256
-from kbprobe.locks import locked
+from kbprobe.files.locks import locked
 
 if TYPE_CHECKING:
     from requests import Response, Session

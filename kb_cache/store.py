@@ -24,7 +24,7 @@ from kb_cache.snapshot import INFO_FILE, find_damage, read_info
 from kbprobe import files
 from kbprobe.errors import CacheError, SnapshotError, UsageError, did_you_mean
 from kbprobe.files import remains, remove_tree
-from kbprobe.locks import REMAINS, try_lock, unlock
+from kbprobe.files.locks import REMAINS, try_lock, unlock
 
 CACHE_VARIABLE = "KBPROBE_CACHE"
 
@@ -133,7 +133,7 @@ def entry_lock(
         CacheError: the folder cannot be written.
         UsageError: another process holds it for another request.
     """
-    from kbprobe.targets import taking  # needs pydantic, which is slow to import
+    from kbprobe.files.targets import taking  # needs pydantic, which is slow to import
 
     target = entry_path(name)
     with usable(target.parent):
@@ -183,7 +183,7 @@ def sweep() -> list[Path]:
     Raises:
         CacheError: the cache folder cannot be read.
     """
-    from kbprobe.targets import LOCK_ENDING
+    from kbprobe.files.targets import LOCK_ENDING
 
     root, done = cache_dir(), []
     with usable(root):

@@ -20,8 +20,8 @@ import click
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.plugins import place_of_others
-from kbprobe.progress import set_quiet
 from kbprobe.terminal import VisibleFormatter, echo
+from kbprobe.terminal.progress import set_quiet
 
 HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 """Context settings of every command: ``-h`` asks for help as well."""

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kbprobe.errors import UsageError
 from kbprobe.files import write_file
+from kbprobe.files.targets import taking
 from kbprobe.format.card import titled_lines, with_section
 from kbprobe.format.dataset import CARD, read_sound
 from kbprobe.format.manifest import MANIFEST, manifest_text
 from kbprobe.format.setups import DEFAULT_CONFIG
-from kbprobe.targets import taking
 
 if TYPE_CHECKING:
     from kbprobe.format.licences import SourceRecord

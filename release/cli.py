@@ -17,8 +17,8 @@ import click
 
 from kbprobe.cli import FAILED, Command, Program, Subcommand, command, option, run
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.progress import on_terminal
 from kbprobe.terminal import echo
+from kbprobe.terminal.progress import on_terminal
 from release.exports.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -282,8 +282,8 @@ def read_token(path: Path | None) -> str | None:
 def _show(done: Publication) -> None:
     from rich.text import Text
 
-    from kbprobe.console import Console
     from kbprobe.format.dataset import CARD
+    from kbprobe.terminal.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
     for one in done.plan.changes:

@@ -106,7 +106,7 @@ def new_cache(shared_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(scope="session")
 def shared(shared_folder: Path) -> Callable[[str, Make], Path]:
     """Return a function that makes a folder once for all processes of a test run."""
-    from kbprobe.locks import locked
+    from kbprobe.files.locks import locked
 
     parent = shared_folder
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 import pytest
 
-from kbprobe import progress
 from kbprobe.cli import Command, run
+from kbprobe.terminal import progress
 
 
 @pytest.mark.parametrize(

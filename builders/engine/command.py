@@ -19,13 +19,13 @@ from builders.engine.request import Request
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder, sweep
+from kbprobe.files.locks import sweep_locks
+from kbprobe.files.targets import LOCK_ENDING, taking
 from kbprobe.format.manifest import Manifest, jsonable, plain_json, read_manifest
 from kbprobe.format.setups import SPLITS
-from kbprobe.locks import sweep_locks
 from kbprobe.options import option_name, parsed
 from kbprobe.parallel import THIS_MACHINE, Workers, using_workers
 from kbprobe.plugins import let_arrow_ignore_pandas
-from kbprobe.targets import LOCK_ENDING, taking
 from kbprobe.terminal import echo
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def run_jobs(
         if not waiting:
             return
         from builders.engine.pipeline import build_all
-        from kbprobe.progress import shown_phase
+        from kbprobe.terminal.progress import shown_phase
 
         with shown_phase() as progress, using_workers(workers):
             for built, written, folder in build_all(waiting, progress):
@@ -208,7 +208,7 @@ def rebuild(
         KbprobeError: knowledge base, template or rows are not those of the manifest.
     """
     from builders.engine.pipeline import build, request_of, same_rows, write
-    from kbprobe.progress import shown_phase
+    from kbprobe.terminal.progress import shown_phase
 
     old = read_manifest(path)
     request = request_of(old, template)

@@ -16,10 +16,10 @@ from builders.engine.card import first_row
 from builders.engine.drops import told_drops
 from builders.engine.options import RANDOM
 from kbprobe.audit import FEW_ROWS
-from kbprobe.console import Console
 from kbprobe.format.items import plain
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import choices_of, option_name, shown_default
+from kbprobe.terminal.console import Console
 
 if TYPE_CHECKING:
     from builders.engine.pipeline import Built

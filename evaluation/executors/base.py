@@ -8,7 +8,7 @@ from typing import Protocol
 
 from evaluation.runs.spec import RunSpec
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.progress import Progress, silent
+from kbprobe.terminal.progress import Progress, silent
 
 
 @dataclass(frozen=True)

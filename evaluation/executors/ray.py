@@ -23,9 +23,9 @@ from evaluation.runs.folders import OWN
 from evaluation.runs.spec import RunSpec
 from kbprobe.errors import KbprobeError
 from kbprobe.files import replacing_folder
+from kbprobe.files.targets import unwritable
 from kbprobe.parallel import PASSED_ON, connected
-from kbprobe.progress import Progress, silent
-from kbprobe.targets import unwritable
+from kbprobe.terminal.progress import Progress, silent
 
 LOST = 3
 """Maximum number of times that runs are reassigned because their worker was lost."""

@@ -32,7 +32,7 @@ from kbprobe.arrays import DAMAGED_ARRAY, Ints
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import replacing_file, write_file
 from kbprobe.parsing import read_record
-from kbprobe.progress import Progress
+from kbprobe.terminal.progress import Progress
 
 VECTORS = "vectors"
 """The folder of all vectors, in kbprobe's cache."""

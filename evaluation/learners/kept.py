@@ -18,8 +18,8 @@ from evaluation.scorers.base import ReadyScorer
 from kb_cache.store import OTHER_CACHE, cache_dir
 from kbprobe.errors import KbprobeError
 from kbprobe.files import remove_tree, replacing_folder
-from kbprobe.locks import try_lock, unlock
-from kbprobe.targets import lock_path, taking
+from kbprobe.files.locks import try_lock, unlock
+from kbprobe.files.targets import lock_path, taking
 
 
 def training_folder(identity: Mapping[str, Any]) -> Path:

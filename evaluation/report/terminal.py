@@ -5,8 +5,8 @@ from __future__ import annotations
 from evaluation.report.cells import cells_of, in_line
 from evaluation.report.matrices import as_table
 from evaluation.results.console import print_rows, wide_console
-from kbprobe.console import Console
 from kbprobe.document import Caveats, Document, Findings, Heading, HeatMap, Part, Table, Text
+from kbprobe.terminal.console import Console
 
 
 def print_document(document: Document) -> None:

@@ -16,8 +16,8 @@ from evaluation.workers import UNITS
 from kbprobe.cli import command, option
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.options import command_option
-from kbprobe.progress import shown_progress
 from kbprobe.terminal import echo
+from kbprobe.terminal.progress import shown_progress
 
 if TYPE_CHECKING:
     from evaluation.reproduce.frame import Paper

@@ -30,7 +30,7 @@ from evaluation.studies.run import run_study
 from evaluation.vectors.options import VectorsOptions, word_vectors
 from kbprobe.document import Chart, Document, Dots, HeatMap, Section
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.progress import Progress, silent
+from kbprobe.terminal.progress import Progress, silent
 
 RECORD = "reproduction"
 """The name of the record and its pages."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import MANIFEST
-from kbprobe.progress import Progress
 from kbprobe.terminal import echo
+from kbprobe.terminal.progress import Progress
 
 _METADATA = "_metadata"
 

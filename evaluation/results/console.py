@@ -10,8 +10,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from kbprobe.console import Console
 from kbprobe.terminal import visible
+from kbprobe.terminal.console import Console
 
 _ENDLESS = 100_000
 """Line width for output to a program or a file."""

@@ -18,7 +18,7 @@ from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.registry import SCORERS
 from kbprobe.errors import KbprobeError
-from kbprobe.progress import Progress, silent
+from kbprobe.terminal.progress import Progress, silent
 
 SAMPLE = 16
 """Rows of the run that is timed for each model."""

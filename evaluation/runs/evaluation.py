@@ -46,7 +46,7 @@ from evaluation.scorers.base import ReadyScorer
 from evaluation.workers import ALONE, Workers
 from kbprobe.cli import kbprobe_version
 from kbprobe.columns import single_chunk
-from kbprobe.progress import Progress, silent
+from kbprobe.terminal.progress import Progress, silent
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,7 +29,7 @@ from evaluation.workers import ALONE, Workers
 from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder
-from kbprobe.progress import Progress, silent
+from kbprobe.terminal.progress import Progress, silent
 
 
 def learns_heads(spec: RunSpec) -> bool:

@@ -22,7 +22,7 @@ from evaluation.runs.evaluation import Evaluation
 from evaluation.workers import Workers
 from kbprobe.errors import UsageError
 from kbprobe.files import refuse_working_directory, replacing_folder
-from kbprobe.targets import taking
+from kbprobe.files.targets import taking
 
 _FILES = (RESULTS, PREDICTIONS, REPORT)
 OWN = frozenset((*_FILES, *(f"{FACTS}/{name}" for name in _FILES)))
@@ -33,7 +33,7 @@ OWN = frozenset((*_FILES, *(f"{FACTS}/{name}" for name in _FILES)))
 def holding(
     folder: Path, doing: str, request: Any, overwrite: bool, workers: Workers
 ) -> Iterator[bool]:
-    """Hold a folder of results while it is looked at and written: see `kbprobe.targets.taking`.
+    """Hold a folder of results while it is looked at and written, by `kbprobe.files.targets`.
 
     Of several processes that share a run the first holds it, and all fail where it cannot.
 

@@ -12,7 +12,7 @@ from evaluation.runs.run import Run
 from evaluation.scorers.base import ReadyScorer, ScorerInputs
 from evaluation.workers import Workers
 from kb_cache.store import cache_dir
-from kbprobe.progress import Progress
+from kbprobe.terminal.progress import Progress
 
 
 class ReadyScorers:

@@ -25,7 +25,7 @@ from evaluation.scorers.batching import BackOff
 from evaluation.workers import ALONE, Workers
 from kbprobe.arrays import Ints, run_starts
 from kbprobe.errors import KbprobeError
-from kbprobe.progress import Progress, silent
+from kbprobe.terminal.progress import Progress, silent
 
 BATCHES_PER_PART = 8
 _QUESTIONS_MEASURED = 32

@@ -17,10 +17,10 @@ from evaluation.options import RunOptions, parse_options
 from evaluation.runs.spec import RunSpec, import_named, plugins
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
+from kbprobe.files.targets import taking
 from kbprobe.format.sealed import Sealed, read_sealed, write_sealed
 from kbprobe.options import Options
 from kbprobe.parsing import read_yaml, validated
-from kbprobe.targets import taking
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,11 +18,11 @@ from evaluation.studies.base import Failed, Finished, StudyRequest, write_summar
 from evaluation.tracking import TrackingOptions, check_trackers, log_runs
 from evaluation.workers import ALONE, Workers
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files.targets import OTHER_FOLDER
 from kbprobe.format.suite import suite_of
 from kbprobe.options import option_name
 from kbprobe.plugins import let_arrow_ignore_pandas
-from kbprobe.progress import Progress, silent
-from kbprobe.targets import OTHER_FOLDER
+from kbprobe.terminal.progress import Progress, silent
 
 
 def run_study(

@@ -12,14 +12,14 @@ import click
 
 from evaluation.workers import UNITS
 from kbprobe.cli import FAILED, command
-from kbprobe.progress import shown_progress
 from kbprobe.terminal import echo
+from kbprobe.terminal.progress import shown_progress
 
 if TYPE_CHECKING:
     from evaluation.executors.base import Executor
     from evaluation.runs.costs import Cost
     from evaluation.suites.run import Done, Plan, PlannedRun
-    from kbprobe.progress import Progress
+    from kbprobe.terminal.progress import Progress
 
 PROGRAM = "evaluate-probe"
 

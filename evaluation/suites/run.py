@@ -31,9 +31,9 @@ from evaluation.studies.base import Finished, StudyRequest, write_summary
 from evaluation.studies.run import check_request
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256
+from kbprobe.files.targets import OTHER_FOLDER, unwritable
 from kbprobe.format.manifest import MANIFEST, read_manifest
 from kbprobe.format.sealed import Sealed, write_sealed
-from kbprobe.targets import OTHER_FOLDER, unwritable
 
 RUNS = "runs"
 """The folder of all runs, within the suite's folder."""

@@ -12,8 +12,8 @@ from evaluation.scorers.causal.options import CausalOptions
 from kbprobe.cli import command
 from kbprobe.errors import UsageError
 from kbprobe.options import command_option, given_of, role
-from kbprobe.progress import shown_progress
 from kbprobe.terminal import echo
+from kbprobe.terminal.progress import shown_progress
 
 if TYPE_CHECKING:
     from evaluation.surprisal.table import Surprisals

@@ -22,7 +22,7 @@ from evaluation.runs.run import Run, open_run
 from evaluation.runs.spec import RunSpec
 from evaluation.workers import ALONE
 from kbprobe.errors import UsageError
-from kbprobe.progress import Progress, silent
+from kbprobe.terminal.progress import Progress, silent
 
 if TYPE_CHECKING:
     import pyarrow as pa

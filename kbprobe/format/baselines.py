@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
+from kbprobe.files.targets import taking
 from kbprobe.format.card import with_section
 from kbprobe.format.dataset import BASELINES, CARD, read_sound
 from kbprobe.format.manifest import Manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
-from kbprobe.targets import taking
 
 TITLE = "Baselines"
 """The section of the card."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import BUILT, KbprobeError, UsageError, path_argument
 from kbprobe.files import file_sha256
+from kbprobe.files.targets import already_there, own_files
 from kbprobe.format.manifest import (
     MANIFEST,
     DataFile,
@@ -21,7 +22,6 @@ from kbprobe.format.manifest import (
 )
 from kbprobe.format.parquet import ROWS_PER_GROUP
 from kbprobe.format.setups import DEFAULT_CONFIG
-from kbprobe.targets import already_there, own_files
 
 if TYPE_CHECKING:
     import datasets
@@ -81,12 +81,12 @@ def read_sound(folder: Path) -> tuple[Manifest, str]:
 
 
 def check_target(folder: Path, request: Mapping[str, Any], overwrite: bool) -> bool:
-    """Return whether a folder already holds the probe; see `kbprobe.targets.already_there`."""
+    """Return whether a folder holds the probe; see `kbprobe.files.targets.already_there`."""
     return already_there(folder, MANIFEST, plain_json(request), kind="a probe", overwrite=overwrite)
 
 
 def probe_files(folder: Path) -> set[str]:
-    """Return the files that building into a folder replaces; see `kbprobe.targets.own_files`."""
+    """Return the files that a build replaces; see `kbprobe.files.targets.own_files`."""
     return own_files(folder, MANIFEST, CARD, BASELINES, ANNOTATIONS)
 
 

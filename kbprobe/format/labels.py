@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_file
+from kbprobe.files.targets import unwritable
 from kbprobe.format.items import LABELS
 from kbprobe.format.parquet import write_parquet
 from kbprobe.parsing import MAX_JSON_BYTES, json_value, read_bytes
-from kbprobe.targets import unwritable
 
 if TYPE_CHECKING:
     import pyarrow as pa

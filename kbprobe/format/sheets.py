@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, with_config
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, listed
+from kbprobe.files.targets import OTHER_FOLDER, write_recorded
 from kbprobe.format.dataset import read_rows, rows_by_id
 from kbprobe.format.items import LABELS
 from kbprobe.format.labels import SCALE, Scheme, marks_of, scheme_of
@@ -32,7 +33,6 @@ from kbprobe.format.setups import DEFAULT_CONFIG, MASK, NLI
 from kbprobe.parsing import read_json, read_record, validated
 from kbprobe.rng import RandomGenerator
 from kbprobe.tables import csv_text
-from kbprobe.targets import OTHER_FOLDER, write_recorded
 
 KEY = "key.json"
 KEY_FORMAT = 1
@@ -177,7 +177,7 @@ def write_sheet_folder(
     """Write sheets into a folder atomically, unless they are already there.
 
     ``write`` writes the sheets, and the key if there is one, into an empty folder. Other arguments
-    are those of :func:`kbprobe.targets.write_recorded`.
+    are those of :func:`kbprobe.files.targets.write_recorded`.
 
     Returns:
         The files, relative to ``output``, and whether they were there already.

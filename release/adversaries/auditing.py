@@ -123,7 +123,7 @@ class DeepAudit:
         from rich.table import Table
         from rich.text import Text
 
-        from kbprobe.console import Console
+        from kbprobe.terminal.console import Console
 
         table = Table("adversary", box=None, pad_edge=False)
         for title in ("accuracy", "chance", "rows"):

@@ -18,6 +18,7 @@ import numpy as np
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_folder
+from kbprobe.files.targets import taking
 from kbprobe.format.card import front_matter
 from kbprobe.format.dataset import (
     CARD,
@@ -36,7 +37,6 @@ from kbprobe.format.shards import SharedWork, write_shards
 from kbprobe.format.sheets import Key
 from kbprobe.options import option_name, spelled
 from kbprobe.tables import in_markdown
-from kbprobe.targets import taking
 from release.annotation.options import VoteOptions
 from release.annotation.report import Report
 from release.annotation.votes import Verdict

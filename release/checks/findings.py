@@ -74,7 +74,7 @@ class Findings:
         from rich.table import Table
         from rich.text import Text
 
-        from kbprobe.console import Console
+        from kbprobe.terminal.console import Console
 
         table = Table.grid(padding=(0, 2))
         for one in self.findings:

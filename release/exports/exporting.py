@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import BUILT, UsageError, path_argument
+from kbprobe.files.targets import write_recorded
 from kbprobe.format.setups import TEST
 from kbprobe.parsing import read_record
-from kbprobe.targets import write_recorded
 from release.exports.source import open_source, write_readme
 from release.exports.targets import find_target
 

@@ -14,9 +14,9 @@ import pytest
 import builders
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_folder, sweep, write_file
+from kbprobe.files.locks import ABANDONED
 from kbprobe.format.dataset import check_target, load
 from kbprobe.format.manifest import read_manifest
-from kbprobe.locks import ABANDONED
 
 WRITER = """
 import sys, time

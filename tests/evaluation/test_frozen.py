@@ -44,7 +44,7 @@ from evaluation.workers import ALONE
 from kb_cache.fetching import fetch
 from kb_cache.vectors.load import load_vectors
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.progress import silent
+from kbprobe.terminal.progress import silent
 from tests.evaluation import tiny_causal, tiny_masked
 
 torch.set_num_threads(1)

@@ -19,7 +19,7 @@ from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from evaluation.workers import ALONE
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
-from kbprobe.progress import silent
+from kbprobe.terminal.progress import silent
 from tests.evaluation import folded_probe, tiny_causal, tiny_masked
 from tests.evaluation import tiny_multiple_choice as tiny
 

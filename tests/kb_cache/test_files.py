@@ -16,8 +16,8 @@ from kbprobe.files import (
     replacing_file,
     write_file,
 )
-from kbprobe.locks import locked
-from kbprobe.targets import already_there
+from kbprobe.files.locks import locked
+from kbprobe.files.targets import already_there
 
 REQUEST = {"seed": 1, "names": ["a", "b"]}
 

@@ -21,7 +21,7 @@ from kb_cache.wikidata.sparql.endpoint import (
 )
 from kb_cache.wikidata.sparql.types import Term, prepared
 from kbprobe.errors import UsageError
-from kbprobe.locks import locked
+from kbprobe.files.locks import locked
 from tests.kb_cache.sparql_server import FakeTime, Reply, ServerScript, endpoint
 
 QUERY = prepared("SELECT ?x { ?x a ?y }")

@@ -15,7 +15,7 @@ import pytest
 from kb_cache import store
 from kbprobe import files
 from kbprobe.errors import CacheError, UsageError
-from kbprobe.locks import locked
+from kbprobe.files.locks import locked
 
 
 def write(target: Path, text: str) -> None:
@@ -202,7 +202,7 @@ def test_the_sweep_of_the_cache_takes_what_nobody_goes_on_with(cache: Path) -> N
         "stuck.__enter__().write_text('half')\n"
         "also = files.replacing_folder(store.cache_dir() / 'finetuned' / 'k' / 'x')\n"
         "also.__enter__()\n"
-        "from kbprobe.locks import try_lock\n"
+        "from kbprobe.files.locks import try_lock\n"
         "downloads = store.cache_dir() / 'downloads'; downloads.mkdir()\n"
         "try_lock(downloads / '.a.gz.lock'); (downloads / 'a.gz.part').write_text('half')\n"
         "(downloads / 'b.gz.part').write_text('half')\n"

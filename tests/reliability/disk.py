@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from kbprobe.locks import REMAINS
+from kbprobe.files.locks import REMAINS
 from tests.reliability.commands import COMMANDS, Command, Held, Stage, staged
 from tests.reliability.forks import Ended
 

@@ -13,8 +13,8 @@ import pytest
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import hidden, remove_tree, replacing_folder, sweep
-from kbprobe.locks import hidden_sibling, is_abandoned, is_alive, process_start
-from kbprobe.targets import lock_path, taking
+from kbprobe.files.locks import hidden_sibling, is_abandoned, is_alive, process_start
+from kbprobe.files.targets import lock_path, taking
 
 
 def write(target: Path, text: str) -> None:
@@ -157,7 +157,7 @@ def test_what_a_living_process_writes_is_never_swept(tmp_path: Path) -> None:
 def test_without_times_of_start_old_remains_are_abandoned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kbprobe.locks.process_start", lambda process: None)
+    monkeypatch.setattr("kbprobe.files.locks.process_start", lambda process: None)
     own = hidden_sibling(tmp_path / "probe", "new")
     own.mkdir()
     assert not is_abandoned(own)
@@ -217,7 +217,7 @@ def test_a_read_only_file_system_is_named_before_work_begins(small_disk: Path) -
     not Path("/proc/self").is_dir(), reason="there is no /proc, where folders cannot be made"
 )
 def test_a_parent_that_can_never_be_made_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kbprobe.targets._UNKNOWN", 0.1)
+    monkeypatch.setattr("kbprobe.files.targets._UNKNOWN", 0.1)
     with (
         pytest.raises(KbprobeError, match=r"^/proc/kbprobe/x cannot be written: .*with -o"),
         taking(Path("/proc/kbprobe/x"), "build x", {}),

@@ -39,8 +39,8 @@ from kbprobe.files import (
     replacing_file,
     sweep,
 )
+from kbprobe.files.targets import own_files
 from kbprobe.parsing import read_json
-from kbprobe.targets import own_files
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

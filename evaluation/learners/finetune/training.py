@@ -31,7 +31,7 @@ from evaluation.scorers.multiple_choice import MultipleChoiceScorer
 from kbprobe.arrays import Ints, ragged_ranges
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.setups import SETUPS
-from kbprobe.progress import Progress, silent
+from kbprobe.terminal.progress import Progress, silent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

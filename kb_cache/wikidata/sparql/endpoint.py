@@ -46,7 +46,7 @@ from kb_cache.wikidata.sparql.types import (
 from kbprobe import files
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import SourceError, UsageError, require
-from kbprobe.locks import locked
+from kbprobe.files.locks import locked
 
 #: Characters of a query above which it is sent by POST; some servers refuse longer addresses.
 LONGEST_GET = 1500

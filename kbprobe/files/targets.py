@@ -36,7 +36,7 @@ from kbprobe.files import (
     state_of,
     sweep,
 )
-from kbprobe.locks import (
+from kbprobe.files.locks import (
     NO_LOCKS,
     PAUSE,
     host,

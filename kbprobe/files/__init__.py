@@ -1,8 +1,8 @@
 """Atomic writing and safe replacement of files and folders, and checksums.
 
 A writer fills a folder (or file) under a hidden name next to its target and renames it when it is
-complete. The hidden name identifies the writer (`kbprobe.locks`): what a dead one left is removed
-by the next command that writes into the same parent folder, or on request (`sweep`).
+complete. The hidden name identifies the writer (`kbprobe.files.locks`): what a dead one left is
+removed by the next command that writes into the same parent folder, or on request (`sweep`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.locks import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
+from kbprobe.files.locks import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
 
 
 def keep_others(target: Path, new: Path, ours: Collection[str]) -> None:
@@ -122,7 +122,7 @@ _NOT_OURS = ("Thumbs.db", "desktop.ini")
 """Files that file managers create in folders they show; others begin with a dot."""
 
 _expected: dict[Path, State] = {}
-"""The content that folders held by this process (`kbprobe.targets`) are expected to have."""
+"""The content that folders held by this process (`kbprobe.files.targets`) are expected to have."""
 _swept: set[tuple[int, Path]] = set()
 """The folders that this process has swept already, with its process number."""
 
@@ -199,11 +199,11 @@ def replacing_folder(target: Path, ours: Collection[str] | None = None) -> Itera
     process is killed between the two renames of a replacement, the old folder is still there under
     a hidden name, and `recover` restores it: the disk always holds one of the two. What dead
     writers left next to ``target`` is removed first. Two writers to one target must take turns
-    (`kbprobe.targets.taking`).
+    (`kbprobe.files.targets.taking`).
 
     Args:
         target: the folder.
-        ours: the files in it that the new ones replace (see `kbprobe.targets.own_files`); all
+        ours: the files in it that the new ones replace (see `kbprobe.files.targets.own_files`); all
             others are kept. None, for folders that nobody else writes into: nothing is kept.
 
     Raises:

@@ -56,7 +56,7 @@ def shown_progress(
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    from kbprobe.console import Console
+    from kbprobe.terminal.console import Console
 
     columns = (
         TextColumn("{task.description}"),
@@ -118,7 +118,7 @@ def shown_phase() -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress as Bar
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from kbprobe.console import Console
+    from kbprobe.terminal.console import Console
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:

@@ -57,7 +57,7 @@ class CalibratedScorer(Scorer):
     def __init__(self, inner: Scorer, texts: Sequence[str], prompt: Prompt | None = None) -> None:
         """Set the scorer, the content-free texts, and the scorer's prompt, if it has one."""
         self._inner, self._texts, self._prompt = inner, texts, prompt
-        self._letters = prompt is not None and prompt.letters
+        self._letters = prompt is not None and prompt.options.letters
         self._known: dict[tuple[str, str, str], Floats] = {}
         self._back_off = BackOff()
         self.divisible = inner.divisible
@@ -111,7 +111,7 @@ class CalibratedScorer(Scorer):
 
     def _key(self, item: Item, choice: int) -> tuple[str, str, str]:
         """Return what a choice's content-free score depends on."""
-        if self._prompt is None or not self._prompt.letters:
+        if self._prompt is None or not self._letters:
             return item.setup, "", item.choices[choice]
         size, order = len(item.choices), self._prompt.order
         place = choice if order is None else order.places(item.id, size).index(choice)

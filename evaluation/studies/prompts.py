@@ -20,7 +20,7 @@ from evaluation.results.words import difference, interval, last_name, name_or_co
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
-from evaluation.scorers.causal.options import CausalOptions
+from evaluation.scorers.causal.options import CausalOptions, PromptOptions
 from evaluation.scorers.causal.prompts import Prompt, check_template, parse_template
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
@@ -245,9 +245,8 @@ def _check_rows(
     shown = scorer.asked([rows.items[setups.index(name)] for name in setups_of(rows.items)])
     for setting in varied:
         given = {**request.values, **setting.options}
-        template, letters = given.get("prompt"), bool(given.get("letters"))
-        template = None if template is None else parse_template(template)
-        prompt = Prompt(template=template, letters=letters, chat=bool(given.get("chat")))
+        asked = PromptOptions(prompt=given.get("prompt"), letters=bool(given.get("letters")))
+        prompt = Prompt(asked, chat=bool(given.get("chat")))
         for item in filter(lambda item: scorer.takes(item.setup), shown):
             try:
                 prompt.render(item)

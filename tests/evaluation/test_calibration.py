@@ -109,7 +109,7 @@ def test_a_masked_model_is_calibrated_after_a_mask_alone(tmp_path: Path) -> None
 def test_letters_are_calibrated_where_choices_are_in_one_order(
     causal: tuple[Any, Any], order: str
 ) -> None:
-    from evaluation.items.orders import Order
+    from evaluation.scorers.causal.options import PromptOptions
     from evaluation.scorers.causal.prompts import Prompt
 
     model, tokenizer = causal
@@ -117,7 +117,7 @@ def test_letters_are_calibrated_where_choices_are_in_one_order(
     scorer = CALIBRATED.make(ScorerInputs(model, tokenizer, options))
     items = ITEMS[:6]
     scores, _ = run(scorer, items)  # type: ignore[arg-type]
-    prompt = Prompt(letters=True, order=Order.parse(order))
+    prompt = Prompt(PromptOptions(letters=True, order=order))
     plain = by_row(items, reference(model, tokenizer, items, prompt))
     without = []
     for text in ("N/A", ""):

@@ -23,6 +23,7 @@ from evaluation.scorers.causal import forked, forward, prompted
 from evaluation.scorers.causal.chat_renderer import answered
 from evaluation.scorers.causal.forward import Sharing
 from evaluation.scorers.causal.layout import cut_out, grow_trees
+from evaluation.scorers.causal.options import PromptOptions
 from evaluation.scorers.causal.prompted import ChatTemplate
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.causal.scorer import CausalScorer
@@ -271,14 +272,15 @@ def test_packed_sequences_stay_in_the_attention_window(loaded, family):
     np.testing.assert_allclose(scores, reference(model, tokenizer, items), atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("prompt", [Prompt(letters=True), Prompt(template="Q: {question}\nA:")])
-def test_prompts_are_scored_as_rendered(loaded, prompt):
+@pytest.mark.parametrize("options", [{"letters": True}, {"prompt": "Q: {question}\nA:"}])
+def test_prompts_are_scored_as_rendered(loaded, options):
+    prompt = Prompt(PromptOptions(**options))
     model, tokenizer = loaded("llama")
     items = make_items(5, seed=3, longest=4)
     scores, encoded = run(CausalScorer(model, tokenizer, prompt=prompt), items)
     expected = reference(model, tokenizer, items, prompt)
     np.testing.assert_allclose(scores, expected, atol=TOLERANCE)
-    if prompt.letters:
+    if prompt.options.letters:
         assert set(encoded.choice_tokens) == {len(tokenizer.encode("x A")) - 2}
 
 
@@ -286,8 +288,9 @@ def test_letters_do_not_depend_on_the_order_of_choices(loaded):
     model, tokenizer = loaded("gpt2")
     item = question("What can fly?", "a robin", "a dog", "a mouse")
     turned = question("What can fly?", "a dog", "a mouse", "a robin")
-    scores, encoded = run(CausalScorer(model, tokenizer, prompt=Prompt(letters=True)), [item])
-    other, _ = run(CausalScorer(model, tokenizer, prompt=Prompt(letters=True)), [turned])
+    prompt = Prompt(PromptOptions(letters=True))
+    scores, encoded = run(CausalScorer(model, tokenizer, prompt=prompt), [item])
+    other, _ = run(CausalScorer(model, tokenizer, prompt=prompt), [turned])
     np.testing.assert_allclose(scores[[1, 2, 0]], other, atol=TOLERANCE)
     assert encoded.lengths.size == 3
 

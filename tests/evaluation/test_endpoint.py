@@ -33,10 +33,11 @@ from evaluation.results.types import RESULTS
 from evaluation.runs.scoring import score_encoded
 from evaluation.scorers.base import Scorer, ScorerInputs
 from evaluation.scorers.batching import BackOff
+from evaluation.scorers.causal.options import PromptOptions
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.causal.scorer import CausalScorer
 from evaluation.scorers.endpoint.scorer import EndpointScorer
-from evaluation.scorers.entries import PMI
+from evaluation.scorers.entries import PMI, EndpointPmiOptions
 from kbprobe.errors import UsageError
 from tests.evaluation import jsonl_probe, tiny_causal
 from tests.evaluation.endpoint_server import Fault, Script, serving
@@ -101,8 +102,8 @@ def scored(scorer: Scorer, items: list[Item]) -> Scores:
 
 PROMPTS = {
     "plain": Prompt(),
-    "examples": Prompt(template="Q: {question}\nA:", shots=2, examples=questions(50)),
-    "letters": Prompt(letters=True),
+    "examples": Prompt(PromptOptions(prompt="Q: {question}\nA:", shots=2), questions(50)),
+    "letters": Prompt(PromptOptions(letters=True)),
     "clozes": Prompt(),
 }
 
@@ -146,9 +147,14 @@ def test_pmi_equals_that_of_the_model_loaded_here(
         endpoint = Endpoint(server.url, "tiny", tmp_path, PATIENT)
         if family == "gpt2":
             with pytest.raises(UsageError, match="--start"):
-                scored(EndpointScorer(endpoint, Prompt(neutral="")), questions())
+                scored(
+                    EndpointScorer(endpoint, Prompt(EndpointPmiOptions(neutral=""))), questions()
+                )
         start = "<|endoftext|>" if family == "gpt2" else ""
-        there = scored(EndpointScorer(endpoint, Prompt(neutral=""), start=start), questions())
+        there = scored(
+            EndpointScorer(endpoint, Prompt(EndpointPmiOptions(neutral="")), start=start),
+            questions(),
+        )
         assert len(server.prompts) == len(set(server.prompts)), "neutral ones are sent once"
     assert there.scores == pytest.approx(here.scores, abs=1e-4)
 

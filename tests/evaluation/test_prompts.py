@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.items.orders import Order
 from evaluation.items.types import Item
-from evaluation.scorers.causal.options import CausalOptions
+from evaluation.scorers.causal.options import CausalOptions, PromptOptions
 from evaluation.scorers.causal.prompts import Message, Prompt, parse_template
 from kbprobe.errors import UsageError
 
@@ -46,7 +45,7 @@ def test_cloze_without_exactly_one_mask_is_refused(question):
 
 
 def test_template():
-    prompt = Prompt(template=parse_template(r"Q: {question} {{sic}}\nA:"))
+    prompt = Prompt(PromptOptions(prompt=parse_template(r"Q: {question} {{sic}}\nA:")))
     [rendered] = prompt.render(ROBIN)
     assert rendered.context == "Q: What can fly? {sic}\nA:"
     assert rendered.continuations[0] == " a dog"
@@ -54,7 +53,7 @@ def test_template():
 
 def test_braces_in_a_question_are_left_alone():
     item = Item("braces", "mc_qa", "What is {question} or {0}?", ("a {b}", "c"), 0)
-    [rendered] = Prompt(template="Q: {question}").render(item)
+    [rendered] = Prompt(PromptOptions(prompt="Q: {question}")).render(item)
     assert rendered == ("Q: What is {question} or {0}?", (" a {b}", " c"))
 
 
@@ -65,11 +64,11 @@ def test_braces_in_a_question_are_left_alone():
 )  # fmt: skip
 def test_bad_templates_are_refused(template):
     with pytest.raises(UsageError, match="--prompt"):
-        Prompt(template=template)
+        Prompt(PromptOptions(prompt=template))
 
 
 def test_letters_take_turns():
-    rendered = Prompt(letters=True).render(ROBIN)
+    rendered = Prompt(PromptOptions(letters=True)).render(ROBIN)
     assert rendered[0].context == (
         "Question: What can fly?\nA. a dog\nB. a robin\nC. a car\nAnswer:"
     )
@@ -85,26 +84,26 @@ def test_letters_take_turns():
 
 
 def test_lettered_cloze_shows_a_blank():
-    context = Prompt(letters=True).render(CLOZE)[0].context
+    context = Prompt(PromptOptions(letters=True)).render(CLOZE)[0].context
     assert "A ____ can fly" in context
     assert "[MASK]" not in context
 
 
 def test_lettered_template():
-    prompt = Prompt(template="{question}\n{choices}\n=>", letters=True)
+    prompt = Prompt(PromptOptions(prompt="{question}\n{choices}\n=>", letters=True))
     assert prompt.render(ROBIN)[0].context.endswith("C. a car\n=>")
     with pytest.raises(UsageError, match="choices"):
-        Prompt(template="{question}", letters=True)
+        Prompt(PromptOptions(prompt="{question}", letters=True))
 
 
 def test_more_choices_than_letters_are_refused():
     item = Item("many", "mc_qa", "Which?", tuple(map(str, range(27))), 0)
     with pytest.raises(UsageError, match="27 choices"):
-        Prompt(letters=True).render(item)
+        Prompt(PromptOptions(letters=True)).render(item)
 
 
 def test_shots_are_answered_questions_with_empty_lines_between():
-    [rendered] = Prompt(shots=2, examples=TRAIN).render(ROBIN)
+    [rendered] = Prompt(PromptOptions(shots=2), TRAIN).render(ROBIN)
     *shots, last = rendered.context.split("\n\n")
     assert last == ROBIN.question
     assert len(shots) == 2
@@ -117,7 +116,7 @@ def test_cloze_shots_are_filled_in():
         Item(f"{row}", "mc_mlm", f"[MASK] is {row}.", (f"No{row}", f"Yes{row}"), 1)
         for row in range(5)
     ]
-    [rendered] = Prompt(shots=1, examples=train).render(CLOZE)
+    [rendered] = Prompt(PromptOptions(shots=1), train).render(CLOZE)
     shot, rest = rendered.context.split("\n\n")
     assert shot in {f"Yes{row} is {row}." for row in range(5)}
     assert rest == "A "
@@ -125,17 +124,17 @@ def test_cloze_shots_are_filled_in():
 
 def test_shots_depend_on_seed_and_question_alone():
     shuffled = random.Random(1).sample(TRAIN, len(TRAIN))
-    prompts = [Prompt(shots=3, examples=train, seed=5) for train in (TRAIN, shuffled)]
+    prompts = [Prompt(PromptOptions(shots=3), train, seed=5) for train in (TRAIN, shuffled)]
     others = [Item(f"{row}", "mc_qa", f"Why {row}?", ("a", "b"), 0) for row in range(20)]
     first = [prompts[0].render(item) for item in others]
     assert first == [prompts[1].render(item) for item in reversed(others)][::-1]
     assert len({rendered.context.split("\n\n")[0] for [rendered] in first}) > 5
-    reseeded = Prompt(shots=3, examples=TRAIN, seed=6)
+    reseeded = Prompt(PromptOptions(shots=3), TRAIN, seed=6)
     assert first != [reseeded.render(item) for item in others]
 
 
 def test_no_shot_asks_the_same_question():
-    prompt = Prompt(shots=19, examples=TRAIN)
+    prompt = Prompt(PromptOptions(shots=19), TRAIN)
     for item in TRAIN:
         [rendered] = prompt.render(item)
         asked = [text.split("?")[0] for text in rendered.context.split("\n\n")]
@@ -144,34 +143,37 @@ def test_no_shot_asks_the_same_question():
 
 def test_too_few_examples_are_refused():
     with pytest.raises(UsageError, match="more than 20 distinct questions"):
-        Prompt(shots=20, examples=TRAIN)
+        Prompt(PromptOptions(shots=20), TRAIN)
 
 
 def test_chat_has_turns_and_no_space_before_the_answer():
     [rendered] = Prompt(chat=True).render(ROBIN, to_chat)
     assert rendered == ("<user>What can fly?<assistant>", ROBIN.choices)
-    [rendered] = Prompt(chat=True, shots=1, examples=TRAIN).render(ROBIN, to_chat)
+    [rendered] = Prompt(PromptOptions(shots=1), TRAIN, chat=True).render(ROBIN, to_chat)
     assert rendered.context.startswith("<user>What is ")
     assert "<assistant>yes " in rendered.context
     assert rendered.context.endswith("<user>What can fly?<assistant>")
-    assert Prompt(chat=True, letters=True).render(ROBIN, to_chat)[0].continuations[0] == "A"
+    lettered = Prompt(PromptOptions(letters=True), chat=True)
+    assert lettered.render(ROBIN, to_chat)[0].continuations[0] == "A"
 
 
-@pytest.mark.parametrize("prompt", [Prompt(chat=True), Prompt(template="Q: {question}")])
+@pytest.mark.parametrize(
+    "prompt", [Prompt(chat=True), Prompt(PromptOptions(prompt="Q: {question}"))]
+)
 def test_plain_clozes_fit_no_other_prompt(prompt):
     with pytest.raises(UsageError, match="filled-in sentence"):
         prompt.render(CLOZE, to_chat)
 
 
 def test_one_order_is_shown_alone():
-    [rendered] = Prompt(letters=True, order=Order.parse("CAB")).render(ROBIN)
+    [rendered] = Prompt(PromptOptions(letters=True, order="CAB")).render(ROBIN)
     assert rendered.context.splitlines()[1:4] == ["A. a car", "B. a dog", "C. a robin"]
     assert rendered.continuations == (" B", " C", " A")
 
 
 def test_successive_numbers_are_rotations_of_one_drawn_order():
     items = [replace(ROBIN, id=f"{n}") for n in range(200)]
-    shown = [[Prompt(letters=True, order=Order.parse(f"{n}")).render(item) for item in items]
+    shown = [[Prompt(PromptOptions(letters=True, order=f"{n}")).render(item) for item in items]
              for n in range(6)]  # fmt: skip
     for per_item in zip(*shown, strict=True):
         letters = [rendered.continuations for [rendered] in per_item]
@@ -192,7 +194,7 @@ def test_odd_orders_are_refused(order):
 
 def test_an_order_of_other_choices_names_the_item_and_the_remedy():
     with pytest.raises(UsageError, match=r"item robin has 3 choices and the order BA 2.*--order 0"):
-        Prompt(letters=True, order=Order.parse("BA")).render(ROBIN)
+        Prompt(PromptOptions(letters=True, order="BA")).render(ROBIN)
 
 
 @pytest.mark.parametrize(
@@ -209,10 +211,11 @@ def test_options_that_would_do_nothing_are_refused(options, remedy):
 
 
 def test_examples_in_another_order_are_the_same_examples():
-    prompt = Prompt(shots=4, examples=TRAIN)
+    prompt = Prompt(PromptOptions(shots=4), TRAIN)
     orders = set()
     for seed in range(20):
-        [own], [other] = (one.render(ROBIN) for one in (prompt, replace(prompt, shots_order=seed)))
+        reordered = Prompt(PromptOptions(shots=4, shots_order=seed), TRAIN)
+        [own], [other] = (one.render(ROBIN) for one in (prompt, reordered))
         texts = [one.context.split("\n\n") for one in (own, other)]
         assert sorted(texts[0][:-1]) == sorted(texts[1][:-1])
         assert texts[0][-1] == texts[1][-1]

@@ -9,7 +9,7 @@ import transformers
 import evaluation
 from evaluation.items.types import Item
 from evaluation.scorers.base import ScorerInputs
-from evaluation.scorers.causal.options import CausalOptions
+from evaluation.scorers.causal.options import CausalOptions, PromptOptions
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.causal.scorer import CausalScorer
 from evaluation.scorers.classifier.scorer import ClassifierScorer
@@ -121,7 +121,7 @@ def test_a_token_that_ends_texts_is_not_the_unknown_one():
 
 def test_choices_that_are_shown_with_letters_are_candidates_too(loaded):
     items = [PLAIN[0], ask("A dog is an", "犬", "猫")]
-    scorer = CausalScorer(*loaded("slow"), prompt=Prompt(letters=True))
+    scorer = CausalScorer(*loaded("slow"), prompt=Prompt(PromptOptions(letters=True)))
     assert list(scorer.encode(items).set_aside) == [1]
 
 

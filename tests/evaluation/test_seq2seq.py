@@ -22,6 +22,7 @@ from evaluation.models.capabilities import SEQ2SEQ_LM
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.scorers.base import Encoded, Floats, ScorerInputs
 from evaluation.scorers.batching import cut_batches
+from evaluation.scorers.causal.options import PromptOptions
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.entries import PMI
 from evaluation.scorers.registry import choose_scorer
@@ -268,7 +269,7 @@ def test_the_end_and_letters(loaded: Load) -> None:
     expected = [naive_seq2seq.log_likelihood(model, source, [0], target) for target in targets]
     np.testing.assert_allclose(scores, expected, atol=TOLERANCE)
 
-    prompt = Prompt(letters=True)
+    prompt = Prompt(PromptOptions(letters=True))
     gap = cloze("A [MASK] is an animal.", "dog", "bus")
     scores, _ = run(Seq2SeqScorer(*loaded("pegasus"), prompt=prompt), [gap])
     rotations = [

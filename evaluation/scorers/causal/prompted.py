@@ -187,7 +187,7 @@ class PromptedScorer(Scorer):
         options: CausalOptions = inputs.options
         special = SpecialTexts(inputs.tokenizer)
         examples = [item for item in inputs.examples if special.obstacle(item) is None]
-        prompt = Prompt.from_options(options, examples, inputs.seed, chat=options.chat)
+        prompt = Prompt(options, examples, inputs.seed, options.chat)
         # Those of one family alone, such as whether the end is scored.
         further = options.model_dump(include={"pack", "score_end"})
         scorer: Self = make(inputs.model, inputs.tokenizer, prompt=prompt, **further)
@@ -234,7 +234,7 @@ class PromptedScorer(Scorer):
         for choice, reason in reasons.items():
             set_aside.setdefault(item_of[choice], reason)
         set_aside |= self._special.obstacles(items)
-        if self.prompt.letters:  # The choices are in the prompt, not in the scored text.
+        if self.prompt.options.letters:  # The choices are in the prompt, not in the scored text.
             set_aside |= unreadable_items(items, self._tokenizer)
         return set_aside
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import string
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -54,78 +54,45 @@ class _QuestionText(NamedTuple):
 
 @dataclass(frozen=True)
 class Prompt:
-    """How items are put to a causal model.
+    """How items are put to a causal model, as options say.
+
+    Models prefer some letters to others: unless a lettered prompt names one order, each item is
+    asked in several, by default in every rotation of its choices, and a choice's score is the mean
+    over them. The choices of examples keep their order. The examples of a question depend only on
+    the seed, the question and the set of examples, not on the order of items; items that ask the
+    same question get the same examples. None of these asks that question itself.
 
     Attributes:
-        template: what is said before a choice, with ``{question}`` where the question goes and,
-            for a lettered prompt, ``{choices}`` where its lines ``A. first choice`` go. None:
-            the question as it is, or :data:`LETTERS_TEMPLATE`.
-        letters: show all choices with letters and score the letters. Models prefer some letters
-            to others, so each item is asked in every rotation of its choices and a choice's
-            score is the mean over them: each choice takes each letter once.
-        order: the order of the choices in a lettered prompt, instead of all rotations. The
-            choices of examples keep their order.
-        orders: the number of orders, likewise; None: all rotations.
+        options: the template, letters, orders and examples; a neutral text, if they have one, takes
+            the place of the question, after which choices are scored as well, without examples:
+            that is subtracted.
+        examples: the items from which examples are drawn: the train split.
+        seed: the seed of the draw, unless the options name another one.
         chat: put the question into the tokenizer's chat template, as the user's turn; the choice
             is the answer and follows without a space.
-        shots: the number of answered examples before the question.
-        examples: the items from which they are drawn: the train split.
-        seed: the seed of the draw. The examples of a question depend only on the seed, the
-            question and the set of examples, not on the order of items; items that ask the same
-            question get the same examples. None of these asks that question itself.
-        shots_order: the seed of the order in which they are shown; None: as they were drawn.
-        neutral: a text in place of the question, after which choices are scored as well, without
-            examples: that is subtracted. None: nothing is.
     """
 
-    template: str | None = None
-    letters: bool = False
-    order: Order | None = None
-    orders: int | None = None
-    chat: bool = False
-    shots: int = 0
+    options: PromptOptions = field(default_factory=PromptOptions)
     examples: Sequence[Item] = ()
     seed: int = 0
-    shots_order: int | None = None
-    neutral: str | None = None
+    chat: bool = False
 
     def __post_init__(self) -> None:
         """Check the template's fields and the number of examples; raises ``UsageError``."""
-        check_template(self._template, letters=self.letters)
-        if self.orders is not None and not self.letters:
+        letters, shots = self.options.letters, self.options.shots
+        check_template(self._template, letters=letters)
+        if self.options.orders is not None and not letters:
             raise UsageError("--orders shows lettered choices in orders: give --letters as well")
-        if self.neutral is not None and self.letters:
+        if self._neutral is not None and letters:
             raise UsageError(
                 "--letters (and the study orders, which sets it) scores the letters of choices, "
                 "and --scorer pmi or endpoint_pmi their texts: leave one out"
             )
-        if self.shots and len(self._pool) <= self.shots:
+        if shots and len(self._pool) <= shots:
             raise UsageError(
-                f"--shots {self.shots} needs more than {self.shots} distinct questions in the "
+                f"--shots {shots} needs more than {shots} distinct questions in the "
                 f"train split, which has {len(self._pool)}. Ask for fewer, or score without."
             )
-
-    @classmethod
-    def from_options(
-        cls, options: PromptOptions, examples: Sequence[Item], seed: int, *, chat: bool = False
-    ) -> Prompt:
-        """Return the prompt described by options; ``seed`` is used unless they name another one.
-
-        Raises:
-            UsageError: the template cannot be read, or there are too few examples.
-        """
-        return cls(
-            template=None if options.prompt is None else parse_template(options.prompt),
-            letters=options.letters,
-            order=None if options.order is None else Order.parse(options.order),
-            orders=options.orders,
-            chat=chat,
-            shots=options.shots,
-            examples=examples,
-            seed=seed if options.shots_seed is None else options.shots_seed,
-            shots_order=options.shots_order,
-            neutral=options.neutral if isinstance(options, NeutralOptions) else None,
-        )
 
     def render(self, item: Item, to_chat: ToChat | None = None) -> list[Rendered]:
         """Render an item: once, or in each order in which its lettered choices are shown.
@@ -145,39 +112,49 @@ class Prompt:
         """Render an item, and say what each log-likelihood counts in the score of its choice."""
         rendered = self.render(item, to_chat)
         weighted = [(one, 1 / len(rendered)) for one in rendered]
-        if self.neutral is not None:
-            bare = replace(self, shots=0, examples=())
-            (alone,) = bare.render(replace(item, question=self.neutral), to_chat)
+        if self._neutral is not None:
+            bare = replace(self, options=self.options.model_copy(update={"shots": 0}))
+            (alone,) = bare.render(replace(item, question=self._neutral), to_chat)
             weighted.append((alone, -1.0))
         return weighted
 
     @property
     def score_name(self) -> str:
         """What a choice's score is."""
-        if self.neutral is not None:
+        if self._neutral is not None:
             return "pointwise mutual information"
-        return "log-likelihood of a letter" if self.letters else "log-likelihood"
+        return "log-likelihood of a letter" if self.options.letters else "log-likelihood"
+
+    @cached_property
+    def order(self) -> Order | None:
+        """The only order of lettered choices; None: there are several."""
+        return None if self.options.order is None else Order.parse(self.options.order)
+
+    @property
+    def _neutral(self) -> str | None:
+        return self.options.neutral if isinstance(self.options, NeutralOptions) else None
 
     @property
     def _template(self) -> str:
-        if self.template is not None:
-            return self.template
-        return LETTERS_TEMPLATE if self.letters else QUESTION_TEMPLATE
+        if self.options.prompt is not None:
+            return parse_template(self.options.prompt)
+        return LETTERS_TEMPLATE if self.options.letters else QUESTION_TEMPLATE
 
     def shown_orders(self, item: Item) -> Sequence[Sequence[int]]:
         """Return every order in which an item is asked, as the choice in each place."""
         size = len(item.choices)
-        if not self.letters:
+        if not self.options.letters:
             return [range(size)]
         if self.order is not None:
             return [self.order.places(item.id, size)]
-        return several_orders(item.id, size, self.orders)
+        return several_orders(item.id, size, self.options.orders)
 
     def _question_text(self, item: Item, shown: Sequence[int] | None = None) -> _QuestionText:
         """Return an item's own text, with choices in the order ``shown`` (None: as they are)."""
-        if item.setup == "mc_mlm" and not self.letters:
+        letters = self.options.letters
+        if item.setup == "mc_mlm" and not letters:
             return self._cloze(item)
-        if not self.letters:
+        if not letters:
             return _QuestionText(self._template.format(question=item.question), item.choices, " ")
         size = len(item.choices)
         if size > len(LETTERS):
@@ -213,19 +190,19 @@ class Prompt:
         return list(by_question.values())
 
     def _draw(self, question: str) -> list[Item]:
-        drawn: dict[str, Item] = {}
-        attempt = 0
-        while len(drawn) < self.shots:
-            number = _hashed(self.seed, question, attempt)
+        options, drawn, attempt = self.options, dict[str, Item](), 0
+        seed = self.seed if options.shots_seed is None else options.shots_seed
+        while len(drawn) < options.shots:
+            number = _hashed(seed, question, attempt)
             group = self._pool[number % len(self._pool)]
             example = group[number // len(self._pool) % len(group)]
             if example.question != question:
                 drawn.setdefault(example.question, example)
             attempt += 1
         examples = list(drawn.values())
-        if self.shots_order is None:
+        if options.shots_order is None:
             return examples
-        keys = ("order of examples", str(self.shots_order), question)
+        keys = ("order of examples", str(options.shots_order), question)
         return [examples[at] for at in drawn_permutation(len(examples), *keys)]
 
 

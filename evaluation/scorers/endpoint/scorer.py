@@ -73,7 +73,7 @@ class EndpointScorer(Scorer):
     def from_inputs(cls, inputs: ScorerInputs) -> Self:
         """Make the scorer of an evaluation, whose options are ``EndpointOptions``."""
         options = inputs.options
-        prompt = Prompt.from_options(options, inputs.examples, inputs.seed)
+        prompt = Prompt(options, inputs.examples, inputs.seed)
         return cls(inputs.model, prompt, start=options.start)
 
     def encode(self, items: Sequence[Item]) -> EndpointEncoded:

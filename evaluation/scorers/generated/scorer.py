@@ -15,7 +15,7 @@ import math
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple, Self
@@ -184,9 +184,9 @@ def prompt_of(
     options: GenerationOptions, examples: Sequence[Item], seed: int, *, chat: bool
 ) -> Prompt:
     """Return the prompt for some options; by default a chat's prompt says how to answer."""
-    lettered = options.model_copy(update={"letters": True})
-    prompt = Prompt.from_options(lettered, examples, seed, chat=chat)
-    return replace(prompt, template=INSTRUCTED) if chat and options.prompt is None else prompt
+    text = INSTRUCTED if chat and options.prompt is None else options.prompt
+    lettered = options.model_copy(update={"letters": True, "prompt": text})
+    return Prompt(lettered, examples, seed, chat)
 
 
 class ChatScorer(GeneratedScorer):

@@ -218,7 +218,7 @@ class Seq2SeqScorer(PromptedScorer):
         return self._runner.score(encoded, sequences)
 
     def _is_gap(self, item: Item) -> bool:
-        return item.setup == CLOZE and not self.prompt.letters
+        return item.setup == CLOZE and not self.prompt.options.letters
 
     def _questions(self, numbered: Sequence[_Numbered]) -> _Found:
         """Ask for the choices of questions, whose contexts the encoder reads."""

@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kbprobe.arrays import Bools, Ints
+from kb_cache.graph import Graph
+from kbprobe.arrays import Bools, Ints, sorted_unique
 from kbprobe.rng import RandomGenerator
 
 WHOLE = -1
@@ -100,7 +101,7 @@ def choose_balanced(
     # Of equally good changes the first is chosen; the order is random.
     order = np.argsort(rng.child("ways").uniform(np.arange(len(changes))), kind="stable").tolist()
     search = _Search([changes[at] for at in order], tolerance)
-    search.fill(np.argsort(rng.uniform(search.groups), kind="stable"))
+    search.fill(rng)
     for number in range(effort.rounds):
         if not search.chosen or len(search.chosen) == search.groups.size:
             break
@@ -112,21 +113,20 @@ class _Search:
     """The changes chosen so far (index of a group -> change), and the balance of each feature.
 
     A *move* is a feature of a part, the same in all parts together, and by how much a change moves
-    both. Many changes share their moves, so those are tested once for all changes.
+    both. Many changes share their moves, so those are tested once for all changes, and again only
+    when their features have moved.
     """
 
     def __init__(self, changes: Sequence[Change], tolerance: Mapping[str, Tolerance]) -> None:
         self.chosen: dict[int, int] = {}
         group = np.array([change.group for change in changes], dtype=np.int64)
         self.groups, self._group = np.unique(group, return_inverse=True)
-        self._options: list[list[int]] = [[] for _ in self.groups]
         mover: list[int] = []
         moved: list[int] = []
         most: list[tuple[int, int]] = []
         number: dict[tuple[int, Feature], int] = {}
         moves: dict[tuple[int, int, int], int] = {}
         for at, change in enumerate(changes):
-            self._options[self._group[at]].append(at)
             counts = Counter(change.original)
             counts.subtract(change.changed)
             for feature, by in counts.items():
@@ -143,78 +143,74 @@ class _Search:
                 move = number[change.part, feature], number[WHOLE, feature], by
                 mover.append(at)
                 moved.append(moves.setdefault(move, len(moves)))
-        self._moving, starts = np.unique(np.array(mover, dtype=np.int64), return_index=True)
-        self._starts, self._moved = starts, np.array(moved, dtype=np.int64)
-        self._bounds = np.searchsorted(mover, np.arange(len(changes) + 1)).tolist()
+        self._moved = np.array(moved, dtype=np.int64)
+        self._bounds = np.searchsorted(mover, np.arange(len(changes) + 1))
         flat = np.array([*moves], dtype=np.int64).reshape(-1, 3)
         self._features, self._by = np.ascontiguousarray(flat[:, :2].T), flat[:, 2].copy()
         self._most, self._alone = np.array(most, dtype=np.int64).reshape(-1, 2).T.copy()
+        self._of_feature = Graph.from_edges(
+            max(len(number), len(moves)), self._features[1], np.arange(len(moves), dtype=np.int64)
+        )
+        self._movers = Graph.from_edges(
+            max(len(changes), len(moves)), self._moved, np.array(mover, dtype=np.int64)
+        )
+        self._accepted = np.maximum(self._most, self._alone)
         self._balance = np.zeros(len(number), dtype=np.int64)
-        self._exceeding = 0
-        """Features beyond their tolerance: giving a change up may unbalance what it balanced."""
+        self._over = self._exceeds(slice(None))
+        exceeded = np.bincount(mover, self._over[self._moved], len(changes))
+        self._exceeded = exceeded.astype(np.int64)
+        """How many moves of each change exceed a tolerance."""
+        self._open = np.ones(self.groups.size, dtype=np.bool_)
 
-    def fill(self, groups: Ints) -> list[int]:
-        """Choose a fitting change for each group in turn; return the groups that got one."""
-        added: list[int] = []
-        turn = np.full(self.groups.size, -1, dtype=np.int64)
-        turn[groups] = np.arange(groups.size)
-        turn = turn[self._group]
-        last = -1
-        while (turns := turn[self._fitting() & (turn > last)]).size:
-            last = int(turns.min())
-            group = int(groups[last])
-            costs = [self._cost(at) for at in self._options[group]]
-            least = min(cost for cost in costs if cost is not None)
-            self._choose(group, self._options[group][costs.index(least)])
-            added.append(group)
-        return added
+    def fill(self, rng: RandomGenerator) -> int:
+        """Choose a fitting change for each group without one, in random order; return how many."""
+        before, last = len(self.chosen), -1.0
+        while (fitting := np.flatnonzero((self._exceeded == 0) & self._open[self._group])).size:
+            lots = rng.uniform(self.groups[self._group[fitting]])
+            lots[lots <= last] = np.inf
+            last = lots.min()
+            if last == np.inf:
+                break
+            options = fitting[lots == last].tolist()
+            at = min(options, key=self._cost) if len(options) > 1 else options[0]
+            group = int(self._group[at])
+            self.chosen[group] = at
+            self._open[group] = False
+            self._move(self._moves(at), 1)
+        return len(self.chosen) - before
 
     def try_others(self, given_up: float, rng: RandomGenerator) -> None:
         """Remove a few changes and fill up again; undo this if it leaves fewer."""
-        held = np.array(sorted(self.chosen), dtype=np.int64)
+        held = np.flatnonzero(~self._open)
         count = max(1, round(given_up * held.size))
         lots = rng.child("given up").uniform(self.groups[held])
-        removed = held[np.argsort(lots, kind="stable")[:count]].tolist()
-        before = {group: self._give_up(group) for group in removed}
-        without = np.ones(self.groups.size, dtype=np.bool_)
-        without[np.fromiter(self.chosen, np.int64)] = False
-        waiting = np.flatnonzero(without)
-        lots = rng.child("tried").uniform(self.groups[waiting])
-        added = self.fill(waiting[np.argsort(lots, kind="stable")])
-        if self._exceeding or len(added) < len(before):
-            for group in added:
-                self._give_up(group)
-            for group, at in before.items():
-                self._choose(group, at)
+        before = dict(self.chosen), *(
+            state.copy() for state in (self._open, self._balance, self._over, self._exceeded)
+        )
+        removed = held[np.argsort(lots, kind="stable")[:count]]
+        moves = [self._moves(self.chosen.pop(group)) for group in removed.tolist()]
+        self._open[removed] = True
+        self._move(np.concatenate(moves), -1)
+        added = self.fill(rng.child("tried"))
+        # Giving a change up may unbalance what it balanced.
+        if added < count or (abs(self._balance) > self._accepted).any():
+            self.chosen, self._open, self._balance, self._over, self._exceeded = before
 
-    def _choose(self, group: int, at: int) -> None:
-        self.chosen[group] = at
-        self._move(at, 1)
-
-    def _give_up(self, group: int) -> int:
-        at = self.chosen.pop(group)
-        self._move(at, -1)
-        return at
-
-    def _move(self, at: int, sign: int) -> None:
-        moves = self._moves(at)
+    def _move(self, moves: Ints, sign: int) -> None:
+        """Move the balance of features, and test their moves again."""
         feature = self._features[:, moves]
-        before = self._balance[feature]
-        most = np.maximum(self._most[feature], self._alone[feature])
-        after = before + sign * self._by[moves]
-        self._balance[feature] = after
-        self._exceeding += int((abs(after) > most).sum() - (abs(before) > most).sum())
+        for place in feature:
+            np.add.at(self._balance, place, sign * self._by[moves])
+        touched = self._of_feature.expand(sorted_unique(feature[1]))[1]
+        over = self._exceeds(touched)
+        flipped = over != self._over[touched]
+        for value in (False, True):
+            changes = self._movers.expand(touched[flipped & (over == value)])[1]
+            np.add.at(self._exceeded, changes, 1 if value else -1)
+        self._over[touched] = over
 
     def _moves(self, at: int) -> Ints:
         return self._moved[self._bounds[at] : self._bounds[at + 1]]
-
-    def _fitting(self) -> Bools:
-        """Mark the changes that exceed no tolerance."""
-        fits = np.ones(self._group.size, dtype=np.bool_)
-        exceeds = self._exceeds(slice(None))[self._moved]
-        if exceeds.size:
-            fits[self._moving] = ~np.logical_or.reduceat(exceeds, self._starts)
-        return fits
 
     def _exceeds(self, moves: Ints | slice) -> Bools:
         """Mark the moves of features that exceed their tolerance and increase the imbalance."""
@@ -225,10 +221,8 @@ class _Search:
         most[1] = np.maximum(most[1], np.minimum(self._alone[feature[1]], after[0]))
         return np.asarray((after > most).any(axis=0))
 
-    def _cost(self, at: int) -> int | None:
-        """Return how much imbalance a change adds; None if it exceeds a tolerance."""
+    def _cost(self, at: int) -> int:
+        """Return how much imbalance a change adds."""
         moves = self._moves(at)
-        if self._exceeds(moves).any():
-            return None
         before = self._balance[self._features[:, moves]]
         return int((abs(before + self._by[moves]) - abs(before)).sum())

@@ -216,15 +216,7 @@ class Support:
 
         That is at least two, and enough for the two sets to have a cosine of `ALIKE_CONCEPTS`.
         """
-        position, feature = self._features.expand(self.concepts)
-        again, other = self._features.reversed.expand(feature)
-        alike = _alike(
-            position[again],
-            other,
-            self._features.degrees[self.concepts],
-            self._features.degrees,
-            ALIKE_CONCEPTS,
-        )
+        alike = _alike(self._features, self.concepts, ALIKE_CONCEPTS)
         return self._properties_of(*alike)
 
     def by_alike(self) -> Bools:
@@ -238,15 +230,7 @@ class Support:
         owners = Graph.from_edges(max(len(size), self.concepts.size), feature, rows)
         number = np.flatnonzero(contains(self.keys, self._feature_keys))
         wanted = np.searchsorted(self._feature_keys[number], self.keys)
-        position, concept = owners.expand(number[wanted])
-        again, other = owners.reversed.expand(concept)
-        mine, like = _alike(
-            position[again],
-            other,
-            owners.degrees[number[wanted]],
-            owners.degrees,
-            ALIKE_PROPERTIES,
-        )
+        mine, like = _alike(owners, number[wanted], ALIKE_PROPERTIES)
         position, concept = owners.expand(like)
         return self._table(concept, mine[position])
 
@@ -381,22 +365,20 @@ class Support:
         return self._table(concept[others][position], which)
 
 
-def _alike(
-    one: Ints, other: Ints, one_size: Ints, other_size: Ints, cosine: float
-) -> tuple[Ints, Ints]:
-    """Return the pairs of sets that share at least two members, and enough for their sizes.
+def _alike(graph: Graph, nodes: Ints, cosine: float) -> tuple[Ints, Ints]:
+    """Return which of ``nodes``, by index, share enough neighbours with which nodes.
 
-    ``one`` and ``other`` name a pair once for each member that the two share, and index
-    ``one_size`` and ``other_size``. The cosine is the number of shared members over the geometric
-    mean of the sizes.
+    That is at least two, and enough for the cosine: the number of shared neighbours over the
+    geometric mean of the numbers of neighbours.
     """
-    span = max(other_size.size, 1)
-    keys = np.sort(one * span + other)
-    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if keys.size else keys
-    shared = np.diff(np.append(starts, keys.size))
-    first, second = keys[starts] // span, keys[starts] % span
-    bound = cosine * cosine * one_size[first] * other_size[second]
-    close = (shared >= 2) & (shared * shared >= bound)
+    from scipy.sparse import csr_array
+
+    ones = np.ones(graph.indices.size, dtype=np.int64)
+    matrix = csr_array((ones, graph.indices, graph.indptr), shape=(len(graph), len(graph)))
+    shared = (matrix[nodes] @ matrix.T).tocoo()
+    first, second = (axis.astype(np.int64) for axis in shared.coords)
+    bound = cosine * cosine * graph.degrees[nodes][first] * graph.degrees[second]
+    close = (shared.data >= 2) & (shared.data * shared.data >= bound)
     return first[close], second[close]
 
 

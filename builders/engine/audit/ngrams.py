@@ -15,7 +15,9 @@ the same features exactly tied.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kb_cache.frequency import FUNCTION_WORDS
-from kbprobe.arrays import Floats, Ints, ragged_ranges
+from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 from kbprobe.columns import to_numpy
 
 if TYPE_CHECKING:
@@ -57,6 +59,14 @@ class Tokens:
         position = np.repeat(np.arange(texts.size, dtype=np.int64), lengths)
         return position, self.ids[ragged_ranges(self.indptr[texts], lengths)]
 
+    def parts(self, sizes: Iterable[int]) -> tuple[Tokens, ...]:
+        """Divide into as many texts each; the words keep their numbers."""
+        bounds = (self.indptr[at : end + 1] for at, end in pairwise(run_starts(sizes)))
+        return tuple(
+            Tokens(indptr - indptr[0], self.ids[indptr[0] : indptr[-1]], self.words)
+            for indptr in bounds
+        )
+
 
 def tokenise(*texts: pa.Array) -> tuple[Tokens, ...]:
     """Split texts into lower-cased words, with one vocabulary for all the arrays given.
@@ -77,12 +87,8 @@ def tokenise(*texts: pa.Array) -> tuple[Tokens, ...]:
     if empty >= 0:
         kept = np.concatenate([[0], np.cumsum(ids != empty)])
         ids, offsets = ids[ids != empty], kept[offsets]
-    ends = np.cumsum([len(text) for text in texts])
-    bounds = [offsets[end - len(text) : end + 1] for text, end in zip(texts, ends, strict=True)]
-    return tuple(
-        Tokens(indptr - indptr[0], ids[indptr[0] : indptr[-1]], encoded.dictionary)
-        for indptr in bounds
-    )
+    made = Tokens(offsets, ids, encoded.dictionary)
+    return made.parts(len(text) for text in texts)
 
 
 def weighted_counts(labels: Ints, weights: Floats, size: int) -> Floats:
@@ -91,34 +97,40 @@ def weighted_counts(labels: Ints, weights: Floats, size: int) -> Floats:
 
 
 def content_words(*texts: pa.Array) -> tuple[Tokens, ...]:
-    """Split texts into words without endings, function words left out, with one vocabulary."""
-    ignored, *found = tokenise(*(_stems(text) for text in (pa.array([FUNCTION_WORDS]), *texts)))
-    counted = np.ones(ignored.vocabulary, dtype=np.bool_)
-    counted[ignored.ids] = False
-    return tuple(
-        Tokens(
-            np.concatenate([[0], np.cumsum(counted[some.ids])])[some.indptr],
-            some.ids[counted[some.ids]],
-            some.words,
-        )
-        for some in found
-    )
+    """Split texts into words without endings, function words left out, with one vocabulary.
+
+    Each distinct word is cut once; the vocabulary has those that occur first at the beginning.
+    """
+    parts = [part.cast(pa.string()) for part in (pa.array([FUNCTION_WORDS]), *texts)]
+    lists = pc.utf8_split_whitespace(pc.utf8_lower(pa.concat_arrays(parts)))
+    encoded = lists.flatten().dictionary_encode()
+    (stems,) = tokenise(_stems(encoded.dictionary))
+    owner, ids = stems.of(to_numpy(encoded.indices).astype(np.int64))
+    indptr = np.searchsorted(owner, to_numpy(lists.offsets).astype(np.int64))
+    # Rows depend on the numbers of words, of which the first text without any takes one.
+    words = stems.words.filter(pc.not_equal(stems.words, ""))
+    ids = to_numpy(pc.index_in(stems.words, words).fill_null(-1)).astype(np.int64)[ids]
+    if (empty := np.flatnonzero(np.diff(indptr) == 0)).size:
+        number = int(ids[: indptr[empty[0]]].max(initial=-1)) + 1
+        ids += ids >= number
+        words = pa.concat_arrays([words[:number], pa.array([""]), words[number:]])
+    counted = np.ones(len(words), dtype=np.bool_)
+    counted[ids[: indptr[1]]] = False
+    indptr = np.concatenate([[0], np.cumsum(counted[ids])])[indptr]
+    return Tokens(indptr, ids[counted[ids]], words).parts(map(len, parts))[1:]
 
 
-def _stems(texts: pa.Array) -> pa.Array:
-    """Strip common endings, then cut words to five letters; drop words of one or two letters.
+def _stems(words: pa.Array) -> pa.Array:
+    """Strip common endings of words, then cut them to five letters; drop those of one or two.
 
     Crude on purpose: "contaminated" must match "contamination". A false match costs one question,
-    but a missed one gives an answer away. Each distinct word is cut once.
+    but a missed one gives an answer away.
     """
-    lists = pc.utf8_split_whitespace(pc.utf8_lower(texts.cast(pa.string())))
-    words = lists.flatten().dictionary_encode()
-    cut = pc.replace_substring_regex(
-        words.dictionary, r"(\pL{3,}?)(?:ings?|ed|ers?|ies|y|es|s|e)\b", r"\1"
-    )
-    short = pc.replace_substring_regex(cut, r"\b(\pL{5})\pL+", r"\1")
-    stems = pc.replace_substring_regex(short, r"\b\pL{1,2}\b", " ").take(words.indices)
-    return pc.binary_join(pa.ListArray.from_arrays(lists.offsets, stems), " ")
+    letter = "[a-z]" if pc.all(pc.string_is_ascii(words)).as_py() else r"\pL"  # much faster
+    ending = "(?:ings?|ed|ers?|ies|y|es|s|e)"
+    cut = pc.replace_substring_regex(words, rf"({letter}{{3,}}?){ending}\b", r"\1")
+    short = pc.replace_substring_regex(cut, rf"\b({letter}{{5}}){letter}+", r"\1")
+    return pc.replace_substring_regex(short, rf"\b{letter}{{1,2}}\b", " ")
 
 
 HASHED_WIDTH = 1 << 18

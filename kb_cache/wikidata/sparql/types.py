@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from kbprobe.errors import SourceError, UsageError
@@ -154,6 +155,7 @@ def normalise(query: str) -> str:
     return _TOKEN.sub(replaced, query).strip(" ")
 
 
+@lru_cache(maxsize=8)  # a query is sent, recorded and hashed
 def prepared(query: str) -> str:
     """Return the query that is really sent: `PREFIXES` and the query, normalised."""
     return normalise(PREFIXES + query)

@@ -52,7 +52,7 @@ RELATIONS = {
     "wordnet_hyponymy": "hyponym",
     "wordnet_synonymy": "synonym",
 }
-PUBLISHED = {"families": ("paper",), "sampling": "uniform", "tier": "full"}
+PUBLISHED = {"families": ("paper",), "sampling": "uniform", "tier": "full", "screen": False}
 CHUNK = 10_000  # rows kept in memory as dicts before they are written
 
 _WORD = re.compile(r"[^\W_]+")

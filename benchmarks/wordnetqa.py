@@ -47,6 +47,8 @@ OPTIONS: dict[str, Any] = {
     "train_rows": 0,
     "cap_per_gold": 0,
     "tier": "full",
+    "screen": False,
+    "perturbations": 1,
 }
 PHASES = ("knowledge base", "plan", "render", "write")
 COMPARED_CONCEPTS = 2000

@@ -5,12 +5,16 @@ kept in ``CACHE/derived/SNAPSHOT/RULE.arrow``, under a checksum of the content a
 depends on: the snapshot's digest, the code and data of the rule's package, and the versions of the
 libraries that shape it. What is damaged or outdated is thus computed again, and a cache that cannot
 be written costs time alone.
+
+Tables of an embedded snapshot that take long come with the package, in ``data/SNAPSHOT/`` next to
+the rule's module (`ship`). They are read as long as the module's source is that of the table.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 import json
 import os
 import platform
@@ -72,8 +76,14 @@ def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
         kind = get_type_hints(rule)["return"]
         name = f"{rule.__module__}.{rule.__qualname__}"
         path = derived_dir() / knowledge.name / f"{name}.arrow"
-        depends = f"{name} {knowledge.digest} {_fingerprint(rule.__module__.partition('.')[0])}"
-        kept = _read(path, depends)
+        shipped = shipped_path(rule, knowledge)
+        if shipped.is_file():
+            kept = _read(shipped, _shipped_for(rule, knowledge))
+        else:
+            kept = None
+        if kept is None:
+            depends = f"{name} {knowledge.digest} {_fingerprint(rule.__module__.partition('.')[0])}"
+            kept = _read(path, depends)
         if kept is None:
             kept = list(_leaves(rule(knowledge)))
             for array in filter(lambda leaf: isinstance(leaf, np.ndarray), kept):
@@ -84,6 +94,31 @@ def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
         return made
 
     return table
+
+
+def ship(rule: Callable[[LoadedT], Any], knowledge: LoadedT) -> Path:
+    """Write the table that comes with the package, given a :func:`derived` rule; return its path.
+
+    It is compressed as far as possible, since every clone and every wheel holds it.
+    """
+    import pyarrow as pa
+
+    plain = inspect.unwrap(rule)
+    path, depends = shipped_path(plain, knowledge), _shipped_for(plain, knowledge)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, depends, list(_leaves(plain(knowledge))), pa.Codec("zstd", compression_level=19))
+    return path
+
+
+def shipped_path(rule: Callable[..., Any], knowledge: Loaded) -> Path:
+    """Return the path of a rule's table in the package; most rules have none."""
+    source = Path(inspect.getfile(inspect.unwrap(rule)))
+    return source.parent / "data" / knowledge.name / f"{source.stem}.{rule.__qualname__}.arrow"
+
+
+def _shipped_for(rule: Callable[..., Any], knowledge: Loaded) -> str:
+    source = Path(inspect.getfile(rule)).read_bytes()
+    return f"{rule.__qualname__} {knowledge.digest} {hashlib.sha256(source).hexdigest()}"
 
 
 @cache
@@ -148,7 +183,7 @@ def _read(path: Path, depends: str) -> list[Any] | None:
     ]
 
 
-def _write(path: Path, depends: str, leaves: list[Any]) -> None:
+def _write(path: Path, depends: str, leaves: list[Any], codec: pa.Codec | None = None) -> None:
     """Write arrays of any lengths as the only row of a table of lists."""
     import pyarrow as pa
 
@@ -167,7 +202,8 @@ def _write(path: Path, depends: str, leaves: list[Any]) -> None:
     table = pa.table(columns, [str(at) for at in range(len(columns))])
     table = table.replace_schema_metadata({"leaves": json.dumps(described)})
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as file:
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_file(sink, table.schema, options=options) as file:
         file.write_table(table)
     body = sink.getvalue()
     with replacing_file(path, durable=False) as aside, aside.open("wb") as out:

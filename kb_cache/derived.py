@@ -77,10 +77,7 @@ def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
         name = f"{rule.__module__}.{rule.__qualname__}"
         path = derived_dir() / knowledge.name / f"{name}.arrow"
         shipped = shipped_path(rule, knowledge)
-        if shipped.is_file():
-            kept = _read(shipped, _shipped_for(rule, knowledge))
-        else:
-            kept = None
+        kept = _read(shipped, _shipped_for(rule, knowledge)) if shipped.is_file() else None
         if kept is None:
             depends = f"{name} {knowledge.digest} {_fingerprint(rule.__module__.partition('.')[0])}"
             kept = _read(path, depends)

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints, sorted_unique
@@ -161,6 +162,8 @@ class _Search:
         self._exceeded = exceeded.astype(np.int64)
         """How many moves of each change exceed a tolerance."""
         self._open = np.ones(self.groups.size, dtype=np.bool_)
+        self._state: tuple[npt.NDArray[Any], ...]
+        self._state = self._open, self._balance, self._over, self._exceeded
 
     def fill(self, rng: RandomGenerator) -> int:
         """Choose a fitting change for each group without one, in random order; return how many."""
@@ -184,9 +187,7 @@ class _Search:
         held = np.flatnonzero(~self._open)
         count = max(1, round(given_up * held.size))
         lots = rng.child("given up").uniform(self.groups[held])
-        before = dict(self.chosen), *(
-            state.copy() for state in (self._open, self._balance, self._over, self._exceeded)
-        )
+        chosen, before = dict(self.chosen), [state.copy() for state in self._state]
         removed = held[np.argsort(lots, kind="stable")[:count]]
         moves = [self._moves(self.chosen.pop(group)) for group in removed.tolist()]
         self._open[removed] = True
@@ -194,7 +195,9 @@ class _Search:
         added = self.fill(rng.child("tried"))
         # Giving a change up may unbalance what it balanced.
         if added < count or (abs(self._balance) > self._accepted).any():
-            self.chosen, self._open, self._balance, self._over, self._exceeded = before
+            self.chosen = chosen
+            for state, old in zip(self._state, before, strict=True):
+                state[:] = old
 
     def _move(self, moves: Ints, sign: int) -> None:
         """Move the balance of features, and test their moves again."""

@@ -17,8 +17,9 @@ import pyarrow as pa
 from kb_cache.base import Progress
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.gcide import text as text
-from kb_cache.gcide.source import GcideSource, RawEntry, RawSense, read_json
+from kb_cache.gcide.source import GcideSource, RawSense, read_json
 from kb_cache.mentions import Inflections, MentionFinder
+from kbprobe.parallel import side_by_side, workers
 
 #: The part of speech under which a headword's forms are looked up.
 _FINDER_POS = {"noun": "n", "verb": "v", "adjective": "a", "adverb": "r", "other": "r"}
@@ -100,10 +101,27 @@ class _Context(NamedTuple):
     kind: str
     text: str
     author: str = ""
+    start: int = -1
+    end: int = -1
 
 
-#: A row of `_SENSES`, and its ``contexts``.
-_Sense = dict[str, Any]
+class _Sense(NamedTuple):
+    """A cleaned definition, or why it is dropped."""
+
+    definition: str
+    field: str
+    mark: str
+    reason: str | None
+    contexts: list[_Context]
+    lost: list[str]
+
+
+class _Entry(NamedTuple):
+    word: str
+    pos: str
+    printed_pos: str
+    senses: list[_Sense]
+    lost: Counter[str]
 
 
 def compile_gcide(
@@ -112,42 +130,68 @@ def compile_gcide(
     """Compile GCIDE into the tables that `kb_cache.gcide.types.Gcide` describes.
 
     Deterministic: the same source, lemminflect and wordfreq give equal tables. ``progress`` is
-    called with (files done, files in all).
+    called with (files done, files in all). Files are cleaned in several processes.
 
     Raises:
         SourceError: a file is not of its format; the message names it.
     """
+    shown = progress or (lambda done, total: None)
+    files = [*source.files.items()]
+    entries: list[_Entry] = []
+    cleaned = side_by_side(_cleaned, files, workers().count, fork=True)
+    for done, found in enumerate(cleaned):
+        shown(done, len(files))
+        entries += found
+    shown(len(files), len(files))
     report = Report()
-    senses = list(_clean(read_json(source.files, progress), report))
+    senses = list(_kept(entries, report))
     # Sorted by word; within a word the order of the source stays.
     senses.sort(key=itemgetter("word"))
     return _tables(senses), report
 
 
-def _clean(entries: Iterable[RawEntry], report: Report) -> Iterator[_Sense]:
+def _cleaned(file: tuple[str, bytes]) -> list[_Entry]:
+    """Clean the entries of a file."""
+    finder = MentionFinder(Inflections(_RULES, {"v": _ARCHAIC_VERBS}))
+    entries = []
+    for entry in read_json(*file):
+        word, pos = text.tidy(entry.word).lower(), text.part_of_speech(entry.pos)
+        senses = []
+        for raw in entry.senses:
+            definition, usage, (field, mark), reason = _definition(raw, word)
+            lost: list[str] = []
+            contexts = []
+            for context in () if reason else _contexts(raw, usage, word, lost):
+                span = finder.find(context.text, word, _FINDER_POS[pos])
+                contexts.append(context._replace(start=span[0], end=span[1]) if span else context)
+            senses.append(_Sense(definition, field, mark, reason, contexts, lost))
+        printed = text.printed_part_of_speech(entry.pos)
+        entries.append(_Entry(word, pos, printed, senses, entry.lost))
+    return entries
+
+
+def _kept(entries: Iterable[_Entry], report: Report) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `_SENSES` with their ``contexts``; count in ``report`` what is dropped."""
     entry_number: Counter[str] = Counter()
     seen: set[tuple[str, str, str]] = set()
     for entry in entries:
         report.contexts.update(entry.lost)
-        word = text.tidy(entry.word).lower()
-        entry_number[word] += 1
-        pos = text.part_of_speech(entry.pos)
-        for number, raw in enumerate(entry.senses, start=1):
+        entry_number[entry.word] += 1
+        for number, sense in enumerate(entry.senses, start=1):
             report.read += 1
-            definition, usage, labels, reason = _definition(raw, word)
-            if not word:
-                reason = "no headword"
-            if not reason and (word, pos, definition) in seen:
+            reason = sense.reason if entry.word else "no headword"
+            key = entry.word, entry.pos, sense.definition
+            if not reason and key in seen:
                 reason = "given twice"
             if reason:
                 report.definitions[reason] += 1
                 continue
-            seen.add((word, pos, definition))
+            seen.add(key)
+            report.contexts.update(sense.lost)
             yield {
-                "word": word, "entry": entry_number[word], "number": number, "pos": pos,
-                "printed_pos": text.printed_part_of_speech(entry.pos), "field": labels[0],
-                "mark": labels[1], "definition": definition,
-                "contexts": list(_contexts(raw, usage, word, report)),
+                "word": entry.word, "entry": entry_number[entry.word], "number": number,
+                "pos": entry.pos, "printed_pos": entry.printed_pos, "field": sense.field,
+                "mark": sense.mark, "definition": sense.definition, "contexts": sense.contexts,
             }  # fmt: skip
 
 
@@ -169,21 +213,22 @@ def _definition(raw: RawSense, word: str) -> tuple[str, str, Sequence[str], str 
     return definition, usage, labels, None
 
 
-def _contexts(raw: RawSense, usage: str, word: str, report: Report) -> Iterator[_Context]:
+def _contexts(raw: RawSense, usage: str, word: str, lost: list[str]) -> Iterator[_Context]:
+    """Yield the usage and the quotations of a sense; list in ``lost`` why others are not."""
     found = [_Context("usage", usage)] if usage else []
     for quotation in raw.quotations:
         if reason := text.damage(quotation):
-            report.contexts[reason] += 1
+            lost.append(reason)
         elif _runs_into(word, quotation):
-            report.contexts["words run together"] += 1
+            lost.append("words run together")
         else:
             found.append(_Context("quotation", text.tidy(quotation)))
     seen = set()
     for context in found:
         if len(context.text.split()) < _LEAST_WORDS[context.kind]:
-            report.contexts["too short"] += 1
+            lost.append("too short")
         elif context.text in seen:
-            report.contexts["given twice"] += 1
+            lost.append("given twice")
         else:
             seen.add(context.text)
             yield context
@@ -199,16 +244,12 @@ def _runs_into(word: str, quotation: str) -> bool:
     return bool(tokens) and bool((zipf_frequencies(sorted(tokens)) == 0).any())
 
 
-def _tables(senses: list[_Sense]) -> dict[str, pa.Table]:
+def _tables(senses: list[dict[str, Any]]) -> dict[str, pa.Table]:
     words = sorted({sense["word"] for sense in senses})
     word_id = {word: i for i, word in enumerate(words)}
-    finder = MentionFinder(Inflections(_RULES, {"v": _ARCHAIC_VERBS}))
     contexts: list[dict[str, Any]] = []
     for at, sense in enumerate(senses):
-        for context in sense["contexts"]:
-            span = finder.find(context.text, sense["word"], _FINDER_POS[sense["pos"]])
-            start, end = span or (-1, -1)
-            contexts.append({"sense": at, **context._asdict(), "start": start, "end": end})
+        contexts += ({"sense": at, **context._asdict()} for context in sense["contexts"])
         sense["word"] = word_id[sense["word"]]
     return {
         "words": pa.table({"word": pa.array(words, pa.string())}),

@@ -16,7 +16,7 @@ from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import Any
 
-from kb_cache.base import Progress, Source
+from kb_cache.base import Source
 from kb_cache.gcide.types import KIND, PACKAGED
 from kb_cache.unpack import installed_data, read_files, sha256_of
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
@@ -123,35 +123,30 @@ def _version(path: Path) -> str | None:
         return None
 
 
-def read_json(files: Mapping[str, bytes], progress: Progress | None = None) -> Iterator[RawEntry]:
-    """Yield the entries of all files, in their order; files are counted for ``progress``.
+def read_json(name: str, content: bytes) -> Iterator[RawEntry]:
+    """Yield the entries of a file, in their order.
 
-    Their JSON maps each word to ``{"entry", "pos": [{"part_of_speech", "definitions": [{"text",
+    Its JSON maps each word to ``{"entry", "pos": [{"part_of_speech", "definitions": [{"text",
     "examples"}], "cs", "syn", "etymology"}]}``. Quotations of the last definition are left out
     where phrases ("cs": *dog in the manger*) follow it: the extractor gave it those of the phrases
     as well.
 
     Raises:
-        SourceError: a file is not JSON of this shape; the message names file and word.
+        SourceError: the file is not JSON of this shape; the message names file and word.
     """
-    report = progress or (lambda done, total: None)
-    for done, (name, content) in enumerate(files.items()):
-        report(done, len(files))
+    try:
+        words = json_value(content, name)
+    except UsageError as error:
+        raise SourceError(str(error)) from error
+    if not isinstance(words, dict):
+        raise SourceError(f"{name} is not a JSON object of words: it does not begin with '{{'")
+    for key, described in words.items():
         try:
-            words = json_value(content, name)
-        except UsageError as error:
-            raise SourceError(str(error)) from error
-        if not isinstance(words, dict):
-            raise SourceError(f"{name} is not a JSON object of words: it does not begin with '{{'")
-        for key, described in words.items():
-            try:
-                yield from _entries(described)
-            except (KeyError, TypeError, AttributeError) as error:
-                raise SourceError(
-                    f"{name}: the entry of {key!r} is not as expected: "
-                    f"{type(error).__name__}: {error}"
-                ) from error
-    report(len(files), len(files))
+            yield from _entries(described)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise SourceError(
+                f"{name}: the entry of {key!r} is not as expected: {type(error).__name__}: {error}"
+            ) from error
 
 
 def _entries(described: Mapping[str, Any]) -> Iterator[RawEntry]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import builders
 import kb_cache.derived
-from kb_cache.derived import derived
+from kb_cache.derived import _leaves, derived, shipped_path
 from kb_cache.graph import Graph
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
@@ -91,6 +94,25 @@ def test_other_code_computes_again(path: Path, monkeypatch: pytest.MonkeyPatch) 
         for _ in range(2):
             check(derived(mixed)(load_wordnet("3.0")), times=2)
     check(derived(mixed)(load_wordnet("3.0")), times=3)
+
+
+SHIPPED = sorted(Path(builders.__file__).parent.glob("*/data/wordnet-3.0/*.arrow"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_tables_are_what_the_rules_return(
+    path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, _, name = path.stem.partition(".")
+    rule = getattr(importlib.import_module(f"builders.{path.parts[-4]}.{module}"), name)
+    wordnet = load_wordnet()
+    again = "its module or its result changed: run python .ci/compile.py"
+    assert shipped_path(rule, wordnet) == path
+    with monkeypatch.context() as patched:
+        patched.setattr(kb_cache.derived, "_fingerprint", lambda package: pytest.fail(again))
+        shipped = [*_leaves(rule(wordnet))]
+    for found, expected in zip(shipped, _leaves(inspect.unwrap(rule)(wordnet)), strict=True):
+        np.testing.assert_array_equal(found, expected, again)
 
 
 def test_nothing_is_kept_of_what_no_snapshot_holds(path: Path) -> None:

@@ -49,7 +49,7 @@ def test_quotations_of_phrases_are_not_the_last_senses() -> None:
 )
 def test_json_of_another_shape_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(SourceError, match=message):
-        list(read_json({"words_A.json": content}))
+        list(read_json("words_A.json", content))
 
 
 @pytest.mark.parametrize("tail", ["Milton.", "Shak.", "Mrs. Browning"])
@@ -61,7 +61,7 @@ def test_a_verse_cut_at_its_author_is_left_out(tail: str) -> None:
         ],
     }
     content = json.dumps({"dab": {"entry": "dab", "pos": [block]}}).encode()
-    (entry,) = read_json({"words_D.json": content})
+    (entry,) = read_json("words_D.json", content)
     assert entry.senses[0].quotations == [f"A dab by {tail}"]
     assert entry.lost == {"cut short": 1}
 

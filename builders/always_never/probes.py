@@ -23,13 +23,13 @@ from builders.always_never.candidates import all_said, draw, grades, pool
 from builders.always_never.options import FAMILIES, SCALE, AlwaysNeverOptions
 from builders.always_never.slots import PACKAGE, Pool, Slots
 from builders.engine.drops import DropLog
-from builders.engine.labelled import Decided, answered, decide_rows, unlabelled
-from builders.engine.labels import NONE, balanced, files_digest, readings
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import assign_splits
 from builders.engine.strategies import FixedScale
+from builders.labels.rows import Decided, answered, decide_rows, unlabelled
+from builders.labels.verdicts import NONE, balanced, files_digest, readings
 from builders.lexicons import ConceptNetFirst, conceptnet_first
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.wordnet.types import WordNet

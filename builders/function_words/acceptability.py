@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from builders.engine.labelled import answered, decide_rows
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import Variant
 from builders.engine.rows import named_clusters, plan_rows
@@ -17,6 +16,7 @@ from builders.engine.splits import assign_folds
 from builders.engine.strategies import FromAnnotators, Scattered
 from builders.function_words.options import AcceptabilityOptions
 from builders.function_words.pairs import Candidates, Chosen
+from builders.labels.rows import answered, decide_rows
 from kb_cache.corpora.types import TextCorpus
 from kbprobe.arrays import Ints, mask_at
 from kbprobe.audit import first_units

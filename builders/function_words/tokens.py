@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.engine.drops import DropLog
-from builders.engine.labels import files_digest
 from builders.english.screen import OFFENSIVE, offensive_texts
 from builders.english.word_lists import word_list
 from builders.function_words.options import FunctionWordOptions
+from builders.labels.verdicts import files_digest
 from kb_cache.corpora.load import load_corpora
 from kb_cache.corpora.types import Corpora, Corpus, Labels, TextCorpus, Texts
 from kbprobe.arrays import Bools, Ints, mask_at

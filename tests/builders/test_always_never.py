@@ -17,7 +17,10 @@ from builders.always_never.probes import FAMILIES, AlwaysNeverOptions
 from builders.always_never.slots import FAMILIES as DECLARED
 from builders.always_never.slots import KINDS, Slots, Terms
 from builders.comparisons.objects import load_things
-from builders.engine.labels import (
+from builders.engine.pipeline import Built, build, write
+from builders.engine.probe import find_probe
+from builders.engine.request import Request
+from builders.labels.verdicts import (
     BALANCE,
     FEW,
     NO_ANSWER,
@@ -30,9 +33,6 @@ from builders.engine.labels import (
     read_verdicts,
     readings,
 )
-from builders.engine.pipeline import Built, build, write
-from builders.engine.probe import find_probe
-from builders.engine.request import Request
 from builders.properties.facts import SENSITIVE
 from kb_cache.conceptnet.load import load_conceptnet
 from kb_cache.wordnet.load import load_wordnet

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.engine.labels import NONSENSE, TIE, Readings, Vote, nominal_alpha, readings
 from builders.engine.pipeline import Built, build
 from builders.engine.plan import text_keys
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
+from builders.labels.verdicts import NONSENSE, TIE, Readings, Vote, nominal_alpha, readings
 from kbprobe.format.setups import NLI, SETUPS
 
 LABELS = SETUPS[NLI].labels

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from builders.engine.drops import DropLog
-from builders.engine.labelled import Decided, answered, decide_rows, unlabelled
-from builders.engine.labels import NONE, Readings, readings
 from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions, left_out, text_keys
 from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
@@ -49,6 +47,8 @@ from builders.function_words.nli.prepositions import (
 from builders.function_words.nli.quantities import comparative_places, comparatives, quantity_places
 from builders.function_words.nli.sources import Origin, in_corpus, sources
 from builders.function_words.tokens import open_corpora
+from builders.labels.rows import Decided, answered, decide_rows, unlabelled
+from builders.labels.verdicts import NONE, Readings, readings
 from kb_cache.base import Combined, KnowledgeBase
 from kb_cache.corpora.types import Corpora, TextCorpus
 from kb_cache.wordnet.load import load_wordnet_once

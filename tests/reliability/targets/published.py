@@ -157,7 +157,7 @@ def _labels(folder: Path) -> list[Path]:
 
 
 def _read_labels(path: Path) -> int:
-    from builders.engine.labels import read_verdicts
+    from builders.labels.verdicts import read_verdicts
 
     answers = ("never", "often", "always")
     return len(read_verdicts([path], [f"row-{at}" for at in range(12)], answers, 1))

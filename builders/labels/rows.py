@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 
 from builders.engine.drops import DropLog
-from builders.engine.labels import (
+from builders.engine.plan import Plan
+from builders.engine.render.assemble import id_texts, row_identity, row_ids
+from builders.engine.strategies import FromAnnotators
+from builders.labels.verdicts import (
     BALANCE,
     LANGUAGE_MODEL,
     NONE,
@@ -20,9 +23,6 @@ from builders.engine.labels import (
     annotator_names,
     read_verdicts,
 )
-from builders.engine.plan import Plan
-from builders.engine.render.assemble import id_texts, row_identity, row_ids
-from builders.engine.strategies import FromAnnotators
 from kbprobe.arrays import Bools, Ints
 
 OTHER = "the votes contradict the intended label"

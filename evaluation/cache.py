@@ -27,14 +27,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Held:
-    """The entries of one kind in the cache, or the vectors of one model.
-
-    Attributes:
-        kind: one of :data:`KINDS`.
-        what: a description; for vectors, with the model.
-        entries: the number of folders.
-        bytes: the size on disk.
-    """
+    """The entries of one kind in the cache, or the vectors of one model, and their size on disk."""
 
     kind: str
     what: str

@@ -35,10 +35,6 @@ class RepeatedEvaluation:
     Rows are read and tokenized once. Which shortcuts the model's code supports (:class:`Scorer`) is
     also tested once, in the dtype of the weights: under autocast, two ways to compute the same
     number differ too much to be distinguished from an error.
-
-    Attributes:
-        name: the probe's name.
-        run: the rows, and how they are scored.
     """
 
     def __init__(self, spec: RunSpec, model: ModelInMemory) -> None:

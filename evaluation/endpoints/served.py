@@ -186,12 +186,8 @@ class ServedModel:
     """One model behind an endpoint.
 
     Attributes:
-        client: sends requests.
-        url: the endpoint's address.
-        model: as the endpoint calls it.
         owner: the server or the model's owner, from the list of models; "" if not stated.
         store: the answers so far.
-        concurrency: requests at a time.
         tokens_per_byte: the estimated number of tokens per byte of text.
         digest: a hash of what identifies the model.
         tokenizer_digest: a hash of what is known of the tokenizer.

@@ -46,8 +46,6 @@ class VectorReader(ABC):
     Attributes:
         name: of this kind of vectors; part of the key of stored ones.
         version: incremented whenever vectors may change; part of the key.
-        needs: what a model must be able to do.
-        parameters: the number of the model's parameters.
     """
 
     name: ClassVar[str]

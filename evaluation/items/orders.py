@@ -24,11 +24,7 @@ MAX_NUMBER = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Order:
-    """One order of the choices of every question.
-
-    Attributes:
-        text: the order as written: letters or a number.
-    """
+    """One order of the choices of every question, as written: letters or a number."""
 
     text: str
 

@@ -87,7 +87,6 @@ class ProbeSplit:
         name: the probe's name, as results call it.
         source: the folder, file or Hub id it was read from; of a dataset in memory
             ``memory:`` and the start of its fingerprint.
-        split: the split's name.
         items: the questions, in the order of the source.
         about: metadata with one row per item, in columns named as in the item schema: always
             ``cluster`` (string), ``hops`` (int32, null: unknown), ``distractor_family`` (string or

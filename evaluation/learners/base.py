@@ -43,9 +43,7 @@ class Training:
         items: the rows to fit on, drawn from the train split
             (:func:`evaluation.items.sampling.draw_items`).
         seed: the seed of everything else that the learner draws.
-        options: the learner's own.
         workers: the processes that share the run; all of them get the scorer.
-        progress: told what is being done.
         first: rows to fit on before the others.
     """
 
@@ -85,10 +83,8 @@ class HeadTraining:
 
     Attributes:
         model: the checkpoint, not yet loaded.
-        fittings: one for each run.
         folder: where vectors are kept.
         workers: the processes that share the work; the first of them trains.
-        progress: told what is being done.
     """
 
     model: ModelHandle

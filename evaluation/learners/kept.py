@@ -62,11 +62,9 @@ class TrainedOnce(AbstractContextManager[ReadyScorer]):
     cache, and the folder is removed.
 
     Attributes:
-        training: what is trained.
         folder: where the model goes (:func:`training_folder`).
         is_there: tells whether a folder holds the model.
         write: trains it, and writes it into a folder, whole or not at all.
-        load: loads it from a folder.
         course: the folder that is locked meanwhile: one with whatever ``write`` may go on from.
         remove: removes a folder; it may leave those that are to be kept.
     """

@@ -41,13 +41,10 @@ class Step:
     """A study of a paper, of one model on one probe.
 
     Attributes:
-        study: its name.
         probe: the name of a probe that was found.
-        model: the model; ``none`` for what needs none.
         options: those of the study and of its runs.
         name: the model, as tables name it.
         request: what is asked of the study.
-        specs: its runs; some studies add further ones to them.
         summary: the study's, once it is finished.
     """
 
@@ -68,14 +65,12 @@ class Asked:
     Attributes:
         probes: the source of each probe that was found, by name.
         models: folders, files or Hub ids.
-        output: the folder of everything that is written.
         quick: whether a small version is wanted.
         published: whether the probes are the paper's own files.
         dry_run: whether nothing is to be trained.
         task: the task that models are trained for first, as a dataset; None: none was named.
         vectors: the name of word vectors; None: the usual ones.
         values: options of all runs.
-        progress: told what is being done.
         left_out: what is left out, and why: filled as it turns out.
     """
 
@@ -131,12 +126,7 @@ class Asked:
 
 @dataclass
 class OwnNumbers:
-    """The numbers that belong into a paper's tables, gathered from the summaries of studies.
-
-    Attributes:
-        tables: the rows of each table, by name.
-        rows: how many rows of each probe were evaluated.
-    """
+    """The numbers of a paper's tables, by name, and of how many rows of each probe they are."""
 
     tables: dict[str, dict[str, OwnRow]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)

@@ -277,7 +277,6 @@ class Resampled:
     """A number, and its value in each resample.
 
     Attributes:
-        value: the number.
         samples: its value in each resample, shape [resamples].
         n: the number of rows, or of clusters, that it was computed from.
         bounds: an interval by another method that the result must include, if resamples hardly

@@ -40,10 +40,8 @@ class Scores:
         scores: one number per choice, all items' choices one after another; nan if set aside.
         tokens: the number of tokens that each score sums over.
         set_aside: the items that were not scored, and why.
-        notes: the counts that the scorer reported.
         score_name: ``logit`` or ``log-likelihood``.
         sequences, sequence_tokens: the total number of sequences run, and of their tokens.
-        parameters: the number of the model's parameters.
         fitting: what the learner reported, if the scores are a learner's
             (:class:`evaluation.results.analyses.fitting.Fitting`); otherwise empty.
         answers: what the model wrote, of each item in each order of its choices

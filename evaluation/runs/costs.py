@@ -41,7 +41,6 @@ class Cost:
     """The expected cost of a run.
 
     Attributes:
-        spec: the run.
         finished: whether it has results already: then it costs nothing.
         rows: rows that it evaluates.
         passes: rows that a network reads for it. A row trained on counts three times an epoch;
@@ -64,12 +63,7 @@ class Cost:
 
 @dataclass
 class Forecast:
-    """The expected cost of runs that are executed together.
-
-    Attributes:
-        costs: of each run, in the order given.
-        loading: seconds of loading each model.
-    """
+    """The expected cost of each run, and the seconds that loading each model takes."""
 
     costs: list[Cost] = field(default_factory=list)
     loading: dict[str, float] = field(default_factory=dict)

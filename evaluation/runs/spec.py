@@ -32,7 +32,6 @@ class RunSpec:
     Attributes:
         probe: a folder, a file, a Hub id, or a dataset in memory.
         model: a folder, a ``.gguf`` file or a Hub id; or its name at an endpoint.
-        run: the options of every run.
         options: options of scorers and learners that were given, by name, validated.
         folder: where its results are written, if anywhere.
         loaded: the model, if the caller has loaded it; ``model`` is then only its name.

@@ -105,12 +105,7 @@ class EncodedTexts(EncodedTokens):
 
 
 class EncoderRunner:
-    """Runs an encoder with a head over texts, padded unless that changes the results.
-
-    Attributes:
-        limit: the maximum number of tokens that the model reads.
-        takes_types: whether the model takes the segments of tokens.
-    """
+    """Runs an encoder with a head over texts, padded unless that changes the results."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self.model, self._tokenizer = model.eval(), tokenizer

@@ -174,12 +174,7 @@ class PromptsSummary(Model, Sealed):
 
 
 class PromptSetting(NamedTuple):
-    """A prompt with its examples: what one run varies.
-
-    Attributes:
-        prompt: the prompt's name; None if no prompts were named.
-        options: the options of this run alone.
-    """
+    """A prompt, if it has a name, with its examples: the options of one run alone."""
 
     prompt: str | None
     options: dict[str, Any]

@@ -50,11 +50,9 @@ class PlannedRun:
 
     Attributes:
         key: the hash of what it depends on; its folder's name ends in it.
-        spec: the run, with that folder.
         studies: the indices of the requests that need it.
         error: why it failed; None if it did not.
         rows: the number of rows scored; None if it is not finished.
-        accuracy: its accuracy.
     """
 
     key: str
@@ -97,8 +95,6 @@ class Plan:
     """All runs of a suite.
 
     Attributes:
-        folder: the suite's folder.
-        requests: the requests of the suite.
         runs: the distinct runs, by key.
         asked: for each request, the keys of its runs, in the order of the study.
     """
@@ -295,7 +291,6 @@ class Done:
     """A suite that was run.
 
     Attributes:
-        record: the contents of ``suite.json``.
         executed: the number of runs executed now; all others were finished before.
         summaries: the studies that have a summary, with their summaries.
         lacking: studies that could not be summarised, by folder name, with the reason.

@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 
 
 class Estimate(BaseModel):
-    """A share with its 95% interval.
-
-    Attributes:
-        value: the share.
-        low: lower end.
-        high: upper end.
-        n: the number of votes or rows.
-        clusters: the number of clusters to which these belong.
-    """
+    """A share of votes or rows with its 95% interval, and the number of their clusters."""
 
     value: float
     low: float
@@ -127,7 +119,6 @@ class Annotator(BaseModel):
     """One annotator.
 
     Attributes:
-        name: the name given in the votes.
         votes: votes on items, without checks and repeats.
         checks: checks answered.
         checks_right: of these, how many with the known answer.
@@ -154,7 +145,6 @@ class Report(BaseModel):
     """The result of an import. Excluded annotators only count in ``annotators``.
 
     Attributes:
-        probe: its name.
         split: the split annotated.
         rule: the rule by which votes became labels.
         rows: rows shown as items.
@@ -168,7 +158,6 @@ class Report(BaseModel):
         accuracy_by: the votes' accuracy by column (hops, distractor_family) and value.
         kept: rows in the gold standard.
         dropped: rows that are not, by reason.
-        annotators: by name.
         missing: places where an answer is missing.
         left_out: problems with votes that were left out, with file and row.
     """

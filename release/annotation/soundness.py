@@ -45,8 +45,6 @@ class Soundness(BaseModel):
 
     Attributes:
         probe, config, split: what was read.
-        readers: the number of readers.
-        rows: the number of rows.
         sound: share of all judgements.
         by_family: distractor family -> share of its judgements.
         sound_to_all: rows that every reader finds sound.

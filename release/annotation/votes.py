@@ -52,7 +52,6 @@ class Vote(NamedTuple):
     Attributes:
         place: file and row.
         item: what was shown.
-        annotator: who answered.
         answer: index in the row's choices; -1 for a mark.
         said: the mark, or the point of the scale, or "".
         natural: how natural the wording is, as written; "" where nobody asked.

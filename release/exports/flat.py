@@ -50,7 +50,6 @@ class FlatConfig:
     """A config of flat rows, written for publication.
 
     Attributes:
-        name: the name of the config.
         source: the config whose rows it holds.
         files: its split, with the paths of its files in the folder it was written to.
         schema: the schema of its files.

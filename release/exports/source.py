@@ -41,8 +41,6 @@ class Task:
 
     Attributes:
         name: the harness's name for it.
-        config: the config's name.
-        split: the split's name.
         entry: its files.
         table: all its rows, with the columns of the item schema.
         examples: the files of a split to draw solved examples from; None if there is

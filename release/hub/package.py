@@ -60,7 +60,6 @@ class Package:
 
     Attributes:
         config: the name under which its default config is published.
-        manifest: the manifest of the probe.
         files: data, flat rows, manifest, baselines, Croissant and record; the card and the
             registration are made once those on the Hub are known.
         front, text: the front matter and text of its card.

@@ -41,7 +41,6 @@ class Plan:
     Attributes:
         changes: each file of the package, the card, and deleted files of an earlier release.
         upload: the files to send, including the card.
-        delete: paths to delete.
         card: the card; ``kept`` names the manual changes that are kept.
         card_diff: the difference between the card on the Hub and the new one, as by ``diff -u``.
     """

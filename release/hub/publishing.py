@@ -56,7 +56,6 @@ class Publication:
     """The result of publishing.
 
     Attributes:
-        repo_id: ``USER/NAME``.
         url: the page of the dataset, or of the pull request if one was made.
         commit: the commit with the probe; empty after a dry run for a nonexistent repository.
         changed: whether a commit was made (or would be, for a dry run).

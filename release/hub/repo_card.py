@@ -140,9 +140,7 @@ _MARKS = re.compile(
 class GeneratedCard:
     """What was generated for the card when a probe was published, as ``release.json`` keeps it.
 
-    Attributes:
-        front: entries of the front matter.
-        sections: digest of each section, by its heading.
+    Sections are kept as digests, by their headings.
     """
 
     front: Mapping[str, Any] = field(default_factory=dict)

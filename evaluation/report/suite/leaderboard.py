@@ -141,12 +141,7 @@ class Probe(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A system's result on a probe.
-
-    Attributes:
-        reaches: what its interval lies above.
-        remarks: caveats about the run.
-    """
+    """A system's result on a probe: what its interval lies above, and caveats."""
 
     run: Run
     probe: Probe

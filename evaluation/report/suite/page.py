@@ -157,15 +157,7 @@ _LICENCES = "licences.js"
 
 
 class SuitePage(NamedTuple):
-    """A page that was written.
-
-    Attributes:
-        path: the file.
-        models: the number of systems (models, and what was done to them).
-        probes: the number of probes.
-        results: the number of results of these systems on these probes.
-        left_out: why each folder that is not on the page was left out.
-    """
+    """A page that was written, what is on it, and why each other folder was left out."""
 
     path: Path
     models: int

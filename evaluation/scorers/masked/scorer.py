@@ -63,11 +63,7 @@ class MaskedEncoded(EncodedTokens):
 
 @dataclass
 class MaskedSequences:
-    """Collects the distinct sequences of all items.
-
-    Attributes:
-        mask: token id of the mask.
-    """
+    """Collects the distinct sequences of all items."""
 
     mask: int
     contexts: dict[tuple[Gap, tuple[int, ...], tuple[int, ...]], int] = field(default_factory=dict)

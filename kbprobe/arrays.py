@@ -80,6 +80,20 @@ def run_starts(lengths: Iterable[int] | Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(counted)]).astype(np.int64)
 
 
+def occurrences(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
+    """Return where each of ``wanted`` occurs in ``keys``: parallel positions in both.
+
+    >>> [found.tolist() for found in occurrences(np.array([4, 7, 4]), np.array([7, 4]))]
+    [[0, 1, 1], [1, 0, 2]]
+    """
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    first = np.searchsorted(ordered, wanted)
+    count = np.searchsorted(ordered, wanted, side="right") - first
+    place = np.repeat(np.arange(wanted.size, dtype=np.int64), count)
+    return place, order[ragged_ranges(first, count)]
+
+
 def contains(sorted_keys: Ints, keys: Ints) -> Bools:
     """Return whether each of ``keys`` occurs in ``sorted_keys`` (ascending).
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Bools, Floats, Ints, contains, joined, ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Floats, Ints, contains, joined, occurrences, sorted_unique
 from kbprobe.columns import codes, positions, single_chunk, to_numpy
 
 ALIKE_CONCEPTS = 0.1
@@ -248,12 +248,8 @@ class Support:
         step, near = joined(steps)
         again, term = self._means.reversed.expand(near)
         which = position[step[again]]
-        order = np.argsort(self.edges.key, kind="stable")
-        ordered, wanted = self.edges.key[order], code[which] * size + term
-        first = np.searchsorted(ordered, wanted)
-        count = np.searchsorted(ordered, wanted, side="right") - first
-        start = self.edges.start[order[ragged_ranges(first, count)]]
-        return self._table(self._place[start], np.repeat(which, count))
+        place, edge = occurrences(self.edges.key, code[which] * size + term)
+        return self._table(self._place[self.edges.start[edge]], which[place])
 
     def described(self) -> Bools:
         """Whether the concept has enough objects (`DESCRIBED`) of the property's relation."""

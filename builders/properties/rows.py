@@ -19,6 +19,7 @@ from kbprobe.arrays import (
     joined,
     lines_of,
     mask_at,
+    occurrences,
     ragged_ranges,
     sorted_unique,
 )
@@ -193,11 +194,7 @@ def with_both(sides: Sides, questions: int) -> Bools:
 
 def sides_of(sides: Sides, lines: Ints) -> Sides:
     """Return the candidates of some lines of the questions, renumbered."""
-    order = np.argsort(sides.row, kind="stable")
-    first = np.searchsorted(sides.row[order], lines)
-    count = np.searchsorted(sides.row[order], lines, side="right") - first
-    picked = order[ragged_ranges(first, count)]
-    row = np.repeat(np.arange(lines.size, dtype=np.int64), count)
+    row, picked = occurrences(sides.row, lines)
     return lines_of(sides, picked)._replace(row=row)
 
 

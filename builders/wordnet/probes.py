@@ -97,7 +97,7 @@ from kb_cache.graph import Graph
 from kb_cache.omw.load import load_in_language, load_parallel
 from kb_cache.wordnet.load import load_wordnet_once
 from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Bools, Ints, contains, lines_of, ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Ints, contains, lines_of, occurrences, sorted_unique
 from kbprobe.columns import to_numpy
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
@@ -310,9 +310,10 @@ def _isa_plan(
     names = wordnet.synsets["name"].combine_chunks()
     facts = path_facts(graph, concept, gold, hops, relation, names)
     truth = truth.and_true(true_of_namesakes(wordnet, concepts, isa, sorted_unique(gold)))
-    asking = _in_every_context(contexts, concept, gold, hops)
     flags = isa_flags(wordnet, facts, concept, gold, PROBE_OF[relation])
-    asking = asking._replace(flags=flags.take(asking.fact))
+    # Each gold of a concept is asked for in every context of the concept.
+    fact, question = occurrences(contexts.concept, concept)
+    asking = Asking(question, fact, concept[fact], gold[fact], hops[fact], flags.take(fact))
     questions = _in_contexts(wordnet, contexts)
     asking = _askable(options, relation, asking, questions, dropped)
     if structure is not wordnet:
@@ -474,17 +475,6 @@ _READS: Mapping[str, Callable[[WordNet], Ints]] = {
     "synonym": partial(words_at, place=1),
 }
 """What choices of a relation show, as numbers for the texts of all synsets; else the first word."""
-
-
-def _in_every_context(contexts: Contexts, concept: Ints, gold: Ints, hops: Ints) -> Asking:
-    """Pair every (concept, gold) with every context of the concept."""
-    order = np.argsort(contexts.concept, kind="stable")
-    owner = contexts.concept[order]
-    start = np.searchsorted(owner, concept, side="left")
-    count = np.searchsorted(owner, concept, side="right") - start
-    fact = np.repeat(np.arange(concept.size, dtype=np.int64), count)
-    question = order[ragged_ranges(start, count)]
-    return Asking(question, fact, concept[fact], gold[fact], hops[fact])
 
 
 def _named(wordnet: WordNet, names: Sequence[str], default: Sequence[str]) -> Ints:

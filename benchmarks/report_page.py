@@ -184,7 +184,7 @@ def make_suite(
     probes: Path, names: tuple[str, ...], results: Path, models: int, rows: int | None = None
 ) -> int:
     """Write the results of all models on all probes; return the number of questions."""
-    from evaluation.items.sampling import sample_rows
+    from evaluation.items.sampling import sample
     from evaluation.items.sources import open_probe
 
     abilities = np.random.default_rng(0).uniform(0.8, 2.8, models)
@@ -192,7 +192,7 @@ def make_suite(
     for number, name in enumerate(names):
         split = open_probe(str(probes / name))
         if rows is not None and len(split.items) > rows:
-            split = sample_rows(split, rows, 0)
+            split = sample(split, rows, "rows", 0)
         questions += len(split.items)
         harder = float(np.random.default_rng([1, number]).uniform(0.0, 1.2))
         for model in range(models):

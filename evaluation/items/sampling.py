@@ -42,8 +42,10 @@ class Drawn(NamedTuple):
     clusters: int
 
 
-def draw_rows(clusters: pa.Array, ids: Sequence[str], limit: int, seed: int) -> Drawn:
-    """Draw ``limit`` rows by a hash of seed and id, whatever their clusters."""
+def _draw(clusters: pa.Array, ids: Sequence[str] | None, limit: int, seed: int) -> Drawn:
+    """Draw rows by their ids, whatever their clusters, or without ids whole clusters."""
+    if ids is None:
+        return draw_clusters(clusters, limit, seed)
     return Drawn(sorted(_drawn_first(ids, limit, seed)), False, len(clusters.unique()))
 
 
@@ -105,33 +107,25 @@ def draw_clusters(clusters: pa.Array, limit: int, seed: int) -> Drawn:
     return Drawn(rows.tolist(), fits > 0, len(names))
 
 
-def sample_rows(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
-    """Keep ``limit`` rows, drawn by a hash of seed and id, whatever their clusters.
+def sample(split: ProbeSplit, limit: int, limit_by: str, seed: int) -> ProbeSplit:
+    """Keep at most ``limit`` rows, drawn by a hash of the seed, in the order of the source.
 
-    They reach more clusters than :func:`sample_clusters` does, so that accuracy is known more
-    exactly; but parts of clusters have no strict accuracy. The rows kept stay in the order of the
-    source.
+    By ``clusters``, whole ones are drawn, because strict cluster accuracy of part of a cluster
+    would flatter the model. Drawing ends at the first cluster that does not fit: to pass it over
+    would favour small ones. If the first cluster alone is too large it is cut, and the rows count
+    as having no clusters. By ``rows``, the rows reach more clusters, so that accuracy is known more
+    exactly; but parts of clusters have no strict accuracy. By ``difficulty``, see
+    :func:`sample_by_difficulty`.
     """
+    if limit_by == "difficulty":
+        return sample_by_difficulty(split, limit)
     if limit >= len(split.items):
         return split
-    clusters = single_chunk(split.about["cluster"])
-    return _cut(split, draw_rows(clusters, split.items.ids.to_pylist(), limit, seed))
+    ids = split.items.ids.to_pylist() if limit_by == "rows" else None
+    return _cut(split, _draw(single_chunk(split.about["cluster"]), ids, limit, seed))
 
 
-def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
-    """Keep at most ``limit`` rows: whole clusters, in an order that only the seed decides.
-
-    Whole clusters, because strict cluster accuracy of part of a cluster would flatter the model.
-    Drawing ends at the first cluster that does not fit: to pass it over would favour small ones.
-    The rows kept stay in the order of the source. If the first cluster alone is too large it is
-    cut, and the rows count as having no clusters.
-    """
-    if limit >= len(split.items):
-        return split
-    return _cut(split, draw_clusters(single_chunk(split.about["cluster"]), limit, seed))
-
-
-def sample_by_difficulty(split: ProbeSplit, limit: int, _seed: int = 0) -> ProbeSplit:
+def sample_by_difficulty(split: ProbeSplit, limit: int) -> ProbeSplit:
     """Keep ``limit`` rows of a probe of a suite, spread over their difficulty: the same for all.
 
     Raises:
@@ -154,7 +148,7 @@ def sample_by_difficulty(split: ProbeSplit, limit: int, _seed: int = 0) -> Probe
 
 
 def open_sample(found: FoundSplit, limit: int, limit_by: str, seed: int) -> ProbeSplit | None:
-    """Read some rows of a built probe: those that :func:`sample_clusters` or ``sample_rows`` keeps.
+    """Read some rows of a built probe: those that :func:`sample` keeps by clusters or by rows.
 
     Only what the draw depends on is read of the whole split; rows that are not drawn are not
     checked.
@@ -179,11 +173,8 @@ def open_sample(found: FoundSplit, limit: int, limit_by: str, seed: int) -> Prob
         clusters = single_chunk(table["cluster"])
         if limit >= len(table) or not pa.types.is_string(clusters.type) or _some_empty(clusters):
             return None
-        drawn = (
-            draw_rows(clusters, table["id"].to_pylist(), limit, seed)
-            if limit_by == "rows"
-            else draw_clusters(clusters, limit, seed)
-        )
+        ids = table["id"].to_pylist() if limit_by == "rows" else None
+        drawn = _draw(clusters, ids, limit, seed)
         whole, table = (len(table), drawn.clusters), _rows_of(found, drawn.rows)
     except (pa.ArrowException, OSError, KeyError):
         return None

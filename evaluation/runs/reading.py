@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
 from evaluation.items.control_task import choices_alone, random_labels
 from evaluation.items.folds import open_rows, take_fold
-from evaluation.items.sampling import (
-    open_sample,
-    sample_by_difficulty,
-    sample_clusters,
-    sample_rows,
-)
+from evaluation.items.sampling import open_sample, sample
 from evaluation.items.sources import ProbeSource, UnknownSplit, find_split, open_probe
 from evaluation.items.types import Item, ProbeSplit
 from evaluation.options import RunOptions
@@ -22,12 +17,6 @@ from kbprobe.errors import UsageError
 
 _KEPT = 32
 """Splits held in memory: those of a probe, its controls and their random labels, or its folds."""
-
-_SAMPLES: Mapping[str, Callable[[ProbeSplit, int, int], ProbeSplit]] = {
-    "clusters": sample_clusters,
-    "rows": sample_rows,
-    "difficulty": sample_by_difficulty,
-}
 
 Key: TypeAlias = tuple[object, ...]
 
@@ -73,9 +62,8 @@ class SplitReader:
             )
         if (limit := options.limit) is None:
             return rows
-        key, seed = (*key, "limit", limit, options.limit_by, options.seed), options.seed
-        sample = _SAMPLES[options.limit_by]
-        return self._derive(key, probe, partial(sample, rows, limit, seed))[1]
+        drawn = limit, options.limit_by, options.seed
+        return self._derive((*key, "limit", *drawn), probe, partial(sample, rows, *drawn))[1]
 
     def _sampled(self, probe: ProbeSource, options: RunOptions) -> ProbeSplit | None:
         """Return the rows of a limit, read without the others; None where all must be read."""

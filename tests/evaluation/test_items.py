@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import kbprobe
 from evaluation.items import sampling
-from evaluation.items.sampling import draw_clusters, sample_clusters, sample_rows
+from evaluation.items.sampling import draw_clusters, sample
 from evaluation.items.sources import find_split
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.options import RunOptions
@@ -82,7 +82,7 @@ def split_of(clusters: list[int]) -> ProbeSplit:
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 45), st.integers(0, 3))
 def test_whole_clusters_in_the_order_of_the_source(clusters, limit, seed):
     whole = split_of(clusters)
-    cut = sample_clusters(whole, limit, seed)
+    cut = sample(whole, limit, "clusters", seed)
     assert 0 < len(cut.items) <= max(limit, 1)
     kept = [int(item.id) for item in cut.items]
     assert kept == sorted(kept)
@@ -94,17 +94,17 @@ def test_whole_clusters_in_the_order_of_the_source(clusters, limit, seed):
     else:
         assert len(set(names)) == 1, "one cluster, too large for the limit"
     assert cut.fingerprint == fingerprint(cut.items)
-    assert sample_clusters(whole, limit, seed).fingerprint == cut.fingerprint
+    assert sample(whole, limit, "clusters", seed).fingerprint == cut.fingerprint
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 45), st.integers(0, 3))
 def test_single_rows_are_exactly_as_many_in_the_order_of_the_source(clusters, limit, seed):
     whole = split_of(clusters)
-    cut = sample_rows(whole, limit, seed)
+    cut = sample(whole, limit, "rows", seed)
     kept = [int(item.id) for item in cut.items]
     assert kept == sorted(set(kept))
     assert len(kept) == min(limit, len(clusters))
-    assert cut.fingerprint == sample_rows(whole, limit, seed).fingerprint
+    assert cut.fingerprint == sample(whole, limit, "rows", seed).fingerprint
     if limit < len(clusters):
         # Parts of clusters have no strict accuracy.
         assert not cut.clustered
@@ -116,7 +116,7 @@ def test_single_rows_are_exactly_as_many_in_the_order_of_the_source(clusters, li
 def test_single_rows_reach_more_clusters_than_whole_ones():
     whole = split_of([row // 20 for row in range(2_000)])
     for seed in range(5):
-        by_clusters, by_rows = (take(whole, 100, seed) for take in (sample_clusters, sample_rows))
+        by_clusters, by_rows = (sample(whole, 100, by, seed) for by in ("clusters", "rows"))
         assert by_clusters.clusters == 5
         assert by_rows.clusters > 50
         assert by_clusters.drawn_from == by_rows.drawn_from == (2_000, 100)
@@ -128,12 +128,16 @@ def test_large_clusters_are_not_passed_over():
     large = sum(
         int(name[1:]) >= 20
         for seed in range(50)
-        for name in set(sample_clusters(split_of(clusters), 120, seed).about["cluster"].to_pylist())
+        for name in set(
+            sample(split_of(clusters), 120, "clusters", seed).about["cluster"].to_pylist()
+        )
     )
     small = sum(
         int(name[1:]) < 20
         for seed in range(50)
-        for name in set(sample_clusters(split_of(clusters), 120, seed).about["cluster"].to_pylist())
+        for name in set(
+            sample(split_of(clusters), 120, "clusters", seed).about["cluster"].to_pylist()
+        )
     )
     assert large > 0.6 * small
 

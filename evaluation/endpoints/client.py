@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from requests import PreparedRequest, Response, Session
 
 API_KEY = "KBPROBE_API_KEY"
+"""The environment variable with the key of an endpoint that requires one."""
 _SECRET = 8
 """Characters of a key that no answer contains by chance."""
-"""The environment variable with the key of an endpoint that requires one."""
 
 _TEMPORARY = (408, 425, 429)
 _CHUNK = 1 << 16

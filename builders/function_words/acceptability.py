@@ -68,7 +68,7 @@ def acceptability_plan(
     Raises:
         UsageError: files of labels (``options.labels``) are faulty, or leave no rows.
     """
-    chosen = _cut(chosen, corpus, options, rng)
+    chosen = _cut(chosen, options, rng)
     pairs, count = chosen.candidates, len(chosen.candidates)
     line = np.tile(np.arange(count, dtype=np.int64), 2)
     documents = [corpus.document_ids[at] for at in chosen.document.tolist()]
@@ -139,9 +139,7 @@ def acceptability_plan(
     return replace(plan, variants=variants)
 
 
-def _cut(
-    chosen: Chosen, corpus: TextCorpus, options: AcceptabilityOptions, rng: RandomGenerator
-) -> Chosen:
+def _cut(chosen: Chosen, options: AcceptabilityOptions, rng: RandomGenerator) -> Chosen:
     """Limit the pairs to --max-pairs, at random."""
     pairs = chosen.candidates
     if not options.max_pairs or len(pairs) <= options.max_pairs:

@@ -22,16 +22,13 @@ PLACES = " | "
 """Separator between the words of several places of a text."""
 
 
-def with_case_of(word: str, model: str, begins: bool) -> str:
+def with_case_of(word: str, model: str) -> str:
     """Give a word the case of the word that it replaces.
 
-    ``begins`` says whether it begins its text, where a single capital ("A", "I") does not mean
-    capitals throughout.
+    A single capital ("A", "I") does not mean capitals throughout.
 
-    >>> with_case_of("where", "Who", True), with_case_of("where", "WHO", False)
-    ('Where', 'WHERE')
-    >>> with_case_of("the", "A", True), with_case_of("the", "A", False)
-    ('The', 'The')
+    >>> with_case_of("where", "Who"), with_case_of("where", "WHO"), with_case_of("the", "A")
+    ('Where', 'WHERE', 'The')
     """
     if len(model) > 1 and model.isupper():
         return word.upper()
@@ -50,7 +47,7 @@ def changed_texts(
         parts, done = [], 0
         for token, word in zip(swap.tokens, swap.words, strict=True):
             first, last = int(start[token]), int(end[token])
-            parts += [original[done:first], with_case_of(word, original[first:last], first == 0)]
+            parts += [original[done:first], with_case_of(word, original[first:last])]
             done = last
         changed.append("".join([*parts, original[done:]]))
     return changed
@@ -96,7 +93,7 @@ def shown_places(
             first, last = int(start[token]), int(end[token])
             word = text[first:last]
             if words is not None:
-                word = with_case_of(words[at][place], word, first == 0)
+                word = with_case_of(words[at][place], word)
             there[token] = word
         around = []
         for token in line:
@@ -199,5 +196,5 @@ def _cloze(tagged: TaggedTexts, swap: Swap, original: str) -> tuple[str, str, st
     return (
         masked(original, start, end),
         word,
-        with_case_of(swap.words[swap.decisive], word, start == 0),
+        with_case_of(swap.words[swap.decisive], word),
     )

@@ -69,7 +69,7 @@ def choice_groups(askable: AskableTaxonomy, rng: RandomGenerator) -> ChoiceGroup
     group = 0
     for split in range(len(SPLITS)):
         lines = np.flatnonzero(split_of == split)
-        found = _blocks(askable, lines, fits, rng.child("blocks", split))
+        found = _blocks(askable, lines, rng.child("blocks", split))
         for blocks in _grouped(found, fits, rng.child("groups", split)):
             answers = [block.answer for block in blocks]
             couples = [list(combinations(block.lines, 2)) for block in blocks]
@@ -139,7 +139,7 @@ class _Fit:
         return tuple(line for line in lines if self._word[line] not in some)
 
 
-def _blocks(askable: AskableTaxonomy, lines: Ints, fits: _Fit, rng: RandomGenerator) -> list[Block]:
+def _blocks(askable: AskableTaxonomy, lines: Ints, rng: RandomGenerator) -> list[Block]:
     """Divide the lines of each answer into blocks, as evenly as their words allow."""
     most = min(BLOCK, askable.options.cap_per_word + 1) if askable.options.cap_per_word else BLOCK
     cap = askable.options.cap_per_gold

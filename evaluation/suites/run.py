@@ -320,12 +320,12 @@ def run_suite(
     Raises:
         KbprobeError: nothing can be executed at all, or the suite's folder cannot be written.
     """
-    executed = _execute(plan, plan.sorted_runs, executor, retries, report)
+    executed = _execute(plan.sorted_runs, executor, retries, report)
     for number, request in enumerate(plan.requests):
         if request.study.follow is not None and not _errors(plan, number):
             further = request.study.follow(request, _finished(plan, number))
             new = plan.add(number, further)
-            executed += _execute(plan, new, executor, retries, report)
+            executed += _execute(new, executor, retries, report)
     summaries, lacking = [], {}
     for number, request in enumerate(plan.requests):
         assert request.output is not None
@@ -343,9 +343,7 @@ def run_suite(
     return Done(record, executed, summaries, lacking)
 
 
-def _execute(
-    plan: Plan, runs: Sequence[PlannedRun], executor: Executor, retries: int, report: Report
-) -> int:
+def _execute(runs: Sequence[PlannedRun], executor: Executor, retries: int, report: Report) -> int:
     """Execute those of some runs that are not finished; return how many."""
     waiting = first = [run for run in runs if run.to_execute]
     done = 0

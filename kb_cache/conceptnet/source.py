@@ -369,7 +369,7 @@ def read_database(
                 f"{path} is not a database of conceptnet-lite: it has no table {', '.join(missing)}"
             )
         last = connection.execute("SELECT max(id) FROM edge").fetchone()[0] or 0
-        query, values = _query(connection, selection)
+        query, values = _query(selection)
         cursor = connection.execute(query, values)
         while rows := cursor.fetchmany(_ROWS):
             malformed.lines += len(rows)
@@ -383,7 +383,7 @@ def read_database(
         connection.close()
 
 
-def _query(connection: sqlite3.Connection, selection: Selection) -> tuple[str, list[str]]:
+def _query(selection: Selection) -> tuple[str, list[str]]:
     """Return the SQL query for the wanted edges, and the values of its parameters."""
     conditions, values = [], []
     if selection.languages:

@@ -267,7 +267,7 @@ def build(
     dropped.require(
         len(rows), "Name more corpora with --corpus.", f"{name}: no pair can be made of these texts"
     )
-    plan = candidates_plan(name, rows, texts.corpus, kinds, options, dropped, rng)
+    plan = candidates_plan(name, rows, kinds, options, dropped, rng)
     if not options.labels and all(row.pair.texts not in read.votes for row in rows):
         return plan
     return labelled_plan(plan, name, texts.name, options, read)
@@ -317,7 +317,6 @@ def _new(found: Found, corpus: TextCorpus, dropped: DropLog) -> Found:
 def candidates_plan(
     probe: str,
     rows: Sequence[Row],
-    corpus: TextCorpus,
     kinds: Sequence[str],
     options: NliOptions,
     dropped: DropLog,

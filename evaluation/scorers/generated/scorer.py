@@ -263,7 +263,8 @@ _LETTER = re.compile(r"(?:(?:option|choice|letter)\s+)?[*_(\[\"'“]*([A-Z])", r
 _AFTER_LETTER = re.compile(r"[)\]*_\"'”.,;:!]|\s*$|\s+(?:because|since|as)\b")
 """What must follow a letter: "the answer is a dog" names none."""
 _LISTED = re.compile(r"^[\s*_(\[\"'“]*([A-Z])[)\]*_\"'”.:]+(?:\s+(.*))?$", re.MULTILINE)
-_ONE_LETTER = re.compile("[A-Z]")
+_ONE_LETTER = re.compile("[A-Za-z]")
+_FENCE = re.compile(r"\s*```\w*\s*(.*?)\s*```\s*", re.DOTALL)
 _LONE = re.compile(r"[\W_]*([A-Za-z])[\W_]*")
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 
@@ -275,6 +276,8 @@ def read_choice(text: str, choices: Sequence[str]) -> int | None:
     >>> [read_choice(text, shown) for text in ("B", "(b).", "**C. a city**", "A river", "a dog")]
     [1, 1, 2, 1, 0]
     >>> read_choice("A robin is no dog. So the answer is \\boxed{B}.", shown)
+    1
+    >>> read_choice('```json\n{"answer": "b"}\n```', shown)
     1
     >>> [read_choice(text, shown) for text in ("A dog or a river", "A. a dog\nB. a river", "D")]
     [None, None, None]
@@ -302,9 +305,14 @@ def read_choice(text: str, choices: Sequence[str]) -> int | None:
 
 
 def _object_letter(text: str) -> str | None:
-    """Return the letter of an answer that is the object which a schema admits."""
+    """Return the letter of an answer that is the object which a schema admits.
+
+    It may stand in a code fence, and the letter may be a small one.
+    """
+    answer = _THOUGHT.sub("", text)
+    fenced = _FENCE.fullmatch(answer)
     try:
-        found = json_value(_THOUGHT.sub("", text), "an answer")
+        found = json_value(fenced[1] if fenced else answer, "an answer")
     except UsageError:
         return None
     letter = found.get(ANSWER) if isinstance(found, dict) and len(found) == 1 else None

@@ -52,7 +52,13 @@ RELATIONS = {
     "wordnet_hyponymy": "hyponym",
     "wordnet_synonymy": "synonym",
 }
-PUBLISHED = {"families": ("paper",), "sampling": "uniform", "tier": "full", "screen": False}
+PUBLISHED = {
+    "families": ("paper",),
+    "sampling": "uniform",
+    "tier": "full",
+    "screen": False,
+    "split_shares": (0.0, 0.0, 1.0),
+}
 CHUNK = 10_000  # rows kept in memory as dicts before they are written
 
 _WORD = re.compile(r"[^\W_]+")

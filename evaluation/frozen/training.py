@@ -376,7 +376,8 @@ class _Prepared:
 
 def _prepare(training: HeadTraining, plan: HeadPlan) -> list[_Prepared]:
     """Find out which rows the fittings need, and read those."""
-    splits = {id(part): part for one in training.fittings for part in (one.train, one.scored)}
+    parts = {id(part): part for one in training.fittings for part in (one.train, one.scored)}
+    splits = {name: list(part) for name, part in parts.items()}
     aside = {name: plan.set_aside(part) for name, part in splits.items()}
     needed = {name: np.zeros(len(part), dtype=np.bool_) for name, part in splits.items()}
     drawn = []

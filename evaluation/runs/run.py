@@ -117,11 +117,13 @@ class Run:
     def head_fitting(self) -> HeadFitting:
         """What a learner of heads is to fit, and the rows that the head is to score."""
         count, options = self.spec.run.train or 0, self.learner_options
-        train, order = self.train_items, self.drawn
+        order = self.drawn
+        # Runs of one split share it, so that it is read once for all their heads.
+        train = () if self.train is None else self.scorer.asked(self.train.items)
         if self.mixed is not None:
             train = self.fitted_items
             count, order = len(train), list(range(len(train)))
-        return HeadFitting(train, order, count, list(self.items), self.train_seed, options)
+        return HeadFitting(train, order, count, self.items, self.train_seed, options)
 
     @property
     def overlap(self) -> int:

@@ -56,6 +56,11 @@ Oracles = Mapping[str, Oracle]
 """Name -> results of the oracle."""
 
 
+def taken(oracles: Oracles, rows: Some) -> Oracles:
+    """Return the results on some rows."""
+    return {name: oracle.take(rows) for name, oracle in oracles.items()}
+
+
 def credit(possible: Bools) -> Floats:
     """Return how likely a random pick among the possible choices is right.
 
@@ -391,7 +396,8 @@ class Plan:
             questions then has one row.
         flags: what keeps each row out of the clean tier; None: nothing.
         fold: (rows,) the fold of each row's cluster, for cross-validation; None: there are none.
-        oracles: the results of oracles of partial knowledge on the rows.
+        oracles: the results of oracles of partial knowledge on the rows; or a function that returns
+            those of a plan, so that they are computed for the rows that the audit samples.
         dropped: description of what was left out -> how many.
     """
 
@@ -416,7 +422,7 @@ class Plan:
     variants: Mapping[str, Plan] = field(default_factory=dict)
     flags: Flags | None = None
     fold: Ints | None = None
-    oracles: Oracles = field(default_factory=dict)
+    oracles: Oracles | Callable[[Plan], Oracles] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -447,10 +453,16 @@ class Plan:
             cluster=cluster,
             flags=None if self.flags is None else self.flags.take(rows),
             fold=None if self.fold is None else self.fold[rows],
-            oracles={name: oracle.take(rows) for name, oracle in self.oracles.items()},
+            oracles=self.oracles if callable(self.oracles) else taken(self.oracles, rows),
             **{name: getattr(self, name)[rows] for name in by_row},
             **{name: getattr(self, name).take(rows) for name in ("family", "order", "answers")},
         )
+
+    def oracles_on(self, rows: Ints) -> Oracles:
+        """Return the results of oracles on some rows."""
+        if callable(self.oracles):
+            return self.oracles(self.take(rows))
+        return taken(self.oracles, rows)
 
     def with_dropped(self, reason: str, count: int) -> Plan:
         """Return the plan with a note that ``count`` rows were left out."""

@@ -173,7 +173,7 @@ TOPIC = 3
 """Edges up to an ancestor that two synsets of one topic share: a great-grandparent."""
 
 
-def wordnet_oracles(wordnet: WordNet, plan: Plan, true_of: Graph | None) -> Oracles:
+def wordnet_oracles(wordnet: WordNet, true_of: Graph | None, plan: Plan) -> Oracles:
     """Return the results of oracles on a plan's questions.
 
     ``true_of`` leads from concepts to the answers to questions about them; None if the answer is

@@ -442,10 +442,10 @@ def _plan(
 
 
 def _described(wordnet: WordNet, plan: Plan, true_of: Graph | None) -> Plan:
-    """Add the content of a plan's questions, and the results of oracles on its rows."""
+    """Add the content of a plan's questions, and oracles."""
     columns = {**plan.questions.columns, "content": content_column(wordnet, plan)}
     questions = replace(plan.questions, columns=columns)
-    return replace(plan, questions=questions, oracles=wordnet_oracles(wordnet, plan, true_of))
+    return replace(plan, questions=questions, oracles=partial(wordnet_oracles, wordnet, true_of))
 
 
 def _shown(wordnet: WordNet, questions: Mapping[WordNet, Questions]) -> Questions:

@@ -56,7 +56,8 @@ def test_oracles_of_wordnet(plan: tuple[str, Plan], wordnet: WordNet) -> None:
     main, general = main_parents(wordnet), generality(wordnet)
     files = wordnet.synsets["lexname"].to_pylist()
     likes = alike(wordnet)
-    assert some.oracles.keys() == {"field", "level", "topic", "word"}
+    oracles = some.oracles_on(np.arange(len(some)))
+    assert oracles.keys() == {"field", "level", "topic", "word"}
     concepts = some.concept.codes.tolist()
     for row, (concept, nodes) in enumerate(zip(concepts, some.nodes.tolist(), strict=True)):
         senses = [concept, *likes.neighbours(concept).tolist()]
@@ -71,7 +72,7 @@ def test_oracles_of_wordnet(plan: tuple[str, Plan], wordnet: WordNet) -> None:
         }
         for oracle, marks in possible.items():
             expected = marks[0] / sum(marks) if any(marks) else 1 / len(nodes)
-            assert some.oracles[oracle].credit[row] == pytest.approx(expected), (oracle, nodes)
+            assert oracles[oracle].credit[row] == pytest.approx(expected), (oracle, nodes)
 
 
 def above(wordnet: WordNet, node: int) -> set[int]:
@@ -86,5 +87,5 @@ def above(wordnet: WordNet, node: int) -> set[int]:
 def test_who_knows_the_senses_of_a_word_answers_nearly_all(plan: tuple[str, Plan]) -> None:
     """Of definitions not: there the sentence says which of the senses is meant."""
     name, some = plan
-    right = some.oracles["word"].credit.mean()
+    right = some.oracles_on(np.arange(len(some)))["word"].credit.mean()
     assert right > 0.9 if name == "wordnet_hypernymy" else 0.5 < right < 1

@@ -33,7 +33,7 @@ from builders.engine.audit.partial_input import (
     PartialInput,
     partial_baselines,
 )
-from builders.engine.plan import Oracles
+from builders.engine.plan import Oracles, taken
 from builders.engine.plan import report as oracle_report
 from kbprobe.arrays import Bools, Floats, Ints, contains, mask_at, sorted_unique
 from kbprobe.audit import (
@@ -203,7 +203,7 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
         _add_giveaways(report, rows, scored)
     if rows.oracles and rows.hops is not None:
         report["oracles"] = oracle_report(
-            {name: oracle.take(scored) for name, oracle in rows.oracles.items()},
+            taken(rows.oracles, scored),
             rows.family[scored],
             rows.family_names,
             rows.hops[scored],

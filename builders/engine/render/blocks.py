@@ -179,7 +179,7 @@ class Blocks:
             partial=partial,
             shown=block.visible,
             hops=plan.hops[at],
-            oracles={name: oracle.take(at) for name, oracle in plan.oracles.items()},
+            oracles=plan.oracles_on(at),
             natural=isinstance(plan.answers, FromAnnotators) and plan.answers.natural,
         )
 

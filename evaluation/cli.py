@@ -32,6 +32,7 @@ from evaluation.workers import UNITS, find_workers
 from kbprobe.cli import FAILED, Command, Option, Program, Subcommand, command, run
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import Options, command_option, given_of, role
+from kbprobe.plugins import let_arrow_ignore_pandas
 from kbprobe.terminal import echo
 from kbprobe.terminal.progress import shown_progress
 
@@ -316,6 +317,7 @@ def _run_study(
         elif workers.leads and study.reports_runs:
             _report(outcome, as_json and study.independent)
 
+    let_arrow_ignore_pandas()  # not in run_study: callers in Python may give pandas to Arrow
     with shown_progress(workers.leads, UNITS) as progress:
         summary = run_study(
             request,

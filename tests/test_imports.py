@@ -49,8 +49,16 @@ def test_hidden_packages_are_found_again(monkeypatch: pytest.MonkeyPatch) -> Non
             "pydantic",
             "",
         ),
+        (
+            "import evaluation, kbprobe.errors\n"
+            "try: evaluation.study('curve', 'missing', 'missing')\n"
+            "except kbprobe.errors.UsageError: pass",
+            "spacy",
+            "import pandas as pd, pyarrow as pa\n"
+            "assert pa.array(pd.Series([1.0, float('nan')])).null_count == 1",
+        ),
     ],
-    ids=["arrow", "lemminflect", "inflect", "help"],
+    ids=["arrow", "lemminflect", "inflect", "help", "study"],
 )
 def test_what_is_not_imported(code: str, absent: str, then: str) -> None:
     script = f"import sys\n{code}\nassert {absent!r} not in sys.modules\n{then}"

@@ -21,7 +21,6 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files.targets import OTHER_FOLDER
 from kbprobe.format.suite import suite_of
 from kbprobe.options import option_name
-from kbprobe.plugins import let_arrow_ignore_pandas
 from kbprobe.terminal.progress import Progress, silent
 
 
@@ -40,7 +39,6 @@ def run_study(
         UsageError: the request cannot be expanded into runs, or all runs were refused.
         KbprobeError: a run failed that the summary needs; finished runs are reused next time.
     """
-    let_arrow_ignore_pandas()
     check_request(request)
     if tracking is not None:
         check_trackers(tracking)

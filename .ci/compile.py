@@ -1,4 +1,4 @@
-"""Compile the tables of the embedded WordNet that come with the package.
+"""Compute the tables of the embedded WordNet that come with the package.
 
     python .ci/compile.py
 
@@ -13,7 +13,7 @@ from builders.wordnet.content import contents
 from builders.wordnet.features import judged_synsets, synset_words
 from builders.wordnet.neighbourhoods import blocks
 from builders.wordnet.synsets import _zipf, alike, normalised_lemmas
-from kb_cache.derived import ship
+from kb_cache.derived import ship, shipped_path
 from kb_cache.wordnet.load import load_wordnet
 
 SHIPPED = (
@@ -24,6 +24,8 @@ SHIPPED = (
 
 if __name__ == "__main__":
     wordnet = load_wordnet()
+    for rule in SHIPPED:  # none is computed from an outdated table of another
+        shipped_path(rule, wordnet).unlink(missing_ok=True)
     for rule in SHIPPED:
         path = ship(rule, wordnet)
         print(f"{path.stat().st_size:9,} bytes  {path}")

@@ -47,7 +47,7 @@ CHECKSUM = 64
 PACKAGES = ("numpy", "pyarrow", "wordfreq")
 """Packages whose version matters, in addition to Python's (for its Unicode tables)."""
 
-RULES = (".csv", ".json", ".py", ".txt", ".yaml")
+RULES = (".arrow", ".csv", ".json", ".py", ".txt", ".yaml")
 """Suffixes of a package's files on which its rules depend."""
 
 _as_stored: WeakSet[Loaded] = WeakSet()
@@ -76,8 +76,10 @@ def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
         kind = get_type_hints(rule)["return"]
         name = f"{rule.__module__}.{rule.__qualname__}"
         path = derived_dir() / knowledge.name / f"{name}.arrow"
-        shipped = shipped_path(rule, knowledge)
-        kept = _read(shipped, _shipped_for(rule, knowledge)) if shipped.is_file() else None
+        kept = None
+        if (shipped := shipped_path(rule, knowledge)).is_file():
+            with suppress(OSError):  # an installation without source code
+                kept = _read(shipped, _shipped_for(rule, knowledge))
         if kept is None:
             depends = f"{name} {knowledge.digest} {_fingerprint(rule.__module__.partition('.')[0])}"
             kept = _read(path, depends)

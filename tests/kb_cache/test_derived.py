@@ -115,6 +115,14 @@ def test_shipped_tables_are_what_the_rules_return(
         np.testing.assert_array_equal(found, expected, again)
 
 
+def test_shipped_tables_without_source_are_computed(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kb_cache.derived, "shipped_path", lambda *_: Path(__file__))
+    monkeypatch.setattr(inspect, "getfile", lambda _: str(tmp_path / "gone.py"))
+    check(derived(mixed)(load_wordnet("3.0")), times=1)
+
+
 def test_nothing_is_kept_of_what_no_snapshot_holds(path: Path) -> None:
     wordnet = load_wordnet("3.0")
     for times, changed in enumerate([replace(wordnet), replace(wordnet, language="de")], 1):

@@ -97,10 +97,9 @@ def rotations(size: int) -> Sequence[tuple[int, ...]]:
 def several_orders(name: str, size: int, count: int | None) -> Sequence[tuple[int, ...]]:
     """Return the choice at each position, for several orders of a question.
 
-    If ``count`` is None, each choice is in each position once.
-
     These are the rotations of its choices, then the rotations of orders drawn for it; fewer orders
-    are a prefix of more.
+    are a prefix of more. If ``count`` is None, they are the rotations of its choices alone, in
+    which each choice is in each position once.
 
     >>> several_orders("q1", 3, 2), len(several_orders("q1", 3, 5))
     ([(0, 1, 2), (1, 2, 0)], 5)

@@ -16,7 +16,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evaluation.items.recast import MARK, folds_beside, is_pair, own_form, pair_form
 from evaluation.items.types import ABOUT, Item, Questions, arguments_type, column_questions
@@ -24,9 +24,6 @@ from kb_cache.unpack import DAMAGE, Allowance, unpacking
 from kbprobe.columns import arrow_type
 from kbprobe.errors import KbprobeError
 from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, NLI, SCORED_SETUPS, SETUPS
-
-if TYPE_CHECKING:
-    pass
 
 UNLABELLED = "has no answer yet"
 

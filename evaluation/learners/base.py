@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evaluation.scorers.base import ReadyScorer, Scorer
     from evaluation.workers import Workers
     from kbprobe.terminal.progress import Progress
+
 FINETUNED = "finetuned"
 """The folder of trained models of interrupted runs, in kbprobe's cache."""
 

@@ -139,10 +139,10 @@ def compile_gcide(
     files = [*source.files.items()]
     entries: list[_Entry] = []
     cleaned = side_by_side(_cleaned, files, workers().count, fork=True)
-    for done, found in enumerate(cleaned):
-        shown(done, len(files))
+    shown(0, len(files))
+    for done, found in enumerate(cleaned, start=1):
         entries += found
-    shown(len(files), len(files))
+        shown(done, len(files))
     report = Report()
     senses = list(_kept(entries, report))
     # Sorted by word; within a word the order of the source stays.

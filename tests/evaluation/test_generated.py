@@ -79,6 +79,9 @@ CHOICES = ("a dog", "a river", "a city")
         ('{"answer": ["B"]}', None),
         ('{"answer": "B", "other": "A"}', None),
         ("[" * 5000, None),
+        ('```json\n{"answer": "b"}\n```\n', 1),
+        ('```\n{"answer": "D"}\n```', None),
+        ("```" + "\n" * 5000, None),
     ],
 )
 def test_an_answer_is_read_strictly(text: str, place: int | None) -> None:

@@ -264,7 +264,7 @@ _AFTER_LETTER = re.compile(r"[)\]*_\"'”.,;:!]|\s*$|\s+(?:because|since|as)\b")
 """What must follow a letter: "the answer is a dog" names none."""
 _LISTED = re.compile(r"^[\s*_(\[\"'“]*([A-Z])[)\]*_\"'”.:]+(?:\s+(.*))?$", re.MULTILINE)
 _ONE_LETTER = re.compile("[A-Za-z]")
-_FENCE = re.compile(r"\s*```\w*\s*(.*?)\s*```\s*", re.DOTALL)
+_FENCE = re.compile(r"```\w*+(.*)```", re.DOTALL)  # takes linear time, whatever a model repeats
 _LONE = re.compile(r"[\W_]*([A-Za-z])[\W_]*")
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 
@@ -309,7 +309,7 @@ def _object_letter(text: str) -> str | None:
 
     It may stand in a code fence, and the letter may be a small one.
     """
-    answer = _THOUGHT.sub("", text)
+    answer = _THOUGHT.sub("", text).strip()
     fenced = _FENCE.fullmatch(answer)
     try:
         found = json_value(fenced[1] if fenced else answer, "an answer")

@@ -18,6 +18,7 @@ import pytest
 import torch
 
 import evaluation
+from evaluation.frozen import plans as plans_module
 from evaluation.frozen import store as store_module
 from evaluation.frozen import training as fitting_module
 from evaluation.frozen.heads import CandidateHead, FreshBody, LabelHead, ModelBody, UnitHead
@@ -453,6 +454,19 @@ def test_each_text_goes_through_the_model_once(bert, probe, forwards, monkeypatc
     monkeypatch.setattr(ModelHandle, "load", None)
     again = tables(curve(probe, bert))
     assert all(one.equals(two) for one, two in zip(first, again, strict=True))
+
+
+def test_a_split_is_tokenized_once_for_all_its_runs(bert, probe, monkeypatch):
+    tokenized = []
+    pieces_of = plans_module.pieces_of
+
+    def count(items, *further):
+        tokenized.append(len(items))
+        return pieces_of(items, *further)
+
+    monkeypatch.setattr(plans_module, "pieces_of", count)
+    assert len(tables(curve(probe, bert))) > 2
+    assert sorted(tokenized) == [64, 96]
 
 
 @pytest.mark.slow

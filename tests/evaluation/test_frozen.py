@@ -465,8 +465,8 @@ def test_a_split_is_tokenized_once_for_all_its_runs(bert, probe, monkeypatch):
         return pieces_of(items, *further)
 
     monkeypatch.setattr(plans_module, "pieces_of", count)
-    assert len(tables(curve(probe, bert))) > 2
-    assert sorted(tokenized) == [64, 96]
+    assert len(tables(curve(probe, bert))) == 8
+    assert sorted(tokenized) == [64, 64, 96, 96]  # for each of the two learners
 
 
 @pytest.mark.slow

@@ -35,7 +35,6 @@ from nltk.corpus.reader.wordnet import Synset, WordNetCorpusReader
 import templates
 from builders.engine.audit import kin
 from builders.engine.audit.ngrams import FUNCTION_WORDS
-from builders.engine.probe import find_probe
 from builders.engine.render.jinja import FILTERS
 from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.english.lemmas import lemmas
@@ -51,13 +50,6 @@ RELATIONS = {
     "wordnet_hypernymy": "hypernym",
     "wordnet_hyponymy": "hyponym",
     "wordnet_synonymy": "synonym",
-}
-PUBLISHED = {
-    "families": ("paper",),
-    "sampling": "uniform",
-    "tier": "full",
-    "screen": False,
-    "split_shares": (0.0, 0.0, 1.0),
 }
 CHUNK = 10_000  # rows kept in memory as dicts before they are written
 
@@ -267,10 +259,10 @@ def share_a_word(left: str, right: str) -> bool:
 class Generator:
     """One probe's rows."""
 
-    def __init__(self, name: str, lexicon: Lexicon, seed: int = 0) -> None:
+    def __init__(self, name: str, lexicon: Lexicon, options: Any, seed: int = 0) -> None:
         self.name, self.lexicon, self.seed = name, lexicon, seed
         self.relation = RELATIONS[name]
-        self.options: Any = find_probe(name).options.parse(PUBLISHED, name)
+        self.options = options
         self.seen: set[str] = set()
         source = Path(templates.__path__[0]) / f"{name}.yaml"
         declared = yaml.safe_load(source.read_text(encoding="utf-8"))

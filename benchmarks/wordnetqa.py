@@ -59,6 +59,14 @@ COMMAND_RUNS, HELP_RUNS = 3, 5
 # What runs in the child processes.
 
 
+def options_of(name: str, given: Report) -> Any:
+    """Return the options of a probe: of those given, the ones that it has."""
+    from builders.engine.probe import find_probe
+
+    options = find_probe(name).options
+    return options.parse({key: given[key] for key in given if key in options.model_fields}, name)
+
+
 def build_ours(specification: Report) -> Report:
     """Build and write probes; return the seconds of each phase."""
     start = time.perf_counter()
@@ -70,10 +78,10 @@ def build_ours(specification: Report) -> Report:
     report: Report = {"imports": time.perf_counter() - start, "probes": {}}
     jobs = []
     for probe in map(find_probe, specification["probes"]):
-        fields, given = probe.options.model_fields, specification["options"]
-        options = probe.options.parse({key: given[key] for key in given if key in fields}, "")
-        folder = Path(specification["output"]) / probe.name
-        jobs.append((Request(probe, options, audit=False), folder))
+        options = options_of(probe.name, specification["options"])
+        jobs.append(
+            (Request(probe, options, audit=False), Path(specification["output"]) / probe.name)
+        )
     for built, manifest, folder in build_all(jobs):
         report["probes"][folder.name] = {
             "rows": manifest["counts"]["rows"],
@@ -104,9 +112,10 @@ def build_reference(specification: Report) -> Report:
     }
     for name in specification["probes"]:
         folder = Path(specification["output"]) / name
-        generator = naive.Generator(name, lexicon)
+        generator = naive.Generator(name, lexicon, options_of(name, OPTIONS))
         report["probes"][name] = naive.generate(generator, specification["rows"], folder)
-    generator = naive.Generator("wordnet_hypernymy", lexicon)
+    name = "wordnet_hypernymy"
+    generator = naive.Generator(name, lexicon, options_of(name, OPTIONS))
     report["agreement"] = agreement(generator, Path(specification["ours"]) / generator.name)
     return report
 

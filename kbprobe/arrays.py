@@ -81,7 +81,7 @@ def run_starts(lengths: Iterable[int] | Ints) -> Ints:
 
 
 def occurrences(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Return where each of ``wanted`` occurs in ``keys``: parallel positions in both.
+    """Return (position in ``wanted``, position in ``keys``) of every occurrence of ``wanted``.
 
     >>> [found.tolist() for found in occurrences(np.array([4, 7, 4]), np.array([7, 4]))]
     [[0, 1, 1], [1, 0, 2]]

@@ -65,8 +65,11 @@ class Run:
 
     @cached_property
     def train_items(self) -> Sequence[Item]:
-        """The rows that may be learnt from, likewise; none where nothing needs them."""
-        return () if self.train is None else list(self.scorer.asked(self.train.items))
+        """The rows that may be learnt from, likewise; none where nothing needs them.
+
+        Runs of one split share the sequence, so that its rows are read once for all their heads.
+        """
+        return () if self.train is None else self.scorer.asked(self.train.items)
 
     @property
     def train_seed(self) -> int:
@@ -91,7 +94,7 @@ class Run:
     @property
     def fitted_items(self) -> list[Item]:
         """All rows that the learner is fitted on."""
-        own = [self.train_items[row] for row in self.drawn[: self.spec.run.train]]
+        own = take_items(self.train_items, self.drawn[: self.spec.run.train])
         if self.mixed is None:
             return own
         return own + take_items(self.scorer.asked(self.mixed.items), self.drawn_mixed)
@@ -117,9 +120,7 @@ class Run:
     def head_fitting(self) -> HeadFitting:
         """What a learner of heads is to fit, and the rows that the head is to score."""
         count, options = self.spec.run.train or 0, self.learner_options
-        order = self.drawn
-        # Runs of one split share it, so that it is read once for all their heads.
-        train = () if self.train is None else self.scorer.asked(self.train.items)
+        train, order = self.train_items, self.drawn
         if self.mixed is not None:
             train = self.fitted_items
             count, order = len(train), list(range(len(train)))

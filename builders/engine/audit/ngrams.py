@@ -99,7 +99,7 @@ def weighted_counts(labels: Ints, weights: Floats, size: int) -> Floats:
 def content_words(*texts: pa.Array) -> tuple[Tokens, ...]:
     """Split texts into words without endings, function words left out, with one vocabulary.
 
-    Each distinct word is cut once; the vocabulary has those that occur first at the beginning.
+    Each distinct word is cut once. Words are numbered in the order in which they first occur.
     """
     parts = [part.cast(pa.string()) for part in (pa.array([FUNCTION_WORDS]), *texts)]
     lists = pc.utf8_split_whitespace(pc.utf8_lower(pa.concat_arrays(parts)))
@@ -107,7 +107,7 @@ def content_words(*texts: pa.Array) -> tuple[Tokens, ...]:
     (stems,) = tokenise(_stems(encoded.dictionary))
     owner, ids = stems.of(to_numpy(encoded.indices).astype(np.int64))
     indptr = np.searchsorted(owner, to_numpy(lists.offsets).astype(np.int64))
-    # Rows depend on the numbers of words, of which the first text without any takes one.
+    # Rows depend on these numbers. The first text without words takes one for its empty word.
     words = stems.words.filter(pc.not_equal(stems.words, ""))
     ids = to_numpy(pc.index_in(stems.words, words).fill_null(-1)).astype(np.int64)[ids]
     if (empty := np.flatnonzero(np.diff(indptr) == 0)).size:

@@ -485,7 +485,7 @@ def test_a_token_that_ends_every_text_is_neither_read_nor_scored(loaded, single)
 
 
 def test_an_end_that_cannot_be_left_out_is_refused(loaded):
-    model, tokenizer = loaded("llama")
+    model, _ = loaded("llama")
 
     class Ending(transformers.PreTrainedTokenizerFast):
         def __call__(self, *texts, **options):

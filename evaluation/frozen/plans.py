@@ -32,7 +32,7 @@ from evaluation.frozen.training import Cost, HeadPlan, Rows, RowTable, fit_side_
 from evaluation.items.types import Item
 from evaluation.learners.base import HeadTraining
 from evaluation.models.capabilities import Capability, head_that_gives
-from evaluation.models.loading import load_tokenizer
+from evaluation.models.loading import load_tokenizer, refuse_unembedded
 from evaluation.results.metrics import Scores
 from evaluation.scorers.causal.layout import PairTokenizer
 from evaluation.scorers.causal.prompts import Rendered
@@ -266,8 +266,10 @@ class CandidatePlan(ModelPlan, CandidateHeads):
 
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
         """Return the rows with a candidate that the tokenizer cannot represent, and why."""
-        _, tokenizer = self._load()
+        model, tokenizer = self._load()
         self._pieces[id(items)], reasons = pieces_of(items, tokenizer, self._kind.needs)
+        pieces = [own for row in self._pieces[id(items)] for own in row]
+        refuse_unembedded(model, tokenizer, (), pieces)
         return reasons
 
     def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:

@@ -23,7 +23,7 @@ import torch
 
 from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.causal.layout import PairTokenizer
+from evaluation.scorers.causal.layout import PairTokenizer, TextTokenizer
 from evaluation.scorers.causal.prompts import BLANK, Rendered
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs, Tokenized
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer
@@ -83,7 +83,9 @@ class VectorReader(ABC):
 
     def _encoded(self, rows: Sequence[Sequence[int]]) -> EncodedTexts:
         """Lay out token sequences, one for each text."""
-        return EncodedTexts.one_each(Tokenized.of(rows, None, ()))
+        read = Tokenized.of(rows, None, ())
+        self._runner.refuse_unembedded(read)
+        return EncodedTexts.one_each(read)
 
 
 def answer_prompt(question: str) -> str:
@@ -152,7 +154,7 @@ class PairReader(VectorReader):
 class LastReader(VectorReader):
     """Reads the vector of the last token of a text."""
 
-    name, needs = "last", Capability.CAUSAL_SCORES
+    name, needs, version = "last", Capability.CAUSAL_SCORES, 2
 
     @staticmethod
     def texts(item: Item) -> list[Text]:
@@ -164,8 +166,8 @@ class LastReader(VectorReader):
 
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
         """Tokenize texts; one that is too long is truncated on the left."""
-        ids = self._tokenizer([text for (text,) in texts], verbose=False)["input_ids"]
-        return self._encoded([row[-self._runner.limit :] for row in ids])
+        ids = TextTokenizer(self._tokenizer)(text for (text,) in texts)
+        return self._encoded([ids[text][-self._runner.limit :] for (text,) in texts])
 
     def _forward(self, inputs: Inputs) -> torch.Tensor:
         last = inputs["attention_mask"].sum(-1) - 1

@@ -41,6 +41,7 @@ from kbprobe.errors import KbprobeError, UsageError, require
 from kbprobe.parsing import read_json
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PretrainedConfig, PreTrainedModel
 
 
@@ -115,6 +116,7 @@ def apply(adapter: Adapter, model: PreTrainedModel) -> tuple[PreTrainedModel, se
     """Apply an adapter to its base model: merged, unless the weights are quantized.
 
     With quantized weights, the adapter is kept separate, as in training: merging would round it.
+    Where it was trained with another number of tokens, the embeddings are resized to that first.
 
     Returns:
         The model, of its own class, and the names of parameters that the adapter holds whole.
@@ -127,6 +129,7 @@ def apply(adapter: Adapter, model: PreTrainedModel) -> tuple[PreTrainedModel, se
     fixed = {name for name, _ in model.named_parameters()}
     what = f"the adapter {adapter.model} cannot be put into its base model {adapter.base}"
     with reading(what, adapter.folder, ADAPTER):
+        _resize_embeddings(adapter, model)
         wrapped: Any = PeftModel.from_pretrained(model, str(adapter.folder))
     held = {name.removeprefix("base_model.model.") for name in wrapped.state_dict()}
     replaced = {
@@ -142,6 +145,43 @@ def apply(adapter: Adapter, model: PreTrainedModel) -> tuple[PreTrainedModel, se
     merged: PreTrainedModel = wrapped.merge_and_unload()
     merged.requires_grad_(True)  # PEFT has frozen all but the adapter.
     return merged, replaced & fixed
+
+
+def _resize_embeddings(adapter: Adapter, model: PreTrainedModel) -> None:
+    """Give a base model as many token embeddings as its adapter was trained with.
+
+    Raises:
+        UsageError: the adapter holds embeddings of other tokens, but no head that predicts them.
+    """
+    from peft.utils import load_peft_weights
+
+    weights = load_peft_weights(str(adapter.folder), device="cpu")
+
+    def rows(layer: torch.nn.Module | None) -> int | None:
+        """Return for how many tokens the adapter holds a whole layer; None: it does not."""
+        of_layer = tuple(
+            f"base_model.model.{name}." for name, part in model.named_modules() if part is layer
+        )
+        whole = (
+            tensor
+            for name, tensor in weights.items()
+            if of_layer and name.startswith(of_layer) and name.endswith("weight")
+        )
+        return next((len(tensor) for tensor in whole if tensor.dim() == 2), None)
+
+    known, head = model.get_input_embeddings(), model.get_output_embeddings()
+    wanted = rows(known)
+    if wanted is None or wanted == len(known.weight):
+        return
+    tied = head is None or head.weight is known.weight
+    if not tied and rows(head) != wanted:
+        raise UsageError(
+            f"the adapter {adapter.model} holds embeddings of {wanted:,} tokens, its base model "
+            f"{len(known.weight):,}, and the adapter no language-model head for the others. Save "
+            "it with save_pretrained(DIR, save_embedding_layers=True) from the model that it was "
+            'trained in, with the head in modules_to_save (such as "lm_head").'
+        )
+    model.resize_token_embeddings(wanted, mean_resizing=False)
 
 
 NO_MODEL = "none"

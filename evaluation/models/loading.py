@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from evaluation.content import installed_version
 from evaluation.models.capabilities import ENCODER, Head
 from evaluation.models.checkpoint import Checkpoint, apply
@@ -19,6 +22,9 @@ from kbprobe.errors import KbprobeError, UsageError
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+TokenIds = Sequence[int] | npt.NDArray[np.integer[Any]]
+"""Ids of tokens."""
 
 _QUANTIZERS = {
     "awq": "gptqmodel",
@@ -115,20 +121,73 @@ def load_for_training(
 
 
 def longest_input(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Return the maximum number of tokens that an encoder reads, including special tokens.
+    """Return the maximum number of tokens that an encoder reads, including special tokens."""
+    # A tokenizer without a limit states an immense one, a configuration none, or -1.
+    limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
+    limits += usable_positions(model)
+    return int(min(limit for limit in limits if limit is not None and limit > 0))
+
+
+def usable_positions(network: torch.nn.Module) -> list[int]:
+    """Return how many tokens each table of positions in a network holds.
 
     RoBERTa and models like it count positions from the padding token's, so their tables hold fewer
     tokens than entries.
     """
     from torch import nn
 
-    # A tokenizer without a limit states an immense one, a configuration none, or -1.
-    limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
-    for name, module in model.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            unused = 0 if module.padding_idx is None else module.padding_idx + 1
-            limits.append(module.num_embeddings - unused)
-    return int(min(limit for limit in limits if limit is not None and limit > 0))
+    return [
+        module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+        for name, module in network.named_modules()
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
+    ]
+
+
+def refuse_unembedded(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    read: Sequence[TokenIds],
+    predicted: Sequence[TokenIds] = (),
+) -> None:
+    """Refuse tokens that a model has no embedding for, such as words added to its tokenizer.
+
+    Args:
+        model: the model.
+        tokenizer: its tokenizer.
+        read: tokens that the model is given.
+        predicted: tokens whose logits are read.
+
+    Raises:
+        UsageError: there is one.
+    """
+    known, head = _entries(model.get_input_embeddings()), None
+    if predicted:
+        head = _entries(model.get_output_embeddings())
+    # Some models name another layer of their head, which may be smaller.
+    rows = max(filter(None, (known, head)), default=None)
+    for entries, parts in ((known, read), (rows, predicted)):
+        highest = max((int(np.max(part)) for part in parts if len(part)), default=0)
+        if entries is not None and highest >= entries:
+            size = len(tokenizer)
+            raise UsageError(
+                f"the tokenizer of {tokenizer.name_or_path!r} has {size:,} tokens, and the "
+                f"model {entries:,} embeddings: {str(tokenizer.convert_ids_to_tokens(highest))!r} "
+                f"(token {highest:,}) has none. Give the tokenizer that the model was trained "
+                f"with; or, if words were added to it, call model.resize_token_embeddings({size}), "
+                "train the model, and save both."
+            )
+
+
+def padding_token(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Return a token to pad with that the model has an embedding for; it is masked."""
+    token, entries = tokenizer.pad_token_id, _entries(model.get_input_embeddings())
+    return 0 if token is None or (entries is not None and token >= entries) else int(token)
+
+
+def _entries(layer: torch.nn.Module | None) -> int | None:
+    """Return for how many tokens an embedding or a language-model head has a row, if it says so."""
+    sizes = (getattr(layer, name, None) for name in ("num_embeddings", "out_features"))
+    return next((size for size in sizes if isinstance(size, int)), None)
 
 
 def _load(

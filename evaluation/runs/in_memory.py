@@ -211,17 +211,7 @@ def taking_model(spec: RunSpec, model: Any, tokenizer: Any) -> Iterator[RunSpec]
     loaded = LoadedModel(model, tokenizer, spec.run.batch_tokens)
     run = spec.run.model_copy(update={"cache": spec.run.cache and loaded.repeatable})
     with leaving_no_trace(model), without_autocast(model):
-        try:
-            yield replace(spec, model=loaded.checkpoint.id, run=run, loaded=loaded)
-        except IndexError as error:
-            entries = model.get_input_embeddings().weight.shape[0]
-            if len(tokenizer) <= entries:
-                raise
-            raise UsageError(
-                f"evaluate(tokenizer=...): it has {len(tokenizer):,} tokens, and the model's "
-                f"embeddings {entries:,} entries: give the tokenizer that the model was trained "
-                "with"
-            ) from error
+        yield replace(spec, model=loaded.checkpoint.id, run=run, loaded=loaded)
 
 
 def _named(spec: RunSpec, model: str | os.PathLike[str] | None) -> str:

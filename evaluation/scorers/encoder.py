@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import torch
 
-from evaluation.models.loading import longest_input
+from evaluation.models.loading import longest_input, padding_token, refuse_unembedded
 from evaluation.scorers.base import EncodedTokens, Tokens
 from kbprobe.arrays import Ints, run_starts
 
@@ -113,7 +113,7 @@ class EncoderRunner:
         self._segment = tokenizer.pad_token_type_id
         padding = getattr(model.config, "pad_token_id", None)
         # The model's own padding token: some heads look for the last token that is not padding.
-        self._padding = (tokenizer.pad_token_id or 0) if padding is None else padding
+        self._padding = padding_token(model, tokenizer) if padding is None else padding
         self._pads = model.config.model_type not in PADDING_CHANGES_SCORES
         takes = inspect.signature(model.forward).parameters
         self._takes_mask = "attention_mask" in takes
@@ -160,7 +160,17 @@ class EncoderRunner:
                     ids[number] = found["input_ids"][at]
                     if self.takes_types:
                         types[number] = found["token_type_ids"][at]
-        return Tokenized.of(ids, types if self.takes_types else None, cut)
+        read = Tokenized.of(ids, types if self.takes_types else None, cut)
+        self.refuse_unembedded(read)
+        return read
+
+    def refuse_unembedded(self, read: Tokenized) -> None:
+        """Refuse tokens that the model has no embedding for.
+
+        Raises:
+            UsageError: there is one.
+        """
+        refuse_unembedded(self.model, self._tokenizer, [read.tokens])
 
     def run(
         self,

@@ -180,6 +180,7 @@ class MultipleChoiceScorer(Scorer):
                 ids.append(array("i", tokens))
                 types.append(array("i", segments))
         read = Tokenized.of(ids, types if self._runner.takes_types else None, cut)
+        self._runner.refuse_unembedded(read)
         return read, own, crowded, unknown
 
     def _kept(self, parts: Sequence[int | None]) -> tuple[Sequence[int], bool]:

@@ -159,3 +159,18 @@ def test_without_peft_the_message_says_how_to_install_it(tmp_path: Path) -> None
     (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "gpt2"}')
     with pytest.raises(KbprobeError, match=r"is an adapter .*pip install '\.\[peft\]'"):
         open_checkpoint(str(tmp_path))
+
+
+@needs_peft
+def test_an_adapter_with_further_tokens_resizes_its_base_model(tmp_path: Path) -> None:
+    base = tiny_causal.write("gpt2", tmp_path / "base")
+    model, tokenizer = tiny_causal.load("gpt2", base)
+    tokenizer.add_tokens(["zorbish", "quuxly"])
+    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    made = write_adapter(
+        tmp_path / "adapter", model, str(base), target_modules=["c_attn"], fan_in_fan_out=True
+    )
+    tokens = torch.tensor([[1, 400, 5, 401, 7]])
+    loaded = load_model(open_checkpoint(str(tmp_path / "adapter")), CPU, torch.float32)
+    with torch.no_grad():
+        torch.testing.assert_close(loaded(tokens).logits, made(tokens).logits, atol=1e-4, rtol=0)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from tokenizers import processors
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from evaluation.items.types import Item, choice_starts
@@ -29,7 +30,7 @@ from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.causal.scorer import CausalScorer
 from kbprobe.arrays import Ints, ragged_ranges
 from kbprobe.errors import KbprobeError, UsageError
-from tests.evaluation import tiny_causal
+from tests.evaluation import tiny_architectures, tiny_causal
 
 
 def _benchmark(name: str) -> ModuleType:
@@ -446,3 +447,77 @@ def test_equals_lm_evaluation_harness(loaded, family):
     expected = [score for score, _ in peer.loglikelihood(requests, disable_tqdm=True)]
     scores, _ = run(CausalScorer(model, tokenizer), items)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=TOLERANCE)
+
+
+def _ending_tokenizer(single: str) -> Any:
+    """Llama's tokenizer with other special tokens around a text."""
+    backend = tiny_causal.sentencepiece()
+    backend.post_processor = processors.TemplateProcessing(
+        single=single, pair=f"{single} $B", special_tokens=[("<s>", 1), ("</s>", 2)]
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend, **tiny_causal.LLAMA_SPECIALS
+    )
+
+
+@pytest.mark.parametrize("single", ["<s> $A </s>", "$A </s>", "$A"])
+def test_a_token_that_ends_every_text_is_neither_read_nor_scored(loaded, single):
+    model, _ = loaded("llama")
+    tokenizer = _ending_tokenizer(single)
+    before = [1] * single.startswith("<s>")
+    items = [
+        question("A dog is a kind of", "animal", "rodent", "dog that can swim"),
+        question("A robin can", "fly", "swim well"),
+    ]
+    expected = []
+    for item in items:
+        for choice in item.choices:
+            given, both = (
+                [*before, *tokenizer(text, add_special_tokens=False)["input_ids"]]
+                for text in (item.question, f"{item.question} {choice}")
+            )
+            with torch.no_grad():
+                logits = model(torch.tensor([both])).logits[0].log_softmax(-1)
+            own = range(len(given), len(both))
+            expected.append(sum(float(logits[at - 1, both[at]]) for at in own))
+    scores, _ = run(CausalScorer(model, tokenizer), items)
+    np.testing.assert_allclose(scores, expected, atol=TOLERANCE)
+
+
+def test_an_end_that_cannot_be_left_out_is_refused(loaded):
+    model, _ = loaded("llama")
+
+    class Ending(transformers.PreTrainedTokenizerFast):
+        def __call__(self, *texts, **options):
+            ids = super().__call__(*texts, **options)
+            ids["input_ids"] = [[*own, 2] for own in ids["input_ids"]]
+            return ids
+
+    ending = Ending(tokenizer_object=tiny_causal.sentencepiece(), **tiny_causal.LLAMA_SPECIALS)
+    with pytest.raises(UsageError, match="even without special tokens"):
+        CausalScorer(model, ending)
+
+
+def test_positions_that_are_counted_from_the_padding_token_leave_fewer_tokens():
+    model, tokenizer = tiny_architectures.roberta_decoder()
+    items = [question(" ".join(WORDS * 3), "a dog", "a river")]
+    scorer = CausalScorer(model, tokenizer)
+    scores, encoded = run(scorer, items)
+    assert int(encoded.lengths.max()) == 64
+    assert encoded.notes["truncated"] == 1
+    assert np.isfinite(scores).all()
+
+
+def test_a_word_without_an_embedding_is_named(loaded):
+    model, _ = loaded("gpt2")
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tiny_causal.byte_level(), **tiny_causal.GPT2_SPECIALS
+    )
+    tokenizer.add_tokens(["zorbish"])
+    scorer = CausalScorer(model, tokenizer)
+    scorer.encode([question("A dog is", "small", "large")])
+    for item in (question("A zorbish is", "small", "large"), question("A", "dog", "zorbish")):
+        with pytest.raises(
+            UsageError, match=r"401 tokens.*400 emb.*resize_token_embeddings\(401\)"
+        ):
+            scorer.encode([item])

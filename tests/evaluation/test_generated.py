@@ -30,8 +30,9 @@ from evaluation.scorers.entries import GENERATE
 from evaluation.scorers.generated.scorer import Asked, letter_shares, read_choice
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import MASK
-from tests.evaluation import jsonl_probe, tiny_causal
+from tests.evaluation import jsonl_probe, tiny_architectures
 from tests.evaluation.endpoint_server import Fault, Script, serving
+from tests.evaluation.tiny_architectures import make
 
 CHOICES = ("a dog", "a river", "a city")
 
@@ -447,24 +448,31 @@ def test_a_run_stops_at_its_budget_goes_on_and_can_be_forecast(
             evaluated(probe, server, **wrong)
 
 
-def test_answers_written_here_are_those_of_greedy_decoding_alone_or_together(
-    tmp_path: Path,
-) -> None:
-    model, tokenizer = tiny_causal.load("gpt2", tiny_causal.write("gpt2", tmp_path / "gpt2"))
+@pytest.mark.parametrize("name", ["gpt2", "rwkv", "roberta"])
+def test_answers_written_here_are_those_of_greedy_decoding_alone_or_together(name: str) -> None:
+    roberta = name == "roberta"
+    model, tokenizer = tiny_architectures.roberta_decoder() if roberta else make(name)
     scorer: Any = GENERATE.make(ScorerInputs(model, tokenizer, GENERATE.options(max_tokens=4)))
-    prompts = ["Where does water flow?\nAnswer:", "Water:", "A\nB. a river\nC. a city\nAnswer:"]
+    prompts = [
+        "Where does water flow?\nAnswer:",
+        "Where does rain flow?\nAnswer:",
+        "Water:",
+        "A\nB. a river\nC. a city\nAnswer:",
+    ]
     asked = [Asked(prompt, "", ()) for prompt in prompts]
     for prompt, one, reply in zip(prompts, asked, scorer.replies(asked), strict=True):
         assert scorer.replies([one]) == [reply]
-        ids, text = tokenizer(prompt, return_tensors="pt")["input_ids"], ""
+        read = tokenizer(prompt, return_tensors="pt")["input_ids"]
+        ids, new = (read[:, :-1] if roberta else read), list[int]()  # without </s>
         for _ in range(4):
             with torch.no_grad():
-                new = int(model(ids).logits[0, -1].argmax())
-            if new == tokenizer.eos_token_id:
+                token = int(model(ids, use_cache=False).logits[0, -1].argmax())
+            if token == tokenizer.eos_token_id:
                 break
-            ids = torch.cat([ids, torch.tensor([[new]])], dim=1)
-            text += tokenizer.decode([new])
+            ids = torch.cat([ids, torch.tensor([[token]])], dim=1)
+            new.append(token)
+        text = tokenizer.decode(new, skip_special_tokens=True)
         assert reply.text == text.partition("\n")[0]
     long = Asked("water " * 4000, "", ())
-    length = len(tokenizer(long.prompt)["input_ids"])
+    length = len(tokenizer(long.prompt)["input_ids"]) - roberta
     assert scorer.replies([long]) == [Reply("", length, True)]

@@ -192,7 +192,7 @@ def test_a_tokenizer_is_part_of_what_scores_are_found_by(causal: Path, probe: Da
     other = kbprobe.evaluate(probe, model, tokenizer=tokenizer)
     assert other.results.scoring.key != first.results.scoring.key
     tokenizer.add_tokens(["mouse"])
-    with pytest.raises(UsageError, match="give the tokenizer that the model was trained with"):
+    with pytest.raises(UsageError, match="Give the tokenizer that the model was trained with"):
         kbprobe.evaluate(probe, model, tokenizer=tokenizer)
 
 

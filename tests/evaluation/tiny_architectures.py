@@ -8,6 +8,7 @@ import torch
 import transformers
 
 from evaluation.scorers.causal.forward import Sharing
+from tests.evaluation import tiny_masked
 from tests.evaluation.tiny_causal import GPT2_SPECIALS, byte_level
 
 _SIZES: dict[str, Any] = {
@@ -130,3 +131,27 @@ def make(model_type: str) -> tuple[Any, Any]:
     torch.manual_seed(3)
     config = kind(**{name: value for name, value in given.items() if value is not None})
     return transformers.AutoModelForCausalLM.from_config(config).eval(), tokenizer
+
+
+def roberta_decoder() -> tuple[Any, Any]:
+    """Return RoBERTa as a causal LM, whose positions start after the padding token's, and whose
+    tokenizer ends every text with ``</s>``."""
+    specials = tiny_masked.ROBERTA_SPECIALS
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tiny_masked.byte_level(specials)(), **specials
+    )
+    torch.manual_seed(3)
+    config = transformers.RobertaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=66,
+        is_decoder=True,
+        initializer_range=0.3,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    return transformers.RobertaForCausalLM(config).eval(), tokenizer

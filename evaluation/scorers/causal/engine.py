@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evaluation.models.loading import TokenIds
 from evaluation.models.vllm import VllmModel
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.causal.forward import Sharing
@@ -48,6 +49,9 @@ class VllmScorer(CausalScorer):
         self._max_length = longest_text(text_config, tokenizer) - 2
         self._window = self._max_length
         self._supported, self.sharing = Sharing.MASK, Sharing.NONE
+
+    def _refuse_unembedded(self, read: TokenIds, predicted: TokenIds) -> None:
+        """Do nothing: vLLM itself refuses tokens that are not in the model's vocabulary."""
 
     def score(self, encoded: CausalEncoded, sequences: Ints) -> Floats:
         """Send some sequences; see :meth:`Scorer.score`."""

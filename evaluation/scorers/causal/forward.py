@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from evaluation.models.files import first_line
+from evaluation.models.loading import refuse_unembedded
 from evaluation.scorers.batching import out_of_memory
 from evaluation.scorers.causal.forked import forked_cells
 from evaluation.scorers.causal.layout import (
@@ -114,6 +115,7 @@ def sharing_of(model: PreTrainedModel, pairs: PairTokenizer, window: int) -> Sha
             "Give a causal or masked LM, or fine-tune this one for multiple choice with --train N."
         )
     [(context, continuations)] = pairs.encode([_TEXT])
+    refuse_unembedded(model, pairs.texts.tokenizer, [context, *continuations])
     room = max(2, window // (len(continuations) + 1))
     context, continuations = context[:room], [tokens[:room] for tokens in continuations]
     tokens = np.array([len(continuation) for continuation in continuations])

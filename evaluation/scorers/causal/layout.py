@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evaluation.scorers.base import EncodedTokens, Tokens
+from evaluation.scorers.readable import unknown_token
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges, run_starts
 from kbprobe.errors import UsageError
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 PACK_TOKENS = 512
 """Length up to which sequences are packed: in longer ones, attention, most of it masked, costs more
 than reading the question again."""
+
+
+_SAMPLE = "и 的 1 a city"
+"""A text of which any tokenizer leaves something."""
 
 
 class Tree:
@@ -333,22 +338,90 @@ class PairTokens(NamedTuple):
     continuations: list[array[int]]
 
 
+class TextTokenizer:
+    """Tokenizes texts that a model is to continue: special tokens before them, and none after.
+
+    Special tokens are added as the tokenizer does by default, unless the text already starts with
+    the beginning-of-sequence token, as chat templates write it. A token that the tokenizer puts
+    after every text (``</s>``) would end what is to be continued, and is left out.
+
+    Attributes:
+        tokenizer: the checkpoint's.
+        before: the tokens that it puts before a text.
+        first: what stands for an empty text: the beginning-of-sequence token, or the
+            end-of-sequence token where there is none, or else ``before``.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Find out what the tokenizer puts around a text.
+
+        Raises:
+            UsageError: it ends every text with a token that cannot be left out.
+        """
+        self.tokenizer = tokenizer
+        whole, bare = self._ids([_SAMPLE])[0], self._ids([_SAMPLE], add_special_tokens=False)[0]
+        at = find_tokens(whole, bare)
+        ends = {*tokenizer.all_special_ids} - {unknown_token(tokenizer)}
+        if ends.intersection(bare[-1:] if at is not None else whole[-1:]):
+            raise UsageError(
+                f"the tokenizer of {tokenizer.name_or_path!r} ends each text with "
+                f"{tokenizer.decode(whole[-1:])!r}, even without special tokens, and a causal LM "
+                "would read it between a question and its choice. Leave it out where the tokenizer "
+                "adds it (add_eos_token in tokenizer_config.json, or its code)."
+            )
+        self.before: list[int] = whole[:at] if at else []
+        self._after = 0 if at is None else len(whole) - at - len(bare)
+        begin, end = tokenizer.bos_token_id, tokenizer.eos_token_id
+        token: int | None = end if begin is None else begin
+        self._first_text = None if token is None else str(tokenizer.decode(token))
+        self.first = self.before if token is None else [token]
+
+    def __call__(self, texts: Iterable[str], *, special: bool = True) -> dict[str, array[int]]:
+        """Tokenize distinct texts, without special tokens if they are not asked for."""
+        by_start: dict[bool, dict[str, None]] = {}
+        for text in texts:
+            starts = self._first_text is not None and text.startswith(self._first_text)
+            by_start.setdefault(special and not starts, {})[text] = None
+        encoded: dict[str, array[int]] = {}
+        for adding, distinct in by_start.items():
+            # By default, a tokenizer may put fewer tokens around a text than when asked to.
+            ids = self._ids(list(distinct), **({} if adding else {"add_special_tokens": False}))
+            after = self._after if adding else 0
+            encoded.update(
+                (text, array("i", tokens[: len(tokens) - after]))
+                for text, tokens in zip(distinct, ids, strict=True)
+            )
+        return encoded
+
+    def _ids(self, texts: list[str], **options: bool) -> list[list[int]]:
+        ids: list[list[int]] = self.tokenizer(
+            texts,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+            **options,
+        )["input_ids"]
+        return ids
+
+
+def find_tokens(tokens: Sequence[int], part: Sequence[int]) -> int | None:
+    """Return where a part of some tokens begins; None if they do not contain it."""
+    places = range(len(tokens) - len(part) + 1)
+    return next((at for at in places if list(tokens[at : at + len(part)]) == list(part)), None)
+
+
 class PairTokenizer:
     """Tokenizes contexts together with their continuations.
 
     The rule is ``_encode_pair`` of lm-evaluation-harness: white space that ends the context
     goes to the continuation; the two are tokenized as one text, and the continuation's tokens
-    are those after as many as the context alone has. Special tokens are added as the tokenizer does
-    by default, unless the text already starts with the beginning-of-sequence token, as chat
-    templates write it. An empty context is that token, or the end-of-sequence token where there is
-    none.
+    are those after as many as the context alone has. Unlike there, a token that the tokenizer puts
+    after every text belongs to neither (:class:`TextTokenizer`). An empty context is
+    ``TextTokenizer.first``.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        self._tokenizer = tokenizer
-        begin, end = tokenizer.bos_token_id, tokenizer.eos_token_id
-        self._first: int | None = end if begin is None else begin
-        self._first_text = None if self._first is None else str(tokenizer.decode(self._first))
+        self.texts = TextTokenizer(tokenizer)
 
     def encode(self, rendered: Sequence[Rendered]) -> list[PairTokens]:
         """Tokenize many at once.
@@ -365,56 +438,37 @@ class PairTokenizer:
             for context, continuations in rendered
             for kept in [context.rstrip()]
         ]
-        whole = self._encode_texts(
+        whole = self.texts(
             text
             for context, continuations in divided
             if context
             for text in (context, *(context + continuation for continuation in continuations))
         )
         # With an empty context, the continuation has no special tokens before it.
-        alone = self._encode_texts(
+        alone = self.texts(
             (text for context, texts in divided if not context for text in texts), special=False
         )
         pairs = []
         for context, continuations in divided:
-            if context:
-                tokens = whole[context]
+            tokens = whole[context] if context else array("i")
+            if tokens:
                 after = [whole[context + text][len(tokens) :] for text in continuations]
                 pairs.append(PairTokens(tokens, after))
-            else:
-                pairs.append(self._begin_with([alone[text] for text in continuations]))
+            else:  # A tokenizer may leave nothing of a context that is not empty.
+                found = whole if context else alone
+                pairs.append(self._begin_with([found[context + text] for text in continuations]))
         return pairs
 
     def _begin_with(self, continuations: list[array[int]]) -> PairTokens:
-        if self._first is None:
+        first = array("i", self.texts.first)
+        if not first:
             raise UsageError(
                 "a choice is scored with nothing before it, and the tokenizer of "
-                f"{self._tokenizer.name_or_path!r} has neither a beginning- nor an end-of-sequence "
-                'token to start from. Put something before it, such as --prompt "Q: {question}".'
+                f"{self.texts.tokenizer.name_or_path!r} has neither a beginning- nor an "
+                "end-of-sequence token to start from. Put something before it, such as --prompt "
+                '"Q: {question}".'
             )
-        # A continuation that already begins with that token is not given it twice.
-        first = array("i", [self._first])
-        after = [tokens[1:] if tokens[:1] == first else tokens for tokens in continuations]
+        # A continuation that already begins with these tokens is not given them twice.
+        size = len(first)
+        after = [tokens[size:] if tokens[:size] == first else tokens for tokens in continuations]
         return PairTokens(first, after)
-
-    def _encode_texts(
-        self, texts: Iterable[str], *, special: bool | None = None
-    ) -> dict[str, array[int]]:
-        by_start: dict[bool | None, dict[str, None]] = {}
-        for text in texts:
-            starts = self._first_text is not None and text.startswith(self._first_text)
-            by_start.setdefault(False if starts and special is None else special, {})[text] = None
-        encoded: dict[str, array[int]] = {}
-        for adding, distinct in by_start.items():
-            options = {} if adding is None else {"add_special_tokens": adding}
-            ids = self._tokenizer(
-                list(distinct),
-                return_attention_mask=False,
-                return_token_type_ids=False,
-                verbose=False,
-                **options,
-            )["input_ids"]
-            encoded.update(
-                (text, array("i", tokens)) for text, tokens in zip(distinct, ids, strict=True)
-            )
-        return encoded

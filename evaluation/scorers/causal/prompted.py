@@ -18,6 +18,7 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from evaluation.items.types import Item
 from evaluation.models.files import first_line
+from evaluation.models.loading import usable_positions
 from evaluation.scorers.base import Scorer, ScorerInputs
 from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.prompts import Message, Prompt, Rendered
@@ -27,6 +28,7 @@ from kbprobe.errors import KbprobeError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from torch.nn import Module
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 SECONDS = 10.0
@@ -243,11 +245,20 @@ def longest_text(
     config: PretrainedConfig,
     tokenizer: PreTrainedTokenizerBase,
     names: tuple[str, ...] = _LENGTHS,
+    network: Module | None = None,
 ) -> int:
-    """Return the maximum number of tokens that a model reads, as in lm-evaluation-harness."""
-    for name in names:
-        length = getattr(config, name, None)
-        if length is not None:
-            return int(length)
-    length = tokenizer.model_max_length
-    return int(length) if length and length < VERY_LARGE_INTEGER else _DEFAULT_LENGTH
+    """Return the maximum number of tokens that a model reads.
+
+    It is that of lm-evaluation-harness, but not more than the tables of positions hold.
+
+    Args:
+        config: the model's, or that of its encoder or decoder.
+        tokenizer: the model's.
+        names: how the configuration may call the number.
+        network: the model, or the part; None: it is not in memory.
+    """
+    length = next(filter(None, (getattr(config, name, None) for name in names)), None)
+    if length is None:
+        length = tokenizer.model_max_length
+        length = length if length and length < VERY_LARGE_INTEGER else _DEFAULT_LENGTH
+    return min([int(length), *([] if network is None else usable_positions(network))])

@@ -1,7 +1,8 @@
 """Scores choices with a causal language model: log-likelihood of each choice after its question.
 
 What is scored, and on which tokens, is as in lm-evaluation-harness (``loglikelihood`` and
-``_loglikelihood_tokens``). How it is computed differs: a question is read once for all its
+``_loglikelihood_tokens``), except for tokenizers that end every text with a token, which belongs to
+neither question nor choice. How it is computed differs: a question is read once for all its
 choices (:mod:`evaluation.scorers.causal.layout`), and the vocabulary projection runs only where a
 token of a choice is predicted.
 """
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evaluation.items.types import Item, choice_starts
+from evaluation.models.loading import TokenIds, refuse_unembedded
 from evaluation.scorers.base import aside
 from evaluation.scorers.causal.forked import is_worth_forking
 from evaluation.scorers.causal.forward import Sharing, cell_log_probs, score_sequences, sharing_of
@@ -92,7 +94,7 @@ class CausalScorer(PromptedScorer):
         self._model = model.eval()
         self._pairs = PairTokenizer(tokenizer)
         text_config = getattr(model.config, "text_config", None) or model.config
-        self._max_length = longest_text(text_config, tokenizer)
+        self._max_length = longest_text(text_config, tokenizer, network=model)
         self._window = _window(model.config, self._max_length)
         self._supported = sharing_of(model, self._pairs, self._window)
         self.sharing = self._supported if pack else Sharing.NONE
@@ -146,6 +148,7 @@ class CausalScorer(PromptedScorer):
                     builder.add(tree, one.item, ends, stand_for, one.weight)
                     sequences += 1
             unpacked += self._supported is Sharing.NONE and sequences > 1
+        self._refuse_unembedded(builder.columns["tokens"], builder.columns["cell_target"])
         counts = {"truncated": len(truncated), "unpacked": unpacked}
         return builder.build(
             np.rint(choice_tokens).astype(np.int64),
@@ -166,6 +169,9 @@ class CausalScorer(PromptedScorer):
         """Return tokens as they are in the tokenizer's vocabulary."""
         found = self._tokenizer.convert_ids_to_tokens(list(tokens))
         return [str(one) for one in found]
+
+    def _refuse_unembedded(self, read: TokenIds, predicted: TokenIds) -> None:
+        refuse_unembedded(self._model, self._tokenizer, [read], [predicted])
 
     def _most_tokens(self, question: int) -> int:
         """Return the longest sequence that the choices of a question may share; 0: none."""

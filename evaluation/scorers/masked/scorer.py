@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from evaluation.items.types import Item, choice_starts
-from evaluation.models.loading import longest_input
+from evaluation.models.loading import longest_input, padding_token, refuse_unembedded
 from evaluation.scorers.base import Encoded, EncodedTokens, Scorer, aside
 from evaluation.scorers.masked.head import MaskHead
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer, unreadable
@@ -176,7 +176,7 @@ class MaskedScorer(Scorer):
         self._log_probs = log_probs
         self._mask = tokenizer.mask_token_id
         self._special, self._unknown = SpecialTexts(tokenizer), unknown_token(tokenizer)
-        self._pad = tokenizer.pad_token_id or 0
+        self._pad = padding_token(model, tokenizer)
         self._max_length = longest_input(model, tokenizer)
         sample = tokenizer("a", return_special_tokens_mask=True, return_token_type_ids=True)
         if any(sample["token_type_ids"]):
@@ -232,7 +232,10 @@ class MaskedScorer(Scorer):
         notes = {"truncated": truncated} if truncated else {}
         if not self._head.gathers:
             notes["plain_forward"] = len(sequences)
-        return sequences.encoded(starts[-1], set_aside, notes), several, pieces
+        encoded = sequences.encoded(starts[-1], set_aside, notes)
+        predicted = _ints(chain.from_iterable(pieces))
+        refuse_unembedded(self.model, self._tokenizer, [encoded.tokens], [predicted])
+        return encoded, several, pieces
 
     @torch.inference_mode()
     def score(self, encoded: MaskedEncoded, sequences: Ints) -> Floats:
@@ -351,6 +354,7 @@ class MaskedScorer(Scorer):
         """Build the head, testing its shortcuts on two sequences of different lengths."""
         short = [*self._prefix, self._mask, *self._suffix]
         long = [*self._prefix, token, token, self._mask, token, *self._suffix]
+        refuse_unembedded(self.model, self._tokenizer, [long])
         ids = np.array([short + [self._pad] * (len(long) - len(short)), long])
         inputs = self._inputs(ids, np.arange(len(long)) < [[len(short)], [len(long)]])
         positions = np.array([len(self._prefix), len(self._prefix) + 2])

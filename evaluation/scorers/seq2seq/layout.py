@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evaluation.scorers.base import Tokens
-from evaluation.scorers.causal.layout import Collector, EncodedCells, grow_trees
+from evaluation.scorers.causal.layout import Collector, EncodedCells, find_tokens, grow_trees
 from kbprobe.arrays import Ints, ragged_ranges
 from kbprobe.errors import UsageError
 
@@ -49,7 +49,7 @@ class SourceTokenizer:
         # The special tokens that the tokenizer puts before a text.
         whole = _ids(tokenizer, text=[_SAMPLE])[0]
         bare = _ids(tokenizer, text=[_SAMPLE], add_special_tokens=False)[0]
-        self._before = _find(whole, bare) or 0
+        self._before = find_tokens(whole, bare) or 0
 
     def __call__(self, texts: Iterable[str]) -> dict[str, Source]:
         """Tokenize distinct texts; white space that ends them is left out.
@@ -104,7 +104,7 @@ class TargetTokenizer:
         labels = _ids(tokenizer, text_target=[_SAMPLE])[0]
         bare = _ids(tokenizer, text_target=[_SAMPLE], add_special_tokens=False)[0]
         inputs = _decoder_inputs(model, labels)
-        begins, at = _find(inputs, bare[:-1]), _find(labels, bare)
+        begins, at = find_tokens(inputs, bare[:-1]), find_tokens(labels, bare)
         if not begins or at is None:
             raise UsageError(
                 f"{tokenizer.name_or_path!r} does not say what its decoder starts from: set "
@@ -141,12 +141,6 @@ def _decoder_inputs(model: PreTrainedModel, labels: list[int]) -> list[int]:
     if start is None:
         start = getattr(model.config, "decoder_start_token_id", None)
     return [] if start is None else [int(start), *labels[:-1]]
-
-
-def _find(tokens: Sequence[int], part: Sequence[int]) -> int | None:
-    """Return where a part of some tokens begins."""
-    places = range(len(tokens) - len(part) + 1)
-    return next((at for at in places if list(tokens[at : at + len(part)]) == list(part)), None)
 
 
 def _ids(tokenizer: PreTrainedTokenizerBase, **texts: Any) -> list[list[int]]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from evaluation.items.types import Item, choice_starts
 from evaluation.models.capabilities import is_encoder_decoder
+from evaluation.models.loading import padding_token, refuse_unembedded
 from evaluation.scorers.base import ScorerInputs, aside
 from evaluation.scorers.causal.prompted import PromptedScorer, longest_text
 from evaluation.scorers.causal.prompts import Prompt
@@ -160,8 +161,13 @@ class Seq2SeqScorer(PromptedScorer):
                 "AutoModelForSeq2SeqLM"
             )
         config = model.config
-        reads = longest_text(getattr(config, "encoder", config), tokenizer, _ENCODER_LENGTHS)
-        writes = longest_text(getattr(config, "decoder", config), tokenizer, _DECODER_LENGTHS)
+        reads, writes = (
+            longest_text(getattr(config, part, config), tokenizer, names, network)
+            for part, names, network in (
+                ("encoder", _ENCODER_LENGTHS, model.get_encoder()),
+                ("decoder", _DECODER_LENGTHS, model.get_decoder()),
+            )
+        )
         self._longest_source, self._longest_target = reads, writes
         self._sources = SourceTokenizer(tokenizer, reads)
         self._targets = TargetTokenizer(model, tokenizer)
@@ -169,7 +175,7 @@ class Seq2SeqScorer(PromptedScorer):
         self._gaps = gap_format(model, tokenizer, self._targets.start)
         self._placer: Placer | None = None
         # Masked in the encoder, and after everything that counts in the decoder.
-        self._runner = Seq2SeqRunner(model, tokenizer.pad_token_id or 0, reuses=False)
+        self._runner = Seq2SeqRunner(model, padding_token(model, tokenizer), reuses=False)
         self._supports_reuse = supports_reuse(self._runner, self._trial())
         self._runner.reuses = pack and self._supports_reuse
 
@@ -211,7 +217,9 @@ class Seq2SeqScorer(PromptedScorer):
             unpacked += not self._supports_reuse and len(targets) > 1
         counts = {"truncated": len(truncated), "unpacked": unpacked}
         notes = {note: count for note, count in counts.items() if count}
-        return lay_out(kept, np.rint(choice_tokens).astype(np.int64), set_aside, notes)
+        encoded = lay_out(kept, np.rint(choice_tokens).astype(np.int64), set_aside, notes)
+        self._refuse_unembedded(encoded)
+        return encoded
 
     def score(self, encoded: Seq2SeqEncoded, sequences: Ints) -> Floats:
         """Run some sequences as one batch; see :meth:`Scorer.score`."""
@@ -295,6 +303,11 @@ class Seq2SeqScorer(PromptedScorer):
             f"{length:,} of at most {self._longest_target:,} tokens",
         )
 
+    def _refuse_unembedded(self, encoded: Seq2SeqEncoded) -> None:
+        """Refuse tokens without embeddings: all that the decoder reads it may also write."""
+        written = [encoded.given, encoded.row_tokens, encoded.cell_target]
+        refuse_unembedded(self._model, self._tokenizer, [encoded.tokens], written)
+
     def _trial(self) -> list[Asked]:
         sources = self._sources(_TRIAL)
         targets = self._targets(text for texts in _TRIAL.values() for text in texts)
@@ -307,6 +320,7 @@ class Seq2SeqScorer(PromptedScorer):
                 one.targets.setdefault(targets[text][:room], []).append(number)
                 number += 1
             asked.append(one)
+        self._refuse_unembedded(lay_out(asked, np.zeros(number, dtype=np.int64), {}, {}))
         return asked
 
 

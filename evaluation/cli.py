@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -98,13 +97,6 @@ SUBCOMMANDS = {
     ),
 }
 """All subcommands, as the help lists them; studies of other packages come after them."""
-MOVED = {
-    "overlap": ["compare"],
-    "controls": ["compare", "--controls", "no_language,perturbed"],
-    "facts": [],
-    "medals": ["curve"],
-}
-"""Former commands, with the words that run what does the same now; gone in the next release."""
 EXAMPLES = (
     f"{PROGRAM} probes/wordnet_hypernymy -m FacebookAI/roberta-base",
     f"{PROGRAM} probes/age_comparison -m HuggingFaceTB/SmolLM2-135M --letters",
@@ -131,9 +123,6 @@ class _Program(Program):
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         """Import the files that ``--scorer`` and ``--learner`` name, and make the command."""
-        if args and args[0] in MOVED:
-            former, args = args[0], [*MOVED[args[0]], *args[1:]]
-            echo(f"{PROGRAM}: {former} is now: {PROGRAM} {shlex.join(args)}", err=True)
         for option, value in pairwise(
             [*(part for word in args for part in word.split("=", 1)), ""]
         ):

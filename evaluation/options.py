@@ -82,13 +82,6 @@ class ModelOptions(ChatOption):
         pattern=r"^(auto|[a-z]+(:\d+)?)$",
         description="auto (a GPU if available), cpu, cuda, cuda:1 or mps.",
     )
-    backend: Annotated[
-        Literal["transformers", "vllm"], CHECKPOINT(recorded="options", rare=True)
-    ] = Field(
-        "transformers",
-        description="What runs a causal LM: transformers, or vLLM in this process (the extra "
-        "vllm), whose own arguments are --model-args.",
-    )
     device_map: Annotated[
         Literal["auto", "balanced", "balanced_low_0", "sequential"] | None,
         CHECKPOINT(recorded="no", rare=True),
@@ -163,17 +156,6 @@ class ModelOptions(ChatOption):
                 raise ValueError(
                     f"{option_name(name)} is for models that are loaded here: leave out either it "
                     "or --endpoint"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _by_vllm_or_otherwise(self) -> ModelOptions:
-        given = self.model_dump(exclude_defaults=True)
-        for name in ("device", "device_map", "random_weights"):
-            if self.backend == "vllm" and name in given:
-                raise ValueError(
-                    f"--backend vllm chooses devices and loads weights itself: leave "
-                    f"{option_name(name)} out"
                 )
         return self
 
@@ -288,10 +270,6 @@ class RunOptions(ModelOptions):
 
     @model_validator(mode="after")
     def _loaded_for_scoring_alone(self) -> RunOptions:
-        if self.backend == "vllm" and self.scorer not in (None, "causal_lm"):
-            raise ValueError(f"--backend vllm is for the scorer causal_lm, not {self.scorer}")
-        if self.backend == "vllm" and self.train is not None:
-            raise ValueError("--backend vllm is for scoring: leave either it or --train out")
         if self.device_map is not None and self.train is not None:
             raise ValueError("--device-map is for scoring: leave either it or --train out")
         return self

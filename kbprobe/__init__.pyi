@@ -717,7 +717,6 @@ def evaluate(
     chat: bool = False,
     batch_tokens: int | None = None,
     device: str = "auto",
-    backend: Literal["transformers", "vllm"] = "transformers",
     device_map: Literal["auto", "balanced", "balanced_low_0", "sequential"] | None = None,
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto",
     revision: str | None = None,

@@ -65,11 +65,6 @@ SUBCOMMANDS = {
         "Make the tables of a paper, published rows next to yours.",
         "evaluation.reproduce.command:reproduce_command",
     ),
-    "surprisal": Subcommand(
-        EVALUATE,
-        "Write the surprisal of every token of every choice.",
-        "evaluation.surprisal.command:surprisal_command",
-    ),
     "report": Subcommand(
         COLLECT,
         "Make an HTML page of one result, or of all results in a folder.",

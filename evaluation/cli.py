@@ -80,11 +80,6 @@ SUBCOMMANDS = {
         "Write results for the Hub, Every Eval Ever or Inspect's viewer.",
         "evaluation.exports.command:export_command",
     ),
-    "silver": Subcommand(
-        COLLECT,
-        "Label rows without answers by a classifier.",
-        "evaluation.silver:silver_command",
-    ),
     "cache": Subcommand(
         COLLECT,
         "List or remove what evaluations keep in the cache.",

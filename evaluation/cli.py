@@ -320,11 +320,7 @@ def _run_study(
 def _report_summary(request: StudyRequest) -> None:
     """Report on stderr where a study's summary is."""
     if request.output is not None and request.study.document is not None:
-        # Imported only when there is a summary, so that --help stays fast.
-        from kbprobe.format.suite import DIFFICULTY
-
-        names = (f"{request.study.name}.*", DIFFICULTY)
-        files = sorted(path.name for name in names for path in request.output.glob(name))
+        files = sorted(path.name for path in request.output.glob(f"{request.study.name}.*"))
         echo(f"Wrote {request.output} ({', '.join(files)})", err=True)
 
 

@@ -201,12 +201,10 @@ class RunOptions(ModelOptions):
     limit: Annotated[int | None, RunRole("Probe", recorded="field")] = Field(
         None, ge=1, le=MAX_SEED, description="Maximum number of rows, drawn with --seed."
     )
-    limit_by: Annotated[Literal["clusters", "rows", "difficulty"], RunRole("Probe", rare=True)] = (
-        Field(
-            "clusters",
-            description="What --limit draws: whole clusters, as strict accuracy requires; single "
-            "rows, which cover more clusters; or rows of a suite, spread over their difficulty.",
-        )
+    limit_by: Annotated[Literal["clusters", "rows"], RunRole("Probe", rare=True)] = Field(
+        "clusters",
+        description="What --limit draws: whole clusters, as strict accuracy requires; or "
+        "single rows, which cover more clusters.",
     )
     seed: Annotated[int, RunRole("Probe", recorded="field")] = Field(
         0,

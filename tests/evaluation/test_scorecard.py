@@ -166,16 +166,6 @@ def test_a_sample_is_not_the_suite(world: Path, capsys: pytest.CaptureFixture[st
     assert found["models"][0]["options"] == {"limit": 20}
 
 
-@pytest.fixture
-def runs(world: Path) -> list[str]:
-    """Score cards of three models."""
-    tiny_causal.write("llama", world / "tiny-llama")
-    models = {"none": {"scorer": "random"}, "tiny-llama": {}, MODEL: {}}
-    for model, options in models.items():
-        evaluation.study("scorecard", "few", model, output=f"of-{model}", **options)
-    return [f"of-{model}" for model in models]
-
-
 @pytest.mark.parametrize(
     ("probes", "fresh", "words"),
     [

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -66,11 +65,6 @@ SUBCOMMANDS = {
         "Make the tables of a paper, published rows next to yours.",
         "evaluation.reproduce.command:reproduce_command",
     ),
-    "surprisal": Subcommand(
-        EVALUATE,
-        "Write the surprisal of every token of every choice.",
-        "evaluation.surprisal.command:surprisal_command",
-    ),
     "report": Subcommand(
         COLLECT,
         "Make an HTML page of one result, or of all results in a folder.",
@@ -86,11 +80,6 @@ SUBCOMMANDS = {
         "Write results for the Hub, Every Eval Ever or Inspect's viewer.",
         "evaluation.exports.command:export_command",
     ),
-    "silver": Subcommand(
-        COLLECT,
-        "Label rows without answers by a classifier.",
-        "evaluation.silver:silver_command",
-    ),
     "cache": Subcommand(
         COLLECT,
         "List or remove what evaluations keep in the cache.",
@@ -98,13 +87,6 @@ SUBCOMMANDS = {
     ),
 }
 """All subcommands, as the help lists them; studies of other packages come after them."""
-MOVED = {
-    "overlap": ["compare"],
-    "controls": ["compare", "--controls", "no_language,perturbed"],
-    "facts": [],
-    "medals": ["curve"],
-}
-"""Former commands, with the words that run what does the same now; gone in the next release."""
 EXAMPLES = (
     f"{PROGRAM} probes/wordnet_hypernymy -m FacebookAI/roberta-base",
     f"{PROGRAM} probes/age_comparison -m HuggingFaceTB/SmolLM2-135M --letters",
@@ -131,9 +113,6 @@ class _Program(Program):
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         """Import the files that ``--scorer`` and ``--learner`` name, and make the command."""
-        if args and args[0] in MOVED:
-            former, args = args[0], [*MOVED[args[0]], *args[1:]]
-            echo(f"{PROGRAM}: {former} is now: {PROGRAM} {shlex.join(args)}", err=True)
         for option, value in pairwise(
             [*(part for word in args for part in word.split("=", 1)), ""]
         ):
@@ -341,11 +320,7 @@ def _run_study(
 def _report_summary(request: StudyRequest) -> None:
     """Report on stderr where a study's summary is."""
     if request.output is not None and request.study.document is not None:
-        # Imported only when there is a summary, so that --help stays fast.
-        from kbprobe.format.suite import DIFFICULTY
-
-        names = (f"{request.study.name}.*", DIFFICULTY)
-        files = sorted(path.name for name in names for path in request.output.glob(name))
+        files = sorted(path.name for path in request.output.glob(f"{request.study.name}.*"))
         echo(f"Wrote {request.output} ({', '.join(files)})", err=True)
 
 

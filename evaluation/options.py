@@ -82,13 +82,6 @@ class ModelOptions(ChatOption):
         pattern=r"^(auto|[a-z]+(:\d+)?)$",
         description="auto (a GPU if available), cpu, cuda, cuda:1 or mps.",
     )
-    backend: Annotated[
-        Literal["transformers", "vllm"], CHECKPOINT(recorded="options", rare=True)
-    ] = Field(
-        "transformers",
-        description="What runs a causal LM: transformers, or vLLM in this process (the extra "
-        "vllm), whose own arguments are --model-args.",
-    )
     device_map: Annotated[
         Literal["auto", "balanced", "balanced_low_0", "sequential"] | None,
         CHECKPOINT(recorded="no", rare=True),
@@ -167,17 +160,6 @@ class ModelOptions(ChatOption):
         return self
 
     @model_validator(mode="after")
-    def _by_vllm_or_otherwise(self) -> ModelOptions:
-        given = self.model_dump(exclude_defaults=True)
-        for name in ("device", "device_map", "random_weights"):
-            if self.backend == "vllm" and name in given:
-                raise ValueError(
-                    f"--backend vllm chooses devices and loads weights itself: leave "
-                    f"{option_name(name)} out"
-                )
-        return self
-
-    @model_validator(mode="after")
     def _spread_or_on_a_device(self) -> ModelOptions:
         if self.device_map is not None and self.device != "auto":
             raise ValueError("--device-map spreads a model over devices: leave --device out")
@@ -219,12 +201,10 @@ class RunOptions(ModelOptions):
     limit: Annotated[int | None, RunRole("Probe", recorded="field")] = Field(
         None, ge=1, le=MAX_SEED, description="Maximum number of rows, drawn with --seed."
     )
-    limit_by: Annotated[Literal["clusters", "rows", "difficulty"], RunRole("Probe", rare=True)] = (
-        Field(
-            "clusters",
-            description="What --limit draws: whole clusters, as strict accuracy requires; single "
-            "rows, which cover more clusters; or rows of a suite, spread over their difficulty.",
-        )
+    limit_by: Annotated[Literal["clusters", "rows"], RunRole("Probe", rare=True)] = Field(
+        "clusters",
+        description="What --limit draws: whole clusters, as strict accuracy requires; or "
+        "single rows, which cover more clusters.",
     )
     seed: Annotated[int, RunRole("Probe", recorded="field")] = Field(
         0,
@@ -288,10 +268,6 @@ class RunOptions(ModelOptions):
 
     @model_validator(mode="after")
     def _loaded_for_scoring_alone(self) -> RunOptions:
-        if self.backend == "vllm" and self.scorer not in (None, "causal_lm"):
-            raise ValueError(f"--backend vllm is for the scorer causal_lm, not {self.scorer}")
-        if self.backend == "vllm" and self.train is not None:
-            raise ValueError("--backend vllm is for scoring: leave either it or --train out")
         if self.device_map is not None and self.train is not None:
             raise ValueError("--device-map is for scoring: leave either it or --train out")
         return self

@@ -41,8 +41,6 @@ import templates
 from builders.engine.listing import ROWS
 from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
-from evaluation.items.difficulty import ROWS as ROWS_OF_TINY
-from evaluation.items.difficulty import prediction_error, read_difficulty
 from kb_cache.store import snapshot_names
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import Manifest, manifest_text, read_manifest
@@ -51,7 +49,6 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILDS = ROOT / "docs" / "figures" / "builds.json"
 READINGS = BUILDS.with_name("readings.json")
 SUITE = BUILDS.with_name("kbprobe-1.json")
-DIFFICULTY = ROOT / "builders" / "engine" / "data" / "kbprobe-1.difficulty.csv"
 PAIRS = ROOT / "builders" / "judged" / "data" / "pairs.csv"
 KEPT = ROOT / "tests" / "data" / "manifests"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -199,17 +196,6 @@ def load() -> Figures:
             figures[probe][model] = {part: found[part][0] for part in PARTS if part in found}
     answers = json.loads(ANSWERS.read_text("utf-8"))
     figures["answers"] = {name: shown(found) for name, found in answers.items()}
-    error = prediction_error(
-        {
-            name: (of, figures[name][SUITE.stem]["chance"])
-            for name, of in read_difficulty(DIFFICULTY).items()
-        },
-        ROWS_OF_TINY,
-    )
-    figures["all"]["tiny"] = {
-        "error": f"{100 * error.spread:.1f}",
-        "random": f"{100 * error.drawn:.1f}",
-    }
     return figures
 
 

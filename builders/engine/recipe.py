@@ -15,8 +15,7 @@
 A recipe with a ``suite``, its name, declares a suite: a record of its probes is written next to
 them, from which evaluation recognises the folder as all of them. A suite is standard if
 ``checksums`` names a file of its checksums, as ``sha256sum`` writes it, and all files have them;
-with another seed, it is a sibling of the same distribution. ``difficulty`` names a file with the
-difficulty of its rows, which is copied next to the record. :func:`standard_suites` come with
+with another seed, it is a sibling of the same distribution. :func:`standard_suites` come with
 kbprobe.
 """
 
@@ -34,12 +33,9 @@ from builders.engine.options import with_snapshots
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
-from kbprobe.files import write_file
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.sealed import write_sealed
 from kbprobe.format.suite import (
-    DIFFICULTY,
-    DIFFICULTY_HEAD,
     RECORD,
     Inside,
     Member,
@@ -73,7 +69,6 @@ class Recipe(BaseModel):
 
     suite: str | None = Field(None, min_length=1)
     checksums: Path | None = None
-    difficulty: Path | None = None
     output: Path = Path("probes")
     seed: int = Field(0, ge=0, le=MAX_SEED)
     format: Literal["parquet", "jsonl"] | None = None
@@ -107,14 +102,12 @@ class Declared:
         recipe: the recipe, with the given seed.
         stated: the checksums of all files, by their paths in the folder; None if there are none, or
             they are for another seed.
-        difficulty: the file with the difficulty of the rows, unless there is one; None likewise.
     """
 
     folder: Path
     jobs: list[tuple[Request, Path]]
     recipe: Recipe
     stated: dict[str, str] | None
-    difficulty: bytes | None = None
 
     def finish(self) -> Suite | None:
         """Compare the checksums of a suite that was built, and write its record.
@@ -124,7 +117,7 @@ class Declared:
         """
         if self.recipe.suite is None:
             return None
-        record, difficulty = self.folder / RECORD, self.folder / DIFFICULTY
+        record = self.folder / RECORD
         record.unlink(missing_ok=True)
         members, found = [], dict[str, str]()
         for entry in self.recipe.probes:
@@ -145,8 +138,6 @@ class Declared:
             standard=self.stated is not None,
             probes=tuple(members),
         )
-        if self.difficulty is not None and not difficulty.exists():
-            write_file(difficulty, self.difficulty)
         write_sealed(record, suite.model_dump_json(indent=2))
         return suite
 
@@ -189,16 +180,13 @@ def read_recipe(
         recipe = validated(read_yaml(path), Recipe, str(path))
     except FileNotFoundError:
         raise UsageError(f"{path}: No such file or directory. Name a recipe file.") from None
-    parent, stated, difficulty = output or recipe.output, None, None
+    parent, stated = output or recipe.output, None
     if seed is not None and seed != recipe.seed:
         if recipe.suite is not None and output is None:
             parent = parent.with_name(f"{parent.name}-seed-{seed}")
         recipe = recipe.model_copy(update={"seed": seed})
-    else:
-        if recipe.checksums is not None:
-            stated = _stated(path.parent / recipe.checksums)
-        if recipe.difficulty is not None:
-            difficulty = _difficulty(path.parent / recipe.difficulty)
+    elif recipe.checksums is not None:
+        stated = _stated(path.parent / recipe.checksums)
     folders = [entry.output or entry.probe for entry in recipe.probes]
     _refuse_shared(folders, path)
     jobs, unused = [], set(recipe.options)
@@ -222,7 +210,7 @@ def read_recipe(
         jobs.append((request, parent / folder))
     if unused:
         raise UsageError(f"{path}: options.{min(unused)}: no probe of the recipe has this option")
-    return Declared(parent, jobs, recipe, stated, difficulty)
+    return Declared(parent, jobs, recipe, stated)
 
 
 def _stated(path: Path) -> dict[str, str]:
@@ -232,14 +220,3 @@ def _stated(path: Path) -> dict[str, str]:
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror})") from None
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-
-
-def _difficulty(path: Path) -> bytes:
-    """Read a file with the difficulty of rows."""
-    try:
-        held = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"difficulty: {path}: {error.strerror}") from None
-    if not held.startswith(",".join(DIFFICULTY_HEAD).encode()):
-        raise UsageError(f"difficulty: {path} does not begin with {','.join(DIFFICULTY_HEAD)}")
-    return held

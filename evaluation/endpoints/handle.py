@@ -11,7 +11,6 @@ from evaluation.models.capabilities import CHAT, ENDPOINT, Head
 from evaluation.models.checkpoint import Checkpoint
 from evaluation.models.handle import ModelHandle, require_packages
 from evaluation.models.loading import choose_device, choose_dtype
-from evaluation.models.vllm import VllmHandle
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,8 +99,6 @@ def open_handle(
         UsageError: there is no such model.
         KbprobeError: it cannot be fetched, read or reached.
     """
-    if options.backend == "vllm":
-        return VllmHandle(model, options)
     if options.endpoint is None:
         return ModelHandle(model, options)
     return EndpointHandle(model, options, root, connect=connect)

@@ -9,12 +9,10 @@ import hashlib
 import heapq
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evaluation.items.difficulty import difficulty_file, read_difficulty, spread
 from evaluation.items.own_schema import NEEDED, own_questions
 from evaluation.items.sources import FoundSplit
 from evaluation.items.types import Item, ProbeSplit, ids_of, probe_split
@@ -114,37 +112,12 @@ def sample(split: ProbeSplit, limit: int, limit_by: str, seed: int) -> ProbeSpli
     would flatter the model. Drawing ends at the first cluster that does not fit: to pass it over
     would favour small ones. If the first cluster alone is too large it is cut, and the rows count
     as having no clusters. By ``rows``, the rows reach more clusters, so that accuracy is known more
-    exactly; but parts of clusters have no strict accuracy. By ``difficulty``, see
-    :func:`sample_by_difficulty`.
+    exactly; but parts of clusters have no strict accuracy.
     """
-    if limit_by == "difficulty":
-        return sample_by_difficulty(split, limit)
     if limit >= len(split.items):
         return split
     ids = split.items.ids.to_pylist() if limit_by == "rows" else None
     return _cut(split, _draw(single_chunk(split.about["cluster"]), ids, limit, seed))
-
-
-def sample_by_difficulty(split: ProbeSplit, limit: int) -> ProbeSplit:
-    """Keep ``limit`` rows of a probe of a suite, spread over their difficulty: the same for all.
-
-    Raises:
-        UsageError: the difficulty of a row is not known.
-    """
-    path = difficulty_file(split.source)
-    known = read_difficulty(path).get(Path(split.source).resolve().name)
-    ids = split.items.ids.to_pylist()
-    if known is None or set(known.ids) != set(ids):
-        raise UsageError(
-            f"{path} is about the rows of whole test splits, and these are other ones: those of "
-            f"{split.source} ({split.split}). Draw rows with --limit-by rows, or write the file "
-            "from results on these rows (evaluate-probe items)"
-        )
-    if limit >= len(ids):
-        return split
-    kept = set(spread(known, limit))
-    rows = [at for at, name in enumerate(ids) if name in kept]
-    return _cut(split, Drawn(rows, False, split.clusters))
 
 
 def open_sample(found: FoundSplit, limit: int, limit_by: str, seed: int) -> ProbeSplit | None:

@@ -24,8 +24,6 @@ def limit_remark(results: Results) -> str | None:
     drawn = f"{probe.rows:,} of {probe.split_rows:,} rows"
     if probe.clusters is not None and probe.split_clusters not in (None, probe.split_rows):
         drawn += f", in {probe.clusters:,} of {probe.split_clusters:,} clusters"
-    if options.get("limit_by") == "difficulty":
-        return f"{drawn} (--limit {limit} --limit-by difficulty spreads rows over their difficulty)"
     if options.get("limit_by") == "rows":
         return f"{drawn} (--limit {limit} --limit-by rows draws rows of any cluster)"
     if probe.split_clusters == probe.split_rows:

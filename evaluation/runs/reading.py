@@ -72,7 +72,7 @@ class SplitReader:
             return None
         whole: Key = (probe, options.config, options.split)
         # All rows are at hand, or all are needed.
-        if whole in self._held or options.limit_by == "difficulty":
+        if whole in self._held:
             return None
         key = (*whole, "limit", limit, options.limit_by, options.seed)
         if key not in self._held:

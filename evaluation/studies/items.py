@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evaluation.items import difficulty
 from evaluation.report import cells
 from evaluation.results.items import Answers, point_biserial, rivals
 from evaluation.results.types import Estimate, Model
@@ -23,8 +22,6 @@ from evaluation.studies.pairing import gather
 from evaluation.studies.records import Record
 from evaluation.studies.scorecard import read_card
 from kbprobe import document as doc
-from kbprobe.errors import UsageError
-from kbprobe.format.suite import DIFFICULTY, RECORD
 from kbprobe.options import Options
 from kbprobe.tables import csv_text
 
@@ -120,11 +117,6 @@ class ItemsOptions(Options):
 def _summarise(request: StudyRequest, held: Sequence[Held]) -> ItemsSummary:
     """Analyse the items of each probe, from the runs that each folder holds."""
     options: ItemsOptions = request.options
-    if request.output is not None and (request.output / RECORD).is_file():
-        raise UsageError(
-            f"{request.output} holds a suite, whose {DIFFICULTY} this would replace: choose "
-            "another folder with -o, and copy the file"
-        )
     place = {str(run.folder): str(one.folder) for one in held for run in one.runs}
     groups = labelled_by_probe([run for one in held for run in one.runs], "items", FEWEST_RUNS)
     # Runs of a score card that are told apart by their folders are told apart by the card's.
@@ -329,24 +321,7 @@ def _sheets(summary: ItemsSummary) -> dict[str, str]:
                 *(round(item.evidence, 4), "; ".join(item.remarks), *map(said.get, labels)),
             )
             lines.append(["" if value is None else value for value in line])
-    return {"items.csv": csv_text(lines, line_end="\n"), DIFFICULTY: _difficulty(summary)}
-
-
-def _difficulty(summary: ItemsSummary) -> str:
-    """Return who is right on each item, as ``--limit-by difficulty`` reads it."""
-    probes, correlations = {}, {}
-    for one in summary.probes:
-        right = [[_right(item, choice) for choice in item.said] for item in one.items]
-        labels = [run.label for run in one.runs]
-        ids = [item.id for item in one.items]
-        probes[one.probe] = difficulty.Difficulty(ids, labels, np.array(right))
-        found = [item.point_biserial for item in one.items]
-        correlations[one.probe] = np.array(found, dtype=np.float64)
-    return difficulty.write_difficulty(probes, correlations)
-
-
-def _right(item: ItemRow, choice: int | None) -> float:
-    return np.nan if choice is None else float(choice == item.key)
+    return {"items.csv": csv_text(lines, line_end="\n")}
 
 
 class Held(NamedTuple):

@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from evaluation.items import difficulty
-from evaluation.items.sampling import sample_by_difficulty
-from evaluation.items.sources import open_probe
 from evaluation.report import cells
 from evaluation.report.markdown import render_table
 from evaluation.results import intervals
@@ -39,7 +36,7 @@ from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.format.sealed import Sealed
 from kbprobe.format.suite import Suite, suite_of, verify
-from kbprobe.options import Metavar, Options, option_name
+from kbprobe.options import Metavar, Options
 
 NAME = "scorecard"
 """The study's name."""
@@ -130,14 +127,6 @@ class Scorecard(Model, Sealed):
     )
     rows_sha256: str = Field(description="Hash of the rows of all probes: equal for equal rows.")
     models: list[ModelCard] = Field(description="Each model.")
-    tiny_error: float | None = Field(
-        None,
-        description="With --tiny: root mean square of the difference between the score on these "
-        "rows and on all, over models held out when the rows were chosen.",
-    )
-    random_error: float | None = Field(
-        None, description="The same for as many rows of each probe, drawn at random."
-    )
 
 
 def read_card(folder: Path) -> Scorecard | None:
@@ -164,30 +153,15 @@ class ScorecardOptions(Options):
         description="Folder of a sibling of the suite, built with another seed: evaluates it as "
         "well, and measures contamination.",
     )
-    tiny: bool = Field(
-        False,
-        description=f"Evaluate {difficulty.ROWS} rows of each probe, spread over their difficulty, "
-        "and tell how well they predict the score on all rows.",
-    )
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
     """Return the runs: of each model on all probes, then on their siblings."""
     _refuse_two_builds(request.named_probes())
-    rows: dict[str, Any] = {}
-    if request.options.tiny:
-        if given := {"limit", "limit_by"} & request.values.keys():
-            raise UsageError(f"--tiny chooses the rows: leave {option_name(min(given))} out")
-        if request.options.fresh is not None:
-            raise UsageError("--tiny takes rows whose difficulty is known: leave --fresh out")
-        # A file of other rows is refused before the first run.
-        for probe in request.named_probes():
-            sample_by_difficulty(open_probe(probe), difficulty.ROWS)
-        rows = {"limit": difficulty.ROWS, "limit_by": "difficulty"}
     place = None if request.output is None else request.output / SIBLINGS
     fresh = replace(request, probes=siblings(request), output=place)
     return [
-        part.spec(probe, model, facts=False, **rows)
+        part.spec(probe, model, facts=False)
         for model in request.models
         for part in (request, fresh)
         for probe in part.named_probes()
@@ -218,24 +192,12 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard
     suite = _suite(probes)
     sampled = any(run.results.probe.split_rows for run in finished)
     digests = [one.rows_sha256 for one in cards[0].probes]
-    tiny = request.options.tiny and sampled
-    error = _prediction_error(probes, cards[0]) if tiny else None
     return Scorecard(
         suite=None if suite is None else f"{suite.title}{', a sample' * sampled}",
         standard=suite is not None and suite.standard and not sampled,
         rows_sha256=hashlib.sha256(" ".join(digests).encode()).hexdigest(),
         models=sorted(cards, key=lambda card: -card.overall.score.value),
-        tiny_error=error and error.spread,
-        random_error=error and error.drawn,
     )
-
-
-def _prediction_error(probes: Sequence[str], card: ModelCard) -> difficulty.PredictionError | None:
-    """Return how well the rows of ``--tiny`` predict the score on all rows."""
-    known = difficulty.read_difficulty(difficulty.difficulty_file(probes[0]))
-    chances = {one.probe: one.chance for one in card.probes}
-    rows = {name: (known[name], chance) for name, chance in chances.items()}
-    return difficulty.prediction_error(rows, difficulty.ROWS)
 
 
 def _suite(probes: Sequence[str]) -> Suite | None:
@@ -389,13 +351,6 @@ def _caveats(card: Scorecard) -> list[str]:
         said.append(
             "These are not scores on the standard suite: the rows are of another seed, or a "
             "sample, or no checksums were compared."
-        )
-    if card.tiny_error is not None and card.random_error is not None:
-        said.append(
-            f"{difficulty.ROWS} rows of each probe stand for all. For models that had no part in "
-            f"choosing them, the score on them was {score(card.tiny_error)} points (root mean "
-            "square) from the score on all rows; on as many random rows, it was "
-            f"{score(card.random_error)} points from it."
         )
     for model in card.models:
         if model.options:

@@ -67,7 +67,7 @@ SCALE_LABELS: Mapping[int, str] = {
 """The label that each point of the scale stands for (Kim et al., 2019)."""
 
 _LETTER = re.compile(r"\(?([a-z])(?:[.):].*)?", re.DOTALL)
-"""``b``, ``B.``, ``(b)``, or a letter with the answer's text as Label Studio returns it."""
+"""``b``, ``B.``, ``(b)``, or a letter with the answer's text."""
 
 _POINT = re.compile(r"([1-5])(?:\.0+)?(?:[.):].*)?", re.DOTALL)
 """``4``, ``4.0`` as spreadsheets may write it, or ``4. ...``."""

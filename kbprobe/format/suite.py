@@ -17,10 +17,6 @@ from kbprobe.format.sealed import read_sealed
 from kbprobe.parsing import validated
 
 RECORD = "suite.json"
-DIFFICULTY = "difficulty.csv"
-"""The file next to the record with the difficulty of rows (:mod:`evaluation.items.difficulty`)."""
-DIFFICULTY_HEAD = ("probe", "id", "models", "right", "point_biserial")
-"""Its first columns; one for each model follows."""
 
 _REMEDY = "Build the suite again."
 

@@ -44,7 +44,7 @@ def annotate() -> None:
 @annotate.command(
     "export",
     cls=Command,
-    help="Write annotation sheets of a built probe: CSV or Label Studio, and instructions.",
+    help="Write annotation sheets of a built probe: CSV, and instructions.",
 )
 @click.argument("folder", metavar="DIR", type=_PATH)
 @click.option(
@@ -130,7 +130,7 @@ def _score(
     required=True,
     metavar="FILE...",
     type=_PATH,
-    help="Votes: CSV, long or wide, or a Label Studio export; several files may follow.",
+    help="Votes: CSV; several files may follow.",
 )
 @click.option("--key", type=_PATH, metavar="FILE", help="key.json of the export [the probe's ids].")
 @click.option(

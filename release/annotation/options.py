@@ -50,9 +50,6 @@ class SheetOptions(Options):
         description="Order of the choices: random for each item (always), as in the probe "
         "(never), or random unless all rows have the same choices (auto).",
     )
-    format: Literal["csv", "label-studio", "both"] = Field(
-        "csv", description="csv, label-studio or both."
-    )
     bom: bool = Field(
         False, description="Write a byte order mark, by which Excel recognises UTF-8."
     )

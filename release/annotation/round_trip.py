@@ -17,7 +17,6 @@ finds senseless are dropped (Kim et al., section 4).
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,8 +58,6 @@ if TYPE_CHECKING:
     from release.annotation.plan import Sheets
 
 INSTRUCTIONS = "instructions.html"
-TASKS = "label-studio.json"
-LABELING = "label-studio.xml"
 
 
 def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> None:
@@ -70,19 +67,11 @@ def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> None:
     """
     place = folder / SHEETS
     place.mkdir()
-    if options.format != "label-studio":
-        for number, items in sheets.batches.items():
-            text = _csv(sheets, items)
-            # utf-8-sig begins with the byte order mark.
-            data = text.encode("utf-8-sig" if options.bom else "utf-8")
-            (place / f"batch-{number:03d}.csv").write_bytes(data)
-    if options.format != "csv":
-        tasks = json.dumps(_tasks(sheets), indent=1, ensure_ascii=False)
-        (place / TASKS).write_text(f"{tasks}\n", encoding="utf-8", newline="\n")
-        (place / LABELING).write_text(_labeling(sheets), encoding="utf-8", newline="\n")
-    (place / INSTRUCTIONS).write_text(
-        _instructions(sheets, options), encoding="utf-8", newline="\n"
-    )
+    for number, items in sheets.batches.items():
+        # utf-8-sig begins with the byte order mark.
+        data = _csv(sheets, items).encode("utf-8-sig" if options.bom else "utf-8")
+        (place / f"batch-{number:03d}.csv").write_bytes(data)
+    (place / INSTRUCTIONS).write_text(_instructions(sheets), encoding="utf-8", newline="\n")
     sheets.key.write(folder / KEY)
 
 
@@ -104,33 +93,6 @@ def _csv(sheets: Sheets, items: Sequence[Shown]) -> str:
     return csv_text(lines, quoting=csv.QUOTE_ALL)
 
 
-def _tasks(sheets: Sheets) -> list[dict[str, Any]]:
-    """Return Label Studio's tasks, each with its choices in its data."""
-    tasks = []
-    for item in sheets.key.items:
-        about = {"item_id": item.item_id, "batch": item.batch, **texts_shown(sheets.rows[item.id])}
-        answers: dict[Any, str] = dict(zip(LABELS, _choices(sheets, item), strict=False))
-        options = [f"{answer}. {text}" for answer, text in (answers or SCALE).items()]
-        options += [f"{mark}: {text}" for mark, text in marks_of(_kind(sheets)).items()]
-        tasks.append({"data": about | {"options": [{"value": text} for text in options]}})
-    return tasks
-
-
-def _labeling(sheets: Sheets) -> str:
-    """Return Label Studio's labeling configuration."""
-    names = list(texts_shown(next(iter(sheets.rows.values()))))
-    texts = "\n".join(f'  <Text name="{name}" value="${name}"/>' for name in names)
-    return f"""<View>
-  <Header value="{_TASK[_kind(sheets)]}"/>
-{texts}
-  <Choices name="answer" toName="{names[-1]}" value="$options" choice="single-radio"
-           required="true" requiredMessage="Choose an answer, or one of the last options."/>
-  <TextArea name="comment" toName="{names[-1]}" placeholder="Comment (may stay empty)"
-            maxSubmissions="1"/>
-</View>
-"""
-
-
 _TASK = {
     "mc_qa": "Which answer fits best?",
     "mc_mlm": "Which answer fits the gap?",
@@ -145,7 +107,7 @@ def _kind(sheets: Sheets) -> str:
     return setup if setup in _TASK else "mc_qa"
 
 
-def _instructions(sheets: Sheets, options: SheetOptions) -> str:
+def _instructions(sheets: Sheets) -> str:
     from jinja2 import Environment, StrictUndefined
 
     template = Path(__file__).with_name("instructions.html.j2")
@@ -170,8 +132,6 @@ def _instructions(sheets: Sheets, options: SheetOptions) -> str:
         scale=SCALE,
         marks=marks_of(kind),
         example=example,
-        csv=options.format != "label-studio",
-        label_studio=options.format != "csv",
         rows=max(len(items) for items in sheets.batches.values()),
     )
 

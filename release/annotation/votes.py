@@ -19,16 +19,12 @@ from typing import Any, NamedTuple
 from kbprobe.errors import UsageError
 from kbprobe.format.labels import allowed_answers, parse_answer
 from kbprobe.format.sheets import KEY, Key, Shown
-from kbprobe.parsing import json_value
 from kbprobe.tables import as_written
 from release.annotation.options import VoteOptions
 
-_IDS = ("item_id", "input.item_id", "item", "id")
-_ANNOTATORS = (
-    "annotator", "annotator_id", "worker_id", "workerid", "participant_id", "completed_by",
-)  # fmt: skip
-_ANSWERS = ("answer", "answer.answer", "vote")
-_WIDE = re.compile(r"(?:answer|vote)[ _.:-]+(?P<annotator>.+)", re.IGNORECASE)
+_IDS = ("item_id", "item", "id")
+_ANNOTATORS = ("annotator", "annotator_id", "worker_id", "participant_id")
+_ANSWERS = ("answer", "vote")
 _DELIMITERS = ",;\t"
 _SEPARATOR = re.compile(r"\Asep=[,;\t][ \t]*(?:\r\n|\r|\n)", re.IGNORECASE)
 
@@ -126,11 +122,8 @@ def read_votes(paths: Sequence[Path]) -> tuple[list[RawVote], list[str]]:
     """Read all answers in files, including empty ones, and what is wrong with the files.
 
     CSV (comma, semicolon or tab; UTF-8, or UTF-16 with its mark) has a column ``item_id`` and
-    either ``answer`` and ``annotator``, with a row per vote (long), or a column ``answer_NAME`` for
-    each annotator (wide). If the column ``annotator`` contains only one name, it applies to all
-    rows of the file without a name. Mechanical Turk's ``Input.item_id``, ``Answer.answer`` and
-    ``WorkerId`` are understood; rejected assignments are left out. JSON is Label Studio's export,
-    full or JSON-MIN.
+    the columns ``answer`` and ``annotator``, with a row per vote. If the column ``annotator``
+    contains only one name, it applies to all rows of the file without a name.
     """
     found = [one for path in paths for one in _read(path)]
     votes = [one for one in found if isinstance(one, RawVote)]
@@ -150,8 +143,7 @@ def _read(path: Path) -> Iterator[RawVote | str]:
     except OSError as error:
         yield f"{path}: {error.strerror or error}"
     else:
-        is_json = path.suffix.lower() == ".json" or text.lstrip()[:2] in ("[{", "[\n", "[]")
-        yield from (_read_json if is_json else _read_csv)(path, text)
+        yield from _read_csv(path, text)
 
 
 def _read_csv(path: Path, text: str) -> Iterator[RawVote | str]:
@@ -172,23 +164,14 @@ def _read_csv(path: Path, text: str) -> Iterator[RawVote | str]:
     names = [name.casefold() for name in header]
 
     item, answer = _find(names, _IDS), _find(names, _ANSWERS)
-    # Column of answers -> annotator, where its name says whose answers they are.
-    columns = {
-        name.casefold(): match["annotator"].strip()
-        for name in header
-        if (match := _WIDE.fullmatch(name)) and name.casefold() not in _ANSWERS
-    }
-    at = names.index(answer) if answer else 0
-    if answer and (not columns or any(len(row) > at and row[at] for row in rows)):
-        columns = {answer: ""}
     if twice := sorted({name for name in names if name and names.count(name) > 1}):
         yield f"{path}: two columns are named {twice[0]!r}"
     elif not item:
         yield f"{path}: no column item_id; its columns are {', '.join(header)}"
-    elif not columns:
-        yield f"{path}: no column answer, nor answer_NAME; its columns are {', '.join(header)}"
+    elif not answer:
+        yield f"{path}: no column answer; its columns are {', '.join(header)}"
     else:
-        yield from _named(path, list(_table_votes(path, names, rows, columns)))
+        yield from _named(path, list(_table_votes(path, names, rows, item, answer)))
 
 
 def _find(names: Sequence[str], known: Sequence[str]) -> str:
@@ -196,25 +179,19 @@ def _find(names: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _table_votes(
-    path: Path, names: Sequence[str], rows: Sequence[list[str]], columns: Mapping[str, str]
+    path: Path, names: Sequence[str], rows: Sequence[list[str]], item: str, answer: str
 ) -> Iterator[RawVote | str]:
-    """Yield the votes in a table's rows; ``columns``: those of answers, and their annotators."""
-    item, annotator = _find(names, _IDS), _find(names, _ANNOTATORS)
+    """Yield the votes in a table's rows; ``item`` and ``answer`` are its columns."""
+    annotator = _find(names, _ANNOTATORS)
     for number, cells in enumerate(rows, 2):
         place = f"{path}, row {number}"
         row = dict(zip_longest(names, cells[: len(names)], fillvalue=""))
         if any(cells[len(names) :]):
             yield f"{place}: {len(cells)} cells, but the header has {len(names)}"
-        elif row.get("assignmentstatus", "").casefold() == "rejected":
-            continue
         elif row[item]:
-            for column, name in columns.items():
-                # A wide table has columns for annotators who saw other items.
-                if row[column] or not name:
-                    where = f"{place}, column {name}" if name else place
-                    who, natural = name or row.get(annotator, ""), row.get("natural", "")
-                    yield RawVote(where, row[item], who, row[column], natural)
-        elif any(row[column] for column in columns):
+            who, natural = row.get(annotator, ""), row.get("natural", "")
+            yield RawVote(place, row[item], who, row[answer], natural)
+        elif row[answer]:
             yield f"{place}: no item id"
 
 
@@ -238,76 +215,6 @@ def _named(path: Path, found: Sequence[RawVote | str]) -> Iterator[RawVote | str
             yield one._replace(annotator=min(names))
         elif not lost:
             yield one
-
-
-def _read_json(path: Path, text: str) -> Iterator[RawVote | str]:
-    try:
-        tasks = json_value(text, str(path))
-    except UsageError as error:
-        yield str(error)
-        return
-    if not isinstance(tasks, list):
-        yield f"{path}: not a list of tasks, as Label Studio exports them"
-        return
-    for number, task in enumerate(tasks, 1):
-        place = f"{path}, task {number}"
-        if not isinstance(task, dict):
-            yield f"{place}: not an object"
-            continue
-        data = task.get("data", task)
-        item = data.get("item_id") if isinstance(data, dict) else None
-        if not isinstance(item, str) or not item.strip():
-            yield f"{place}: no item_id in its data"
-            continue
-        for where, annotator, answers in _annotations(place, task):
-            if answers is None:
-                yield f"{where}: no result"
-            elif len(answers) > 1:
-                yield f"{where}: {len(answers)} answers, but one is expected"
-            elif annotator is None:
-                yield f"{where}: names no annotator"
-            else:
-                yield RawVote(where, item.strip(), annotator, "".join(answers))
-
-
-def _annotations(
-    place: str, task: dict[str, Any]
-) -> Iterator[tuple[str, str | None, list[str] | None]]:
-    """Yield place, annotator (None: none is named) and answers (None: malformed)."""
-    if not isinstance(given := task.get("annotations"), list):
-        yield place, _annotator(task.get("annotator")), _answers(task.get("answer"))
-        return
-    for number, annotation in enumerate(given, 1):
-        where = f"{place}, annotation {number}"
-        if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
-            yield where, None, None
-            continue
-        results = [] if annotation.get("was_cancelled") else annotation["result"]
-        answers = [
-            answer
-            for result in results
-            if isinstance(result, dict) and result.get("from_name") == "answer"
-            for answer in _answers(result.get("value"))
-        ]
-        yield where, _annotator(annotation.get("completed_by")), answers
-
-
-def _annotator(named: Any) -> str | None:
-    """Read who annotated: a number, a name, or an account with an e-mail address."""
-    if isinstance(named, dict):
-        named = named.get("email") or named.get("id")
-    if isinstance(named, bool) or not isinstance(named, str | int):
-        return None
-    return str(named).strip() or None
-
-
-def _answers(value: Any) -> list[str]:
-    """Read Label Studio's choices: a list, a single one, or an object that holds either."""
-    if isinstance(value, dict):
-        value = value.get("choices")
-    if isinstance(value, str):
-        value = [value]
-    return [str(answer).strip() for answer in value] if isinstance(value, list) else []
 
 
 def problem_list(problems: Sequence[str], without_key: bool = False) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import subprocess
 import sys
@@ -19,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.engine.plan import Plan
-from builders.engine.render.assemble import id_texts, row_identity, row_ids
 from builders.function_words.nli.clauses import PACKAGE, Sentence, clause_at, clauses
 from builders.function_words.nli.edits import Edit, negated, rewritten
 from builders.function_words.nli.lexicon import Lexicon, lexicon
@@ -511,33 +509,6 @@ def test_pairs_without_tags_are_counted(toy: Corpus) -> None:
     documents = [RawDocument("d", [[raw(words) for words in toy_sentences(0)]])]
     plan = planned(corpus_of(documents, [bare], name="bare"))
     assert plan.dropped["pairs: no part-of-speech tags"] == 1
-
-
-def labels_file(path: Path, plan: Plan, rule: str, rows: int) -> str:
-    names = id_texts(row_ids(plan, row_identity("fw_comparatives", "corpus-toy+wordnet-3.0")))
-    with path.open("w", encoding="utf-8") as out:
-        for at, name in enumerate(names.to_pylist()[:rows]):
-            line = {"id": name, "answer": at % 3, "kept": True, "reason": "", "rule": rule}
-            print(json.dumps({**line, "agreement": 1.0, "votes": []}), file=out)
-    return str(path)
-
-
-def test_silver_labels_are_called_so_and_never_mixed(toy: Corpus, tmp_path: Path) -> None:
-    plan = planned(toy)
-    silver = labels_file(tmp_path / "silver.jsonl", plan, "silver:some/model", 9)
-    labelled = planned(toy, labels=(silver,))
-    assert len(labelled) == 9
-    assert labelled.known.all()
-    assert sorted(labelled.nodes[:, 0].tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    assert labelled.relation == "silver"
-    about = labelled.answers.about  # type: ignore[attr-defined]
-    assert about["annotator_kind"] == "silver"
-    assert "some/model" in about["source"]
-    lines = Path(silver).read_text(encoding="utf-8").splitlines()
-    mixed = tmp_path / "mixed.jsonl"
-    mixed.write_text("\n".join([lines[0].replace("silver:some/model", "majority"), *lines[1:]]))
-    with pytest.raises(UsageError, match="not mixed"):
-        planned(toy, labels=(str(mixed),))
 
 
 def run(*words: str, cache: Path) -> str:

@@ -84,9 +84,8 @@ def test_a_probe_is_compared_with_its_controls_row_by_row():
 def test_the_command_writes_runs_and_summary_and_prints_a_table(tmp_path, capsys):
     out = tmp_path / "out"
     words = ("ages", "--model", "tiny-bert", "-o", out)
-    run("controls", *words)
+    run("compare", "--controls", "no_language,perturbed", *words)
     shown = capsys.readouterr()
-    assert "controls is now: evaluate-probe compare --controls no_language,perturbed" in shown.err
     assert "in the control" in shown.out
     for name in ("ages", "ages-no_language", "ages-perturbed"):
         assert evaluation.load(out / name / "tiny-bert").results.metrics.items == 60

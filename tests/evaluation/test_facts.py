@@ -466,10 +466,9 @@ def test_what_facts_cannot_be_asked_is_said_with_the_remedy(monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_former_command_evaluates_the_rows_with_their_facts(tmp_path, capsys):
-    run("facts", "sums", "--model", "tiny-gpt2", "-o", tmp_path / "out")
+def test_the_command_evaluates_the_rows_with_their_facts(tmp_path, capsys):
+    run("sums", "--model", "tiny-gpt2", "-o", tmp_path / "out")
     shown = capsys.readouterr()
-    assert "facts is now: evaluate-probe sums" in shown.err
     facts = facts_of(evaluation.load(tmp_path / "out").results)
     assert f"single facts: {100 * facts.accuracy.value:.1f}" in shown.out
     for share in (facts.rows.right_without, facts.rows.known_fails):

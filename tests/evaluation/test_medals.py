@@ -121,12 +121,11 @@ def test_the_table_is_probes_by_models(
     objects = save("objects", runs_of(0.7, probe="objects"), runs_of(0.5, random_weights=0))
     out = tmp_path / "out"
     with pytest.raises(SystemExit) as done:
-        main(["medals", str(ages), str(objects / "curve.json"), "-o", str(out)])
+        main(["curve", str(ages), str(objects / "curve.json"), "-o", str(out)])
     assert not done.value.code
     shown = capsys.readouterr()
     assert "success (WS 90.0%" in shown.out
     assert "Success: WS of the best learner" in shown.out
-    assert "medals is now: evaluate-probe curve" in shown.err
     assert "curve.html, curve.json, curve.md" in shown.err
     joined = read_curves(out)
     assert [(m.probe, m.model) for m in joined.medals] == [

@@ -166,55 +166,6 @@ def test_a_sample_is_not_the_suite(world: Path, capsys: pytest.CaptureFixture[st
     assert found["models"][0]["options"] == {"limit": 20}
 
 
-@pytest.fixture
-def runs(world: Path) -> list[str]:
-    """Score cards of three models."""
-    tiny_causal.write("llama", world / "tiny-llama")
-    models = {"none": {"scorer": "random"}, "tiny-llama": {}, MODEL: {}}
-    for model, options in models.items():
-        evaluation.study("scorecard", "few", model, output=f"of-{model}", **options)
-    return [f"of-{model}" for model in models]
-
-
-@pytest.mark.slow
-def test_a_tiny_card_is_of_rows_spread_over_their_difficulty(
-    world: Path, runs: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(
-        UsageError, match=r"few.difficulty\.csv does not exist.*evaluate-probe items"
-    ):
-        evaluation.study("scorecard", "few", MODEL, tiny=True)
-    with pytest.raises(SystemExit) as done:
-        main(["items", *runs, "-o", "items"])
-    assert done.value.code == 0
-    assert "difficulty.csv" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as done:
-        main(["items", *runs, "-o", "few"])
-    assert done.value.code == 2
-    assert "holds a suite" in capsys.readouterr().err
-    shutil.copy(world / "items" / "difficulty.csv", world / "few")
-    try:
-        made = evaluation.study("scorecard", "few", MODEL, tiny=True, output="tiny")
-        assert [one.rows for one in made.models[0].probes] == [100, 100, 100]
-        assert (made.suite, made.standard) == ("few, seed 0, a sample", False)
-        assert 0 < made.tiny_error < 0.2
-        assert 0 < made.random_error < 0.2
-        assert "on as many random rows" in (world / "tiny" / "scorecard.md").read_text()
-        rows = evaluation.evaluate(
-            "few/age_comparison", MODEL, limit=100, limit_by="difficulty"
-        ).results
-        assert rows.probe.fingerprint == made.models[0].probes[0].rows_sha256
-        for wrong, words in (({"limit": 5}, "leave --limit out"), ({"fresh": "x"}, "--fresh out")):
-            with pytest.raises(UsageError, match=words):
-                evaluation.study("scorecard", "few", MODEL, tiny=True, **wrong)
-        with pytest.raises(UsageError, match=r"these are other ones: .*train"):
-            evaluation.evaluate(
-                "few/age_comparison", MODEL, split="train", limit=10, limit_by="difficulty"
-            )
-    finally:
-        (world / "few" / "difficulty.csv").unlink()
-
-
 @pytest.mark.parametrize(
     ("probes", "fresh", "words"),
     [

@@ -59,7 +59,7 @@ def test_wrong_values_are_refused_in_plain_words(study, capsys):
             assert len(said) < 1500, shlex.join(words)
 
 
-@pytest.mark.parametrize("study", ["", *STUDIES.names(), "report", "silver", "cache"])
+@pytest.mark.parametrize("study", ["", *STUDIES.names(), "report", "cache"])
 def test_help_is_there_for_every_command(study, capsys):
     flag = HELP["help_option_names"][-1]
     with pytest.raises(SystemExit) as done:

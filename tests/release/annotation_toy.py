@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -136,29 +135,3 @@ def long_csv(votes: Sequence[tuple[str, str, str]], delimiter: str = ",", end: s
     writer.writerow(["item_id", "annotator", "answer"])
     writer.writerows(votes)
     return text.getvalue()
-
-
-def label_studio(sheets: Path, said: Mapping[str, Mapping[str, str]]) -> str:
-    """Label Studio's export of its own tasks, as annotated by several people."""
-    tasks = json.loads((sheets / "sheets" / "label-studio.json").read_text(encoding="utf-8"))
-    for number, task in enumerate(tasks, 1):
-        task["id"] = number
-        task["annotations"] = []
-        for who, answer in said.items():
-            wanted = answer[task["data"]["item_id"]].lower()
-            values = [option["value"] for option in task["data"]["options"]]
-            value = next(v for v in values if v.lower().split(".")[0].split(":")[0] == wanted)
-            result = {
-                "from_name": "answer",
-                "to_name": "question",
-                "type": "choices",
-                "value": {"choices": [value]},
-            }
-            task["annotations"].append(
-                {
-                    "completed_by": {"id": 1, "email": who},
-                    "was_cancelled": False,
-                    "result": [result],
-                }
-            )
-    return json.dumps(tasks)

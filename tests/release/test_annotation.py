@@ -6,7 +6,6 @@ import csv
 import itertools
 import json
 import subprocess
-import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from tests.commands import run_here
 from tests.release.annotation_toy import (
     NLI,
     answers,
-    label_studio,
     long_csv,
     make_probe,
     right_answers,
@@ -42,7 +40,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sheets(probe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("sheets") / "out"
-    export_sheets(probe, out, n=40, seed=3, batch=20, gold_checks=0.15, repeats=0.1, format="both")
+    export_sheets(probe, out, n=40, seed=3, batch=20, gold_checks=0.15, repeats=0.1)
     return out
 
 
@@ -113,9 +111,9 @@ class TestExport:
         self, probe: Path, tmp_path: Path
     ) -> None:
         for name in ("one", "two"):
-            assert not export_sheets(probe, tmp_path / name, n=30, seed=5, format="both")[1]
+            assert not export_sheets(probe, tmp_path / name, n=30, seed=5)[1]
         assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
-        files, found = export_sheets(probe, tmp_path / "one", n=30, seed=5, format="both")
+        files, found = export_sheets(probe, tmp_path / "one", n=30, seed=5)
         assert found
         assert [path.as_posix() for path in files] == list(files_of(tmp_path / "one"))
         files, _ = export_sheets(probe, tmp_path / "three", n=3)
@@ -127,10 +125,10 @@ class TestExport:
 
     def test_what_people_put_into_the_folder_is_not_lost(self, probe: Path, tmp_path: Path) -> None:
         out = tmp_path / "out"
-        export_sheets(probe, out, n=30, batch=10, format="both")
+        export_sheets(probe, out, n=30, batch=10)
         (out / "sheets" / "ann.csv").write_text("votes")
         (out / ".hidden").write_text("mine")
-        export_sheets(probe, out, n=3, format="csv", overwrite=True)
+        export_sheets(probe, out, n=3, overwrite=True)
         assert set(files_of(out)) == {
             *(".hidden", "key.json", "sheets.json", "sheets/ann.csv", "sheets/batch-001.csv"),
             "sheets/instructions.html",
@@ -180,7 +178,6 @@ class TestExport:
             ({"config": "nolang"}, "no config 'nolang'"),
             ({"stratify": ("answer",)}, "'answer' is none of cluster"),
             ({"batch": 2, "gold_checks": 0.5, "repeats": 0.4}, "leaves no room"),
-            ({"format": "xlsx"}, "csv, label-studio, both"),
         ],
     )
     def test_impossible_requests_name_the_remedy(
@@ -202,18 +199,6 @@ class TestExport:
         assert "What is &lt;it&gt; &amp; why?" in page
         assert "<it>" not in page
         assert all(f"<kbd>{mark}</kbd>" in page for mark in ("none", "two", "nonsense"))
-
-    def test_label_studio_gets_tasks_and_a_config_that_names_their_data(self, sheets: Path) -> None:
-        tasks = json.loads((sheets / "sheets" / "label-studio.json").read_text(encoding="utf-8"))
-        view = ET.fromstring((sheets / "sheets" / "label-studio.xml").read_text(encoding="utf-8"))
-        used = {tag.get("value", "")[1:] for tag in view if tag.get("value", "").startswith("$")}
-        assert used == {"question", "options"}
-        names = {tag.get("name") for tag in view}
-        assert all(tag.get("toName", "question") in names for tag in view)
-        for task in tasks:
-            assert used | {"item_id", "batch"} == set(task["data"])
-            values = [option["value"] for option in task["data"]["options"]]
-            assert len(values) == len(set(values)) == 7
 
     def test_spreadsheets_find_no_formula(self, sheets: Path) -> None:
         for row in sheet_rows(sheets):
@@ -303,28 +288,6 @@ class TestImport:
         assert report.agreement.pairwise == pytest.approx(sum(pairs) / len(pairs))
         assert report.agreement.alpha == pytest.approx(naive_alpha(list(by_row.values())))
 
-    def test_label_studio_and_wide_tables_say_the_same_as_long_ones(
-        self, probe: Path, sheets: Path, tmp_path: Path
-    ) -> None:
-        key = sheets / "key.json"
-        long = import_votes(probe, [vote(tmp_path, sheets)], key=key)
-        said = {
-            who: answers(sheets, right_answers(), skill, number)
-            for number, (who, skill) in enumerate(SKILLS.items())
-        }
-        studio = tmp_path / "export.json"
-        studio.write_text(label_studio(sheets, said), encoding="utf-8")
-        wide = tmp_path / "wide.csv"
-        with wide.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["item_id", "answer", *(f"answer_{who}" for who in said)])
-            for item in said["ann"]:
-                writer.writerow([item, "", *(own[item] for own in said.values())])
-        for path in (studio, wide):
-            other = import_votes(probe, [path], key=key)
-            assert other.labels == long.labels
-            assert other.report == long.report
-
     def test_sheets_filled_in_are_read_as_they_come_back(
         self, probe: Path, sheets: Path, tmp_path: Path
     ) -> None:
@@ -388,7 +351,7 @@ class TestImport:
 
     def test_pairs_of_sentences_are_judged_on_a_scale(self, tmp_path: Path) -> None:
         folder = make_probe(tmp_path / "toy", "nli")
-        export_sheets(folder, tmp_path / "out", n=4, format="both")
+        export_sheets(folder, tmp_path / "out", n=4)
         rows = sheet_rows(tmp_path / "out")
         assert list(rows[0]) == [
             "item_id", "batch", "premise", "hypothesis", "answer", "annotator", "comment",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -119,33 +118,7 @@ def test_any_table_of_votes_equals_a_plain_reading(
 )
 @given(data=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
 def test_no_file_whatever_breaks_the_reader(tmp_path: Path, data: bytes) -> None:
-    for name in ("v.csv", "v.json"):
-        read_votes([written(tmp_path, data, name)])
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(
-            ["data", "item_id", "annotations", "result", "value", "choices", "from_name",
-             "completed_by", "answer", "annotator", "was_cancelled"]
-        ),
-        inner,
-        max_size=4,
-    ),
-    max_leaves=15,
-)  # fmt: skip
-
-
-@pytest.mark.slow
-@settings(
-    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(tasks=st.lists(json_values, max_size=4))
-def test_no_json_whatever_breaks_the_reader(tmp_path: Path, tasks: list[Any]) -> None:
-    raw, _ = read_votes([written(tmp_path, json.dumps(tasks), "v.json")])
-    match_votes(raw, KEY, ROWS)
+    read_votes([written(tmp_path, data)])
 
 
 @settings(
@@ -168,7 +141,7 @@ def test_the_order_of_rows_does_not_matter(
     [
         ("", "empty"),
         ("a,b\n1,2\n", "no column item_id; its columns are a, b"),
-        ("item_id,who\nq0,A\n", "no column answer, nor answer_NAME"),
+        ("item_id,who\nq0,A\n", "no column answer; its columns are item_id, who"),
         ("item_id,answer,answer\nq0,A,B\n", "two columns are named 'answer'"),
         ("item_id,answer\nq0,A\n", "names no annotator; write the name"),
         ("item_id,annotator,answer\nq0,a,A\nq1,b,A\nq2,,A\n", "row 4: names no annotator"),
@@ -179,7 +152,6 @@ def test_the_order_of_rows_does_not_matter(
         ("item_id,annotator,answer\nq9,a,A\n", "row 2: no item 'q9' was exported"),
         ("item_id,annotator,answer\nq0,a,A\nq0,a,a\n", "row 3: repeats the vote of a at"),
         ("item_id,annotator,answer\n\nq0,a,A\n\nq0,a,B\n", "row 5: contradicts the vote of a at"),
-        ("item_id,answer_a,answer_b\nq0,A,X\n", "row 2, column b: 'X' is none of"),
         (b"item_id,annotator,answer\nq0,J\xf6rg,A\n", "not UTF-8 at byte 29"),
     ],
 )
@@ -193,55 +165,11 @@ def test_what_is_wrong_is_named_by_file_and_row(
     assert message in problems[0]
 
 
-@pytest.mark.parametrize(
-    ("tasks", "message"),
-    [
-        ({}, "not a list of tasks"),
-        ([7], "task 1: not an object"),
-        ([{"data": {}}], "task 1: no item_id in its data"),
-        ([{"data": {"item_id": "q0"}, "annotations": [3]}], "task 1, annotation 1: no result"),
-        (
-            [{"data": {"item_id": "q0"}, "annotations": [{"result": []}]}],
-            "task 1, annotation 1: names no annotator",
-        ),
-        ([{"item_id": "q0", "answer": ["A", "B"], "annotator": 1}], "task 1: 2 answers"),
-    ],
-)
-def test_what_is_wrong_in_an_export_is_named_by_task(
-    tmp_path: Path, tasks: Any, message: str
-) -> None:
-    problems = matched(written(tmp_path, json.dumps(tasks), "v.json")).problems
-    assert len(problems) == 1
-    assert message in problems[0]
-
-
 def test_a_missing_file_does_not_hide_other_problems(tmp_path: Path) -> None:
     bad = written(tmp_path, "item_id\n")
     _, problems = read_votes([tmp_path / "lost.csv", bad])
     assert len(problems) == 2
     assert "no such file" in problems[0]
-
-
-def test_empty_cells_of_wide_tables_are_no_missing_votes(tmp_path: Path) -> None:
-    rows = [f"{item},A,,none" for item in ITEMS[:-1]]
-    found = matched(written(tmp_path, "\n".join(["item_id,answer_a,answer_b,vote c", *rows])))
-    assert Counter(vote.annotator for vote in found.votes) == {"a": 5, "c": 5}
-    assert found.missing == (f"batch 1: nobody answered {ITEMS[-1]}",)
-
-
-def test_what_crowd_platforms_send(tmp_path: Path) -> None:
-    turk = (
-        '"HITId","WorkerId","AssignmentStatus","Input.item_id","Answer.answer","Answer.comment"\n'
-        '"h1","W1","Approved","q0","A",""\n"h1","W2","Rejected","q0","B","{}"\n'
-    )
-    found = matched(written(tmp_path, turk))
-    assert [(v.annotator, v.item.item_id) for v in found.votes] == [("W1", "q0")]
-    assert not found.problems
-    skipped = {"was_cancelled": True, "completed_by": 3, "result": []}
-    given_up = [{"id": 1, "data": {"item_id": "q0"}, "annotations": [skipped]}]
-    found = matched(written(tmp_path, json.dumps(given_up), "v.json"))
-    assert not found.votes
-    assert found.missing[0].endswith("task 1, annotation 1: no answer to q0")
 
 
 def vote_of(row: str, who: str, answer: int, said: str = "") -> Vote:

@@ -139,7 +139,7 @@ def test_votes_that_agree_on_nothing_are_reported_all_the_same(
 
 SUBCOMMANDS = {
     "builders": ["list", "show", "wordnet_hypernymy", "always_never antonym_negation"],
-    "evaluation": ["report", "curve", "cache", "silver"],
+    "evaluation": ["report", "curve", "cache"],
     "kb_cache": ["list", "fetch", "fetch conceptnet", "fetch corpus", "verify", "clear"],
     "release": [
         "check", "verify", "export", "annotate", "annotate export", "annotate import",

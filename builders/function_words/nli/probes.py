@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,14 +47,13 @@ from builders.function_words.nli.prepositions import (
 from builders.function_words.nli.quantities import comparative_places, comparatives, quantity_places
 from builders.function_words.nli.sources import Origin, in_corpus, sources
 from builders.function_words.tokens import open_corpora
-from builders.labels.rows import Decided, answered, decide_rows, unlabelled
+from builders.labels.rows import answered, decide_rows, unlabelled
 from builders.labels.verdicts import NONE, Readings, readings
 from kb_cache.base import Combined, KnowledgeBase
 from kb_cache.corpora.types import Corpora, TextCorpus
 from kb_cache.wordnet.load import load_wordnet_once
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints
-from kbprobe.errors import UsageError
 from kbprobe.format.setups import NLI, SETUPS
 from kbprobe.rng import RandomGenerator
 
@@ -66,9 +65,6 @@ CALIBRATION = (
     "people's in 92% (one person's vote: 85%); they may have been trained on these."
 )
 """Agreement of the readings with people's votes, for the card."""
-
-SILVER = "silver:"
-"""Prefix of the rule in labels files made by a model, followed by the model's name."""
 
 
 class Row(NamedTuple):
@@ -397,32 +393,9 @@ def labelled_plan(
     """Give rows the answers of ``options.labels`` or of readings, and drop the others.
 
     Raises:
-        UsageError: a file is faulty, labels of people and of a model are mixed, or no row is left.
+        UsageError: a file is faulty, or no row is left.
     """
     decided = decide_rows(
         plan, probe, knowledge, ANSWERS, options, read=read, calibration=CALIBRATION
     )
-    kind, about = _about(decided, options) if options.labels else ("read", decided.about)
-    return answered(plan, replace(decided, about=about), kind, natural=True)
-
-
-def _about(decided: Decided, options: NliOptions) -> tuple[str, dict[str, Any]]:
-    """Return how labelled rows are described: the relation's name and the card's text."""
-    rules = {str(line["rule"]) for line in decided.lines}
-    models = sorted(rule.removeprefix(SILVER) for rule in rules if rule.startswith(SILVER))
-    if not models:
-        return "voted", dict(decided.about)
-    if len(models) < len(rules):
-        raise UsageError(
-            f"--labels {', '.join(options.labels)}: labels of people and silver labels "
-            f"({', '.join(models)}) are not mixed; build a probe of each"
-        )
-    source = (
-        f"Silver labels, given by a model and not by people: {', '.join(models)}. They are no gold "
-        "standard, and no measure of the model that gave them."
-    )
-    return "silver", {
-        "source": source,
-        "annotator_kind": "silver",
-        "labels": int(decided.rows.size),
-    }
+    return answered(plan, decided, "voted" if options.labels else "read", natural=True)

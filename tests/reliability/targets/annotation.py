@@ -1,10 +1,9 @@
-"""What annotators return: sheets in every layout, and exports of Label Studio."""
+"""What annotators return: sheets, as spreadsheets save them."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from pathlib import Path
 
@@ -21,34 +20,12 @@ def _sheets(folder: Path) -> list[Path]:
         for name in ("ann", "bob")
         for item, letter in zip(_ITEMS, "ABCDABCDABCD", strict=True)
     )
-    wide = "item_id;question;answer_ann;answer_bob\n" + "".join(
-        f"{item};'=1+1;A;{letter}\n" for item, letter in zip(_ITEMS, "ABBAABBAABBA", strict=True)
+    other = "item_id;question;answer;annotator\n" + "".join(
+        f"{item};'=1+1;{letter};cy\n" for item, letter in zip(_ITEMS, "ABBAABBAABBA", strict=True)
     )
     (folder / "long.csv").write_text(long, encoding="utf-8-sig")
-    (folder / "wide.csv").write_text(wide)
-    (folder / "excel.csv").write_text(f"sep=;\n{wide}", encoding="utf-16")
-    return [folder / "long.csv", folder / "wide.csv", folder / "excel.csv"]
-
-
-def _label_studio(folder: Path) -> list[Path]:
-    full = [
-        {
-            "id": at,
-            "data": {"item_id": item, "question": "What is it?"},
-            "annotations": [
-                {
-                    "completed_by": {"id": 7, "email": "ann@example.org"},
-                    "was_cancelled": False,
-                    "result": [{"from_name": "answer", "value": {"choices": ["B"]}}],
-                }
-            ],
-        }
-        for at, item in enumerate(_ITEMS)
-    ]
-    small = [{"item_id": item, "answer": "A", "annotator": 3} for item in _ITEMS]
-    (folder / "full.json").write_text(json.dumps(full))
-    (folder / "small.json").write_text(json.dumps(small))
-    return [folder / "full.json", folder / "small.json"]
+    (folder / "excel.csv").write_text(f"sep=;\n{other}", encoding="utf-16")
+    return [folder / "long.csv", folder / "excel.csv"]
 
 
 def _read(path: Path) -> Votes:
@@ -80,18 +57,8 @@ def _expected_sheet(path: Path) -> Votes:
             item = next(values[name] for name in ("item_id", "item", "id") if name in values)
             if not item:
                 continue
-            wide = [key for key in values if key.startswith(("answer_", "vote_"))]
-            if "answer" in values or "vote" in values:
-                said = values.get("answer", values.get("vote", ""))
-                votes.append((item, values.get("annotator", ""), said))
-            else:
-                names = [key.strip()[7:] for key in row if key and key.strip().lower() in wide]
-                votes += [
-                    # Any of these may stand between "answer" and the name.
-                    (item, name.lstrip(" _.:-"), values[f"answer_{name.lower()}"])
-                    for name in names
-                    if values[f"answer_{name.lower()}"]
-                ]
+            said = next(values[name] for name in ("answer", "vote") if name in values)
+            votes.append((item, values.get("annotator", ""), said))
         return sorted(votes)
     except Exception as error:
         raise Refused(f"{type(error).__name__}: {error}") from error
@@ -115,5 +82,4 @@ def _expected_votes(path: Path) -> Votes:
 
 TARGETS = [
     Target("votes-csv", _sheets, _read_sheet, _expected_votes, both_refuse=False),
-    Target("votes-label-studio", _label_studio, _read),
 ]

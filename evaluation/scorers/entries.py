@@ -180,7 +180,7 @@ class ChatOptions(GenerationOptions):
 CHAT_ANSWERS = ScorerEntry(
     name="chat",
     label="chat model behind an endpoint",
-    version=3,
+    version=4,
     needs=Capability.CHAT_ANSWERS,
     make=imported(f"{_HERE}.generated.scorer:ChatScorer.from_inputs"),
     options=ChatOptions,
@@ -189,7 +189,7 @@ CHAT_ANSWERS = ScorerEntry(
 GENERATE = ScorerEntry(
     name="generate",
     label="causal LM that writes its answer",
-    version=3,
+    version=4,
     needs=Capability.CAUSAL_SCORES,
     make=imported(f"{_HERE}.generated.local:LocalScorer.from_inputs"),
     options=GenerationOptions,

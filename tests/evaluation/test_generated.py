@@ -60,6 +60,24 @@ CHOICES = ("a dog", "a river", "a city")
         ("\\boxed{A}, or rather \\boxed{\\text{B}}", 1),
         ("<think>A. a dog? The answer is A.</think>\n\nB", 1),
         ("<think>The answer is B.", None),
+        ("Let me see. At first the answer is A. No.\n</think>\n\nB", 1),
+        ("<think>A</think>The answer is A.<think>Or B? The answer is B", None),
+        ("<Thinking>The answer is A.</Thinking>(B)", 1),
+        ("<reasoning>The answer is A.</reasoning>\nB", 1),
+        ("[THINK]The answer is A.[/THINK]B", 1),
+        ("<|START_THINKING|>A<|END_THINKING|><|START_RESPONSE|>B<|END_RESPONSE|>", 1),
+        ("<|START_THINKING|>The answer is B", None),
+        (
+            "<|channel|>analysis<|message|>The answer is A.<|end|><|start|>assistant"
+            "<|channel|>final<|message|>B<|return|>",
+            1,
+        ),
+        ('<|channel|>final <|constrain|>json<|message|>{"answer": "B"}', 1),
+        ("<|channel|>analysis<|message|>The answer is B.", None),
+        ("<|channel|>analysis<|message|>B<|end|><|channel|>final", None),
+        ("analysisThe answer is A.assistantfinalB", 1),
+        ("analysisWe need to answer. The answer is B", None),
+        ("finalB", 1),
         ("", None),
         ("D", None),
         ("The answer is D.", None),
@@ -86,6 +104,19 @@ CHOICES = ("a dog", "a river", "a city")
 )
 def test_an_answer_is_read_strictly(text: str, place: int | None) -> None:
     assert read_choice(text, CHOICES) == place
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("Let me see. At first the answer is A, since a dog", None),
+        ("The correct answer is B. The other answer is A, which", 1),
+        ("B. a river\nBecause it", 1),
+        ("Dogs bark. So it is \\boxed{B}. Here the", 1),
+    ],
+)
+def test_what_a_cut_answer_does_not_begin_with_is_not_read(text: str, place: int | None) -> None:
+    assert read_choice(text, CHOICES, cut=True) == place
 
 
 def test_choices_of_one_text_are_not_told_apart_by_it() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from click.testing import CliRunner
+from tokenizers import AddedToken
 
 import evaluation
 from evaluation.cli import main
@@ -496,6 +497,22 @@ def test_answers_written_here_are_those_of_greedy_decoding_alone_or_together(
             ids = torch.cat([ids, torch.tensor([[new]])], dim=1)
             text += tokenizer.decode([new])
         assert reply.text == text.partition("\n")[0]
+    marker = AddedToken("[/THINK]", special=True)
+    tokenizer.add_special_tokens({"additional_special_tokens": [marker, "<|note|>"]})
+    scorer = GENERATE.make(ScorerInputs(model, tokenizer, GENERATE.options(max_tokens=4)))
+    ids = tokenizer("The answer is A<|note|>[/THINK]B<|note|><|endoftext|>")["input_ids"]
+    assert scorer._text(ids) == "The answer is A[/THINK]B"
     long = Asked("water " * 4000, "", ())
     length = len(tokenizer(long.prompt)["input_ids"])
     assert scorer.replies([long]) == [Reply("", length, True)]
+
+
+def test_reasoning_that_the_template_opens_is_not_read_where_it_does_not_end(
+    tmp_path: Path,
+) -> None:
+    model, tokenizer = tiny_causal.load("gpt2", tiny_causal.write("gpt2", tmp_path / "gpt2"))
+    tokenizer.chat_template = tiny_causal.CHAT_TEMPLATE
+    options = GENERATE.options(max_tokens=4, chat=True)
+    scorer: Any = GENERATE.make(ScorerInputs(model, tokenizer, options))
+    (reply,) = scorer.replies([Asked("<user>Fly?\n<assistant>\n<think>\n", "", ())])
+    assert (reply.text[:8], read_choice(reply.text, CHOICES)) == ("<think>\n", None)

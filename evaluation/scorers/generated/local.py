@@ -49,7 +49,7 @@ class LocalScorer(GeneratedScorer):
         prompt = prompt_of(options, examples, seed, chat=options.chat)
         super().__init__(prompt, options)
         self._model, self._tokenizer = model.eval(), tokenizer
-        self._template = ChatTemplate(tokenizer) if options.chat else None
+        self._template = ChatTemplate(tokenizer, options.chat_date) if options.chat else None
         added: dict[int, Any] = getattr(tokenizer, "added_tokens_decoder", {})
         self._specials = {at for at, token in added.items() if token.special}
         self._markers = {at for at in self._specials if is_marker(str(added[at].content))}

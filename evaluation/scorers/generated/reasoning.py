@@ -28,9 +28,9 @@ _ENDING = re.compile(r"<\|(?:end|return|call|START_RESPONSE|END_RESPONSE|im_end|
 
 
 def without_reasoning(text: str) -> str:
-    """Return what follows the last marker that ends reasoning; "" if reasoning does not end.
+    r"""Return what follows the last marker that ends reasoning; "" if reasoning does not end.
 
-    >>> without_reasoning("At first the answer is A ... </think>\\n\\nB")
+    >>> without_reasoning("At first the answer is A ... </think>\n\nB")
     'B'
     >>> without_reasoning("<|channel|>analysis<|message|>A?<|end|><|channel|>final<|message|>B")
     'B'

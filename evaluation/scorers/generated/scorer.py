@@ -146,6 +146,8 @@ class GeneratedScorer(Scorer):
             )
             encoded.answers[item] = found
             encoded.lengths[item] = sum(reply.tokens for reply in replies)
+            if filtered := sum(reply.filtered for reply in replies):
+                encoded.notes["filtered"] = encoded.notes.get("filtered", 0) + filtered
             total = np.sum(shares, axis=0)
             if all(answer.choice == UNREAD for answer in found):
                 shown = next((one.text for one in found if one.text.strip()), "")
@@ -174,7 +176,7 @@ class GeneratedScorer(Scorer):
                 shares[list(shown)] = own / mass
         else:
             named = [choices[choice] for choice in shown]
-            place = read_choice(reply.text, named, cut=reply.cut)
+            place = read_choice(reply.text, named, cut=reply.cut or reply.filtered)
             if place is not None:
                 shares[shown[place]] = 1.0
         choice = UNREAD if place is None else int(shown[place])

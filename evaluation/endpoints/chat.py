@@ -27,10 +27,8 @@ Message = dict[str, str]
 Wanted = Literal["auto", "letters", "text", "json"]
 _TOP, _FEWER = 20, 5
 """Numbers of likeliest tokens to request: first choice, and if a server gives fewer."""
-_TEXTS, _NO_TEXTS = (
-    {"text", "output_text"},
-    {"thinking", "reasoning", "redacted_thinking", "refusal"},
-)
+_TEXTS = {"text", "output_text"}
+_NO_TEXTS = {"thinking", "reasoning", "redacted_thinking", "refusal"}
 """Types of an answer's parts that are, and are not, what it says."""
 
 

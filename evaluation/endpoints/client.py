@@ -275,11 +275,7 @@ class Client:
                 raise _Retry(
                     EndpointError(f"{self.url}/{path} answers with no valid JSON: {start!r}.")
                 ) from error
-            if (
-                isinstance(value, dict)
-                and value.get("error")
-                and not {"choices", "data"} & {*value}
-            ):
+            if isinstance(value, dict) and value.get("error") and "choices" not in value:
                 said = self._quoted(server_said(body))
                 raise _Retry(EndpointError(f"{self.url}/{path} answers with an error: {said}."))
             return value

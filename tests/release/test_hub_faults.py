@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import release
+from release.hub.client import Hub, hub_error
 from tests.release.hub_server import REPO, TOKEN, HubServer, publish, refusal
 
 NAME = "wordnet_hypernymy"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from enum import Flag, auto
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
@@ -59,13 +60,42 @@ def run_role(info: FieldInfo) -> RunRole:
     return found
 
 
+CHAT_DATE = "2024-07-26"
+"""The day that Llama 3's template names where it is told none."""
+
+
 class ChatOption(Options):
-    """Whether questions are put to a model as in a chat."""
+    """Whether questions are put to a model as in a chat, and on which day."""
 
     chat: Annotated[bool, RunRole("Scoring")] = Field(
         False,
         description="Use the chat template, or the endpoint's chat API.",
     )
+    chat_date: Annotated[
+        str,
+        Metavar("DATE"),
+        RunRole("Scoring", rare=True, models=Models.CHECKPOINT | Models.LOADED),
+    ] = Field(
+        CHAT_DATE,
+        description="With --chat: the day that is today to a chat template which asks for it, such "
+        "as Llama 3's.",
+    )
+
+    @field_validator("chat_date", mode="before")
+    @classmethod
+    def _as_iso_date(cls, value: Any) -> Any:
+        if isinstance(value, date):  # as YAML reads it
+            return value.isoformat()[:10]
+        try:
+            return date.fromisoformat(value).isoformat()
+        except (TypeError, ValueError):
+            raise ValueError(f"{value!r} is no date of the form {CHAT_DATE}") from None
+
+    @model_validator(mode="after")
+    def _has_a_chat_to_date(self) -> Self:
+        if self.chat_date != CHAT_DATE and not self.chat:
+            raise ValueError("--chat-date is shown by chat templates: give --chat as well")
+        return self
 
 
 class ModelOptions(ChatOption):
@@ -122,6 +152,9 @@ class ModelOptions(ChatOption):
             description="OpenAI-compatible API that serves the model, such as "
             "http://localhost:8000/v1. The key is read from the environment: KBPROBE_API_KEY.",
         )
+    )
+    send_key: Annotated[bool, REQUESTS] = Field(
+        True, description="Send KBPROBE_API_KEY, if it is set, to --endpoint."
     )
     concurrency: Annotated[int, REQUESTS] = Field(
         8, ge=1, le=256, description="Number of simultaneous requests to --endpoint."

@@ -26,6 +26,7 @@ from urllib.parse import urljoin, urlsplit
 from kbprobe.errors import SourceError, UsageError
 from kbprobe.files import file_sha256
 from kbprobe.files.locks import locked
+from kbprobe.terminal import without_credentials
 
 if TYPE_CHECKING:
     from requests import Response, Session
@@ -41,6 +42,8 @@ def checked_url(url: str) -> str:
     Raises:
         UsageError: it is not one of http or https, or holds "?", "#", or a password.
     """
+    if re.match(r"(?:[^/]*://)?[^/]*@", url):
+        raise UsageError("the endpoint's address holds a user or password; that is not supported")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -52,8 +55,6 @@ def checked_url(url: str) -> str:
         )
     if "?" in url or "#" in url:
         raise UsageError(f"{url!r} holds '?' or '#'; give the endpoint's plain address")
-    if "@" in parts.netloc:
-        raise UsageError("the endpoint's address holds a user or password; that is not supported")
     host = f"[{host}]" if ":" in host else host
     shown = "" if port in (None, {"http": 80, "https": 443}[parts.scheme]) else f":{port}"
     return f"{parts.scheme}://{host}{shown}{parts.path or '/'}"
@@ -87,7 +88,7 @@ def retry_after(said: str, now: float) -> float | None:
 def printable(text: str, length: int = MESSAGE) -> str:
     """Return the first line that is not empty, cut, without control characters."""
     lines = ("".join(c if c.isprintable() else " " for c in line) for line in text.splitlines())
-    line = next((" ".join(line.split()) for line in lines if line.strip()), "")
+    line = without_credentials(next((" ".join(x.split()) for x in lines if x.strip()), ""))
     return line if len(line) <= length else line[: length - 3] + "..."
 
 

@@ -180,6 +180,7 @@ def _prompt_length(
 NO_TOKEN = "a choice leaves no token to score after its question"
 UNKNOWN = "a candidate with characters unknown to the tokenizer"
 TOO_LONG = "a prompt longer than the endpoint takes"
+FILTERED = "a prompt that the endpoint's content filter refuses"
 
 
 class Pair(NamedTuple):

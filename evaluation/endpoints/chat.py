@@ -3,7 +3,8 @@
 A question is posted to ``/chat/completions`` with temperature 0 and a fixed seed, and with
 ``logprobs`` and ``top_logprobs`` if these are wanted, or with a schema of the answer
 (``response_format``). Servers accept different parameters: a short question is sent first, and
-parameters that the server refuses by name are left out of all others.
+parameters that the server refuses by name are left out of all others. When a prompt is refused, the
+short question tells whether anything but the prompt is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from evaluation.endpoints.answers import log_prob_of, only_choice
 from evaluation.endpoints.client import EndpointError, RequestRefused
-from evaluation.endpoints.served import ServedModel, digest_of, in_threads, is_too_long
+from evaluation.endpoints.served import ServedModel, digest_of, in_threads, prompt_refused
 from evaluation.items.orders import LETTERS
 from kbprobe.errors import UsageError
 from kbprobe.parsing import MAX_INTEGER
@@ -26,8 +27,9 @@ Message = dict[str, str]
 Wanted = Literal["auto", "letters", "text", "json"]
 _TOP, _FEWER = 20, 5
 """Numbers of likeliest tokens to request: first choice, and if a server gives fewer."""
-_SHORT = 16
-"""Maximum number of tokens of the answer to the short question."""
+_TEXTS = {"text", "output_text"}
+_NO_TEXTS = {"thinking", "reasoning", "redacted_thinking", "refusal"}
+"""Types of an answer's parts that are, and are not, what it says."""
 
 
 class Chat(NamedTuple):
@@ -76,12 +78,14 @@ class Reply(NamedTuple):
         tokens: the number of tokens of the prompt and the text.
         cut: whether it ended because it was too long.
         first: log-probabilities (nats) of the most likely first tokens; None if unknown.
+        filtered: whether a content filter refused the question, or ended the answer.
     """
 
     text: str
     tokens: int
     cut: bool
     first: dict[str, float] | None = None
+    filtered: bool = False
 
 
 class ChatEndpoint(ServedModel):
@@ -103,7 +107,9 @@ class ChatEndpoint(ServedModel):
         """Return the stored answer to a chat; None if it has not been sent."""
         parameters = self._known_parameters(wanted, max_tokens)
         kept = parameters and self.store.find("reply", *self._request(chat, parameters))
-        return None if kept is None else Reply(*kept)
+        # Earlier versions stored any refusal as an empty answer, without the last field.
+        refusal = kept and len(kept) < len(Reply._fields) and kept[:3] == ["", 0, True]
+        return None if kept is None or refusal else Reply(*kept)
 
     def replies(
         self, chats: Sequence[Chat], wanted: Wanted, max_tokens: int
@@ -128,9 +134,8 @@ class ChatEndpoint(ServedModel):
             try:
                 answer = self._send(chat, parameters)
             except RequestRefused as error:
-                if is_too_long(error):
-                    return Reply("", 0, True)
-                raise
+                refused = prompt_refused(error, lambda: self._send(_FIRST, parameters))
+                return Reply("", 0, not refused.filtered, filtered=refused.filtered)
             return read_reply(answer, self.url)
 
         for number, reply in in_threads(ask, chats, self.concurrency, self.client.stop):
@@ -146,7 +151,17 @@ class ChatEndpoint(ServedModel):
         content = {"model": self.model, "messages": messages, **parameters}
         if (form := parameters.get("response_format")) is not None:
             content["response_format"] = _response_format(form, chat.letters)
-        answer = self.client.send("chat/completions", content, estimate)
+        try:
+            answer = self.client.send("chat/completions", content, estimate)
+        except RequestRefused as error:
+            for name, remedy in (
+                ("max_tokens", "Give a --max-tokens that it takes."),
+                ("system", "Leave --system out." if messages[0]["role"] == "system" else ""),
+            ):
+                if remedy and name in error.said:
+                    message = f"{error} {remedy}"
+                    raise RequestRefused(message, error.status, error.said, error.body) from error
+            raise
         usage = answer.get("usage") if isinstance(answer, dict) else None
         self.client.budget.correct((_count(usage, "prompt_tokens") or estimate) - estimate)
         return answer
@@ -170,7 +185,7 @@ class ChatEndpoint(ServedModel):
         known = self._known_parameters(wanted, max_tokens)
         if known is not None:
             return known
-        parameters: dict[str, Any] = {"temperature": 0, "seed": 0, "max_tokens": _SHORT}
+        parameters: dict[str, Any] = {"temperature": 0, "seed": 0, "max_tokens": max_tokens}
         if wanted == "json":
             parameters["response_format"] = "json_schema"
         elif wanted != "text":
@@ -189,7 +204,8 @@ class ChatEndpoint(ServedModel):
                 "(top_logprobs): leave --answers letters out, and its text is read"
             )
         limit = next(name for name in parameters if name.startswith("max_"))
-        parameters[limit] = 1 if "logprobs" in parameters else max_tokens
+        if "logprobs" in parameters:
+            parameters[limit] = 1
         about = f"{wanted} {max_tokens}"
         self.store.add("reply", parameters, self.digest, "parameters", about)
         self._agreed[about] = parameters
@@ -236,7 +252,7 @@ def read_reply(answer: Any, url: str) -> Reply:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise malformed("its choice has no message")
-    text = message.get("content")
+    text = _joined(message.get("content"))
     if text is None:  # a refusal, or reasoning that was cut
         text = ""
     if not isinstance(text, str):
@@ -244,7 +260,17 @@ def read_reply(answer: Any, url: str) -> Reply:
     text = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text to store
     tokens = [_count(answer.get("usage"), name) for name in ("prompt_tokens", "completion_tokens")]
     first = _first_tokens(choice.get("logprobs"), malformed)
-    return Reply(text, sum(tokens), choice.get("finish_reason") == "length", first)
+    end = choice.get("finish_reason")
+    return Reply(text, sum(tokens), end == "length", first, end == "content_filter")
+
+
+def _joined(content: Any) -> Any:
+    """Join the parts of an answer that comes as a list of them, without its reasoning."""
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        return content
+    said = [part for part in content if part.get("type") not in _NO_TEXTS]
+    texts = [part.get("text") if part.get("type") in _TEXTS else None for part in said]
+    return "".join(map(str, texts)) if all(isinstance(text, str) for text in texts) else content
 
 
 def _count(usage: Any, name: str) -> int:

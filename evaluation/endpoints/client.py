@@ -39,11 +39,17 @@ class EndpointError(KbprobeError):
 
 
 class RequestRefused(EndpointError):
-    """The endpoint refuses a request, and would refuse it again; ``status`` is that of HTTP."""
+    """The endpoint refuses a request, and would refuse it again.
 
-    def __init__(self, message: str, status: int, said: str) -> None:
+    Attributes:
+        status: that of HTTP.
+        said: the server's message.
+        body: what it sent, with codes besides the message.
+    """
+
+    def __init__(self, message: str, status: int, said: str, body: str = "") -> None:
         super().__init__(message)
-        self.status, self.said = status, said
+        self.status, self.said, self.body = status, said, body
 
 
 class BudgetSpent(KbprobeError):
@@ -121,8 +127,8 @@ class Client:
     address: redirections are refused, and ``.netrc`` is not read. No message repeats it.
     """
 
-    def __init__(self, url: str, limits: Limits | None = None) -> None:
-        """Prepare requests; nothing is sent yet.
+    def __init__(self, url: str, limits: Limits | None = None, *, send_key: bool = True) -> None:
+        """Prepare requests; nothing is sent yet. Without ``send_key`` the key is not sent at all.
 
         Raises:
             UsageError: the address is not one of http or https, or holds "?", "#" or a password; or
@@ -137,6 +143,9 @@ class Client:
                 f"the environment variable {API_KEY} holds what cannot be a key: line breaks, or "
                 "characters other than ASCII"
             )
+        self._withheld = bool(self._key) and not send_key
+        if self._withheld:
+            self._key = ""
         self._not_before, self._reached = 0.0, False
         self._stop = threading.Event()
         self._own = threading.local()
@@ -259,15 +268,17 @@ class Client:
                 "no completions endpoint, or does not heed max_tokens"
             )
         if status == 200 and body is not None:
-            if len(self._key) >= _SECRET:  # A server may repeat it in an answer, which is kept.
-                body = body.replace(self._key.encode(), b"[key]")
             try:
-                return json.loads(body)
+                value = self._without_key(json.loads(body))
             except (ValueError, RecursionError) as error:
-                start = self._quoted(body[:200].decode("utf-8", "replace"))
+                start = self._quoted(body.decode("utf-8", "replace"))
                 raise _Retry(
                     EndpointError(f"{self.url}/{path} answers with no valid JSON: {start!r}.")
                 ) from error
+            if isinstance(value, dict) and value.get("error") and "choices" not in value:
+                said = self._quoted(server_said(body))
+                raise _Retry(EndpointError(f"{self.url}/{path} answers with an error: {said}."))
+            return value
         said = self._quoted(" ".join(server_said(body or b"").split()))
         message = f"{self.url}/{path} answers {status}{said and f': {said}'}."
         # With 500, llama-cpp-python refuses parameters, and transformers the list of its models.
@@ -276,7 +287,20 @@ class Client:
             asked = retry_after(response.headers.get("Retry-After", ""), time.time())
             raise _Retry(EndpointError(message), asked or 0.0)
         remedy = _REMEDIES.get(status, "")
-        raise RequestRefused(f"{message} {remedy}".strip(), status, said)
+        if status in (401, 403) and self._withheld:
+            remedy = (
+                f"The key in the environment variable {API_KEY} is not sent to an address that a "
+                f"suite file names. To send it there, add --key-for {self.url}"
+            )
+        whole = (body or b"").decode("utf-8", "replace")
+        raise RequestRefused(f"{message} {remedy}".strip(), status, said, whole)
+
+    def _without_key(self, value: Any) -> Any:
+        """Return an answer without the key, which a server may repeat, and answers are kept."""
+        if len(self._key) < _SECRET:
+            return value
+        written = json.dumps(value, ensure_ascii=False)  # one spelling of every character
+        return json.loads(written.replace(json.dumps(self._key)[1:-1], "[key]"))
 
     def _quoted(self, said: str) -> str:
         """Return a server's message in printable form, without the key."""
@@ -306,10 +330,13 @@ def server_said(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
     try:
         value = json.loads(text)
+        for _ in range(3):
+            known = value.keys() if isinstance(value, dict) else ()
+            names = [name for name in ("error", "message", "detail") if name in known]
+            if not names:
+                break
+            value = value[names[0]]
+        # Written anew, since escapes would hide a key that is to be replaced.
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):
         return text
-    for _ in range(3):
-        if not isinstance(value, dict):
-            break
-        value = next((value[key] for key in ("error", "message", "detail") if key in value), text)
-    return value if isinstance(value, str) else text

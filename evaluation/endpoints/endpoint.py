@@ -9,6 +9,7 @@ from concurrent.futures import Future
 import numpy as np
 
 from evaluation.endpoints.answers import (
+    FILTERED,
     REQUEST,
     TOO_LONG,
     NothingBefore,
@@ -19,7 +20,7 @@ from evaluation.endpoints.answers import (
     score_pair,
 )
 from evaluation.endpoints.client import RequestRefused
-from evaluation.endpoints.served import ServedModel, digest_of, in_threads, is_too_long
+from evaluation.endpoints.served import ServedModel, digest_of, in_threads, prompt_refused
 from kb_cache.servers import printable
 from kbprobe.errors import UsageError
 
@@ -126,9 +127,8 @@ class Endpoint(ServedModel):
                 "or put something before the choice with --prompt or --neutral."
             ) from None
         except RequestRefused as error:
-            if is_too_long(error):
-                return Scored(0.0, 0, 0, TOO_LONG)
-            raise
+            refused = prompt_refused(error, lambda: self._ask(FIXED_TEXT))
+            return Scored(0.0, 0, 0, FILTERED if refused.filtered else TOO_LONG)
 
     def _ask(self, text: str) -> PromptTokens:
         """Return the tokens of a text."""

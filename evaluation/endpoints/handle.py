@@ -53,6 +53,7 @@ class EndpointHandle(ModelHandle):
             ),
             options.concurrency,
             connect=connect,
+            send_key=options.send_key,
         )
         owner = self._endpoint.owner
         self.checkpoint = Checkpoint(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from evaluation.endpoints.client import BudgetSpent, Client, Limits, RequestRefused
 from kb_cache.servers import printable
@@ -67,9 +67,34 @@ _LENGTH = re.compile(r"context|too (long|large|many)|exceed|maximum|max_model_le
 """Phrases by which servers report that a prompt is too long."""
 
 
-def is_too_long(error: RequestRefused) -> bool:
-    """Return whether a server refuses a prompt because of its length."""
-    return error.status in (400, 413, 422) and _LENGTH.search(error.said) is not None
+_FILTER = re.compile(
+    r"content[ _-]?(filter|management|policy|moderation)|ResponsibleAI|moderation|flagged"
+    r"|safety|DataInspectionFailed|inappropriate",
+    re.IGNORECASE,
+)
+"""Phrases and codes by which servers report that a filter refuses a prompt."""
+
+
+class PromptRefused(NamedTuple):
+    """Why a server does not answer a prompt: a content filter, or otherwise its length."""
+
+    filtered: bool
+
+
+def prompt_refused(error: RequestRefused, ask_short: Callable[[], object]) -> PromptRefused:
+    """Return why a server refuses a prompt.
+
+    Its words alone do not tell: a quota is "exceeded", too, and the maximum of a parameter. What a
+    short question is refused for as well is not the prompt.
+
+    Raises:
+        RequestRefused: it refuses other things than the prompt.
+    """
+    filtered = error.status in (400, 403, 422, 451) and bool(_FILTER.search(error.body))
+    if not filtered and not (error.status in (400, 413, 422) and _LENGTH.search(error.said)):
+        raise error
+    ask_short()
+    return PromptRefused(filtered)
 
 
 def digest_of(content: object) -> str:
@@ -205,6 +230,7 @@ class ServedModel:
         concurrency: int = 8,
         *,
         connect: bool = True,
+        send_key: bool = True,
     ) -> None:
         """Ask for the list of models, and identify the model.
 
@@ -215,13 +241,14 @@ class ServedModel:
             limits: of requests.
             concurrency: requests at a time.
             connect: whether to ask; False: only to tell what would be sent.
+            send_key: whether the endpoint gets the key.
 
         Raises:
             UsageError: the address is none, or the endpoint has no such model.
             EndpointError: it cannot be reached, or answers in a form that is not known.
             CacheError: the answers cannot be kept.
         """
-        self.client = Client(url, limits)
+        self.client = Client(url, limits, send_key=send_key)
         self.url, self.model, self.concurrency = self.client.url, model, concurrency
         self.tokens_per_byte = USUAL_TOKENS_PER_BYTE
         self.owner = self._listed() if connect else ""

@@ -18,6 +18,7 @@ from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.files import file_sha256, write_file
 from kbprobe.parsing import read_json
+from kbprobe.terminal import without_credentials
 
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
@@ -225,5 +226,5 @@ def not_of_weights(loading: Mapping[str, Any]) -> dict[str, Any]:
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, or its type where it has none."""
-    lines = str(error).strip().splitlines()
+    lines = without_credentials(str(error)).strip().splitlines()
     return lines[0] if lines else type(error).__name__

@@ -54,6 +54,7 @@ NOTES: dict[str, str] = {
     "cut_texts": "different texts cut to fit the model",
     "straddled": "rows whose question is divided in another way before a choice than alone",
     "unstructured": "answers that are not the object which was asked for; their text was read",
+    "filtered": "answers that a content filter refused or ended",
     "unpacked": "questions read again for each choice, as the model needs it",
     "plain_forward": "sequences run the plain way, as the model needs it",
     "halved_batches": "batches halved because memory ran out",

@@ -182,7 +182,7 @@ class ChatOptions(GenerationOptions):
 CHAT_ANSWERS = ScorerEntry(
     name="chat",
     label="chat model behind an endpoint",
-    version=3,
+    version=4,
     needs=Capability.CHAT_ANSWERS,
     make=imported(f"{_HERE}.generated.scorer:ChatScorer.from_inputs"),
     options=ChatOptions,

@@ -47,6 +47,10 @@ PROGRAM = "evaluate-probe"
     help="Run code that comes with the file's checkpoints. Read it first.",
 )  # fmt: skip
 @click.option(
+    "--key-for", multiple=True, metavar="URL",
+    help="Send KBPROBE_API_KEY to this endpoint of the file; to no other is it sent. Repeatable.",
+)  # fmt: skip
+@click.option(
     "--retries", type=click.IntRange(min=0), default=0, metavar="N",
     help="How many more times to try a run that failed, unless its options, its probe or its model "
     "are at fault.",
@@ -74,6 +78,7 @@ def suite_command(
     dry_run: bool,
     sample: int | None,
     trust_remote_code: bool,
+    key_for: Sequence[str],
     as_json: bool,
     retries: int,
     **executing: Any,
@@ -86,7 +91,8 @@ def suite_command(
         os.environ.setdefault("TQDM_DISABLE", "1")
     with shown_progress(True, {**UNITS, "timing samples": "runs"}) as progress:
         executor = _executor(progress, **executing)
-        plan = Plan.of(*read_suite(file, output, trust_remote_code=trust_remote_code))
+        consents: dict[str, Any] = {"trust_remote_code": trust_remote_code, "key_for": key_for}
+        plan = Plan.of(*read_suite(file, output, **consents))
         if dry_run:
             return _dry_run(plan, sample, as_json, progress)
         done = run_suite(plan, executor, retries, _report)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from evaluation.models.files import is_checkpoint
 from evaluation.studies.base import Study, StudyRequest
 from evaluation.studies.registry import STUDIES
+from kb_cache.servers import checked_url
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import MANIFEST
 from kbprobe.options import MAX_SEED
@@ -38,7 +39,13 @@ from kbprobe.plugins import IN_FILE
 DEFAULT_STUDY = "zero_shot"
 MAX_ENTRIES = 10_000
 """Maximum number of probes, models, studies or seeds in a file."""
-CONSENT = "trust_remote_code"
+CONSENTS = {
+    "trust_remote_code": "allow the code of a checkpoint to run. Remove it; read the code, then "
+    "allow it with --trust-remote-code",
+    "send_key": "say that a server gets the key of the environment. Remove it, and name the server "
+    "with --key-for URL",
+}
+"""What a file cannot do, and the options of the command line that can."""
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -92,11 +99,16 @@ def _entries(value: Any, key: str) -> Any:
 
 
 def read_suite(
-    path: Path, output: Path | None = None, *, trust_remote_code: bool = False
+    path: Path,
+    output: Path | None = None,
+    *,
+    trust_remote_code: bool = False,
+    key_for: Sequence[str] = (),
 ) -> tuple[list[StudyRequest], Path]:
     """Read a suite file; return a request for each study, seed and set of options, and the folder.
 
-    A suite file cannot allow code that comes with checkpoints.
+    A suite file cannot allow code that comes with checkpoints. The key of the environment goes only
+    to endpoints whose addresses are in ``key_for``.
 
     Paths are relative to the current folder, as on the command line. Models with the same options
     share a request. A study that sets its seeds itself has one request for all seeds.
@@ -108,7 +120,8 @@ def read_suite(
         suite = validated(read_yaml(path), SuiteFile, str(path))
     except FileNotFoundError:
         raise UsageError(f"{path}: No such file or directory. Name a suite file.") from None
-    _refuse_consent(suite, path)
+    _refuse_consents(suite, path)
+    trusted = {checked_url(url).rstrip("/") for url in key_for}
     folder = output or suite.output or Path("results") / path.stem
     probes = _matching(suite.probes, f"{path}: probes", "probe", _is_probe)
     models = [
@@ -124,8 +137,7 @@ def read_suite(
             seeded = {} if seed is None else {"seed": seed}
             for options, names in _alike(models):
                 values = {**suite.options, **seeded, **options, **entry.options}
-                if trust_remote_code and "endpoint" not in values:
-                    values[CONSENT] = True
+                values |= _consents(values, trust_remote_code, trusted)
                 _refuse_files(values, owner)
                 place = _place(folder, study, at, suite, seed, options)
                 requests.append(
@@ -136,16 +148,23 @@ def read_suite(
     return requests, folder
 
 
-def _refuse_consent(suite: SuiteFile, path: Path) -> None:
-    """Refuse a file that allows code of checkpoints to run: only the user may allow it."""
+def _refuse_consents(suite: SuiteFile, path: Path) -> None:
+    """Refuse a file that allows what only the user may allow."""
     models = {f"models.{at}.options": one.options for at, one in enumerate(suite.models)}
     studies = {f"studies.{at}.options": one.options for at, one in enumerate(suite.studies)}
     for place, options in {"options": suite.options, **models, **studies}.items():
-        if CONSENT in options:
-            raise UsageError(
-                f"{path}: {place}.{CONSENT}: a file cannot allow the code of a checkpoint to run. "
-                "Remove it; read the code, then allow it with --trust-remote-code."
-            )
+        for name in options.keys() & CONSENTS:
+            raise UsageError(f"{path}: {place}.{name}: a file cannot {CONSENTS[name]}.")
+
+
+def _consents(
+    values: Mapping[str, Any], trust_remote_code: bool, trusted: Collection[str]
+) -> dict[str, bool]:
+    """Return what the user allows the runs with these options."""
+    endpoint = values.get("endpoint")
+    if endpoint is None:
+        return {"trust_remote_code": True} if trust_remote_code else {}
+    return {} if checked_url(str(endpoint)).rstrip("/") in trusted else {"send_key": False}
 
 
 def _refuse_files(values: Mapping[str, Any], owner: str) -> None:

@@ -1,4 +1,4 @@
-"""Printing to a terminal, with control characters in data escaped.
+"""Printing to a terminal, with control characters in data escaped, and without passwords.
 
 Everything that kbprobe's commands print goes through here: text from a probe, a result, a server or
 a file name could otherwise move the cursor, set the title or rewrite printed lines.
@@ -16,13 +16,26 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-
 """Control characters other than tab and line break, and text direction marks."""
 
 
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
+
+
+def without_credentials(text: str) -> str:
+    """Return a text without the users and passwords of the addresses in it.
+
+    >>> without_credentials("http://me:secret@host/v1 is no answer")
+    'http://[...]@host/v1 is no answer'
+    """
+    return _CREDENTIALS.sub("[...]@", text)
+
+
 def visible(text: str) -> str:
-    r"""Return a text with control characters escaped as in JSON, so that JSON is unchanged.
+    r"""Return a text with control characters escaped as in JSON, and no passwords in addresses.
 
     >>> visible("a\x1b[31mb\r\n"), visible("\x9b1m")
     ('a\\u001b[31mb\r\n', '\\u009b1m')
     """
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    escaped = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return without_credentials(escaped)
 
 
 def echo(message: Any = "", *, err: bool = False, nl: bool = True) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256, scratch_folder
+from kbprobe.terminal import without_credentials
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd, HfApi
@@ -107,8 +108,8 @@ def hub_error(error: BaseException, action: str, endpoint: str, token: str | Non
         return HubError(f"{action}: the Hub does not accept it ({said}).{full}", 400)
     if not status:
         return HubError(
-            f"{action}: the Hub at {endpoint} cannot be reached, or the connection broke ({said}). "
-            f"Check the network, and HF_ENDPOINT. {AGAIN}"
+            f"{action}: the Hub at {without_credentials(endpoint)} cannot be reached, or the "
+            f"connection broke ({said}). Check the network, and HF_ENDPOINT. {AGAIN}"
         )
     code = str(headers.get("X-Error-Code") or "")
     # The Hub does not distinguish "forbidden" from "missing" for anonymous users.
@@ -130,7 +131,7 @@ def redact(text: str, token: str | None) -> str:
     >>> redact("Bearer hf_abcdefghijklmnopqrst\nis bad", None)
     'Bearer (token) is bad'
     """
-    found = " ".join(text.split())
+    found = without_credentials(" ".join(text.split()))
     if token:
         found = found.replace(token, "(token)")
     return _TOKEN.sub("(token)", found)[:500]
@@ -230,12 +231,12 @@ class Hub:
 
     def __repr__(self) -> str:
         """Return the repository's name, without the token."""
-        return f"Hub({self.repo_id!r}, {self.endpoint!r})"
+        return f"Hub({self.repo_id!r}, {without_credentials(self.endpoint)!r})"
 
     @property
     def url(self) -> str:
         """The page of the dataset."""
-        return f"{self.endpoint}/datasets/{self.repo_id}"
+        return f"{without_credentials(self.endpoint)}/datasets/{self.repo_id}"
 
     def require_token(self) -> None:
         """Raise a UsageError if there is no token."""

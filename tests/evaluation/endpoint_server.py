@@ -52,6 +52,7 @@ class Script:
         write: what is answered to a request of a chat.
         top: the log-probabilities of the first tokens of that answer; None: they are not given.
         refused: parameters of a chat that are refused by their name.
+        refuse: the status and error of a request of a chat that is refused.
         formats: types of ``response_format`` that it takes.
     """
 
@@ -66,6 +67,7 @@ class Script:
     write: Callable[[dict[str, Any]], str] = lambda asked: "A"
     top: Callable[[dict[str, Any]], dict[str, float]] | None = None
     refused: tuple[str, ...] = ()
+    refuse: Callable[[dict[str, Any]], tuple[int, Any] | None] = lambda asked: None
     formats: set[str] = field(default_factory=set)
     prompts: list[str] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -117,6 +119,8 @@ def chat_answer(script: Script, asked: dict[str, Any]) -> tuple[int, dict[str, A
     """Answer the last message of a chat, as the script has it."""
     if refused := [name for name in script.refused if name in asked]:
         return 400, {"error": {"message": f"Unsupported parameter: '{refused[0]}'."}}
+    if (wrong := script.refuse(asked)) is not None:
+        return wrong[0], {"error": wrong[1]}
     if asked.get("response_format", {}).get("type", "") not in {"", *script.formats}:
         # As llama-cpp-python puts it.
         return 500, {"error": {"message": "1 validation error:\n  response_format: not 'text'"}}

@@ -24,7 +24,7 @@ from evaluation.scorers.causal import forked, forward, prompted
 from evaluation.scorers.causal.chat_renderer import answered
 from evaluation.scorers.causal.forward import Sharing
 from evaluation.scorers.causal.layout import cut_out, grow_trees
-from evaluation.scorers.causal.options import PromptOptions
+from evaluation.scorers.causal.options import CausalOptions, PromptOptions
 from evaluation.scorers.causal.prompted import ChatTemplate
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.causal.scorer import CausalScorer
@@ -331,6 +331,34 @@ def test_a_chat_is_what_transformers_writes(loaded, monkeypatch):
         type(tokenizer), "apply_chat_template", lambda *_, **__: "by code of its own"
     )
     assert ChatTemplate(tokenizer).render(messages) == "by code of its own"
+
+
+@pytest.mark.slow
+def test_a_template_is_told_the_same_day_in_every_run(loaded, monkeypatch):
+    _, tokenizer = loaded("gpt2")
+    monkeypatch.setattr(tokenizer, "chat_template", "Today: {{ strftime_now('%d %b %Y') }}")
+    messages = [{"role": "user", "content": "Fly?"}]
+    assert ChatTemplate(tokenizer).render(messages) == "Today: 26 Jul 2024"
+    assert ChatTemplate(tokenizer, "2025-01-31").render(messages) == "Today: 31 Jan 2025"
+    dated = CausalOptions(chat=True, chat_date="2025-01-31")
+    assert dated.model_dump()["chat_date"] == "2025-01-31"
+    assert CausalOptions(chat=True).model_dump() != dated.model_dump()
+    assert "chat_date" not in CausalOptions().model_dump()
+    for wrong, said in (({"chat": True, "chat_date": "today"}, "no date"), ({}, "give --chat")):
+        with pytest.raises(ValueError, match=said):
+            CausalOptions(**{"chat_date": "2025-01-31", **wrong})
+
+
+@pytest.mark.slow
+def test_a_template_that_refuses_system_prompts_names_the_option(loaded, monkeypatch):
+    _, tokenizer = loaded("gpt2")
+    refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('No system') }}{% endif %}"
+    monkeypatch.setattr(tokenizer, "chat_template", refusing + tiny_causal.CHAT_TEMPLATE)
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Fly?"}]
+    written = ChatTemplate(tokenizer)
+    with pytest.raises(KbprobeError, match=r"No system\). Leave --system out"):
+        written.render(messages)
+    assert written.render(messages[1:]).startswith("<user>Fly?")
 
 
 LOOP = "{% for i in range(99999) %}" * 2 + "{% endfor %}" * 2

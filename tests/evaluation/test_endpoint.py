@@ -361,10 +361,20 @@ def test_what_cannot_be_used_is_refused_with_the_reason(
     assert isinstance(error.value, NoPromptScores) == ("no log-probabilities" in str(error.value))
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://host/v1", "http://me:key@host/v1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8000",
+        "ftp://host/v1",
+        "http://me:secret@host/v1",
+        "me:secret@host/v1",
+        "http://me:secret#@host:x/v1?y",
+    ],
+)
 def test_an_address_must_be_one(url: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as error:
         Endpoint(url, "tiny", tmp_path)
+    assert "secret" not in str(error.value)
 
 
 def test_a_prompt_that_is_too_long_is_set_aside(server: Script, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from click.testing import CliRunner
+from tokenizers import AddedToken
 
 import evaluation
 from evaluation.cli import main
@@ -61,6 +62,24 @@ CHOICES = ("a dog", "a river", "a city")
         ("\\boxed{A}, or rather \\boxed{\\text{B}}", 1),
         ("<think>A. a dog? The answer is A.</think>\n\nB", 1),
         ("<think>The answer is B.", None),
+        ("Let me see. At first the answer is A. No.\n</think>\n\nB", 1),
+        ("<think>A</think>The answer is A.<think>Or B? The answer is B", None),
+        ("<Thinking>The answer is A.</Thinking>(B)", 1),
+        ("<reasoning>The answer is A.</reasoning>\nB", 1),
+        ("[THINK]The answer is A.[/THINK]B", 1),
+        ("<|START_THINKING|>A<|END_THINKING|><|START_RESPONSE|>B<|END_RESPONSE|>", 1),
+        ("<|START_THINKING|>The answer is B", None),
+        (
+            "<|channel|>analysis<|message|>The answer is A.<|end|><|start|>assistant"
+            "<|channel|>final<|message|>B<|return|>",
+            1,
+        ),
+        ('<|channel|>final <|constrain|>json<|message|>{"answer": "B"}', 1),
+        ("<|channel|>analysis<|message|>The answer is B.", None),
+        ("<|channel|>analysis<|message|>B<|end|><|channel|>final", None),
+        ("analysisThe answer is A.assistantfinalB", 1),
+        ("analysisWe need to answer. The answer is B", None),
+        ("finalB", 1),
         ("", None),
         ("D", None),
         ("The answer is D.", None),
@@ -87,6 +106,19 @@ CHOICES = ("a dog", "a river", "a city")
 )
 def test_an_answer_is_read_strictly(text: str, place: int | None) -> None:
     assert read_choice(text, CHOICES) == place
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("Let me see. At first the answer is A, since a dog", None),
+        ("The correct answer is B. The other answer is A, which", 1),
+        ("B. a river\nBecause it", 1),
+        ("Dogs bark. So it is \\boxed{B}. Here the", 1),
+    ],
+)
+def test_what_a_cut_answer_does_not_begin_with_is_not_read(text: str, place: int | None) -> None:
+    assert read_choice(text, CHOICES, cut=True) == place
 
 
 def test_choices_of_one_text_are_not_told_apart_by_it() -> None:
@@ -354,6 +386,7 @@ def with_message(**changes: Any) -> Any:
         ({"faults": [Fault(302, {"Location": "http://elsewhere.example/v1"})]}, "not followed"),
         ({"faults": [Fault(401, body=b"key sk-secret is wrong")]}, API_KEY),
         ({"faults": [Fault(200, body=b"<html>Sign in</html>")] * 3}, "no valid JSON"),
+        ({"faults": [Fault(200, body=b'{"error": {"message": "No GPU"}}')] * 3}, "error: No GPU"),
         ({"faults": [Fault(200, body=b"[" + b" " * 5000)]}, "more than 4,000 bytes"),
         ({"faults": [Fault(cut=40)] * 3}, "attempt 3 of as many"),
         ({"faults": [Fault(429, {"Retry-After": "4000"})]}, "asks to wait 4000 s"),
@@ -371,6 +404,98 @@ def test_answers_of_another_form_are_refused_with_the_reason(
             list(endpoint.replies([chat], "auto", 8))
     assert said in str(error.value)
     assert "sk-secret" not in str(error.value)
+
+
+def refuses(limit: int) -> Any:
+    """Return what refuses longer answers in words that are also used of prompts."""
+    said = f"max_tokens is too large: this model supports at most {limit} completion tokens"
+    return lambda asked: (400, {"message": said}) if asked["max_tokens"] > limit else None
+
+
+def test_a_refusal_that_is_not_of_the_prompt_ends_the_run_in_the_servers_words(
+    probe: Path, server: Script
+) -> None:
+    server.write, server.refuse = knows, refuses(100)
+    with pytest.raises(EndpointError, match=r"at most 100 completion tokens\. Give a --max-tokens"):
+        evaluated(probe, server)
+    assert len(server.prompts) == 1
+    _, block = evaluated(probe, server, max_tokens=100)
+    assert (block.unread, block.cut) == (0, 0)
+    for said in ("You exceeded your quota", "at most 50 tokens exceeded"):  # since the trial
+        server.refuse = lambda asked, said=said: (400, said)  # type: ignore[misc]
+        with pytest.raises(EndpointError, match=said):
+            evaluated(probe, server, max_tokens=100, orders=1, system="Be brief.")
+    server.refuse = lambda asked: (400, "no system role") if len(asked["messages"]) > 1 else None
+    with pytest.raises(EndpointError, match=r"no system role\. Leave --system out"):
+        evaluated(probe, server, max_tokens=100, system="Be brief.")
+
+
+def test_prompts_that_are_refused_are_counted_and_the_others_asked(
+    probe: Path, server: Script
+) -> None:
+    def refuse(asked: dict[str, Any]) -> tuple[int, Any] | None:
+        last = asked["messages"][-1]["content"]
+        if "number 0" in last:
+            return 400, {"message": "The response was filtered.", "code": "content_filter"}
+        return (400, "Your prompt exceeds the context") if "number 1" in last else None
+
+    def change(answer: dict[str, Any]) -> dict[str, Any]:
+        if "number 2" in server.prompts[-1]:
+            message = {"role": "assistant", "content": None}
+            answer["choices"][0] |= {"message": message, "finish_reason": "content_filter"}
+        return answer
+
+    server.write, server.refuse, server.change = knows, refuse, change
+    done, block = evaluated(probe, server, concurrency=1)
+    assert (block.answers, block.unread, block.cut) == (18, 9, 3)
+    assert done.results.scoring.notes == {"filtered": 6}
+    sent = len(server.prompts)
+    evaluated(probe, server, concurrency=1, limit=5)
+    assert len(server.prompts) == sent, "refusals are stored"
+
+
+def test_refusals_that_were_stored_as_empty_answers_are_asked_again(tmp_path: Path) -> None:
+    with serving(None, None, write=lambda asked: "B") as server:
+        endpoint = ChatEndpoint(server.url, "tiny", tmp_path)
+        chat = Chat(json.dumps([{"role": "user", "content": "A or B?"}]), letters=2)
+        list(endpoint.replies([chat], "text", 8))
+        request = endpoint._request(chat, endpoint._parameters("text", 8))
+        endpoint.store.add("reply", ["", 0, True, None], *request)
+        assert endpoint.known(chat, "text", 8) is None
+        endpoint.store.add("reply", ["B", 21, False, None], *request)
+        assert endpoint.known(chat, "text", 8) == Reply("B", 21, False)
+
+
+def test_an_answer_in_parts_is_joined_without_its_reasoning(probe: Path, server: Script) -> None:
+    def change(answer: dict[str, Any]) -> dict[str, Any]:
+        text = answer["choices"][0]["message"]["content"]
+        thought = {"type": "thinking", "thinking": [{"type": "text", "text": "A? B? C?"}]}
+        parts = [thought, {"type": "text", "text": text[:5]}, {"type": "text", "text": text[5:]}]
+        answer["choices"][0]["message"]["content"] = parts
+        return answer
+
+    server.write, server.change = knows, change
+    _, block = evaluated(probe, server)
+    assert (block.unread, block.accuracy.value) == (0, 1)
+
+
+def test_a_key_that_a_server_repeats_with_escapes_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(API_KEY, "sk-secret-key/1")
+    hidden = "".join(f"\\u{ord(letter):04x}" for letter in "sk-secret-key/1")
+    body = f'{{"choices": [{{"message": {{"content": "B {hidden} sk-secret-key\\/1"}}}}]}}'
+    refusal = f'{{"detail": [{{"msg": "{hidden}"}}], "code": "{hidden}"}}'
+    with serving(None, None, faults=[Fault(200, body=body.encode())] * 2) as server:
+        endpoint = ChatEndpoint(server.url, "tiny", tmp_path)
+        chat = Chat(json.dumps([{"role": "user", "content": "A or B?"}]), letters=2)
+        ((_, reply),) = endpoint.replies([chat], "text", 8)
+        assert reply.text == "B [key] [key]"
+        server.faults = [Fault(400, body=refusal.encode())]
+        with pytest.raises(EndpointError) as error:
+            list(endpoint.replies([chat], "text", 8))
+    assert "secret" not in str(error.value)
+    assert "[key]" in str(error.value)
 
 
 def test_a_key_that_a_server_repeats_is_not_kept(
@@ -473,6 +598,22 @@ def test_answers_written_here_are_those_of_greedy_decoding_alone_or_together(nam
             new.append(token)
         text = tokenizer.decode(new, skip_special_tokens=True)
         assert reply.text == text.partition("\n")[0]
+    marker = AddedToken("[/THINK]", special=True)
+    tokenizer.add_special_tokens({"additional_special_tokens": [marker, "<|note|>"]})
+    scorer = GENERATE.make(ScorerInputs(model, tokenizer, GENERATE.options(max_tokens=4)))
+    ids = tokenizer("The answer is A<|note|>[/THINK]B<|note|><|endoftext|>")["input_ids"]
+    assert scorer._text(ids) == "The answer is A[/THINK]B"
     long = Asked("water " * 4000, "", ())
     length = len(tokenizer(long.prompt)["input_ids"]) - roberta
     assert scorer.replies([long]) == [Reply("", length, True)]
+
+
+def test_reasoning_that_the_template_opens_is_not_read_where_it_does_not_end(
+    tmp_path: Path,
+) -> None:
+    model, tokenizer = tiny_causal.load("gpt2", tiny_causal.write("gpt2", tmp_path / "gpt2"))
+    tokenizer.chat_template = tiny_causal.CHAT_TEMPLATE
+    options = GENERATE.options(max_tokens=4, chat=True)
+    scorer: Any = GENERATE.make(ScorerInputs(model, tokenizer, options))
+    (reply,) = scorer.replies([Asked("<user>Fly?\n<assistant>\n<think>\n", "", ())])
+    assert (reply.text[:8], read_choice(reply.text, CHOICES)) == ("<think>\n", None)

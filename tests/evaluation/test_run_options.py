@@ -18,6 +18,7 @@ FIELDS = RunOptions.model_fields
 NEEDED: dict[str, dict[str, Any]] = {
     **{key: {"train": 5} for key in TRAINING - {"train"}},
     "mix_in": {"train": 5, "mix_rows": 5},
+    "chat_date": {"chat": True},
     "mix_rows": {"train": 5, "mix_in": "other"},
     "limit_by": {"limit": 5},
     **{key: {"endpoint": "u"} for key in options_that(lambda role: role.models == Models.ENDPOINT)},
@@ -36,6 +37,8 @@ def another(name: str) -> Any:
             return next(value for value in get_args(kind) if value != info.default)
         if kind in (int, float):
             return 7
+    if name == "chat_date":
+        return "2025-01-31"
     return {"some": 1} if info.default == {} else "other"
 
 

@@ -23,6 +23,7 @@ from evaluation.suites.run import RECORD, SCHEMA_VERSION, Plan, SuiteRecord, run
 from kbprobe.errors import UsageError
 from kbprobe.format.sealed import read_sealed
 from tests.evaluation import golden_cases
+from tests.evaluation.endpoint_server import Fault, serving
 
 
 @pytest.fixture(scope="module")
@@ -252,6 +253,27 @@ def test_the_command_line_allows_code_of_checkpoints(world: Path, tmp_path: Path
     assert not (tmp_path / "code-ran").exists()
     run(path, "--dry-run", "--sample", 0, "--trust-remote-code")
     assert (tmp_path / "code-ran").exists()
+
+
+def test_a_key_goes_only_to_an_endpoint_that_the_command_line_names(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KBPROBE_API_KEY", "sk-secret-key")
+    with serving(None, None, write=lambda asked: "B") as server:
+        options = {"endpoint": server.url, "chat": True, "limit": 2}
+        path = declare(tmp_path, models=["tiny"], options=options)
+        run(path)
+        assert len(server.headers) > 1
+        assert not any("Authorization" in headers for headers in server.headers)
+        path = declare(tmp_path, models=["tiny"], options={**options, "limit": 3})
+        server.faults = [Fault(401)]
+        run(path, code=1)
+        assert f"--key-for {server.url}" in capsys.readouterr().err
+        run(path, "--key-for", f"{server.url}/", "--key-for", "http://127.0.0.1:9/v1")
+        assert server.headers[-1]["Authorization"] == "Bearer sk-secret-key"
+    path = declare(tmp_path, models=["tiny"], options={**options, "send_key": True})
+    with pytest.raises(UsageError, match=r"options.send_key: a file cannot .* --key-for URL"):
+        read_suite(path)
 
 
 def with_code(world: Path, folder: Path) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import release
+from release.hub.client import Hub, hub_error
 from tests.release.hub_server import REPO, TOKEN, HubServer, publish, refusal
 
 NAME = "wordnet_hypernymy"
@@ -191,3 +192,11 @@ def test_a_token_in_a_file_is_not_published(hub: HubServer, probe_copy: Copy) ->
     assert "README.md holds a token" in message
     assert "aaaa" not in message
     assert not hub.asked("POST", "/commit/|/preupload/")
+
+
+def test_an_address_is_shown_without_its_password() -> None:
+    hub = Hub("me/probe", "http://me:secret@127.0.0.1:9")
+    error = hub_error(OSError("http://me:secret@127.0.0.1:9/api"), "reading", hub.endpoint, None)
+    for shown in (hub.url, repr(hub), str(error)):
+        assert "secret" not in shown
+        assert "127.0.0.1:9" in shown

@@ -92,7 +92,10 @@ class PromptOptions(Options):
     def _named_where_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out later options that were not given, so that earlier cached scores stay valid."""
         held: dict[str, Any] = dump(self)
-        return {k: value for k, value in held.items() if value is not None or k not in _LATER}
+        left_out = {name for name in _LATER if held.get(name) is None}
+        if not held.get("chat"):
+            left_out.add("chat_date")
+        return {name: value for name, value in held.items() if name not in left_out}
 
 
 class CausalOptions(PromptOptions, ChatOption):

@@ -19,6 +19,7 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 from evaluation.items.types import Item
 from evaluation.models.files import first_line
 from evaluation.models.loading import usable_positions
+from evaluation.options import CHAT_DATE
 from evaluation.scorers.base import Scorer, ScorerInputs
 from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.prompts import Message, Prompt, Rendered
@@ -38,10 +39,13 @@ _RENDERER = Path(__file__).with_name("chat_renderer.py")
 
 
 class ChatTemplate:
-    """The chat template of a tokenizer."""
+    """The chat template of a tokenizer, on a day that is the same in every run.
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Set the tokenizer.
+    Code of a tokenizer's own that renders chats may still read the clock.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, day: str = CHAT_DATE) -> None:
+        """Set the tokenizer, and the day (YYYY-MM-DD) that a template is told.
 
         Raises:
             UsageError: it has no chat template, or several and no default one.
@@ -56,7 +60,7 @@ class ChatTemplate:
             template = tokenizer.get_chat_template()
         except ValueError as error:
             raise self._unusable(first_line(error)) from error
-        self._setting = {"chat_template": template, **tokenizer.special_tokens_map}
+        self._setting = {"day": day, "chat_template": template, **tokenizer.special_tokens_map}
         self._own = _own_method(tokenizer)
         self._process: subprocess.Popen[bytes] | None = None
         self._left = SECONDS
@@ -67,8 +71,24 @@ class ChatTemplate:
         Raises:
             KbprobeError: the template has an error, or takes too long or too much memory.
         """
+        answer = self._rendered(messages)
+        if "text" in answer:
+            return answer["text"]
+        if messages[0]["role"] == "system" and "text" in self._rendered(messages[1:]):
+            raise KbprobeError(
+                f"--system: the chat template of {self._name!r} takes no system prompt "
+                f"({answer['error'].rstrip('.')}). Leave --system out."
+            )
+        raise self._unusable(answer["error"])
+
+    def _rendered(self, messages: list[Message]) -> dict[str, str]:
+        """Return a chat as ``text``, or an ``error`` of the template."""
         if self._own is not None:
-            return str(self._own(messages, tokenize=False, add_generation_prompt=True))
+            try:
+                own = self._own(messages, tokenize=False, add_generation_prompt=True)
+            except Exception as error:  # code of others: any error is possible
+                return {"error": f"{type(error).__name__}: {first_line(error)}"}
+            return {"text": str(own)}
         process = self._process or self._started()
         began = time.monotonic()
         timer = Timer(self._left, process.kill)
@@ -85,9 +105,7 @@ class ChatTemplate:
                 if process.wait() and self._left <= 2 * _EACH
                 else "it made the process end that it was rendered in"
             )
-        if "text" not in answer:
-            raise self._unusable(str(answer["error"]))
-        return str(answer["text"])
+        return answer
 
     def _started(self) -> subprocess.Popen[bytes]:
         # -P: modules next to the script must not shadow those of packages.
@@ -105,7 +123,7 @@ class ChatTemplate:
         return self._process
 
     @staticmethod
-    def _asked(process: subprocess.Popen[bytes], question: Any) -> dict[str, Any] | None:
+    def _asked(process: subprocess.Popen[bytes], question: Any) -> dict[str, str] | None:
         """Return the answer to a line; None if the process has ended."""
         assert process.stdin is not None
         assert process.stdout is not None
@@ -115,7 +133,8 @@ class ChatTemplate:
             line = process.stdout.readline()
         except OSError:  # the pipe is broken
             return None
-        return json.loads(line) if line.endswith(b"\n") else None
+        answer: dict[str, str] | None = json.loads(line) if line.endswith(b"\n") else None
+        return answer
 
     def _unusable(self, problem: str) -> KbprobeError:
         return KbprobeError(
@@ -175,7 +194,7 @@ class PromptedScorer(Scorer):
         self._tokenizer = tokenizer
         self.prompt = prompt or Prompt()
         """How items are put to the model."""
-        self._chat = ChatTemplate(tokenizer) if self.prompt.chat else None
+        self._chat = ChatTemplate(tokenizer, self.prompt.chat_date) if self.prompt.chat else None
         self._special, self._unknown = SpecialTexts(tokenizer), unknown_token(tokenizer)
 
     @classmethod
@@ -189,7 +208,7 @@ class PromptedScorer(Scorer):
         options: CausalOptions = inputs.options
         special = SpecialTexts(inputs.tokenizer)
         examples = [item for item in inputs.examples if special.obstacle(item) is None]
-        prompt = Prompt(options, examples, inputs.seed, options.chat)
+        prompt = Prompt(options, examples, inputs.seed, options.chat, options.chat_date)
         # Those of one family alone, such as whether the end is scored.
         further = options.model_dump(include={"pack", "score_end"})
         scorer: Self = make(inputs.model, inputs.tokenizer, prompt=prompt, **further)
@@ -212,7 +231,7 @@ class PromptedScorer(Scorer):
 
     def to_chat(self, messages: list[Message]) -> str:
         """Render a chat with the tokenizer's template; see :class:`ChatTemplate`."""
-        self._chat = self._chat or ChatTemplate(self._tokenizer)
+        self._chat = self._chat or ChatTemplate(self._tokenizer, self.prompt.chat_date)
         return self._chat.render(messages)
 
     def _contexts(self, items: Iterable[tuple[int, Item, int]]) -> list[ContextChoices]:

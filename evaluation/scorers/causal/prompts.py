@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from evaluation.items.orders import LETTERS, Order, drawn_permutation, several_orders
 from evaluation.items.types import Item
+from evaluation.options import CHAT_DATE
 from evaluation.scorers.causal.options import NeutralOptions, PromptOptions
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import MASK
@@ -70,12 +71,14 @@ class Prompt:
         seed: the seed of the draw, unless the options name another one.
         chat: put the question into the tokenizer's chat template, as the user's turn; the choice
             is the answer and follows without a space.
+        chat_date: the day that is today to the chat template.
     """
 
     options: PromptOptions = field(default_factory=PromptOptions)
     examples: Sequence[Item] = ()
     seed: int = 0
     chat: bool = False
+    chat_date: str = CHAT_DATE
 
     def __post_init__(self) -> None:
         """Check the template's fields and the number of examples; raises ``UsageError``."""

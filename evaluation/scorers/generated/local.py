@@ -20,6 +20,7 @@ from evaluation.scorers.causal.forward import sharing_of
 from evaluation.scorers.causal.layout import PairTokenizer
 from evaluation.scorers.causal.prompted import ChatTemplate, longest_text
 from evaluation.scorers.entries import GenerationOptions
+from evaluation.scorers.generated.reasoning import is_marker, opened_reasoning
 from evaluation.scorers.generated.scorer import Asked, GeneratedEncoded, GeneratedScorer, prompt_of
 from evaluation.scorers.likelihoods import TOLERANCES
 from evaluation.scorers.readable import SpecialTexts, unreadable_items
@@ -75,7 +76,10 @@ class LocalScorer(GeneratedScorer):
         prompt = prompt_of(options, examples, seed, chat=options.chat)
         super().__init__(prompt, options)
         self._model, self._tokenizer = model.eval(), tokenizer
-        self._template = ChatTemplate(tokenizer) if options.chat else None
+        self._template = ChatTemplate(tokenizer, options.chat_date) if options.chat else None
+        added: dict[int, Any] = getattr(tokenizer, "added_tokens_decoder", {})
+        self._specials = {at for at, token in added.items() if token.special}
+        self._markers = {at for at in self._specials if is_marker(str(added[at].content))}
         text_config = getattr(model.config, "text_config", None) or model.config
         self._longest = longest_text(text_config, tokenizer, network=model)
         self._pairs = PairTokenizer(tokenizer)
@@ -108,7 +112,8 @@ class LocalScorer(GeneratedScorer):
         todo = [at for at in todo if at not in found]
         for some in self._together(todo, ids):
             for at, reply in zip(some, self._written([ids[at] for at in some]), strict=True):
-                found[at] = reply
+                opened = opened_reasoning(asked[at].prompt) if self._template else ""
+                found[at] = reply._replace(text=opened + reply.text)
         return [found[at] for at in range(len(ids))]
 
     def _ids(self, prompts: Sequence[str]) -> list[list[int]]:
@@ -225,12 +230,20 @@ class LocalScorer(GeneratedScorer):
         replies = []
         for own, new in zip(ids, written, strict=True):
             stop = next((at for at, token in enumerate(new) if token in ends), len(new))
-            text = str(self._tokenizer.decode(new[:stop], skip_special_tokens=True))
+            text = self._text(new[:stop])
             first, line_end, _ = text.partition("\n")
             ended = stop < len(new) or (self._template is None and bool(line_end))
             text = first if self._template is None else text
             replies.append(Reply(text, len(own) + stop, not ended and stop >= self.max_tokens))
         return replies
+
+    def _text(self, ids: Sequence[int]) -> str:
+        """Decode an answer without special tokens, other than those that mark reasoning."""
+        if self._markers.isdisjoint(ids):
+            return str(self._tokenizer.decode(ids, skip_special_tokens=True))
+        dropped = self._specials - self._markers
+        kept = [token for token in ids if token not in dropped]
+        return str(self._tokenizer.decode(kept, skip_special_tokens=False))
 
     def _ends(self) -> list[int]:
         """Return the tokens that end an answer."""

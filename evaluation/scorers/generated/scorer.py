@@ -5,7 +5,7 @@ this order, a JSON object with a letter as its ``answer``; a boxed letter; the l
 choice's text after "answer is" or "Answer:"; an answer that is a letter or the text of a choice;
 and one with a line that begins with a letter as lists do (``B.``, ``(B)``, ``**B**``). Of boxes and
 statements the last counts, since models reason first. An answer that names several choices names
-none.
+none. Marked reasoning is no part of the answer (:mod:`evaluation.scorers.generated.reasoning`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from evaluation.results.analyses.generated import UNREAD, Answer
 from evaluation.scorers.base import Encoded, Scorer, ScorerInputs, aside, row_sequences
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.entries import ChatOptions, GenerationOptions
+from evaluation.scorers.generated.reasoning import without_reasoning
 from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import UsageError
 from kbprobe.parsing import json_value
@@ -145,6 +146,8 @@ class GeneratedScorer(Scorer):
             )
             encoded.answers[item] = found
             encoded.lengths[item] = sum(reply.tokens for reply in replies)
+            if filtered := sum(reply.filtered for reply in replies):
+                encoded.notes["filtered"] = encoded.notes.get("filtered", 0) + filtered
             total = np.sum(shares, axis=0)
             if all(answer.choice == UNREAD for answer in found):
                 shown = next((one.text for one in found if one.text.strip()), "")
@@ -172,7 +175,8 @@ class GeneratedScorer(Scorer):
             if place is not None:
                 shares[list(shown)] = own / mass
         else:
-            place = read_choice(reply.text, [choices[choice] for choice in shown])
+            named = [choices[choice] for choice in shown]
+            place = read_choice(reply.text, named, cut=reply.cut or reply.filtered)
             if place is not None:
                 shares[shown[place]] = 1.0
         choice = UNREAD if place is None else int(shown[place])
@@ -255,10 +259,10 @@ def _chat(asked: Asked) -> Chat:
     return Chat(asked.prompt, len(asked.shown))
 
 
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-"""Reasoning that a model writes before its answer; if it never ends, there is no answer."""
 _BOXED = re.compile(r"\\boxed\s*\{\s*(?:\\(?:text|textbf|mathrm|mathbf)\s*\{)?\s*\(?([A-Za-z])\b")
 _STATED = re.compile(r"\banswer(?:\s+is\b|\s*:)[\s:*]*", re.IGNORECASE)
+_FIRST_STATED = re.compile(rf"[\W_]*(?:\w+\s+){{0,2}}{_STATED.pattern}", re.IGNORECASE)
+"""A statement with which an answer begins."""
 _LETTER = re.compile(r"(?:(?:option|choice|letter)\s+)?[*_(\[\"'“]*([A-Z])", re.IGNORECASE)
 _AFTER_LETTER = re.compile(r"[)\]*_\"'”.,;:!]|\s*$|\s+(?:because|since|as)\b")
 """What must follow a letter: "the answer is a dog" names none."""
@@ -269,8 +273,11 @@ _LONE = re.compile(r"[\W_]*([A-Za-z])[\W_]*")
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 
 
-def read_choice(text: str, choices: Sequence[str]) -> int | None:
+def read_choice(text: str, choices: Sequence[str], *, cut: bool = False) -> int | None:
     r"""Return the place of the choice that an answer names; None if it names none, or several.
+
+    What is stated after the beginning of an answer that was ``cut`` is not read: the model was
+    still reasoning.
 
     >>> shown = ["a dog", "a river", "a city"]
     >>> [read_choice(text, shown) for text in ("B", "(b).", "**C. a city**", "A river", "a dog")]
@@ -284,11 +291,13 @@ def read_choice(text: str, choices: Sequence[str]) -> int | None:
     """
     if (letter := _object_letter(text)) is not None:
         return _place(letter, choices)
-    answer = _THOUGHT.sub("", text).strip()
+    answer = without_reasoning(text)
     if boxed := _BOXED.findall(answer):
         return _place(boxed[-1], choices)
     if stated := list(_STATED.finditer(answer)):
-        said = answer[stated[-1].end() :].partition("\n")[0]
+        if cut and not _FIRST_STATED.match(answer):
+            return None
+        said = answer[stated[0 if cut else -1].end() :].partition("\n")[0]
         named_letter = _LETTER.match(said)
         if named_letter and _AFTER_LETTER.match(said, named_letter.end()):
             return _place(named_letter[1], choices)
@@ -309,7 +318,7 @@ def _object_letter(text: str) -> str | None:
 
     It may stand in a code fence, and the letter may be a small one.
     """
-    answer = _THOUGHT.sub("", text).strip()
+    answer = without_reasoning(text)
     fenced = _FENCE.fullmatch(answer)
     try:
         found = json_value(fenced[1] if fenced else answer, "an answer")

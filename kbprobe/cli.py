@@ -20,6 +20,7 @@ import click
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.plugins import place_of_others
+from kbprobe.processes import leave_working_directory
 from kbprobe.terminal import VisibleFormatter, echo
 from kbprobe.terminal.progress import set_quiet
 
@@ -250,6 +251,7 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
     ``--debug`` and ``--quiet`` may be anywhere before a ``--``, also after a subcommand;
     ``--version`` must come first. ``args`` defaults to the arguments of the process.
     """
+    leave_working_directory()
     for stream in (sys.stdout, sys.stderr):
         # Characters that the terminal cannot encode are escaped.
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):

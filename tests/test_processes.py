@@ -1,0 +1,75 @@
+"""Files in the working directory that have the names of packages are not run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluation.reproduce import sources
+from kbprobe.parallel import spread
+from kbprobe.processes import outside_working_directory
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("kbprobe", "kb_cache", "builders", "evaluation", "release")
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with modules that note that they ran."""
+    for name in ("builders", "click", "evaluation", "kb_cache", "pydantic", "transformers"):
+        note = f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\n"
+        (tmp_path / f"{name}.py").write_text(f"{note}raise SystemExit({name!r})\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path[1:]]))
+    return tmp_path
+
+
+def test_commands_import_nothing_from_the_working_directory(hostile: Path) -> None:
+    for words in (["build-probe", "list"], ["evaluate-probe", "--help"]):
+        command = [sys.executable, "-m", "kbprobe", *words]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert not (hostile / "ran").exists()
+
+
+def test_a_probe_is_built_without_modules_of_the_working_directory(hostile: Path) -> None:
+    why = sources.build("no_such_probe", hostile / "probe", lambda *_: None)
+    assert not (hostile / "ran").exists()
+    assert why is not None
+    assert "no_such_probe" in why
+
+
+def test_workers_import_nothing_from_the_working_directory(hostile: Path) -> None:
+    with outside_working_directory():
+        there = Path.cwd()
+    assert Path.cwd() == hostile
+    assert there == ROOT or not list(there.glob("*.py"))
+
+
+@pytest.mark.slow
+def test_ray_imports_nothing_from_the_working_directory(hostile: Path) -> None:
+    pytest.importorskip("ray", reason="ray is not installed: pip install 'kbprobe[ray]'")
+    (found,) = spread(_where_transformers_is, [0])
+    assert found == (str(hostile), False)
+    assert not (hostile / "ran").exists()
+
+
+def _where_transformers_is(_: int) -> tuple[str, bool]:
+    from importlib.util import find_spec
+
+    spec = find_spec("transformers")
+    return os.getcwd(), spec is not None and str(spec.origin).startswith(os.getcwd())
+
+
+def test_python_is_started_in_one_place_alone() -> None:
+    uses = [
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if "[sys.executable" in path.read_text("utf-8")
+    ]
+    assert uses == ["kbprobe/processes.py"]

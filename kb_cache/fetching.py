@@ -138,6 +138,12 @@ def _check_target(kind: AnyKind, stated: str, output: Path | None) -> None:
             f"{name} comes with kbprobe; to keep another copy beside it, give it a name of its "
             "own with --name"
         )
+    folder = store.entry_path(name)
+    if folder.is_dir() and any(folder.iterdir()) and not store.is_snapshot(folder):
+        raise UsageError(
+            f"{folder} holds files that are not a snapshot of kbprobe; it is left alone. Give "
+            "the entry another name with --name, or set KBPROBE_CACHE to another folder"
+        )
 
 
 def download_source(wanted: Download, progress: PhaseProgress = lambda *_: None) -> Path:
@@ -152,7 +158,9 @@ def download_source(wanted: Download, progress: PhaseProgress = lambda *_: None)
     target = downloads_dir() / wanted.url.rpartition("/")[2]
     shown = partial(progress, "Downloading")
     with store.usable(target.parent, UNWRITABLE):
-        return download(wanted.url, target, sha256=wanted.sha256, size=wanted.bytes, progress=shown)
+        download(wanted.url, target, sha256=wanted.sha256, size=wanted.bytes, progress=shown)
+        store.record_download(target, wanted.url)
+    return target
 
 
 def _write(
@@ -338,7 +346,7 @@ def contents(one: Mapping[str, Any]) -> str:
     """Describe the contents of a holding in its kind's format: "117,659 synsets"."""
     sizes = one["rows"]
     try:
-        return find_kind(one["kind"]).contents.format(**sizes)
+        return find_kind(one["kind"] or "").contents.format(**sizes)
     except (KbprobeError, KeyError):
         return ", ".join(f"{size:,} {name}" for name, size in sizes.items()) or "-"
 

@@ -112,8 +112,10 @@ def is_snapshot(folder: Path) -> bool:
     except OSError:  # there is none
         return False
     except UsageError:
-        return kind_of_entry(folder.name) is not None
-    return isinstance(record, dict) and {"kind", "digest", "files"} <= record.keys()
+        record = None
+    if isinstance(record, dict) and {"kind", "digest", "files"} <= record.keys():
+        return True
+    return kind_of_entry(folder.name) is not None
 
 
 def derived_tables(name: str = "*") -> list[Path]:

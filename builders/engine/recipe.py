@@ -35,6 +35,7 @@ from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.files import write_file
+from kbprobe.files.targets import refuse_outside
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.sealed import write_sealed
 from kbprobe.format.suite import (
@@ -190,6 +191,8 @@ def read_recipe(
     except FileNotFoundError:
         raise UsageError(f"{path}: No such file or directory. Name a recipe file.") from None
     parent, stated, difficulty = output or recipe.output, None, None
+    if output is None:
+        refuse_outside(parent, f"{path}: output")
     if seed is not None and seed != recipe.seed:
         if recipe.suite is not None and output is None:
             parent = parent.with_name(f"{parent.name}-seed-{seed}")

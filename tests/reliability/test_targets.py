@@ -77,6 +77,32 @@ def test_a_target_that_changed_since_is_not_replaced(tmp_path: Path) -> None:
     assert names(tmp_path) == ["none", "probe"]
 
 
+@pytest.mark.posix
+def test_a_link_that_was_changed_since_leads_to_no_other_folder(tmp_path: Path) -> None:
+    link, other = tmp_path / "link", tmp_path / "other"
+    write(tmp_path / "probe", "old")
+    write(other, "another")
+
+    def lead_to(place: Path) -> None:
+        link.unlink(missing_ok=True)
+        link.symlink_to(place)
+
+    lead_to(tmp_path / "probe")
+    with taking(link, "building", {}, overwrite=True):
+        lead_to(other)
+        with pytest.raises(KbprobeError, match="leads to another folder"):
+            write(link, "new")
+        lead_to(tmp_path / "probe")
+        with (
+            pytest.raises(KbprobeError, match="leads to another folder"),
+            replacing_folder(link),  # the folder itself becomes a link while it is written
+        ):
+            (tmp_path / "probe").rename(tmp_path / "moved")
+            (tmp_path / "probe").symlink_to(other)
+    assert (other / "a").read_text() == "another"
+    assert (tmp_path / "moved" / "a").read_text() == "old"
+
+
 def test_what_failed_leaves_neither_lock_nor_folders(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), taking(tmp_path / "a" / "b" / "c", "building", {}):
         _ = 1 / 0

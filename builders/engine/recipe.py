@@ -50,6 +50,7 @@ from kbprobe.format.suite import (
 )
 from kbprobe.options import MAX_SEED
 from kbprobe.parsing import read_yaml, validated
+from kbprobe.reading import MAX_TEXT_BYTES, read_bytes, read_text
 
 MAX_PROBES = 1_000
 """Maximum number of probes in a recipe."""
@@ -231,18 +232,18 @@ def read_recipe(
 def _stated(path: Path) -> dict[str, str]:
     """Read a file of checksums: one line per file, with its sha256, two spaces and its path."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror})") from None
+        lines = read_text(path).splitlines()
+    except FileNotFoundError:
+        raise UsageError(f"checksums: there is no file {path}") from None
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
 def _difficulty(path: Path) -> bytes:
     """Read a file with the difficulty of rows."""
     try:
-        held = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"difficulty: {path}: {error.strerror}") from None
+        held = read_bytes(path, MAX_TEXT_BYTES)
+    except FileNotFoundError:
+        raise UsageError(f"difficulty: there is no file {path}") from None
     if not held.startswith(",".join(DIFFICULTY_HEAD).encode()):
         raise UsageError(f"difficulty: {path} does not begin with {','.join(DIFFICULTY_HEAD)}")
     return held

@@ -19,6 +19,7 @@ from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files.locks import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
+from kbprobe.reading import open_file
 
 
 def keep_others(target: Path, new: Path, ours: Collection[str]) -> None:
@@ -131,7 +132,7 @@ _swept: set[tuple[int, Path]] = set()
 
 def file_sha256(path: Path) -> str:
     """Return the sha256 (hex) of a file."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -21,6 +21,8 @@ from kb_cache.servers import within
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256, scratch_folder
+from kbprobe.parsing import MAX_JSON_BYTES
+from kbprobe.reading import read_bytes
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd, HfApi
@@ -203,7 +205,7 @@ class Remote:
         if path not in self.files:
             return None
         with self.hub.download(path, self.commit) as file:
-            return file.read_bytes()
+            return read_bytes(file, MAX_JSON_BYTES)
 
     def sha256(self, path: str) -> str:
         """Fetch a file of any size, and hash it."""

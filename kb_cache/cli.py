@@ -69,7 +69,7 @@ class _Fetch(click.Group):
             cmd_name,
             params=[click.Argument(["entry"], required=False, metavar="[NAME]"), *options, output],
             callback=partial(_fetch, cmd_name),
-            help=type(kind).__doc__,
+            help=type(kind).__doc__ or f"Compile {kind.title}.",  # none with PYTHONOPTIMIZE=2
         )
 
 

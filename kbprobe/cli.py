@@ -252,6 +252,7 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
     ``--version`` must come first. ``args`` defaults to the arguments of the process.
     """
     leave_working_directory()
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # Characters that the terminal cannot encode are escaped.
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
@@ -270,20 +271,52 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
     words = [word for word in options if word not in _EVERYWHERE] + words[len(options) :]
     try:
         result = command.main(words, prog_name=prog_name, standalone_mode=False)
+        sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (head, less) has exited. Python would complain again when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        return _without_reader()
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             raise
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
-            echo(error.format_message(), err=True)
-            return WRONG_USAGE
-        message, code = _describe(error)
-        echo(f"{prog_name}: {message}", err=True)
+            message, code = error.format_message(), WRONG_USAGE
+        else:
+            message, code = _describe(error)
+            message = f"{prog_name}: {message}"
+        try:
+            echo(message, err=True)
+        except BrokenPipeError:
+            _without_reader()
         return code
     return result if isinstance(result, int) else 0
+
+
+def _open_closed_streams() -> None:
+    """Open the null device for standard streams that are closed (``2>&-``).
+
+    The next file that is opened would otherwise take their place, and what is printed go into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            mode = "w" if number else "r"
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _without_reader() -> int:
+    """Return the exit code after the reader of the output (head, less) has exited.
+
+    Python would complain again when it flushes.
+    """
+    null = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(null, stream.fileno())
+    return FAILED
 
 
 def _describe(error: BaseException) -> tuple[str, int]:

@@ -233,6 +233,10 @@ class Program(click.Group):
 
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+_ZIPPED = (
+    "kbprobe cannot run from within a zip file or a wheel, since its data are files. Install it: "
+    "pip install FILE.whl"
+)
 
 
 def kbprobe_version() -> str:
@@ -253,6 +257,9 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
     """
     leave_working_directory()
     _open_closed_streams()
+    if not os.path.isfile(__file__):
+        echo(f"{prog_name}: error: {_ZIPPED}", err=True)
+        return FAILED
     for stream in (sys.stdout, sys.stderr):
         # Characters that the terminal cannot encode are escaped.
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):

@@ -73,3 +73,49 @@ def test_python_is_started_in_one_place_alone() -> None:
         if "[sys.executable" in path.read_text("utf-8")
     ]
     assert uses == ["kbprobe/processes.py"]
+
+
+def run_shell(line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash, in which PY is this interpreter."""
+    environment = {**os.environ, "PY": sys.executable, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=environment)
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize(
+    ("closed", "code"), [(">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 1)]
+)
+def test_closed_streams_are_no_faults(closed: str, code: int) -> None:
+    done = run_shell(f'"$PY" -m builders.cli list {closed}')
+    assert done.returncode == code
+    assert "fault" not in done.stderr
+
+
+@pytest.mark.posix
+def test_a_reader_that_has_exited_is_no_fault() -> None:
+    done = run_shell('{ sleep 1; "$PY" -m kb_cache.cli list; echo $? >&2; } | true')
+    assert done.stderr.strip() == "1"
+
+
+def test_help_and_probes_work_without_docstrings() -> None:
+    line = 'export PYTHONOPTIMIZE=2; "$PY" -m kb_cache.cli fetch --help; "$PY" -c "'
+    line += (
+        "from builders.engine.probe import find_probe as f; print(f('age_comparison').summary)\""
+    )
+    done = run_shell(line)
+    assert "Compile WordNet" in done.stdout
+    assert "Is a person of one age" in done.stdout
+
+
+def test_a_zipped_package_says_that_it_must_be_installed(tmp_path: Path) -> None:
+    import shutil
+
+    (tmp_path / "packages").mkdir()
+    for name in PACKAGES:
+        (tmp_path / "packages" / name).symlink_to(ROOT / name)
+    wheel = shutil.make_archive(str(tmp_path / "kbprobe"), "zip", tmp_path / "packages")
+    command = [sys.executable, "-m", "kbprobe", "build-probe", "list"]
+    environment = {**os.environ, "PYTHONPATH": wheel}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 1
+    assert "Install it: pip install FILE.whl" in done.stderr

@@ -103,6 +103,27 @@ def test_a_link_that_was_changed_since_leads_to_no_other_folder(tmp_path: Path) 
     assert (tmp_path / "moved" / "a").read_text() == "old"
 
 
+@pytest.mark.posix
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
+def test_what_is_no_lock_file_is_named_and_kept(tmp_path: Path, kind: str) -> None:
+    lock = lock_path(tmp_path / "probe")
+    make = {
+        "folder": lock.mkdir,
+        "pipe": lambda: os.mkfifo(lock),
+        "link": lambda: lock.symlink_to("x"),
+    }
+    make[kind]()
+    with (
+        pytest.raises(OSError, match=f"is where a lock file belongs.*{lock.name}"),
+        taking(tmp_path / "probe", "building", {}),
+    ):
+        pass
+    assert names(tmp_path) == [lock.name] or os.path.lexists(lock)
+    with taking(tmp_path / "other", "building", {}):  # it is not swept either
+        pass
+    assert os.path.lexists(lock)
+
+
 def test_what_failed_leaves_neither_lock_nor_folders(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), taking(tmp_path / "a" / "b" / "c", "building", {}):
         _ = 1 / 0

@@ -111,7 +111,7 @@ def test_a_zipped_package_says_that_it_must_be_installed(tmp_path: Path) -> None
     with zipfile.ZipFile(wheel, "w") as archive:
         for path in (path for name in PACKAGES for path in (ROOT / name).rglob("*.py")):
             archive.write(path, path.relative_to(ROOT))
-    command = [sys.executable, "-m", "kbprobe", "build-probe", "list"]
+    command = [sys.executable, "-m", "kbprobe", "kb-cache", "list"]
     environment = {**os.environ, "PYTHONPATH": str(wheel)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 1

@@ -87,6 +87,10 @@ def test_a_link_that_was_changed_since_leads_to_no_other_folder(tmp_path: Path) 
         link.unlink(missing_ok=True)
         link.symlink_to(place)
 
+    def replace_by_link(folder: Path) -> None:
+        folder.rename(tmp_path / "moved")
+        folder.symlink_to(other)
+
     lead_to(tmp_path / "probe")
     with taking(link, "building", {}, overwrite=True):
         lead_to(other)
@@ -97,8 +101,7 @@ def test_a_link_that_was_changed_since_leads_to_no_other_folder(tmp_path: Path) 
             pytest.raises(KbprobeError, match="leads to another folder"),
             replacing_folder(link),  # the folder itself becomes a link while it is written
         ):
-            (tmp_path / "probe").rename(tmp_path / "moved")
-            (tmp_path / "probe").symlink_to(other)
+            replace_by_link(tmp_path / "probe")
     assert (other / "a").read_text() == "another"
     assert (tmp_path / "moved" / "a").read_text() == "old"
 

@@ -26,7 +26,7 @@ def main() -> None:
 
         print(f"kbprobe {kbprobe_version()}")
     elif name in COMMANDS:
-        import_module(COMMANDS[name]).main(words)
+        sys.exit(import_module(COMMANDS[name]).main(words))
     else:
         asked_for_help = name in ("-h", "--help")
         print(USAGE, file=sys.stdout if asked_for_help else sys.stderr)

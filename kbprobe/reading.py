@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
 
 from kbprobe.errors import UsageError
 
@@ -34,7 +34,7 @@ def check_plain(path: Path) -> None:
         raise OSError(number, _NOT_PLAIN, str(path))
 
 
-def open_file(path: Path) -> IO[bytes]:
+def open_file(path: Path) -> BufferedReader:
     """Open a regular file, to read it in pieces.
 
     Raises:

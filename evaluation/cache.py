@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 
-from kb_cache.store import cache_dir, usable
+from kb_cache.store import cache_dir, remove_empty, usable
 from kbprobe.cli import command
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.files import remove_tree
+from kbprobe.files import remove_tree, sweep
+from kbprobe.files.locks import sweep_locks
+from kbprobe.files.targets import LOCK_ENDING
 from kbprobe.parsing import read_json
 from kbprobe.terminal import echo, visible
 
@@ -23,6 +27,13 @@ KINDS = {
     "finetuned": "fine-tuned checkpoints, and unfinished trainings, of interrupted runs",
 }
 """The folders of kbprobe's cache that evaluations fill, and what they hold."""
+_RECORDS = {
+    "scores": (64, ("key.json",)),
+    "endpoints": (32, ("about.json",)),
+    "vectors": (64, ("about.json",)),
+    "finetuned": (64, ("*epochs-*", "network.safetensors")),
+}
+"""The digits of an entry's name, a hash, and what it holds: anything else is not kbprobe's."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +67,16 @@ def _held(kind: str) -> Iterator[Held]:
 def _folders(kind: str) -> list[Path]:
     root = cache_dir() / kind
     with usable(root):
-        return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+        return sorted(filter(partial(_is_entry, kind), root.iterdir())) if root.is_dir() else []
+
+
+def _is_entry(kind: str, folder: Path) -> bool:
+    """Return whether evaluations wrote a folder; people may keep their own next to it."""
+    digits, records = _RECORDS[kind]
+    named = re.fullmatch(f"[0-9a-f]{{{digits}}}", folder.name)
+    if named is None or folder.is_symlink() or not folder.is_dir():
+        return False
+    return any(path for record in records for path in folder.glob(record))
 
 
 def _size(folder: Path) -> int:
@@ -101,8 +121,12 @@ def cache_command(
         what = ", ".join(kinds)
         click.confirm(visible(f"Remove {what} ({_spelled(total)}) from {cache_dir()}?"), abort=True)
     for name in kinds:
+        for folder in _folders(name):
+            remove_tree(folder)
         with usable(cache_dir() / name):
-            remove_tree(cache_dir() / name)
+            sweep(cache_dir() / name)
+            sweep_locks(cache_dir() / name, LOCK_ENDING)
+        remove_empty(cache_dir() / name)
     echo(f"Removed {_spelled(total)} from {cache_dir()}.", err=True)
 
 

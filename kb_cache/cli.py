@@ -69,7 +69,7 @@ class _Fetch(click.Group):
             cmd_name,
             params=[click.Argument(["entry"], required=False, metavar="[NAME]"), *options, output],
             callback=partial(_fetch, cmd_name),
-            help=type(kind).__doc__,
+            help=type(kind).__doc__ or f"Compile {kind.title}.",  # none with PYTHONOPTIMIZE=2
         )
 
 
@@ -174,8 +174,7 @@ def clear(
     """
     from kb_cache import store
     from kb_cache.fetching import holdings
-    from kb_cache.store import downloads_dir, find, full_name
-    from kbprobe.files import remove_tree
+    from kb_cache.store import find, full_name
 
     if [everything, name is not None, stale].count(True) != 1:
         raise UsageError("give the NAME of what to remove, or --all, or --stale")
@@ -199,8 +198,8 @@ def clear(
         elif name in embedded:
             known[name].remove()  # says that it cannot be removed
         doomed = [name]
-    more = {"downloaded files": downloads_dir(), "derived tables": store.derived_dir()}
-    more = {what: folder for what, folder in more.items() if everything and folder.is_dir()}
+    more = {"downloaded files": store.downloads(), "derived tables": store.derived_tables()}
+    more = {what: paths for what, paths in more.items() if everything and paths}
     what = [*doomed, *more]
     if not what:
         echo("The cache is empty.")
@@ -213,9 +212,11 @@ def clear(
     for each in doomed:
         if known[each].remove() if each in known else store.remove_entry(each):
             echo(f"{each}: removed")
-    for each, folder in more.items():
-        remove_tree(folder)
+    for each, paths in more.items():
+        store.remove_files(paths)
         echo(f"{each}: removed")
+    if everything and store.downloads_dir().is_dir():
+        echo(f"{store.downloads_dir()} holds files without a record of kbprobe: they are kept.")
 
 
 def main(args: list[str] | None = None) -> int:

@@ -23,6 +23,7 @@ from kb_cache.base import (
     Source,
     find_kind,
     kind_of_entry,
+    readable,
     usable_kinds,
 )
 from kb_cache.snapshot import (
@@ -45,6 +46,7 @@ from kbprobe.errors import (
 )
 from kbprobe.files import UNWRITABLE, refuse_working_directory, replacing_folder, state_of
 from kbprobe.files.targets import own_files, taking
+from kbprobe.reading import check_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,7 +96,7 @@ def fetch(
         if wanted is None:
             raise UsageError(f"kb-cache fetch {kind} needs the source: give it with --from PATH")
         path = download_source(wanted, progress)
-    source = declared.read(path, chosen)
+    source = _read_source(declared, path, chosen)
     stated = chosen.name or source.version
     if not stated:
         raise UsageError(f"{source.path} does not say which version it is; give it a --name")
@@ -113,6 +115,15 @@ def fetch(
         if before == state_of(entry.folder) or verify(entry):
             compiling(entry.folder)
     return entry
+
+
+def _read_source(kind: AnyKind, path: Path, options: FetchOptions) -> Source:
+    """Look at a source; a pipe or a device is refused before any library opens it."""
+    if path.exists() and not path.is_dir():
+        with readable(path):
+            check_plain(path)
+    source: Source = kind.read(path, options)
+    return source
 
 
 def _require_packages(kind: AnyKind) -> None:
@@ -138,6 +149,12 @@ def _check_target(kind: AnyKind, stated: str, output: Path | None) -> None:
             f"{name} comes with kbprobe; to keep another copy beside it, give it a name of its "
             "own with --name"
         )
+    folder = store.entry_path(name)
+    if folder.is_dir() and any(folder.iterdir()) and not store.is_snapshot(folder):
+        raise UsageError(
+            f"{folder} holds files that are not a snapshot of kbprobe; it is left alone. Give "
+            "the entry another name with --name, or set KBPROBE_CACHE to another folder"
+        )
 
 
 def download_source(wanted: Download, progress: PhaseProgress = lambda *_: None) -> Path:
@@ -152,7 +169,9 @@ def download_source(wanted: Download, progress: PhaseProgress = lambda *_: None)
     target = downloads_dir() / wanted.url.rpartition("/")[2]
     shown = partial(progress, "Downloading")
     with store.usable(target.parent, UNWRITABLE):
-        return download(wanted.url, target, sha256=wanted.sha256, size=wanted.bytes, progress=shown)
+        download(wanted.url, target, sha256=wanted.sha256, size=wanted.bytes, progress=shown)
+        store.record_download(target, wanted.url)
+    return target
 
 
 def _write(
@@ -257,7 +276,7 @@ def _recorded(entry: Entry) -> tuple[AnyKind, Source, FetchOptions]:
         options = kind.options.parse(recorded, entry.name)
     except UsageError as error:
         raise SnapshotError(f"{error}; {again}") from error
-    source: Source = kind.read(Path(path), options)
+    source = _read_source(kind, Path(path), options)
     if dict(source.sha256) != dict(info.source.files):
         raise SnapshotError(f"Its source {path} has changed since; if that is intended, {again}")
     return kind, source, options
@@ -338,7 +357,7 @@ def contents(one: Mapping[str, Any]) -> str:
     """Describe the contents of a holding in its kind's format: "117,659 synsets"."""
     sizes = one["rows"]
     try:
-        return find_kind(one["kind"]).contents.format(**sizes)
+        return find_kind(one["kind"] or "").contents.format(**sizes)
     except (KbprobeError, KeyError):
         return ", ".join(f"{size:,} {name}" for name, size in sizes.items()) or "-"
 

@@ -4,11 +4,15 @@ Layout: ``CACHE/snapshots/NAME/`` holds a snapshot, ``CACHE/derived/NAME/`` tabl
 (`kb_cache.derived`). A folder is first written as ``.NAME.new-*`` and then renamed; a folder that
 it replaces is ``.NAME.old-*`` until then. The remains of dead writers are removed by the next
 writer of the same entry (`kbprobe.files.sweep`), or by `sweep`.
+
+The folder may be one that people keep files of their own in: only what carries a record of kbprobe
+is listed and removed.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import tempfile
@@ -19,12 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kb_cache.base import find_kind
+from kb_cache.base import find_kind, kind_of_entry
 from kb_cache.snapshot import INFO_FILE, find_damage, read_info
 from kbprobe import files
 from kbprobe.errors import CacheError, SnapshotError, UsageError, did_you_mean
 from kbprobe.files import remains, remove_tree
 from kbprobe.files.locks import REMAINS, try_lock, unlock
+from kbprobe.parsing import read_json
 
 CACHE_VARIABLE = "KBPROBE_CACHE"
 
@@ -33,6 +38,8 @@ _SWAP = 5.0
 """Seconds that a writer may take to replace an old entry by a new one."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+_TABLE, _TABLE_HEAD = re.compile(rb"[0-9a-f]{64}ARROW1"), 70
+"""How a file of a derived table begins, and how many bytes of it that takes."""
 
 
 def cache_dir() -> Path:
@@ -93,7 +100,74 @@ def entry_names() -> list[str]:
 def _entries(root: Path) -> set[str]:
     if not root.is_dir():
         return set()
-    return {path.name for path in root.iterdir() if _NAME.fullmatch(path.name) and path.is_dir()}
+    return {
+        path.name for path in root.iterdir() if _NAME.fullmatch(path.name) and is_snapshot(path)
+    }
+
+
+def is_snapshot(folder: Path) -> bool:
+    """Return whether a folder carries the record of a snapshot, which may be damaged."""
+    try:
+        record = read_json(folder / INFO_FILE)
+    except OSError:  # there is none
+        return False
+    except UsageError:
+        record = None
+    if isinstance(record, dict) and {"kind", "digest", "files"} <= record.keys():
+        return True
+    return kind_of_entry(folder.name) is not None
+
+
+def derived_tables(name: str = "*") -> list[Path]:
+    """Return the files of tables derived from a snapshot, or from all (`kb_cache.derived`)."""
+    return [path for path in sorted(derived_dir().glob(f"{name}/*.arrow")) if _is_table(path)]
+
+
+def _is_table(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with suppress(OSError), path.open("rb") as file:
+        return _TABLE.match(file.read(_TABLE_HEAD)) is not None
+    return False
+
+
+def downloads() -> list[Path]:
+    """Return the downloaded files, each followed by its record, and unfinished downloads."""
+    found = []
+    for record in sorted(downloads_dir().glob("*.json")):
+        target = record.with_suffix("")
+        with suppress(OSError, UsageError):
+            content = read_json(record)
+            if isinstance(content, dict) and isinstance(content.get("url"), str):
+                found += [path for path in (target, record) if path.is_file()]
+    return found
+
+
+def record_download(target: Path, url: str) -> None:
+    """Write the record of a downloaded file, unless there is one: without it nothing removes it."""
+    record = target.with_name(f"{target.name}.json")
+    if not os.path.lexists(record):
+        files.write_file(record, json.dumps({"url": url}))
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove files of the cache, and the folders that are empty then.
+
+    Raises:
+        CacheError: one cannot be removed.
+    """
+    with usable(cache_dir()):
+        for path in paths:
+            path.unlink(missing_ok=True)
+            remove_empty(path.parent)
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove a folder in the cache, and those above, as long as they are empty."""
+    with suppress(OSError):
+        while folder != cache_dir() and folder.is_relative_to(cache_dir()):
+            folder.rmdir()
+            folder = folder.parent
 
 
 def unusable(folder: Path, error: OSError) -> CacheError:
@@ -162,10 +236,11 @@ def remove_entry(name: str) -> bool:
         CacheError: it cannot be removed.
     """
     target = entry_path(name)
-    if not target.exists() and not remains(target):
+    if not is_snapshot(target) and not remains(target):
         return False
     with entry_lock(name, f"removing {name}", remedy="Then run this command again."):
-        for folder in (derived_dir() / name, target, *remains(target)):
+        remove_files(derived_tables(name))
+        for folder in ([target] if is_snapshot(target) else []) + remains(target):
             remove_tree(folder)
             if folder.exists():
                 raise CacheError(f"{folder} cannot be removed: look at its permissions")
@@ -187,6 +262,7 @@ def sweep() -> list[Path]:
 
     root, done = cache_dir(), []
     with usable(root):
+        unfinished = {p for p in downloads() if p.name.endswith((".part", ".part.json"))}
         for parent, _, names in os.walk(root):
             done += files.sweep(Path(parent))
             for name in names:
@@ -195,7 +271,7 @@ def sweep() -> list[Path]:
                 ours = name.startswith(".") or Path(parent) == root / "locks"
                 if ours and name.endswith((LOCK_ENDING, ".lock")):
                     done += _unheld(path)
-                elif Path(parent) == root / "downloads" and name.endswith((".part", ".part.json")):
+                elif Path(parent) == root / "downloads" and path in unfinished:
                     target = name.removesuffix(".json").removesuffix(".part")
                     done += _unheld(path.with_name(f".{target}.lock"), path)
         done += files.sweep(Path(tempfile.gettempdir()))

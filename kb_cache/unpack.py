@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import os
 import tarfile
 import zipfile
 import zlib
@@ -25,6 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from kb_cache.base import Progress, readable
 from kbprobe.errors import MissingDependencyError, SourceError
+from kbprobe.reading import open_file
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo
@@ -116,7 +118,7 @@ def read_unpacked(path: Path, most: int) -> bytes:
     Raises:
         SourceError: it cannot be read, is damaged, or holds more.
     """
-    with readable(path), path.open("rb") as file:
+    with readable(path), open_file(path) as file:
         try:
             return Allowance(path.stat().st_size, most).read(UnpackedFile(file))
         except DAMAGE as error:
@@ -267,7 +269,7 @@ def read_files(
     """
     try:
         if path.is_dir():
-            return _read_folder(path, wanted, marker, layouts)
+            return _read_folder(path, wanted, marker, layouts, largest)
         return _read_archive(path, wanted, marker, largest, title)
     except FileNotFoundError as error:
         raise SourceError(f"no such file or folder: {path}") from error
@@ -325,7 +327,7 @@ def opened_tar(path: Path) -> Iterator[tarfile.TarFile | None]:
     Raises:
         TooLarge: it unpacks to more than `most_unpacked`; also while it is read.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         stream = _Bounded(unpacking(file, packed_as(file)), most_unpacked(path.stat().st_size))
         try:
             tar = tarfile.open(fileobj=cast("Any", stream), mode="r:")  # noqa: SIM115
@@ -368,14 +370,19 @@ def _sizes(tar: tarfile.TarFile, largest: int) -> dict[str, int]:
 
 
 def _read_folder(
-    path: Path, wanted: Names, marker: Names, layouts: Sequence[str]
+    path: Path, wanted: Names, marker: Names, layouts: Sequence[str], largest: int
 ) -> dict[str, bytes]:
     for folder in (path / layout for layout in layouts):
         files = sorted(folder.iterdir()) if folder.is_dir() else []
         files = [file for file in files if file.is_file() and wanted(file.name)]
         if any(marker(file.name) for file in files):
-            return {file.name: file.read_bytes() for file in files}
+            return {file.name: _read_plain(file, largest) for file in files}
     return {}
+
+
+def _read_plain(path: Path, largest: int) -> bytes:
+    with open_file(path) as file:
+        return Allowance(os.fstat(file.fileno()).st_size, largest).read(file)
 
 
 def _read_archive(

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.parsing import MAX_JSON_BYTES, read_bytes
+from kbprobe.parsing import MAX_JSON_BYTES
+from kbprobe.reading import not_utf8, open_file, read_bytes
 
 FILES = "its configuration and tokenizer"
 """The ``files`` argument of `reading` when a whole checkpoint is read."""
@@ -102,15 +103,17 @@ def _problem_of_object(path: Path) -> str:
 
 def _problem_of_text(path: Path) -> str:
     try:
-        path.read_bytes().decode()
+        read_bytes(path, MAX_JSON_BYTES).decode()
     except UnicodeDecodeError as error:
-        return f"is not UTF-8 text: {error.reason} at byte {error.start:,}"
+        return not_utf8(error)
+    except UsageError as error:
+        return str(error).removeprefix(f"{path} ")
     return ""
 
 
 def _problem_of_safetensors(path: Path) -> str:
     size = path.stat().st_size
-    with path.open("rb") as file:
+    with open_file(path) as file:
         length = int.from_bytes(file.read(8), "little")
         if size < 8 or length > min(size - 8, MAX_JSON_BYTES):
             return "is damaged or cut off: it has no header of safetensors"
@@ -125,7 +128,7 @@ def _problem_of_safetensors(path: Path) -> str:
 
 
 def _problem_of_archive(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         head = file.read(2)
     if not head:
         return "is empty"

@@ -20,6 +20,7 @@ import click
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.plugins import place_of_others
+from kbprobe.processes import leave_working_directory
 from kbprobe.terminal import VisibleFormatter, echo
 from kbprobe.terminal.progress import set_quiet
 
@@ -232,6 +233,10 @@ class Program(click.Group):
 
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+_ZIPPED = (
+    "kbprobe cannot run from within a zip file or a wheel, since its data are files. Install it: "
+    "pip install FILE.whl"
+)
 
 
 def kbprobe_version() -> str:
@@ -250,6 +255,11 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
     ``--debug`` and ``--quiet`` may be anywhere before a ``--``, also after a subcommand;
     ``--version`` must come first. ``args`` defaults to the arguments of the process.
     """
+    leave_working_directory()
+    _open_closed_streams()
+    if not os.path.isfile(__file__):
+        echo(f"{prog_name}: error: {_ZIPPED}", err=True)
+        return FAILED
     for stream in (sys.stdout, sys.stderr):
         # Characters that the terminal cannot encode are escaped.
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
@@ -268,20 +278,52 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
     words = [word for word in options if word not in _EVERYWHERE] + words[len(options) :]
     try:
         result = command.main(words, prog_name=prog_name, standalone_mode=False)
+        sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (head, less) has exited. Python would complain again when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        return _without_reader()
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             raise
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
-            echo(error.format_message(), err=True)
-            return WRONG_USAGE
-        message, code = _describe(error)
-        echo(f"{prog_name}: {message}", err=True)
+            message, code = error.format_message(), WRONG_USAGE
+        else:
+            message, code = _describe(error)
+            message = f"{prog_name}: {message}"
+        try:
+            echo(message, err=True)
+        except BrokenPipeError:
+            _without_reader()
         return code
     return result if isinstance(result, int) else 0
+
+
+def _open_closed_streams() -> None:
+    """Open the null device for standard streams that are closed (``2>&-``).
+
+    The next file that is opened would otherwise take their place, and what is printed go into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            mode = "w" if number else "r"
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _without_reader() -> int:
+    """Return the exit code after the reader of the output (head, less) has exited.
+
+    Python would complain again when it flushes.
+    """
+    null = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(null, stream.fileno())
+    return FAILED
 
 
 def _describe(error: BaseException) -> tuple[str, int]:

@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kbprobe.errors import KbprobeError, MissingDependencyError
+from kbprobe.processes import outside_working_directory
 
 JobT = TypeVar("JobT")
 DoneT = TypeVar("DoneT")
@@ -101,8 +102,9 @@ def spread(
     with connected(address) as ray:
         held = ray.put((function, list(jobs)))
         variables = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        folder = os.getcwd()
         remote = ray.remote(num_cpus=1, max_retries=3)(_in_ray)
-        waiting = [remote.remote(held, number, variables) for number in range(len(jobs))]
+        waiting = [remote.remote(held, number, folder, variables) for number in range(len(jobs))]
         while waiting:
             try:
                 yield ray.get(waiting.pop(0))
@@ -115,8 +117,12 @@ def spread(
                 ) from error
 
 
-def _in_ray(held: tuple[Callable[[Any], Any], Sequence[Any]], number: int, variables: Any) -> Any:
+def _in_ray(
+    held: tuple[Callable[[Any], Any], Sequence[Any]], number: int, folder: str, variables: Any
+) -> Any:
     os.environ.update(variables)
+    with suppress(OSError):  # another machine may not have it
+        os.chdir(folder)
     function, jobs = held
     return function(jobs[number])
 
@@ -131,13 +137,14 @@ def _connect(address: str | None) -> Any:
         return ray
     settings: dict[str, Any] = {"include_dashboard": False} if address is None else {}
     try:
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            configure_logging=False,
-            **settings,
-        )
+        with outside_working_directory():  # Ray's workers import from where it is started.
+            ray.init(
+                address=address,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=False,
+                **settings,
+            )
     except (ConnectionError, ValueError, RuntimeError) as error:
         where = "on this machine" if address is None else f"at {address}"
         raise KbprobeError(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from kbprobe.errors import UsageError
 from kbprobe.options import explain_all
+from kbprobe.reading import not_utf8, read_bytes, sentence
 
 if TYPE_CHECKING:
     import yaml
@@ -78,28 +78,6 @@ def read_record(path: Path, model: type[_Model], remedy: str = "") -> _Model:
     return validated(read_json(path, remedy), model, str(path), remedy)
 
 
-def read_bytes(path: Path, limit: int, remedy: str = "") -> bytes:
-    """Return the content of a regular file of at most ``limit`` bytes.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        UsageError: it is not a regular file (a pipe would block), too large, or cannot be read.
-    """
-    refuse = _refusing(str(path), remedy)
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            refuse("is not a plain file")
-        with path.open("rb") as file:
-            content = file.read(limit + 1)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise FileNotFoundError(*error.args) from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        refuse(f"cannot be read: {getattr(error, 'strerror', None) or error}")
-    if len(content) > limit:
-        refuse(f"has more than {limit:,} bytes, the most that is read")
-    return content
-
-
 def json_value(content: str | bytes, source: str, remedy: str = "") -> Any:
     """Return the value that a JSON text holds: objects, lists, texts, booleans, finite numbers.
 
@@ -128,7 +106,7 @@ def json_value(content: str | bytes, source: str, remedy: str = "") -> Any:
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
-        refuse(f"is not UTF-8 text (byte {error.start:,})")
+        refuse(not_utf8(error))
     except UnicodeEncodeError:
         refuse("holds half of a surrogate pair, which is no character")
     except json.JSONDecodeError as error:
@@ -171,7 +149,7 @@ def yaml_value(content: str | bytes, source: str, remedy: str = "") -> Any:
         finally:
             loader.dispose()
     except UnicodeDecodeError as error:
-        refuse(f"is not UTF-8 text (byte {error.start:,})")
+        refuse(not_utf8(error))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}: " if mark else ""
@@ -210,18 +188,14 @@ def validated(
         return adapter.validate_python(value)
     except ValidationError as error:
         told = explain_all(error.errors(include_url=False))
-        raise UsageError(_sentence(f"{source}: {told}", remedy)) from None
+        raise UsageError(sentence(f"{source}: {told}", remedy)) from None
 
 
 def _refusing(source: str, remedy: str) -> Callable[[str], NoReturn]:
     def refuse(problem: str) -> NoReturn:
-        raise UsageError(_sentence(f"{source} {problem}", remedy)) from None
+        raise UsageError(sentence(f"{source} {problem}", remedy)) from None
 
     return refuse
-
-
-def _sentence(problem: str, remedy: str) -> str:
-    return f"{problem.rstrip('.')}. {remedy}" if remedy else problem
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import click
 
 from kbprobe.cli import FAILED, Command, Program, Subcommand, command, option, run
 from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.reading import read_text
 from kbprobe.terminal import echo
 from kbprobe.terminal.progress import on_terminal
 from release.exports.targets import TARGETS
@@ -265,15 +266,20 @@ def quiet_bars() -> None:
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 
+MAX_TOKEN_BYTES = 1 << 12
+"""Maximum bytes of a file with a token."""
+
+
 def read_token(path: Path | None) -> str | None:
     """Read a token from a file; errors do not show its content."""
     if path is None:
         return None
     try:
-        token = path.expanduser().read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise UsageError(f"--token-file {path} cannot be read: {reason}") from None
+        token = read_text(path.expanduser(), MAX_TOKEN_BYTES).strip()
+    except FileNotFoundError:
+        raise UsageError(f"--token-file {path}: there is no such file") from None
+    except UsageError as error:
+        raise UsageError(f"--token-file {error}") from None
     if not token or not token.isascii() or len(token.split()) != 1:
         raise UsageError(f"--token-file {path} holds no token: one word is expected")
     return token

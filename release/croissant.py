@@ -19,6 +19,7 @@ from kbprobe.format.dataset import CARD
 from kbprobe.format.items import COLUMNS
 from kbprobe.format.licences import attributions_of, licences, parts_of, terms_of
 from kbprobe.format.manifest import read_manifest
+from kbprobe.reading import read_text
 from release.cards import credited
 from release.checks.files import GIT, item_schema
 from release.exports.flat import ABOUT, FlatConfig
@@ -156,7 +157,7 @@ def croissant(
     manifest = read_manifest(folder)
     base = manifest.knowledge_base
     credits = attributions_of(credited(base))
-    card = (folder / CARD).read_text(encoding="utf-8") if (folder / CARD).is_file() else ""
+    card = read_text(folder / CARD) if (folder / CARD).is_file() else ""
     cited = re.search(r"^```bibtex\n(.*?)^```", card, re.DOTALL | re.MULTILINE)
     number = version.removeprefix("v")
     splits = [

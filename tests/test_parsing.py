@@ -69,7 +69,7 @@ def test_numbers_to_base_60_stay_texts() -> None:
         ("a: {<<: 3}", "expected a mapping"),
         ("a: 'x", "line 1: found unexpected end of stream"),
         ("a: \x00", "line 1: special characters"),
-        (b"a: \xff", "not UTF-8 text (byte 3)"),
+        (b"a: \xff", "not UTF-8 text (line 1, byte 4)"),
     ],
 )
 def test_yaml_that_is_refused(text: str | bytes, problem: str) -> None:
@@ -98,7 +98,7 @@ def test_dates_stay_texts_and_anchors_work() -> None:
         ('["\\ud800"]', "surrogate"),
         ('{"a"', "line 1, column 5"),
         ("", "line 1, column 1"),
-        (b"\xff", "not UTF-8 text (byte 0)"),
+        (b"\xff", "not UTF-8 text (line 1, byte 1)"),
     ],
 )
 def test_json_that_is_refused(text: str | bytes, problem: str) -> None:

@@ -33,6 +33,7 @@ from builders.engine.options import with_snapshots
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.files.targets import refuse_outside
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.sealed import write_sealed
 from kbprobe.format.suite import (
@@ -45,6 +46,7 @@ from kbprobe.format.suite import (
 )
 from kbprobe.options import MAX_SEED
 from kbprobe.parsing import read_yaml, validated
+from kbprobe.reading import read_text
 
 MAX_PROBES = 1_000
 """Maximum number of probes in a recipe."""
@@ -181,6 +183,8 @@ def read_recipe(
     except FileNotFoundError:
         raise UsageError(f"{path}: No such file or directory. Name a recipe file.") from None
     parent, stated = output or recipe.output, None
+    if output is None:
+        refuse_outside(parent, f"{path}: output")
     if seed is not None and seed != recipe.seed:
         if recipe.suite is not None and output is None:
             parent = parent.with_name(f"{parent.name}-seed-{seed}")
@@ -216,7 +220,7 @@ def read_recipe(
 def _stated(path: Path) -> dict[str, str]:
     """Read a file of checksums: one line per file, with its sha256, two spaces and its path."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror})") from None
+        lines = read_text(path).splitlines()
+    except FileNotFoundError:
+        raise UsageError(f"checksums: there is no file {path}") from None
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}

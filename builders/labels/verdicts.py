@@ -29,6 +29,7 @@ from builders.engine.draw.balanced import ranks_within
 from builders.engine.plan import text_keys
 from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import UsageError
+from kbprobe.files import file_sha256
 from kbprobe.format.items import LABELS, UNKNOWN
 from kbprobe.format.labels import read_lines
 from kbprobe.rng import RandomGenerator
@@ -294,7 +295,7 @@ def files_digest(paths: Iterable[str]) -> str:
     digest = hashlib.sha256()
     for path in paths:
         try:
-            digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
+            digest.update(bytes.fromhex(file_sha256(Path(path))))
         except OSError as error:
             raise UsageError(f"--labels {path}: {error.strerror}") from None
     return digest.hexdigest()

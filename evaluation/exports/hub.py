@@ -20,7 +20,8 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.format.manifest import MANIFEST, ManifestError, parse_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
-from kbprobe.parsing import MAX_YAML_BYTES, read_bytes, yaml_value
+from kbprobe.parsing import MAX_YAML_BYTES, yaml_value
+from kbprobe.reading import MAX_TEXT_BYTES, read_bytes
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -216,7 +217,7 @@ def _file(api: HfApi, repo: str, path: str, revision: str, kind: str) -> bytes |
             )
         except EntryNotFoundError:
             return None
-        return Path(found).read_bytes()
+        return read_bytes(Path(found), MAX_TEXT_BYTES)
 
 
 @contextmanager

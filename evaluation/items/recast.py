@@ -17,6 +17,8 @@ from typing import Any
 
 from kbprobe.errors import KbprobeError
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
+from kbprobe.parsing import MAX_JSON_BYTES
+from kbprobe.reading import read_bytes
 
 MARK = "label-set"
 """The field that identifies rows of published probes."""
@@ -105,7 +107,7 @@ def folds_beside(path: Path) -> dict[str, int]:
     if not path.name.endswith(_DATA) or not metadata.is_file():
         return {}
     try:
-        rows = json.loads(metadata.read_text(encoding="utf-8"))
+        rows = json.loads(read_bytes(metadata, MAX_JSON_BYTES))
         roles = {str(row["pair-id"]): row.get("misc") or {} for row in rows}
         return {
             name: int(fold.removeprefix("fold")) - 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from kb_cache.unpack import DAMAGE, Allowance, unpacking
 from kbprobe.columns import arrow_type
 from kbprobe.errors import KbprobeError
 from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, NLI, SCORED_SETUPS, SETUPS
+from kbprobe.reading import MAX_TABLE_BYTES, open_file
 
 UNLABELLED = "has no answer yet"
 
@@ -75,11 +77,10 @@ def read_json(path: Path) -> Records:
             it is a :class:`RowError` among the rows.
     """
     try:
-        if path.suffix == ".gz":
-            with path.open("rb") as file:
-                data = Allowance(path.stat().st_size).read(unpacking(file, path.suffix))
-        else:
-            data = path.read_bytes()
+        with open_file(path) as file:
+            packed = path.suffix if path.suffix == ".gz" else ""
+            size = os.fstat(file.fileno()).st_size
+            data = Allowance(size, MAX_TABLE_BYTES).read(unpacking(file, packed))
     except (OSError, *DAMAGE) as error:
         raise KbprobeError(f"{path} cannot be read: {error}") from None
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

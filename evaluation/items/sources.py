@@ -17,6 +17,7 @@ from kbprobe.format.dataset import CARD, DATA, damaged_files
 from kbprobe.format.manifest import MANIFEST, DataFile, Manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.parsing import yaml_value
+from kbprobe.reading import read_text
 
 if TYPE_CHECKING:
     import datasets
@@ -281,7 +282,7 @@ def _find_in_folder(folder: Path, source: str, split: str, config: str | None) -
 def _has_configs(folder: Path) -> bool:
     """Whether the folder's card lists configs, as ``datasets`` reads them."""
     try:
-        card = (folder / CARD).read_text(encoding="utf-8")
+        card = read_text(folder / CARD)
         head = yaml_value(card.split("---\n")[1], CARD) if card.startswith("---\n") else None
     except (OSError, ValueError, IndexError, UsageError):
         return False

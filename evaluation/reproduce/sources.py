@@ -6,12 +6,12 @@ import re
 import shlex
 import shutil
 import subprocess  # nosec B404 # of this interpreter, with a command of ours
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import MANIFEST
+from kbprobe.processes import python_command, python_environment
 from kbprobe.terminal import echo
 from kbprobe.terminal.progress import Progress
 
@@ -51,8 +51,10 @@ def build(name: str, folder: Path, progress: Progress) -> str | None:
         Why it was not built; None if it was.
     """
     progress(f"building {name}", 0, 0)
-    words = [sys.executable, "-m", "kbprobe", "build-probe", name, "-o", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)  # nosec B603
+    words = python_command("-m", "kbprobe", "build-probe", name, "-o", str(folder))
+    done = subprocess.run(  # nosec B603
+        words, env=python_environment(), capture_output=True, text=True, check=False
+    )
     if done.returncode == 0:
         return None
     lines = [line for line in done.stderr.splitlines() if line.strip()]

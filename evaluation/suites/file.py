@@ -18,7 +18,6 @@
 
 from __future__ import annotations
 
-import glob
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +30,8 @@ from evaluation.studies.base import Study, StudyRequest
 from evaluation.studies.registry import STUDIES
 from kb_cache.servers import checked_url
 from kbprobe.errors import UsageError
+from kbprobe.files.patterns import matching_paths
+from kbprobe.files.targets import refuse_outside
 from kbprobe.format.manifest import MANIFEST
 from kbprobe.options import MAX_SEED
 from kbprobe.parsing import read_yaml, validated
@@ -39,6 +40,8 @@ from kbprobe.plugins import IN_FILE
 DEFAULT_STUDY = "zero_shot"
 MAX_ENTRIES = 10_000
 """Maximum number of probes, models, studies or seeds in a file."""
+MAX_RUNS = 100_000
+"""Maximum number of runs of a suite."""
 CONSENTS = {
     "trust_remote_code": "allow the code of a checkpoint to run. Remove it; read the code, then "
     "allow it with --trust-remote-code",
@@ -123,12 +126,21 @@ def read_suite(
     _refuse_consents(suite, path)
     trusted = {checked_url(url).rstrip("/") for url in key_for}
     folder = output or suite.output or Path("results") / path.stem
+    if output is None:
+        refuse_outside(folder, f"{path}: output")
     probes = _matching(suite.probes, f"{path}: probes", "probe", _is_probe)
     models = [
         (model, entry.options)
         for at, entry in enumerate(suite.models)
         for model in _matching([entry.model], f"{path}: models.{at}", "model", is_checkpoint)
     ]
+    runs = len(suite.studies) * len(set(suite.seeds)) * len(models) * len(probes)
+    if runs > MAX_RUNS:
+        raise UsageError(
+            f"{path} declares {runs:,} runs (of {len(models):,} models, {len(probes):,} probes, "
+            f"{len(suite.studies):,} studies and {len(set(suite.seeds)):,} seeds), more than "
+            f"{MAX_RUNS:,}. Divide it into several suites."
+        )
     requests = []
     for at, entry in enumerate(suite.studies):
         owner = f"{path}: studies.{at}"
@@ -168,7 +180,9 @@ def _consents(
 
 
 def _refuse_files(values: Mapping[str, Any], owner: str) -> None:
-    """Refuse scorers and learners that are Python files: a suite file runs no code."""
+    """Refuse scorers and learners that are Python files, and checkpoints written elsewhere."""
+    if isinstance(kept := values.get("keep_checkpoint"), str):
+        refuse_outside(Path(kept), f"{owner}: keep_checkpoint")
     for option in ("scorer", "learner", "learners"):
         given = values.get(option)
         for name in given if isinstance(given, list | tuple) else [given]:
@@ -188,7 +202,7 @@ def _matching(
         if not _PATTERN.search(name):
             found.append(name)
             continue
-        matches = [one for one in sorted(glob.glob(name, recursive=True)) if is_one(one)]
+        matches = [one for one in sorted(matching_paths(name, owner)) if is_one(one)]
         if not matches:
             raise UsageError(f"{owner}: there is no {kind} at {name!r}. Mend the pattern.")
         found += matches

@@ -29,6 +29,7 @@ from evaluation.runs.folders import load
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest, write_summary
 from evaluation.studies.run import check_request
+from evaluation.suites.file import MAX_RUNS
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256
 from kbprobe.files.targets import OTHER_FOLDER, unwritable
@@ -121,7 +122,13 @@ class Plan:
             assert request.study.expand is not None
             check_request(request)
             plan.asked.append([])
-            plan.add(number, request.study.expand(request))
+            specs = request.study.expand(request)
+            if (runs := sum(map(len, plan.asked)) + len(specs)) > MAX_RUNS:
+                raise UsageError(
+                    f"the studies have {runs:,} runs so far, more than the {MAX_RUNS:,} of a "
+                    "suite. Divide it into several suites."
+                )
+            plan.add(number, specs)
         return plan
 
     def add(self, request: int, specs: Iterable[RunSpec]) -> list[PlannedRun]:

@@ -33,6 +33,7 @@ from kb_cache.conceptnet.types import TOLERATED, Malformed, Selection, edges_sch
 from kb_cache.unpack import DAMAGE, LineTooLong, UnpackedFile
 from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import SourceError
+from kbprobe.reading import open_file
 
 #: Bytes that are parsed at a time.
 _BLOCK = 4 << 20
@@ -64,7 +65,7 @@ class _Lines:
     def __iter__(self) -> Iterator[_Fields]:
         """Yield the fields of each block; lines with a different number of columns are left out."""
         try:
-            with self.path.open("rb") as file:
+            with open_file(self.path) as file:
                 for block in UnpackedFile(file, self.progress).blocks(_BLOCK, _LONGEST_LINE):
                     yield self._split(block if block.endswith(b"\n") else block + b"\n")
                     self.malformed.check()
@@ -313,7 +314,7 @@ def read_edges(
 
 def _head(path: Path) -> bytes:
     """Return the beginning of a file, unpacked."""
-    with readable(path), path.open("rb") as file:
+    with readable(path), open_file(path) as file:
         try:
             return UnpackedFile(file).read(_HEAD_BYTES)
         except DAMAGE as error:

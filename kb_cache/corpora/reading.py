@@ -15,6 +15,7 @@ from typing import IO
 from kb_cache.base import readable
 from kb_cache.unpack import DAMAGE, Allowance, TooLarge, check_member, opened_tar, unpacking
 from kbprobe.errors import SourceError
+from kbprobe.reading import open_file
 
 #: Suffixes of the files to read, ignoring .gz and .bz2.
 ENDINGS = (".txt", ".text", ".jsonl", ".ndjson", ".json", ".conllu", ".tsv", ".xml")
@@ -108,7 +109,7 @@ def _members(path: Path, stack: ExitStack) -> Iterator[_Member]:
                         f"{file} is a link to {file.resolve()}, outside of the folder; copy the "
                         "file into the folder, or remove the link"
                     )
-                yield name, file.stat().st_size, lambda f=file: f.open("rb")  # type: ignore[misc]
+                yield name, file.stat().st_size, lambda f=file: open_file(f)  # type: ignore[misc]
     elif zipfile.is_zipfile(path):
         archive = stack.enter_context(zipfile.ZipFile(path))
         for member in archive.infolist():
@@ -124,7 +125,7 @@ def _members(path: Path, stack: ExitStack) -> Iterator[_Member]:
     elif path.suffix.lower() in (".zip", ".tar", ".tgz"):
         raise SourceError(f"{path} is damaged or truncated: it is not an archive. Get it again")
     else:
-        yield path.name, path.stat().st_size, lambda: path.open("rb")
+        yield path.name, path.stat().st_size, lambda: open_file(path)
 
 
 def _wanted(name: str) -> bool:

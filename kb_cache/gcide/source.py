@@ -18,7 +18,7 @@ from typing import Any
 
 from kb_cache.base import Source
 from kb_cache.gcide.types import KIND, PACKAGED
-from kb_cache.unpack import installed_data, read_files, sha256_of
+from kb_cache.unpack import installed_data, read_files, read_unpacked, sha256_of
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
 from kbprobe.parsing import json_value
 
@@ -96,7 +96,7 @@ def read_source(path: Path | str) -> GcideSource:
     """
     path = Path(path).expanduser().absolute()
     if path.is_file() and _is_wanted(path.name):
-        found = {path.name: path.read_bytes()}
+        found = {path.name: read_unpacked(path, _MAX_FILE_BYTES)}
     else:
         found = read_files(
             path, _is_wanted, _is_wanted, layouts=_LAYOUTS, largest=_MAX_FILE_BYTES, title="GCIDE"

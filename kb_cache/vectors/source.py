@@ -19,6 +19,7 @@ from kb_cache.vectors.types import DEFAULT_VERSION, Float32s
 from kbprobe.arrays import DAMAGED_ARRAY
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
 from kbprobe.files import file_sha256
+from kbprobe.reading import open_file
 
 _BLOCK_BYTES = 1 << 22
 _LONGEST_LINE = 1 << 20
@@ -239,7 +240,7 @@ def _opened(source: VectorsSource, progress: Progress | None = None) -> Iterator
                     raise SourceError(f"cannot read {source.shown}: {error}") from error
                 yield UnpackedFile(member, progress, member=info)
             else:
-                yield UnpackedFile(stack.enter_context(source.path.open("rb")), progress)
+                yield UnpackedFile(stack.enter_context(open_file(source.path)), progress)
         except (*DAMAGE, zipfile.BadZipFile) as error:
             raise SourceError(f"cannot read {source.shown}: {error}") from error
 

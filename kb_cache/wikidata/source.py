@@ -20,6 +20,7 @@ from kb_cache.store import OTHER_CACHE
 from kb_cache.unpack import DAMAGE, LineTooLong, MalformedLines, UnpackedFile
 from kb_cache.wikidata.types import STORE
 from kbprobe.errors import CacheError, SourceError, UsageError
+from kbprobe.reading import open_file
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad
@@ -89,7 +90,7 @@ class RdfFile:
             SourceError: the file cannot be read or is malformed; the message names the line.
         """
         digest = hashlib.sha256()
-        with readable(self.path), self.path.open("rb") as file:
+        with readable(self.path), open_file(self.path) as file:
             try:
                 text = UnpackedFile(file, progress, digest)
                 yield from self._turtle(text) if self.format == "ttl" else self._lines(text)

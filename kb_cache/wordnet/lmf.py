@@ -18,6 +18,7 @@ from kb_cache.base import Source, readable
 from kb_cache.unpack import DAMAGE, UnpackedFile, is_tar, read_files, read_unpacked
 from kbprobe.errors import SourceError, require
 from kbprobe.files import file_sha256
+from kbprobe.reading import open_file
 
 if TYPE_CHECKING:
     from wn.lmf import LexicalResource
@@ -84,7 +85,7 @@ def is_lmf(path: Path) -> bool:
     """Return whether a file, or the only XML file of a tar archive, is for `read_lmf`."""
     if not path.is_file():
         return False
-    with readable(path), path.open("rb") as file:
+    with readable(path), open_file(path) as file:
         try:
             head = UnpackedFile(file).read(16)
         except DAMAGE:

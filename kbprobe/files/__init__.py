@@ -19,6 +19,7 @@ from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files.locks import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
+from kbprobe.reading import open_file
 
 
 def keep_others(target: Path, new: Path, ours: Collection[str]) -> None:
@@ -123,13 +124,15 @@ _NOT_OURS = ("Thumbs.db", "desktop.ini")
 
 _expected: dict[Path, State] = {}
 """The content that folders held by this process (`kbprobe.files.targets`) are expected to have."""
+_places: dict[str, Path] = {}
+"""Where the paths of these folders led when they were taken: links may be changed since."""
 _swept: set[tuple[int, Path]] = set()
 """The folders that this process has swept already, with its process number."""
 
 
 def file_sha256(path: Path) -> str:
     """Return the sha256 (hex) of a file."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -209,11 +212,13 @@ def replacing_folder(target: Path, ours: Collection[str] | None = None) -> Itera
     Raises:
         UsageError: ``target`` is or holds the working directory, or a file that is to be kept is
             where a new one belongs.
-        KbprobeError: ``target`` has changed since it was taken.
+        KbprobeError: ``target`` has changed since it was taken, or leads to another folder.
         OSError: the parent folder cannot be written, the disk is full, or ``target`` exists and
             is not a folder.
     """
-    target = Path(os.path.realpath(target))  # follow a link
+    given, target = target, Path(os.path.realpath(target))  # follow a link
+    if _places.get(os.path.abspath(given), target) != target:
+        raise _led_elsewhere(given)
     recover(target)
     sweep(target.parent)
     if target.exists() and not target.is_dir():
@@ -363,18 +368,30 @@ def state_of(folder: Path) -> State:
 
 
 @contextmanager
-def expecting(target: Path, state: State) -> Iterator[None]:
-    """Let `replacing_folder` replace ``target`` only if its content is still ``state``."""
-    _expected[target] = state
+def expecting(target: Path, place: Path, state: State) -> Iterator[None]:
+    """Let `replacing_folder` replace ``target`` only if its content is still ``state``.
+
+    ``place`` is its resolved path, which must remain the same.
+    """
+    given = os.path.abspath(target)
+    _expected[place], _places[given] = state, place
     try:
         yield
     finally:
-        del _expected[target]
+        del _expected[place], _places[given]
+
+
+def _led_elsewhere(target: Path) -> KbprobeError:
+    return KbprobeError(
+        f"{target} leads to another folder than when this command began (a link was changed), and "
+        "nothing is written there. Run the command again, or choose another folder with -o."
+    )
 
 
 def _swap(aside: Path, target: Path) -> None:
-    place = Path(os.path.realpath(target))
-    if place in _expected and (state_of(target) or None) != (_expected[place] or None):
+    if Path(os.path.realpath(target)) != target:
+        raise _led_elsewhere(target)
+    if target in _expected and (state_of(target) or None) != (_expected[target] or None):
         raise KbprobeError(
             f"{target} has changed since this command began, and is left as it is. Look at what "
             "is there now, then run the command again, or choose another folder with -o."

@@ -15,6 +15,7 @@ import os
 import re
 import secrets
 import socket
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -60,13 +61,25 @@ if sys.platform == "win32":
 else:
     import fcntl
 
+    def _no_lock(path: Path) -> OSError:
+        problem = "a folder, link or pipe is where a lock file belongs; remove or rename it"
+        return OSError(errno.EEXIST, problem, str(path))
+
     def try_lock(path: Path) -> int | None:
         """Open and lock a file; None where another process holds it, or has just removed it.
 
         Raises:
             OSError: it cannot be opened, or the file system has no locks.
         """
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        except OSError as error:
+            if error.errno in (errno.EISDIR, errno.ELOOP, errno.ENXIO):
+                raise _no_lock(path) from error
+            raise
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise _no_lock(path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Between opening and locking, its holder may have removed it.

@@ -240,6 +240,23 @@ def refuse_file(folder: Path, remedy: str = OTHER_FOLDER) -> None:
         raise UsageError(f"{there} exists and is not a folder. {remedy}")
 
 
+def refuse_outside(path: Path, owner: str) -> None:
+    """Refuse an output outside of the working directory that a file declares, not the user.
+
+    Args:
+        path: where the output would go.
+        owner: the file and its key, for the message.
+
+    Raises:
+        UsageError: it is outside.
+    """
+    if not Path(os.path.abspath(path)).is_relative_to(Path.cwd()):
+        raise UsageError(
+            f"{owner}: {path} is outside of the working directory, where a file may not have "
+            f"things written. To write there, give it on the command line: -o {path}"
+        )
+
+
 def _refuse_bytes(folder: Path, remedy: str) -> None:
     """Refuse a path that is not valid UTF-8, since Arrow cannot open files there."""
     try:
@@ -320,7 +337,7 @@ def taking(
         recover(place)
         sweep(place.parent)
         now = state_of(place)
-        held.enter_context(expecting(place, now))
+        held.enter_context(expecting(target, place, now))
         held.enter_context(_told(target, place, room or remedy))
         yield overwrite and not (waited and now != before)
 

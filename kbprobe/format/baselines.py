@@ -20,6 +20,8 @@ from kbprobe.format.card import with_section
 from kbprobe.format.dataset import BASELINES, CARD, read_sound
 from kbprobe.format.manifest import Manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.parsing import MAX_JSON_BYTES
+from kbprobe.reading import read_bytes
 
 TITLE = "Baselines"
 """The section of the card."""
@@ -130,15 +132,13 @@ def read_baselines(folder: Path) -> BaselineFigures | None:
     """
     path = folder / BASELINES
     try:
-        figures = BaselineFigures.model_validate_json(path.read_bytes())
+        figures = BaselineFigures.model_validate_json(read_bytes(path, MAX_JSON_BYTES))
     except FileNotFoundError:
         return None
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join(map(str, problem["loc"]))
         raise UsageError(f"{path} cannot be read: {place} {problem['msg']}".strip()) from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     if figures.format != FORMAT:
         raise UsageError(f"{path} has format {figures.format}, and this kbprobe reads {FORMAT}")
     return figures

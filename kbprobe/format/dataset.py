@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from kbprobe.format.manifest import (
 )
 from kbprobe.format.parquet import ROWS_PER_GROUP
 from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.reading import open_file, read_text
 
 if TYPE_CHECKING:
     import datasets
@@ -75,9 +77,9 @@ def read_sound(folder: Path) -> tuple[Manifest, str]:
     if damage := damaged_files(folder, manifest.files):
         raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
     try:
-        return manifest, (folder / CARD).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{folder / CARD} cannot be read: {error}. Build it again.") from None
+        return manifest, read_text(folder / CARD, remedy="Build it again.")
+    except FileNotFoundError:
+        raise UsageError(f"{folder} has no {CARD}. Build it again.") from None
 
 
 def check_target(folder: Path, request: Mapping[str, Any], overwrite: bool) -> bool:
@@ -207,7 +209,7 @@ def _line_groups(path: Path) -> Iterator[pa.Table]:
 
     from kbprobe.format.items import arrow_schema
 
-    with path.open(encoding="utf-8") as lines:
+    with TextIOWrapper(open_file(path), encoding="utf-8") as lines:
         while rows := [json.loads(line) for line in islice(lines, ROWS_PER_GROUP)]:
             if not all(isinstance(row, dict) for row in rows):
                 raise ValueError("a line is not an object")

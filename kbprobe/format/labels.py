@@ -27,7 +27,8 @@ from kbprobe.files import replacing_file
 from kbprobe.files.targets import unwritable
 from kbprobe.format.items import LABELS
 from kbprobe.format.parquet import write_parquet
-from kbprobe.parsing import MAX_JSON_BYTES, json_value, read_bytes
+from kbprobe.parsing import MAX_JSON_BYTES, json_value
+from kbprobe.reading import read_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.format.licences import SourceRecord
 from kbprobe.format.setups import DEFAULT_CONFIG, SPLITS
-from kbprobe.parsing import json_value, read_bytes, validated
+from kbprobe.parsing import json_value, validated
+from kbprobe.reading import read_bytes
 
 MANIFEST = "manifest.json"
 MAX_BYTES = 64 << 20

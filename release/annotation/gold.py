@@ -36,6 +36,7 @@ from kbprobe.format.setups import CONTROLS, DEFAULT_CONFIG
 from kbprobe.format.shards import SharedWork, write_shards
 from kbprobe.format.sheets import Key
 from kbprobe.options import option_name, spelled
+from kbprobe.reading import read_text
 from kbprobe.tables import in_markdown
 from release.annotation.options import VoteOptions
 from release.annotation.report import Report
@@ -309,7 +310,7 @@ def _source_card(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Read the front matter and the sections of a card, without their headings."""
     path = folder / CARD
     try:
-        front, text = split_card(path.read_text(encoding="utf-8"))
+        front, text = split_card(read_text(path))
     except (OSError, ValueError, UsageError) as error:
         raise UsageError(f"{path} cannot be read: {error}. Build the probe again.") from None
     return front, {name: part.partition("\n")[2].strip() for name, part in sections(text).items()}

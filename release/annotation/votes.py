@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from kbprobe.errors import UsageError
 from kbprobe.format.labels import allowed_answers, parse_answer
 from kbprobe.format.sheets import KEY, Key, Shown
+from kbprobe.reading import read_bytes
 from kbprobe.tables import as_written
 from release.annotation.options import VoteOptions
 
@@ -133,15 +134,15 @@ def read_votes(paths: Sequence[Path]) -> tuple[list[RawVote], list[str]]:
 def _read(path: Path) -> Iterator[RawVote | str]:
     """Yield the votes of a file, and descriptions of its problems."""
     try:
-        data = path.read_bytes()
+        data = read_bytes(path, MAX_JSON_BYTES)
         is_utf16 = data[:2] in (b"\xff\xfe", b"\xfe\xff")
         text = data.decode("utf-16" if is_utf16 else "utf-8-sig")
     except FileNotFoundError:
         yield f"{path}: there is no such file"
     except UnicodeDecodeError as error:
         yield f"{path}: not UTF-8 at byte {error.start:,}; save it as CSV UTF-8"
-    except OSError as error:
-        yield f"{path}: {error.strerror or error}"
+    except UsageError as error:
+        yield str(error)
     else:
         yield from _read_csv(path, text)
 

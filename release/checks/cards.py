@@ -14,6 +14,7 @@ from kbprobe.format.dataset import BASELINES, CARD
 from kbprobe.format.licences import attributions_of, terms_of
 from kbprobe.format.manifest import MANIFEST, Manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS
+from kbprobe.reading import read_text
 from release.cards import LICENCE, LISTED, Name, by_config, credited, data_paths, listed, split_card
 from release.checks.findings import Finding, failure, some
 
@@ -36,8 +37,8 @@ def card_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """Check the card, the licence, and the canary."""
     path = folder / CARD
     try:
-        front, text = split_card(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, UsageError) as error:
+        front, text = split_card(read_text(path))
+    except (OSError, UsageError) as error:
         yield failure("card", f"it cannot be read: {error}", CARD, REMAKE)
         yield from _licence(manifest, {}, "")
         return
@@ -167,8 +168,8 @@ def record_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
 def card_text(folder: Path) -> str:
     """Return the text of a probe's card; empty if it cannot be read."""
     try:
-        return (folder / CARD).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        return read_text(folder / CARD)
+    except (OSError, UsageError):
         return ""  # Another finding reports this.
 
 

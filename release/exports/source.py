@@ -14,6 +14,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.card import data_files
 from kbprobe.format.parquet import write_parquet
 from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG, MASK, QUESTION, task_name
+from kbprobe.reading import read_text
 from kbprobe.tables import in_markdown
 from release.cards import LICENCE, join_card, split_card
 
@@ -85,8 +86,8 @@ class ProbeSource:
         from kbprobe.format.dataset import CARD
 
         try:
-            front, _ = split_card((self.folder / CARD).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, UsageError):
+            front, _ = split_card(read_text(self.folder / CARD))
+        except (OSError, UsageError):
             return {}
         rights = ("language", *LICENCE, "source_datasets")
         return {key: front[key] for key in rights if key in front}

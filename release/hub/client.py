@@ -13,12 +13,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kb_cache.servers import within
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256, scratch_folder
+from kbprobe.parsing import MAX_JSON_BYTES
+from kbprobe.reading import read_bytes
 from kbprobe.terminal import without_credentials
 
 if TYPE_CHECKING:
@@ -167,6 +171,10 @@ PAUSE = 1.0
 """Seconds before the second attempt; each further one waits twice as long."""
 LONGEST_WAIT = 60.0
 """If the Hub asks us to wait longer than this, in seconds, we stop and say so."""
+MAX_LISTED = 100_000
+"""Maximum number of files, or of pull requests, of a repository."""
+LISTING = 600.0
+"""Seconds within which a listing must end."""
 TIMEOUT = 60.0
 """Seconds without a response after which a connection counts as dead."""
 
@@ -198,7 +206,7 @@ class Remote:
         if path not in self.files:
             return None
         with self.hub.download(path, self.commit) as file:
-            return file.read_bytes()
+            return read_bytes(file, MAX_JSON_BYTES)
 
     def sha256(self, path: str) -> str:
         """Fetch a file of any size, and hash it."""
@@ -388,7 +396,7 @@ class Hub:
         while True:
             try:
                 found = call(self.repo_id, *args, repo_type="dataset", **options)
-                return list(found) if isinstance(found, Iterator) else found
+                return self._listed(place, found) if isinstance(found, Iterator) else found
             except (*known, ConnectionError, ValueError, RuntimeError) as error:
                 # A RuntimeError with a cause means a failed upload.
                 if isinstance(error, RuntimeError) and error.__cause__ is None:
@@ -401,3 +409,19 @@ class Hub:
                 raise problem
             time.sleep(wait)
             pause *= 2
+
+    def _listed(self, place: str, entries: Iterator[Any]) -> list[Any]:
+        """Return a listing, whose pages may have no end, and may be empty."""
+        try:
+            found = within(LISTING, list, islice(entries, MAX_LISTED + 1))
+        except TimeoutError:
+            raise HubError(
+                f"{place}: the listing did not end within {LISTING:.0f} s. Check HF_ENDPOINT.", 400
+            ) from None
+        if len(found) > MAX_LISTED:
+            raise HubError(
+                f"{place}: the listing has more than {MAX_LISTED:,} entries, the most that are "
+                "read. Use a repository for the probe alone.",
+                400,
+            )
+        return found

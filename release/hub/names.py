@@ -15,6 +15,7 @@ from kbprobe.format.dataset import BASELINES, CARD
 from kbprobe.format.manifest import DataFile, read_manifest, write_manifest
 from kbprobe.format.parquet import parquet_file
 from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.reading import read_text
 from release.cards import join_card, split_card
 from release.checks.files import item_schema
 from release.exports.flat import FLAT
@@ -71,7 +72,7 @@ def add_canary_column(folder: Path, output: Path) -> None:
         features = item_schema(manifest.schema_version, canary=True).metadata
         files = [_copied(folder, aside, entry, text, features) for entry in manifest.files]
         write_manifest(aside, {**manifest.content, "files": files, "canary_column": True})
-        front, body = split_card((folder / CARD).read_text(encoding="utf-8"))
+        front, body = split_card(read_text(folder / CARD))
         card = join_card(*_described(front, body, text, files))
         (aside / CARD).write_text(card, encoding="utf-8", newline="\n")
         if (folder / BASELINES).is_file():

@@ -15,7 +15,8 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import BASELINES, CARD
 from kbprobe.format.manifest import MANIFEST, Manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
-from kbprobe.parsing import json_value
+from kbprobe.parsing import MAX_JSON_BYTES, json_value
+from kbprobe.reading import read_bytes, read_text
 from release.cards import LICENCE, LISTED, join_card, split_card
 from release.checks.files import CROISSANT, RECORD
 from release.checks.findings import Finding, Report
@@ -51,7 +52,7 @@ class LocalFile:
 
     def content(self) -> bytes:
         """Return the whole content."""
-        return self.source if isinstance(self.source, bytes) else self.source.read_bytes()
+        return self.source if isinstance(self.source, bytes) else read_bytes(self.source, self.size)
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,13 @@ def pack(
             for one in flat
             for file in one.files.files
         ),
-        LocalFile.of(f"{prefix}{MANIFEST}", (folder / MANIFEST).read_bytes()),
+        LocalFile.of(f"{prefix}{MANIFEST}", read_bytes(folder / MANIFEST, MAX_JSON_BYTES)),
         LocalFile.of(f"{prefix}{CROISSANT}", described.encode()),
     ]
     if (folder / BASELINES).is_file():
-        files.append(LocalFile.of(f"{prefix}{BASELINES}", (folder / BASELINES).read_bytes()))
+        files.append(
+            LocalFile.of(f"{prefix}{BASELINES}", read_bytes(folder / BASELINES, MAX_JSON_BYTES))
+        )
     registered = registration(manifest, flat, config)
     card = publication_card(folder, repo_id=repo_id, version=version, forced=report.failed)
     front, text = split_card(card)
@@ -149,7 +152,7 @@ def publication_card(
     """
     manifest = read_manifest(folder)
     try:
-        front, text = split_card((folder / CARD).read_text(encoding="utf-8"))
+        front, text = split_card(read_text(folder / CARD))
     except FileNotFoundError:
         raise UsageError(f"{folder} has no {CARD}. Build the probe again.") from None
     text = re.sub(r'load_dataset\("[^"]*"', f'load_dataset("{repo_id}"', text).replace(_HINT, "")

@@ -16,6 +16,8 @@ from kbprobe.format.manifest import (
     parse_manifest,
     read_manifest,
 )
+from kbprobe.parsing import MAX_JSON_BYTES
+from kbprobe.reading import read_bytes
 from release.cards import by_config, data_paths
 from release.checks.files import DATA_SUFFIXES, RECORD, REGISTRATION
 from release.checks.findings import Finding, Findings, failure, judged, some
@@ -68,7 +70,7 @@ def verify(
     local = None
     if (folder := optional_path("verify(against=...)", against, BUILT)) is not None:
         read_manifest(folder)
-        local = (folder / MANIFEST).read_bytes()
+        local = read_bytes(folder / MANIFEST, MAX_JSON_BYTES)
     remote = Hub(repo_id, endpoint, token).read(revision)
     findings = tuple(_Verifier(remote, download).run(local))
     return Verification(findings, repo_id, remote.commit)

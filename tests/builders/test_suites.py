@@ -107,7 +107,9 @@ def test_another_seed_is_a_sibling_in_a_folder_of_its_own(
     [
         ({"test_rows": "test_row"}, "options.test_row: no probe of the recipe has this option"),
         ({"format: jsonl": "format: csv"}, "format"),
-        ({"ages.sha256": "none.sha256"}, "none.sha256 cannot be read"),
+        ({"ages.sha256": "none.sha256"}, "none.sha256"),
+        ({"suites/ages": "/etc/ages"}, "output: /etc/ages is outside of the working directory"),
+        ({"suites/ages": "../ages"}, "give it on the command line: -o ../ages"),
     ],
 )
 def test_a_faulty_suite_is_refused(

@@ -11,13 +11,18 @@ from evaluation.cli import main
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path))
-    for kind, name, size in (("scores", "a", 10), ("scores", "b", 20), ("vectors", "c", 30)):
+    entries = [
+        *(("scores", "a" * 64, "key.json", "x" * 10), ("scores", "b" * 64, "key.json", "x" * 20)),
+        *(("vectors", "c" * 64, "about.json", "x" * 30),),
+        *(("vectors", "d" * 64, "about.json", '{"model": "tiny"}'),),
+    ]
+    others = ["scores/exam/key.json", "vectors/art/about.json", f"finetuned/{'e' * 64}/a.txt"]
+    for kind, name, record, content in entries + [(*o.split("/"), "mine") for o in others]:
         (tmp_path / kind / name).mkdir(parents=True)
-        (tmp_path / kind / name / "part").write_bytes(b"x" * size)
-    (tmp_path / "vectors" / "d").mkdir()
-    (tmp_path / "vectors" / "d" / "about.json").write_text('{"model": "tiny"}')
+        (tmp_path / kind / name / record).write_text(content)
     (tmp_path / "snapshots" / "kept").mkdir(parents=True)
-    return tmp_path
+    yield tmp_path
+    assert all((tmp_path / name).is_file() for name in others)
 
 
 def run(*words, code=0):

@@ -254,7 +254,7 @@ def test_missing_probes_are_built_by_a_process_of_their_own(
     names = ["wordnet_hypernymy"]
     assert not sources.built_probes(names, tmp_path, False, left_out, lambda *_: None)
     assert called[0][1:] == [
-        *("-m", "kbprobe", "build-probe", "wordnet_hypernymy"),
+        *("-P", "-m", "kbprobe", "build-probe", "wordnet_hypernymy"),
         *("-o", str(tmp_path / "wordnet_hypernymy")),
     ]
     assert left_out[0].endswith("build-probe: no WordNet")

@@ -21,6 +21,8 @@ from evaluation.runs.spec import RunSpec
 from evaluation.suites.file import read_suite
 from evaluation.suites.run import RECORD, SCHEMA_VERSION, Plan, SuiteRecord, run_suite
 from kbprobe.errors import UsageError
+from kbprobe.files import patterns
+from kbprobe.files.patterns import matching_paths
 from kbprobe.format.sealed import read_sealed
 from tests.evaluation import golden_cases
 from tests.evaluation.endpoint_server import Fault, serving
@@ -198,6 +200,11 @@ def test_a_forecast_counts_training_once_for_all_runs_that_share_it() -> None:
         ({"options": {"limits": 3}}, r"studies\.0 \(zero_shot\) has no option --limits.*limit"),
         ({"options": {"limit": "many"}}, "--limit"),
         ({"seeds": ["a"]}, r"seeds\.0"),
+        (
+            {"seeds": list(range(10_000)), "models": [f"m{n}" for n in range(10_000)]},
+            "declares 200,000,000 runs",
+        ),
+        ({"options": {"train_learner": "finetune", "keep_checkpoint": "/x"}}, "outside of the wor"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(
@@ -205,6 +212,29 @@ def test_what_is_wrong_with_a_file_is_named(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         plan_of(declare(tmp_path, **parts), tmp_path / "out")
+
+
+def test_a_file_writes_only_within_the_working_directory(world: Path, tmp_path: Path) -> None:
+    for place in (str(tmp_path / "elsewhere"), "../elsewhere"):
+        with pytest.raises(UsageError, match=f"output: {place} is outside .*: -o {place}"):
+            read_suite(declare(tmp_path, output=place))
+    assert read_suite(declare(tmp_path, output=str(world / "out")))[1] == world / "out"
+
+
+@pytest.mark.posix
+def test_a_pattern_ends_in_a_loop_of_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c/d"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "up").symlink_to(tmp_path)
+        (tmp_path / name / "rows.jsonl").touch()
+    monkeypatch.chdir(tmp_path)
+    found = sorted(matching_paths("**/*.jsonl", "probes"))
+    assert found == ["a/rows.jsonl", "b/rows.jsonl", "c/d/rows.jsonl"]
+    assert "a/up/b/rows.jsonl" in matching_paths("*/**/rows.*", "probes")
+    monkeypatch.setattr(patterns, "MAX_FOLDERS", 3)
+    for pattern in ("**/*.jsonl", "/".join("*" * 60)):
+        with pytest.raises(UsageError, match=r"probes: .* more than 3 folders"):
+            list(matching_paths(pattern, "probes"))
 
 
 @pytest.mark.parametrize("executor", [(), ("--executor", "ray"), ("--dry-run",)])

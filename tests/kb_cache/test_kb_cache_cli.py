@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
+from kb_cache.store import record_download
 from kbprobe import cli as command
 from kbprobe.errors import KbprobeError, UsageError
 
@@ -207,6 +208,40 @@ def test_a_broken_off_write_is_cleared(run_cli: RunCli, cache: Path) -> None:
     assert len(json.loads(run_cli("list", "--json").stdout)) == 2
     assert run_cli("clear", "--all", "--yes").returncode == 0
     assert not leftover.exists()
+
+
+def test_files_of_others_in_the_cache_folder_are_neither_listed_nor_removed(
+    run_cli: RunCli, mini: Path, cache: Path
+) -> None:
+    own = [
+        *("snapshots/web/snapshot.json", "snapshots/wordnet-photos/me.jpg", "snapshots/a.txt"),
+        *("derived/web/table.arrow", "derived/a.csv", "downloads/film.part", "downloads/a.json"),
+        "sparql/queries/a.rq",
+    ]
+    for name in own:
+        (cache / name).parent.mkdir(parents=True, exist_ok=True)
+        (cache / name).write_text('{"title": "mine"}')
+    assert len(json.loads(run_cli("list", "--json").stdout)) == 2
+    taken = run_cli("fetch", "wordnet", "--from", str(mini), "--name", "photos")
+    assert taken.returncode == 2
+    assert "holds files that are not a snapshot of kbprobe" in taken.stderr
+    run_cli("fetch", "wordnet", "--from", str(mini), "--name", "mini")
+    damaged = cache / "snapshots" / "wordnet-mini" / "snapshot.json"
+    damaged.write_text("{")
+    assert "damaged" in run_cli("list").stdout
+    table = cache / "derived" / "wordnet-mini" / "rule.arrow"
+    table.parent.mkdir()
+    table.write_bytes(b"0" * 64 + b"ARROW1")
+    archive = cache / "downloads" / "archive.zip"
+    archive.touch()
+    record_download(archive, "https://example.org/archive.zip")
+    cleared = run_cli("clear", "--all", "--yes").stdout.splitlines()
+    assert cleared[:3] == [
+        f"{what}: removed" for what in ("wordnet-mini", "downloaded files", "derived tables")
+    ]
+    run_cli("clear", "--stale")
+    left = {path.relative_to(cache).as_posix() for path in cache.rglob("*") if path.is_file()}
+    assert left == set(own)
 
 
 @pytest.mark.slow

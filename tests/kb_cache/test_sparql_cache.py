@@ -394,4 +394,4 @@ def test_commands(server: ServerScript, run_cli: RunCli) -> None:
     assert name in run_cli("clear", "--all", input="n\n").stdout
     assert files(server)
     assert run_cli("clear", "--all", "--yes").returncode == 0
-    assert list(sparql_answers.answers_dir().iterdir()) == []
+    assert list(sparql_answers.answers_dir().iterdir()) == [other]  # not an endpoint's

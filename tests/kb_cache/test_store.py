@@ -105,6 +105,7 @@ def run_killed(cache: Path, code: str) -> None:
 def test_a_writer_killed_while_writing_leaves_only_remains(cache: Path) -> None:
     target = store.entry_path("entry")
     write(target, "old")
+    (target / "snapshot.json").write_text('{"kind": "", "digest": "", "files": {}}')
     run_killed(
         cache,
         "with store.entry_lock('entry'), files.replacing_folder(target) as folder:\n"
@@ -123,6 +124,7 @@ def test_a_writer_killed_while_writing_leaves_only_remains(cache: Path) -> None:
 def test_a_writer_killed_between_the_renames_loses_nothing(cache: Path) -> None:
     target = store.entry_path("entry")
     write(target, "old")
+    (target / "snapshot.json").write_text('{"kind": "", "digest": "", "files": {}}')
     run_killed(
         cache,
         "rename = Path.rename\n"
@@ -206,6 +208,8 @@ def test_the_sweep_of_the_cache_takes_what_nobody_goes_on_with(cache: Path) -> N
         "downloads = store.cache_dir() / 'downloads'; downloads.mkdir()\n"
         "try_lock(downloads / '.a.gz.lock'); (downloads / 'a.gz.part').write_text('half')\n"
         "(downloads / 'b.gz.part').write_text('half')\n"
+        "(downloads / 'of-a-browser.part').write_text('half')\n"
+        "for name in 'ab': (downloads / f'{name}.gz.part.json').write_text('{\"url\": \"x\"}')\n"
         "die()\n",
     )
     others = cache / "hub" / "of-another-program.lock"
@@ -215,7 +219,10 @@ def test_the_sweep_of_the_cache_takes_what_nobody_goes_on_with(cache: Path) -> N
         gone = {path.relative_to(cache).parts[0] for path in store.sweep()}
     assert gone == {"scores", "finetuned", "downloads"}
     left = [str(path.relative_to(cache)) for path in cache.rglob("*") if path.is_file()]
-    assert sorted(left) == ["downloads/b.gz.part", "hub/of-another-program.lock"]
+    assert sorted(left) == [
+        *("downloads/b.gz.part", "downloads/b.gz.part.json", "downloads/of-a-browser.part"),
+        "hub/of-another-program.lock",
+    ]
 
 
 def test_an_unusable_cache_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

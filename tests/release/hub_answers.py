@@ -244,7 +244,9 @@ class Handler(BaseHTTPRequestHandler):
         end = start + self.hub.page
         path = urlsplit(self.path).path
         more = f"{self.hub.url}{path}?recursive={recursive}&cursor={end}"
-        headers = {"Link": f'<{more}>; rel="next"'} if end < len(entries) else {}
+        headers = (
+            {"Link": f'<{more}>; rel="next"'} if end < len(entries) or self.hub.endless else {}
+        )
         return 200, headers, json.dumps(entries[start:end]).encode()
 
     def _batch(self, asked: Any) -> Any:

@@ -124,6 +124,7 @@ class HubServer:
             part: size of the parts of which large files are to be sent; 0: in one piece.
         """
         self.page, self.part = page, part
+        self.endless = False  # whether each page of a listing names another one
         self.repos: dict[str, Repo] = {}
         self.objects: dict[str, bytes] = {}
         self.parts: dict[str, dict[int, bytes]] = {}

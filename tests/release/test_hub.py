@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import release
+from release.hub import client
 from release.hub.publishing import Publication
 from release.hub.repo_card import hub_front
 from tests.release.hub_server import REPO, HubServer, publish, refusal
@@ -299,6 +300,17 @@ def test_a_remote_that_never_rests_stops_it(hub: HubServer, probe_copy: Copy) ->
     message = refusal(hub, probe_copy(NAME))
     assert "412" in message
     assert "4 times in a row; nothing was committed" in message
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_listing_without_an_end_is_refused(
+    hub: HubServer, probe_copy: Copy, monkeypatch: pytest.MonkeyPatch, empty: bool
+) -> None:
+    hub.put(REPO, {f"{number}.txt": b"" for number in range(30)})
+    hub.endless = empty
+    monkeypatch.setattr(client, *(("LISTING", 0.5) if empty else ("MAX_LISTED", 20)))
+    message = refusal(hub, probe_copy(NAME))
+    assert ("did not end within" if empty else "more than 20 entries") in message
 
 
 def test_a_commit_whose_answer_was_lost_is_not_made_twice(hub: HubServer, probe_copy: Copy) -> None:

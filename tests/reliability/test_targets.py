@@ -77,6 +77,56 @@ def test_a_target_that_changed_since_is_not_replaced(tmp_path: Path) -> None:
     assert names(tmp_path) == ["none", "probe"]
 
 
+@pytest.mark.posix
+def test_a_link_that_was_changed_since_leads_to_no_other_folder(tmp_path: Path) -> None:
+    link, other = tmp_path / "link", tmp_path / "other"
+    write(tmp_path / "probe", "old")
+    write(other, "another")
+
+    def lead_to(place: Path) -> None:
+        link.unlink(missing_ok=True)
+        link.symlink_to(place)
+
+    def replace_by_link(folder: Path) -> None:
+        folder.rename(tmp_path / "moved")
+        folder.symlink_to(other)
+
+    lead_to(tmp_path / "probe")
+    with taking(link, "building", {}, overwrite=True):
+        lead_to(other)
+        with pytest.raises(KbprobeError, match="leads to another folder"):
+            write(link, "new")
+        lead_to(tmp_path / "probe")
+        with (
+            pytest.raises(KbprobeError, match="leads to another folder"),
+            replacing_folder(link),  # the folder itself becomes a link while it is written
+        ):
+            replace_by_link(tmp_path / "probe")
+    assert (other / "a").read_text() == "another"
+    assert (tmp_path / "moved" / "a").read_text() == "old"
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
+def test_what_is_no_lock_file_is_named_and_kept(tmp_path: Path, kind: str) -> None:
+    lock = lock_path(tmp_path / "probe")
+    make = {
+        "folder": lock.mkdir,
+        "pipe": lambda: os.mkfifo(lock),
+        "link": lambda: lock.symlink_to("x"),
+    }
+    make[kind]()
+    with (
+        pytest.raises(OSError, match=f"is where a lock file belongs.*{lock.name}"),
+        taking(tmp_path / "probe", "building", {}),
+    ):
+        pass
+    assert names(tmp_path) == [lock.name] or os.path.lexists(lock)
+    with taking(tmp_path / "other", "building", {}):  # it is not swept either
+        pass
+    assert os.path.lexists(lock)
+
+
 def test_what_failed_leaves_neither_lock_nor_folders(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), taking(tmp_path / "a" / "b" / "c", "building", {}):
         _ = 1 / 0

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from builders.engine.render.jinja import Checked, TemplateError, check_source
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.format.setups import MASK
+from kbprobe.reading import open_file
 
 if TYPE_CHECKING:
     import yaml
@@ -45,7 +46,7 @@ def read_nodes(path: Path, source: str, what: str) -> tuple[str, yaml.Node]:
         return TemplateError(problem, where=f"{source}:{line}" if line else source, line=line)
 
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise refused(f"cannot be read: {error.strerror or error}") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess  # nosec B404 # only runs this interpreter with a script of kbprobe's
 import sys
 import time
@@ -25,6 +24,7 @@ from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.prompts import Message, Prompt, Rendered
 from evaluation.scorers.readable import SpecialTexts, unknown_token, unreadable_items
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.processes import python_command, python_environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,11 +108,10 @@ class ChatTemplate:
         return answer
 
     def _started(self) -> subprocess.Popen[bytes]:
-        # -P: modules next to the script must not shadow those of packages.
         self._process = subprocess.Popen(  # nosec B603 # no external arguments
-            [sys.executable, "-P", str(_RENDERER)],
+            python_command(str(_RENDERER)),
             # Numpy's threads would use up part of the memory limit.
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            env=python_environment(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

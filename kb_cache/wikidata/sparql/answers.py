@@ -120,7 +120,8 @@ def endpoints_answers() -> list[EndpointAnswers]:
     """
     with store.usable(answers_dir()):
         folders = answers_dir().iterdir() if answers_dir().exists() else ()
-        return [EndpointAnswers(folder) for folder in sorted(folders) if folder.is_dir()]
+        found = [EndpointAnswers(folder) for folder in sorted(folders) if folder.is_dir()]
+    return [answers for answers in found if not answers.is_empty()]
 
 
 class EndpointAnswers(Holding):
@@ -142,6 +143,10 @@ class EndpointAnswers(Holding):
             created=date(newest), oldest=date(oldest), folder=str(self.folder),
             endpoint=self._endpoint(),
         )  # fmt: skip
+
+    def is_empty(self) -> bool:
+        """Return whether the folder holds no answer: then it may be another program's."""
+        return not self._files(_ANSWER) and not files.hidden(self.folder)
 
     def damage(self) -> list[str]:
         """Read every answer, and compare it with its checksum."""

@@ -20,7 +20,7 @@ from pydantic import ConfigDict, with_config
 from kb_cache.base import Compiled, Loaded
 from kbprobe import files
 from kbprobe.errors import SnapshotError, UsageError
-from kbprobe.files import file_sha256
+from kbprobe.files import file_sha256, plain_path
 from kbprobe.parsing import read_json, validated
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def write_snapshot(folder: Path, compiled: Compiled, **described: Any) -> Snapsh
         encodings = _encodings(table)
         pq.write_table(
             table,
-            path,
+            plain_path(path),
             compression="zstd",
             compression_level=_LEVEL if table.nbytes < _LARGE else _LARGE_LEVEL,
             column_encoding=encodings or None,
@@ -325,7 +325,9 @@ def read_tables(folder: Path, info: SnapshotInfo) -> dict[str, pa.Table]:
         if file.rows is None:
             continue
         try:
-            table = pq.ParquetFile(folder / name, page_checksum_verification=True).read()
+            table = pq.ParquetFile(
+                plain_path(folder / name), page_checksum_verification=True
+            ).read()
         except (pa.ArrowException, OSError, ValueError) as error:
             raise SnapshotError(f"{folder / name} is corrupt: {error}") from error
         if table.num_rows != file.rows:

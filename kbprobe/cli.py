@@ -49,6 +49,8 @@ class Option(click.Option):
     ) -> None:
         super().__init__(*args, **settings)
         self.section, self.rare = section, rare
+        if isinstance(self.type, click.IntRange) and self.type.max is None:
+            self.type = click.IntRange(self.type.min, MAX_SEED)
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Return the text in brackets, without limits, which error messages state."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from kbprobe.cli import MAX_SEED as MAX_SEED
 from kbprobe.cli import Option
@@ -54,6 +54,15 @@ class Options(BaseModel):
 
     # Validators are built when a value is first checked: help and lists need none.
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, defer_build=True)
+
+    @field_validator("*")
+    @classmethod
+    def _integers_fit(cls, value: Any) -> Any:
+        """Refuse integers that no file could keep."""
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, int) and abs(number) > MAX_SEED:
+                raise ValueError(f"must be at most {MAX_SEED}")
+        return value
 
     @classmethod
     def parse(cls, values: dict[str, Any], owner: str) -> Self:

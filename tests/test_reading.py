@@ -34,7 +34,6 @@ ALLOWED = {
     "builders/labels/verdicts.py": OWN,
     "evaluation/executors/ray.py": WRITTEN,
     "evaluation/frozen/store.py": WRITTEN,
-    "evaluation/items/difficulty.py": "is about to be removed",
     "evaluation/items/wordings.py": OWN,
     "evaluation/learners/words/fitting.py": CACHE,
     "evaluation/report/suite/page.py": OWN,

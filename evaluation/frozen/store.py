@@ -30,7 +30,7 @@ from evaluation.workers import Workers
 from kb_cache.store import unusable
 from kbprobe.arrays import DAMAGED_ARRAY, Ints
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import replacing_file, write_file
+from kbprobe.files import file_state, replacing_file, write_file
 from kbprobe.parsing import read_record
 from kbprobe.terminal.progress import Progress
 
@@ -232,14 +232,14 @@ def _part(folder: Path, name: str) -> _Part | None:
     """Return the record of a part; None if it is damaged or unfinished."""
     paths = (_file(folder, name, "texts"), _file(folder, name, "vectors"), _record(folder, name))
     try:
-        stamps = tuple((path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
+        stamps = tuple(file_state(path.stat()) for path in paths)
     except OSError:
         return None
     return _verified(paths, stamps)
 
 
 @lru_cache(maxsize=4096)
-def _verified(paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, int], ...]) -> _Part | None:
+def _verified(paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, ...], ...]) -> _Part | None:
     """Hash a part, once as long as its files are unchanged: about 1 GB per second."""
     try:
         part = read_record(paths[2], _Part)

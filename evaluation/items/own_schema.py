@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evaluation.items.columns import ItemColumns, plain
-from evaluation.items.recast import PAIRS
+from evaluation.items.recast import NLI_NAMES, PAIRS
 from evaluation.items.rows import Records, row_questions, with_own_ids
 from evaluation.items.types import ABOUT, Questions, column_questions
 from kbprobe.arrays import AnyInts, Bools, Ints
 from kbprobe.columns import arrow_type, codes, positions, single_chunk, to_numpy
 from kbprobe.errors import KbprobeError
+from kbprobe.files import plain_path
 from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, NLI, SCORED_SETUPS, SETUPS
 
 if TYPE_CHECKING:
@@ -238,10 +240,10 @@ def read_parquet(paths: Sequence[Path]) -> pa.Table:
     tables = []
     for path in paths:
         try:
-            schema = pq.read_schema(path)
+            schema = pq.read_schema(plain_path(path))
             coded = [name for name in _REPEATING if name in schema.names]
             coded = [name for name in coded if pa.types.is_string(schema.field(name).type)]
-            with pq.ParquetFile(path, read_dictionary=coded) as file:
+            with pq.ParquetFile(plain_path(path), read_dictionary=coded) as file:
                 tables.append(file.read(_needed(schema.names)))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of a column's name
             raise KbprobeError(f"{path} cannot be read as Parquet: {error}") from None
@@ -258,12 +260,51 @@ def table_questions(table: pa.Table, source: str) -> Questions:
     Raises:
         KbprobeError: any row is malformed or unlabelled, as :func:`row_questions` says.
     """
-    table = table.select(_needed(table.column_names))
+    table = _named_labels(table.select(_needed(table.column_names)), source)
     rows = (row for batch in table.to_batches(_AT_ONCE) for row in batch.to_pylist())
     try:
         return own_questions(table) or row_questions(Records("row", enumerate(rows, 1)), source)
     except UnicodeDecodeError as error:
         raise KbprobeError(f"{source} holds text that is not UTF-8: {error}") from None
+
+
+def _named_labels(table: pa.Table, source: str) -> pa.Table:
+    """Replace an NLI set's numbered labels by their names, where its features give them.
+
+    Sets number the labels in different orders.
+
+    Raises:
+        KbprobeError: a name is no label of NLI.
+    """
+    import pyarrow as pa
+
+    names = _class_names(table.schema)
+    if names is None or not {"premise", "hypothesis"} <= {*table.column_names}:
+        return table
+    if not pa.types.is_integer(table.schema.field("label").type):
+        return table
+    meant = [NLI_NAMES.get(str(name).strip().lower()) for name in names]
+    if None in meant:
+        raise KbprobeError(
+            f"{source}: the classes of label are {', '.join(map(str, names))}; those of NLI are "
+            f"{', '.join(SETUPS[NLI].labels)}. Rename them, or keep the rows of these three."
+        )
+    numbers = table["label"].to_pylist()
+    if odd := [n for n in numbers if n is not None and not -1 <= n < len(meant)]:
+        raise KbprobeError(f"{source}: label is {odd[0]}; its classes are 0 to {len(meant) - 1}")
+    texts = [None if n is None or n < 0 else meant[n] for n in numbers]
+    at = table.column_names.index("label")
+    return table.set_column(at, "label", pa.array(texts, pa.string()))
+
+
+def _class_names(schema: pa.Schema) -> list[str] | None:
+    """Return the names of a column ``label``, as datasets keeps them in a schema's metadata."""
+    try:
+        told = json.loads((schema.metadata or {})[b"huggingface"])
+        names = told["info"]["features"]["label"]["names"]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return names if isinstance(names, list) and "label" in schema.names else None
 
 
 def _needed(names: Sequence[str]) -> list[str]:

@@ -32,6 +32,14 @@ PAIRS = (
 _DATA, _METADATA = "_data.json", "_metadata.json"
 
 
+NLI_NAMES = {
+    **dict.fromkeys(("entailment", "entail", "entails"), "entailment"),
+    "neutral": "neutral",
+    **dict.fromkeys(("contradiction", "contradict", "contradicts"), "contradiction"),
+}
+"""What the names of classes mean, in lower case."""
+
+
 def own_form(row: Mapping[str, Any], folds: Mapping[str, int]) -> dict[str, Any]:
     """Return a published row in kbprobe's own format; folds are by ``pair-id``.
 
@@ -81,6 +89,8 @@ def pair_form(row: Mapping[str, Any], place: int) -> dict[str, Any]:
 
     labels = SETUPS[NLI].labels
     answer = row.get("gold_label", row.get("label"))
+    if isinstance(answer, str):
+        answer = NLI_NAMES.get(answer.strip().lower(), answer)
     if answer in labels:
         answer = LABELS[labels.index(answer)]
     elif answer in ("-", "", -1):

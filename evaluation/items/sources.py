@@ -21,6 +21,7 @@ from kbprobe.reading import read_text
 
 if TYPE_CHECKING:
     import datasets
+    import pyarrow as pa
 
 ProbeSource: TypeAlias = "str | Path | datasets.DatasetDict | datasets.Dataset"
 """What a probe is read from: a folder, a file, a Hub id, or what ``kbprobe.build`` returned."""
@@ -202,11 +203,18 @@ def _open_in_memory(
         _check_lone_split(split, own, "the dataset", "Pass that split, or the DatasetDict.")
     from kbprobe.format.in_memory import manifest_of
 
-    found = table_questions(source.with_format("arrow")[:], f"the dataset's split {own}")
+    table = _with_features(source)
+    found = table_questions(table, f"the dataset's split {own}")
     opened = probe_split(
         source.info.dataset_name or "dataset", "memory", own, found, manifest_of(source, own)
     )
     return replace(opened, source=f"memory:{opened.fingerprint[:16]}")
+
+
+def _with_features(dataset: datasets.Dataset) -> pa.Table:
+    """Return a dataset's rows with its features, which name the classes of labels, as metadata."""
+    table = dataset.with_format("arrow")[:]
+    return table.replace_schema_metadata(dataset.features.arrow_schema.metadata)
 
 
 def _find_built(folder: Path, source: str, split: str, config: str | None) -> FoundSplit:
@@ -312,7 +320,7 @@ def _open_dataset(source: str, split: str, config: str | None) -> ProbeSplit:
         known = builder.info.splits or builder.config.data_files or ()
         own = _choose(split, [str(name) for name in known], source)
         builder.download_and_prepare()
-        table = builder.as_dataset(split=own).with_format("arrow")[:]
+        table = _with_features(builder.as_dataset(split=own))
         manifest, own_config = None, config
         if not is_folder:
             manifest, own_config = _hub_probe(source, config, builder.config.name)

@@ -38,6 +38,7 @@ from evaluation.models.files import (
 )
 from kbprobe.checkpoints import reading
 from kbprobe.errors import KbprobeError, UsageError, require
+from kbprobe.files import file_state
 from kbprobe.parsing import read_json
 
 if TYPE_CHECKING:
@@ -382,8 +383,7 @@ def _config(model: str, folder: Path, loading: Mapping[str, Any]) -> PretrainedC
     with reading(what, folder, CONFIG):
         try:
             if "gguf_file" in loading:
-                status = (folder / loading["gguf_file"]).stat()
-                state = status.st_size, status.st_mtime_ns, status.st_ino
+                state = file_state((folder / loading["gguf_file"]).stat())
                 config = copy.deepcopy(_gguf_config(folder, loading["gguf_file"], state))
             else:
                 config = AutoConfig.from_pretrained(folder, **not_of_weights(loading))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
-from kbprobe.files import file_sha256, write_file
+from kbprobe.files import file_state, write_file
 from kbprobe.parsing import read_json
 from kbprobe.terminal import without_credentials
 
@@ -34,7 +34,8 @@ _TOKENIZER_FILES = (
     "chat_template*",
     "*.model",
 )
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SETTLED_NS = 10 * 10**9
+"""Time since a file's last change after which its state is trusted: clocks tick in up to 2 s."""
 
 
 def find_checkpoint(
@@ -181,26 +182,29 @@ def tokenizer_files(folder: Path) -> list[Path]:
 def file_digest(path: Path) -> str:
     """Return a file's sha256.
 
-    Hub downloads of large files are stored under their sha256, so that nothing need be read.
-    Others are read once: the result is remembered for as long as path, size, time of change and
-    inode stay the same.
+    It is remembered for as long as the file's state stays the same, see `file_state`, and hashed
+    anew where that proves nothing: a file that changed just now can change again at the same time
+    by a coarse clock, and on Windows ctime is the time of creation.
     """
     real = path.resolve()
-    if _SHA256.fullmatch(real.name) and real.parent.name == "blobs":
-        return real.name
-    status = real.stat()
-    state = [status.st_size, status.st_mtime_ns, status.st_ino]
-    note = cache_dir() / "hashes" / hashlib.sha256(str(real).encode()).hexdigest()
-    try:
-        known = read_json(note)
-        if known == _sealed(real, state, known["sha256"]):
-            return str(known["sha256"])
-    except (OSError, UsageError, KeyError, TypeError):
-        pass  # Not known, or not readable: then it is computed, and noted again.
-    sha256 = file_sha256(real)
-    # A cache that cannot be written only costs time.
-    with suppress(OSError):
-        write_file(note, json.dumps(_sealed(real, state, sha256)))
+    # Opened first: network file systems then ask for the state instead of using a cached one.
+    with real.open("rb") as file:
+        state = [*file_state(os.fstat(file.fileno()))]
+        note = cache_dir() / "hashes" / hashlib.sha256(str(real).encode()).hexdigest()
+        settled = os.name == "posix" and 0 < state[2] < time.time_ns() - _SETTLED_NS
+        if settled:
+            try:
+                known = read_json(note)
+                if known == _sealed(real, state, known["sha256"]):
+                    return str(known["sha256"])
+            except (OSError, UsageError, KeyError, TypeError):
+                pass  # Not known, or not readable: then it is computed, and noted again.
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        settled = settled and [*file_state(os.fstat(file.fileno()))] == state
+    if settled:
+        # A cache that cannot be written only costs time.
+        with suppress(OSError):
+            write_file(note, json.dumps(_sealed(real, state, sha256)))
     return sha256
 
 

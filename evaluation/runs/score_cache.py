@@ -26,7 +26,7 @@ from evaluation.results.metrics import Scores
 from kb_cache.store import cache_dir, unusable
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 from kbprobe.columns import mask, single_chunk, sparse_texts, to_numpy
-from kbprobe.files import replacing_file, write_file
+from kbprobe.files import plain_path, replacing_file, write_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,7 +105,9 @@ class ScoreCache:
         try:
             # A plain file, not a mapped one: it may be removed while its table is in use.
             path = self.folder / name
-            with pq.ParquetFile(path, memory_map=False, page_checksum_verification=True) as file:
+            with pq.ParquetFile(
+                plain_path(path), memory_map=False, page_checksum_verification=True
+            ) as file:
                 table = file.read()
             said = table.schema.metadata or {}
             own = [name for name in table.column_names if name != _ANSWERS]
@@ -146,7 +148,9 @@ class ScoreCache:
             # Flushing would cost more time than scoring does on a GPU: a part that a power cut
             # damages is scored again.
             with replacing_file(self.folder / name, durable=False) as aside:
-                pq.write_table(sealed, aside, compression="zstd", write_page_checksum=True)
+                pq.write_table(
+                    sealed, plain_path(aside), compression="zstd", write_page_checksum=True
+                )
         except OSError as error:
             raise unusable(self.folder, error) from error
 

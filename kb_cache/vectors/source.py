@@ -18,7 +18,7 @@ from kb_cache.unpack import DAMAGE, LineTooLong, UnpackedFile, check_member, ins
 from kb_cache.vectors.types import DEFAULT_VERSION, Float32s
 from kbprobe.arrays import DAMAGED_ARRAY
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
-from kbprobe.files import file_sha256
+from kbprobe.files import file_sha256, plain_path
 from kbprobe.reading import open_file
 
 _BLOCK_BYTES = 1 << 22
@@ -287,7 +287,7 @@ def _read_folder(path: Path, progress: Progress) -> Iterator[Batch]:
     matrix_file, words_file = _folder_files(path)
     with readable(path):
         try:
-            table = pq.read_table(words_file)
+            table = pq.read_table(plain_path(words_file))
             matrix = np.load(matrix_file, mmap_mode="r", allow_pickle=False)
         except (pa.ArrowException, *DAMAGED_ARRAY) as error:
             raise SourceError(f"cannot read {path}: {error}") from error

@@ -350,6 +350,25 @@ def remove_tree(folder: Path) -> None:
             folder.unlink()
 
 
+def plain_path(path: str | os.PathLike[str]) -> str:
+    """Return a path as Arrow and datasets must get it: absolute.
+
+    They expand ``~`` and take ``file:``, ``hf:`` or ``a:`` at the start of a relative path for a
+    scheme, and would then read or write another file than the one that was checked.
+    """
+    return os.path.abspath(path)
+
+
+def file_state(status: os.stat_result) -> tuple[int, ...]:
+    """Return what changes when a file is written or replaced.
+
+    Size, inode and time of writing alone do not: ``cp -p`` and ``tar`` restore the time, and file
+    systems reuse inodes. The time of change (ctime) cannot be set.
+    """
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return status.st_size, *times, status.st_ino, status.st_dev
+
+
 def state_of(folder: Path) -> State:
     """Return a folder's state, to check later whether it has changed; None if it does not exist."""
     if not folder.exists():

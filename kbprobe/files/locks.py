@@ -189,13 +189,17 @@ def short_name(name: str) -> str:
     encoded = os.fsencode(name)
     if len(encoded) <= _LONGEST_NAME:
         return name
-    kept = os.fsdecode(encoded[: _LONGEST_NAME - 17])
+    kept = name
+    while len(os.fsencode(kept)) > _LONGEST_NAME - 17:
+        kept = kept[:-1]  # characters, since a part of one is no UTF-8
     return f"{kept}-{hashlib.sha256(encoded).hexdigest()[:16]}"
 
 
 def is_shortened(name: str) -> bool:
     """Return whether `short_name` has shortened the name that it returned."""
-    return len(os.fsencode(name)) == _LONGEST_NAME and bool(re.search("-[0-9a-f]{16}$", name))
+    # A character has up to 4 bytes, and none is cut.
+    length = len(os.fsencode(name))
+    return _LONGEST_NAME - 3 <= length <= _LONGEST_NAME and bool(re.search("-[0-9a-f]{16}$", name))
 
 
 def is_abandoned(path: Path) -> bool:

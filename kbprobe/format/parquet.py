@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kbprobe.files import plain_path
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -51,7 +53,7 @@ def parquet_file(
     """
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(target, schema, **_settings(schema, unique)) as writer:
+    with pq.ParquetWriter(plain_path(target), schema, **_settings(schema, unique)) as writer:
         yield lambda table: writer.write_table(table, row_group_size=rows_per_group(table))
         if metadata:
             writer.add_key_value_metadata(dict(metadata))

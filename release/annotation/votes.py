@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from kbprobe.errors import UsageError
 from kbprobe.format.labels import allowed_answers, parse_answer
 from kbprobe.format.sheets import KEY, Key, Shown
+from kbprobe.parsing import MAX_JSON_BYTES
 from kbprobe.reading import read_bytes
 from kbprobe.tables import as_written
 from release.annotation.options import VoteOptions

@@ -2,15 +2,18 @@
 
 import hashlib
 import os
+import time
 
 import pytest
 
+from evaluation.models import files
 from evaluation.models.files import digest_of_files, file_digest
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(files, "_SETTLED_NS", 0)
 
 
 def test_it_is_the_sha256_and_is_remembered(tmp_path, monkeypatch):
@@ -33,14 +36,32 @@ def test_weights_replaced_under_the_same_name_have_another_digest(tmp_path):
     assert file_digest(file) != first, "same size and time, another file"
 
 
+def test_weights_rewritten_in_place_at_the_same_time_have_another_digest(tmp_path):
+    file = tmp_path / "weights"
+    file.write_bytes(b"abc")
+    first, before = file_digest(file), file.stat()
+    time.sleep(0.02)
+    file.write_bytes(b"abd")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file_digest(file) != first, "same size, time and inode, other content"
+
+
+def test_a_file_that_changed_just_now_is_hashed_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_SETTLED_NS", 10**12)
+    file = tmp_path / "weights"
+    file.write_bytes(b"abc")
+    file_digest(file)
+    assert not (tmp_path / "cache" / "hashes").exists()
+
+
 @pytest.mark.posix
-def test_a_hub_download_is_known_by_its_blob(tmp_path):
+def test_a_blob_of_the_hub_is_hashed_and_not_trusted_by_name(tmp_path):
     blob = tmp_path / "blobs" / ("0f" * 32)
     blob.parent.mkdir()
-    blob.write_bytes(b"never read")
+    blob.write_bytes(b"abc")
     link = tmp_path / "model.safetensors"
     link.symlink_to(blob)
-    assert file_digest(link) == "0f" * 32
+    assert file_digest(link) == hashlib.sha256(b"abc").hexdigest()
 
 
 def test_a_damaged_note_and_a_cache_that_cannot_be_written_cost_nothing(tmp_path, monkeypatch):

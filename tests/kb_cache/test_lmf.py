@@ -248,7 +248,7 @@ def test_members_may_be_entries(mini: WordNet, tmp_path: Path) -> None:
 
 
 def test_topics_are_read_from_subjects_and_their_absence_is_told(
-    mini: WordNet, tmp_path: Path
+    mini: WordNet, run_cli: RunCli, tmp_path: Path
 ) -> None:
     lexicon = lexicon_of(mini)
     for synset in lexicon["synsets"]:
@@ -259,8 +259,9 @@ def test_topics_are_read_from_subjects_and_their_absence_is_told(
     )
     for synset in lexicon["synsets"]:
         synset["meta"] = {"subject": "by hand"}
-    info = fetch("wordnet", source=write(tmp_path / "none.xml", lexicon), name="none")
-    assert any("synsets state no topic" in note for note in info.notes)
+    path = write(tmp_path / "none.xml", lexicon)
+    told = run_cli("fetch", "wordnet", "none", "--from", str(path))
+    assert "synsets state no topic" in told.stdout + told.stderr
     assert not load_wordnet("none").in_files("noun.person").any()
 
 

@@ -152,7 +152,7 @@ def test_another_wordnet_of_a_language_keeps_its_own_licence(cache: Path, tmp_pa
     lexicon = load_lexicon("it")
     assert lexicon.licence == "ODC-By-1.0"
     assert "MultiWordNet" not in lexicon.citation
-    with pytest.raises(SourceError, match="own terms.*state it with --licence"):
+    with pytest.raises(SourceError, match=r"own terms.*state it with --licence"):
         fetch("omw", source=toy(tmp_path, line, header.format("own terms")), name="it")
 
 

@@ -47,7 +47,7 @@ from kbprobe.arrays import (
     ragged_ranges,
     sorted_unique,
 )
-from kbprobe.columns import codes, mask, to_numpy
+from kbprobe.columns import mask, to_numpy
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
 
@@ -454,8 +454,7 @@ def _otherwise(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
     """Mark pairs whose word has a sense that is not below the answer, except plants of foods."""
     senses, size = taxonomy.senses, len(taxonomy)
     rows = np.flatnonzero(np.isin(senses.word, pairs.word))
-    lexname, names = codes(taxonomy.wordnet.synsets["lexname"])
-    plant = lexname[senses.synset[rows]] == names.index("noun.plant")
+    plant = taxonomy.wordnet.in_files("noun.plant")[senses.synset[rows]]
     rows = rows[~plant | (senses.share[rows] > 0)]
     walk = taxonomy.wordnet.hypernyms.walk(senses.synset[rows])
     at = np.concatenate([np.arange(rows.size), walk.source])

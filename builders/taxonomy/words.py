@@ -23,7 +23,7 @@ from builders.lexicons import WordNetFirst
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
-from kbprobe.columns import codes, mask, positions, single_chunk, to_numpy
+from kbprobe.columns import mask, positions, single_chunk, to_numpy
 from kbprobe.errors import UsageError
 
 MIN_LETTERS = 3
@@ -146,9 +146,8 @@ class Taxonomy(WordNetFirst):
         most = np.zeros(len(self), dtype=np.int64)
         np.maximum.at(most, word, count)
         only = np.bincount(word, minlength=len(self))[word] == 1
-        lexname, names = codes(self.wordnet.synsets["lexname"])
-        person = lexname[synset] == names.index("noun.person")
-        things = np.isin(lexname[synset], [names.index(name) for name in _THINGS])
+        person = self.wordnet.in_files("noun.person")[synset]
+        things = self.wordnet.in_files(*_THINGS)[synset]
         known = only | things | (weight >= KNOWN)
         share = np.where(usual & known, weight / np.where(total > 0, total, 1), 0.0)
         share[~only & (most[word] == 0)] *= UNSURE
@@ -160,11 +159,10 @@ class Taxonomy(WordNetFirst):
 
         Dictionaries list the plant first, readers think of the fruit.
         """
-        lexname, names = codes(self.wordnet.synsets["lexname"])
-        rank = np.full(len(names), len(DERIVED), dtype=np.int64)
+        rank = np.full(len(self.wordnet), len(DERIVED), dtype=np.int64)
         for place, name in enumerate(DERIVED):
-            rank[names.index(name)] = place
-        own = rank[lexname[synset]]
+            rank[self.wordnet.in_files(name)] = place
+        own = rank[synset]
         first = np.full(len(self), len(DERIVED), dtype=np.int64)
         np.minimum.at(first, word, own)
         return np.asarray((own < len(DERIVED)) & (own > first[word]))
@@ -213,10 +211,11 @@ class Taxonomy(WordNetFirst):
         """How much rarer (Zipf) each word's plural is; 0 for kinds that need none."""
         texts = self.words.to_pylist()
         first = np.unique(self.senses.word, return_index=True)[1]
-        lexname, names = codes(self.wordnet.synsets["lexname"])
-        kind = np.full(len(self), -1, dtype=np.int64)
-        kind[self.senses.word[first]] = lexname[self.senses.synset[first]]
-        asked = np.flatnonzero(~np.isin(kind, [names.index(name) for name in WITHOUT_PLURAL]))
+        without = np.zeros(len(self), dtype=np.bool_)
+        without[self.senses.word[first]] = self.wordnet.in_files(*WITHOUT_PLURAL)[
+            self.senses.synset[first]
+        ]
+        asked = np.flatnonzero(~without)
         plurals = [noun_plural(texts[word]) for word in asked.tolist()]
         gap = np.zeros(len(self))
         gap[asked] = self.zipf[asked] - zipf_frequencies(plurals)

@@ -14,7 +14,7 @@ from kb_cache.derived import derived
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Ints, mask_at
-from kbprobe.columns import codes, mask, to_numpy
+from kbprobe.columns import mask, to_numpy
 from kbprobe.format.items import COMMON, CONTENTS
 
 FAMILIAR = 2.5
@@ -49,7 +49,6 @@ def contents(wordnet: WordNet) -> Ints:
       except those that people know by a single word.
     """
     wordnet = wordnet.structure
-    file, names = codes(wordnet.synsets["lexname"])
     groups, instances, built = np.zeros((3, len(wordnet)), dtype=np.bool_)
     groups[taxa(wordnet)] = True
     organisms = _organisms(wordnet, groups)
@@ -57,8 +56,8 @@ def contents(wordnet: WordNet) -> Ints:
     instances[wordnet.edges("instance_hypernym")[0]] = True
     instances &= ~_has_lemma(wordnet, instances, r"^\p{Ll}+$")
     built[wordnet.isa.reversed.walk(known_synsets(wordnet, STRUCTURES)).node] = True
-    person = file == names.index("noun.person")
-    place = np.isin(names, ("noun.location", "noun.object"))[file] | built
+    person = wordnet.in_files("noun.person")
+    place = wordnet.in_files("noun.location", "noun.object") | built
     found = np.select(
         [
             instances & person,
@@ -85,8 +84,7 @@ def _organisms(wordnet: WordNet, groups: Bools) -> Bools:
     They are members of one of its ``groups``, or have a scientific name, or are kinds (breeds,
     varieties) of what has one or is a member of a genus.
     """
-    file, names = codes(wordnet.synsets["lexname"])
-    living = np.isin(names, ("noun.animal", "noun.plant"))[file]
+    living = wordnet.in_files("noun.animal", "noun.plant")
     member, group = wordnet.edges("member_holonym")
     genera, placed = np.zeros((2, len(wordnet)), dtype=np.bool_)
     genera[wordnet.isa.reversed.walk(known_synsets(wordnet, GENUS)).node] = True
@@ -110,8 +108,7 @@ def _known_by_a_word(wordnet: WordNet, organisms: Bools) -> Bools:
     place = np.arange(synset.size) - wordnet.sense_start[synset]
     asked = np.flatnonzero(organisms[synset] & (place < 2))
     asked = asked[_matches(lemmas, asked, r"^\p{L}+$")]
-    file, files = codes(wordnet.synsets["lexname"])
-    living = np.isin(files, [f"noun.{name}" for name in LIVING])[file[synset]]
+    living = wordnet.in_files(*(f"noun.{name}" for name in LIVING))[synset]
     first = (number == 1) & (wordnet.pos_codes[synset] == POS.index("n"))
     words = pc.utf8_lower(lemmas)
     of_living = words.take(pa.array(np.flatnonzero(first & living)))

@@ -29,7 +29,7 @@ from builders.wordnet.synsets import (
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Ints, KeySet, mask_at, ragged_ranges, sorted_unique
-from kbprobe.columns import codes, to_numpy
+from kbprobe.columns import to_numpy
 
 
 def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints) -> Graph:
@@ -226,8 +226,7 @@ def unlisted_parts(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
     concepts, golds = sorted_unique(concept), sorted_unique(gold)
     found = [_parts_of_kin(wordnet, concepts), _beside(wordnet, concepts)]
     found += _naming(wordnet, concepts, golds)
-    file, names = codes(wordnet.synsets["lexname"])
-    body, area = (file == names.index(f"noun.{name}") for name in ("body", "location"))
+    body, area = (wordnet.in_files(f"noun.{name}") for name in ("body", "location"))
     places, _ = wordnet.edges("instance_hypernym")
     traces, built = (
         np.intersect1d(golds, wordnet.isa.reversed.walk(known_synsets(wordnet, tops)).node)
@@ -315,8 +314,7 @@ def _words(text: str) -> set[str]:
 
 def part_flags(wordnet: WordNet, concept: Ints, gold: Ints) -> Flags:
     """Return the flags of pairs of a concept and one of its parts."""
-    files, names = codes(wordnet.synsets["lexname"])
-    concrete = np.isin(names, CONCRETE)[files]
+    concrete = wordnet.in_files(*CONCRETE)
     groups = taxa(wordnet)
     whole = sorted_unique(concept)
     kinds = np.bincount(wordnet.hyponyms.walk(whole).source, minlength=whole.size)

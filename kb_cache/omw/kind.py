@@ -116,7 +116,7 @@ class LexiconKind(Kind[LexiconSource, LexiconOptions]):
 
     def usual_credits(self, options: LexiconOptions, source: LexiconSource) -> Mapping[str, str]:
         """Return the credits stated by the file's first line and the list of wordnets."""
-        cited = (lexicons().get(source.code, {}).get("citation", ""), self.citation)
+        cited = (_known(source).get("citation", ""), self.citation)
         return {
             "licence": _licence_of(source),
             "attribution": f"Contains words, definitions and examples of {source.title} "
@@ -150,10 +150,16 @@ class LexiconKind(Kind[LexiconSource, LexiconOptions]):
         return options.language or options.name.removeprefix(f"{self.name}-")
 
 
+def _known(source: LexiconSource) -> Mapping[str, str]:
+    """Return what is known of the file's wordnet; nothing for another one of its language."""
+    entry = lexicons().get(source.code, {})
+    return entry if source.title.casefold() == entry.get("title", "").casefold() else {}
+
+
 def _licence_of(source: LexiconSource) -> str:
-    known = lexicons().get(source.code, {}).get("licence", "")
     stated = source.stated_licence
-    return str(known or LICENCES.get(stated.lower().strip(), "") or spdx_of(stated))
+    plain = LICENCES.get(stated.lower().strip(), "") or spdx_of(stated)
+    return plain or _known(source).get("licence", "")
 
 
 def _commonest_first(source: LexiconSource) -> list[tuple[str, str]]:

@@ -29,6 +29,7 @@ ADDRESS = "https://raw.githubusercontent.com/omwn/omw-data/main/wns/{code}/wn-da
 LICENCES: Mapping[str, str] = {
     "wordnet": "LicenseRef-WordNet",
     "mit": "MIT",
+    "odc-by 1.0": "ODC-By-1.0",
     "apache 2.0": "Apache-2.0",
     "cc by": "CC-BY-3.0",
     "cc by 3.0": "CC-BY-3.0",
@@ -46,6 +47,7 @@ _NO_WORD = re.compile(r"(?:PSEUDO)?GAP!?|\s*", re.IGNORECASE)
 _ELIDED = re.compile(r"(?i)\b((?:d|c|s|l|un|(?:de|a|da|ne|su|co)ll|quell|quest|bell|sant)['’]) ")
 _OFFSET = re.compile(r"-(\d{8})-([nvasr])$")
 _REMARK = re.compile(r"\s*\([^()]*\)")
+_COMMA = re.compile(r",(?!(?<=\d,)\d)")
 _TYPED_AFTER = re.compile(r"(?<=[aeiouAEIOU])`")
 _ADDRESS_ALONE = re.compile(r"\S*(?:www\.|://|\.org/|\.com/)\S*")
 _HEADER = re.compile(r"#\s*([^\t]+)\t([a-z]{3})\b[^\t]*\t([^\t]*)\t([^\t]+)")
@@ -86,11 +88,15 @@ def _with_accents(text: str) -> str:
 def _words(text: str) -> list[str]:
     """Split what a line gives as one lemma, without remarks in parentheses or spaces in elisions.
 
-    >>> _words("cauteloso(a)"), _words("lende,material")
-    (['cauteloso'], ['lende', 'material'])
+    Commas of a name ("Atlanta, Georgia") and of numbers in a formula belong to the word.
+
+    >>> _words("cauteloso(a)"), _words("lende,material"), _words("2,4,6-trinitrotoluen")
+    (['cauteloso'], ['lende', 'material'], ['2,4,6-trinitrotoluen'])
     """
     plain = _ELIDED.sub(r"\1", _REMARK.sub("", text))
-    return [word.strip(" ;") for word in plain.split(",")]
+    words = [word.strip(" ;") for word in _COMMA.split(plain)]
+    is_name = len(words) == 2 and ", " in plain and all(word[:1].isupper() for word in words)
+    return [plain.strip(" ;")] if is_name else words
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -112,12 +113,19 @@ MOST_UNDECODABLE = 0.001
 """Share of words that may be other than UTF-8: word2vec cut long ones within a character."""
 
 
+LANGUAGE = "en"
+"""The language whose words are kept where each word states its own."""
+
+_CONCEPT = re.compile(r"/c/([a-z]{2,3})/")
+
+
 def compile_vectors(
     batches: Iterable[Batch], source: str, folder: Path
 ) -> tuple[pa.Table, Engine, tuple[str, ...]]:
     """Write the matrix into a snapshot's folder, batch by batch.
 
-    If a word has several vectors, the first one counts.
+    If a word has several vectors, the first one counts. Words with ConceptNet's prefix, as in
+    Numberbatch (/c/en/dog), are stored without it, those of other languages left out.
 
     Args:
         batches: batches of words and vectors.
@@ -133,7 +141,7 @@ def compile_vectors(
     import pyarrow as pa
 
     known: dict[str, None] = {}
-    read = empty = dimensions = 0
+    read = empty = foreign = dimensions = 0
     undecodable: list[tuple[int, bytes]] = []
     digest = hashlib.sha256()
     (folder / MATRIX_FOLDER).mkdir()
@@ -147,6 +155,11 @@ def compile_vectors(
                 except UnicodeDecodeError:
                     undecodable.append((read + at + 1, encoded[:40]))
                     continue
+                if prefix := _CONCEPT.match(word):
+                    if prefix[1] != LANGUAGE:
+                        foreign += 1
+                        continue
+                    word = word[prefix.end() :].replace("_", " ")
                 if not word:
                     empty += 1
                 elif word not in known:
@@ -166,8 +179,10 @@ def compile_vectors(
     if not known:
         raise SourceError(f"{source} holds no words")
     notes = []
-    if repeated := read - empty - len(undecodable) - len(known):
+    if repeated := read - empty - foreign - len(undecodable) - len(known):
         notes.append(f"{repeated:,} further vectors of words that have one were left out.")
+    if foreign:
+        notes.append(f"{foreign:,} vectors of words of other languages were left out.")
     if undecodable:
         notes.append(f"{len(undecodable):,} vectors of words that are not UTF-8 were left out.")
     if empty:

@@ -12,7 +12,7 @@ Where the format differs from the files of Princeton WordNet, or contains less:
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from kb_cache.base import Progress
 from kb_cache.mentions import Inflections, ListedForms, MentionFinder
 from kb_cache.wordnet.compile import pointer_table, tables_of
 from kb_cache.wordnet.lmf import LmfSource
+from kb_cache.wordnet.source import LEXNAMES
 from kb_cache.wordnet.types import POINTERS
 from kbprobe.errors import SourceError
 
@@ -60,8 +61,9 @@ _FRAMES = {text: number for number, text in enumerate(VERB_FRAME_STRINGS) if tex
 
 
 class _Sense(NamedTuple):
-    """A sense of the lexicon, with its entry's lemma and its place among the lemma's senses."""
+    """A sense of the lexicon, with its entry's id and lemma, and its place among the senses."""
 
+    entry: str
     lemma: str
     number: int
     sense: Mapping[str, Any]
@@ -90,6 +92,7 @@ class _Lexicon:
             for frame in self._lexicon.get("frames", ())
             if frame.get("id")
         }
+        self._check_ids()
         self._all = {one["id"]: one for one in self._lexicon.get("synsets", ())}
         self._senses = self._senses_of_synsets()
         kept = [
@@ -106,6 +109,19 @@ class _Lexicon:
         forms = self._other_forms()
         self._finder = MentionFinder(Inflections(rules, forms) if english else ListedForms(forms))
         self._unknown: dict[str, int] = defaultdict(int)
+
+    def _check_ids(self) -> None:
+        """Refuse ids that several entries, senses or synsets have: relations would be ambiguous."""
+        entries = self._lexicon.get("entries", ())
+        found = Counter(one["id"] for one in (*entries, *self._lexicon.get("synsets", ())))
+        found.update(sense["id"] for entry in entries for sense in entry.get("senses", ()))
+        if repeated := [name for name, count in found.items() if count > 1]:
+            more = f" and {len(repeated) - 3:,} more" if len(repeated) > 3 else ""
+            raise SourceError(
+                f"{self._path} gives several entries, senses or synsets the same id: "
+                f"{', '.join(repeated[:3])}{more}. Ids must be unique: rename or remove the "
+                "repetitions (python -m wn validate FILE lists them all)"
+            )
 
     def _senses_of_synsets(self) -> dict[str, list[_Sense]]:
         """Return the senses of each synset, in its order.
@@ -131,10 +147,15 @@ class _Lexicon:
             found.sort(key=lambda one: int(one[1].get("n") or 0))  # stable
             for number, (lemma, sense, entry) in enumerate(found, start=1):
                 frames = tuple(self._frames_of(sense, entry))
-                senses_of[sense["synset"]].append(_Sense(lemma, number, sense, frames))
+                senses_of[sense["synset"]].append(_Sense(entry["id"], lemma, number, sense, frames))
         for name, group in senses_of.items():
             place = {member: at for at, member in enumerate(self._all[name].get("members") or ())}
-            group.sort(key=lambda one, place=place: place.get(one.sense["id"], len(place)))  # type: ignore[misc]
+            # Members are senses (WN-LMF 1.1) or, in Open English WordNet, entries.
+            group.sort(
+                key=lambda one, place=place: place.get(  # type: ignore[misc]
+                    one.sense["id"], place.get(one.entry, len(place))
+                )
+            )
         return senses_of
 
     def _frames_of(self, sense: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[str]:
@@ -186,7 +207,7 @@ class _Lexicon:
         offset = re.search(r"-(\d{8})-[nvasr]$", synset["id"])
         gloss = "; ".join(one["text"] for one in synset.get("definitions", ()))
         rows["synsets"].append(
-            (name, part, int(offset[1]) if offset else row, synset.get("lexfile") or "", gloss)
+            (name, part, int(offset[1]) if offset else row, _topic_of(synset), gloss)
         )
         first = len(rows["senses"])
         for one in senses:
@@ -278,6 +299,20 @@ class _Lexicon:
     def _notes(self) -> Iterator[str]:
         if out := len(self._all) - len(self._synsets):
             yield f"{out:,} synsets left out: they have no word, or are of another part of speech"
+        if without := sum(not _topic_of(one) for one in self._synsets):
+            yield (
+                f"{without:,} of {len(self._synsets):,} synsets state no topic (lexfile or "
+                "dc:subject, such as noun.animal): probes do not screen them by topic"
+            )
         if self._unknown:
             names = ", ".join(f"{name} {n:,}" for name, n in sorted(self._unknown.items()))
             yield f"relations left out that WordNet does not have: {names}"
+
+
+def _topic_of(synset: Mapping[str, Any]) -> str:
+    """Return the lexicographer file of a synset; "" if none is stated.
+
+    Lexicons in WN-LMF 1.0 state it as ``dc:subject``, which may also be anything else.
+    """
+    subject = (synset.get("meta") or {}).get("subject") or ""
+    return synset.get("lexfile") or (subject if subject in LEXNAMES else "")

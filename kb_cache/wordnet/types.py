@@ -179,6 +179,11 @@ class WordNet(Loaded):
         source, target = to_numpy(self.pointers["source"]), to_numpy(self.pointers["target"])
         return source[rows].astype(np.int64), target[rows].astype(np.int64)
 
+    def in_files(self, *names: str) -> Bools:
+        """Mark the synsets of some lexicographer files ("noun.animal"); none, if none has them."""
+        file, files = codes(self.synsets["lexname"])
+        return np.asarray(np.isin(files, names)[file], dtype=np.bool_)
+
     def synset_ids(self, names: Iterable[str]) -> Ints:
         """Return the row of each synset, as `synsets` names it; -1: there is none."""
         return np.array([self._ids.get(name, -1) for name in names], dtype=np.int64)

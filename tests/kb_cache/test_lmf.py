@@ -234,3 +234,39 @@ def test_words_that_are_not_english_need_their_language(mini: WordNet, tmp_path:
         builders.build(
             "wordnet_hypernymy", output=tmp_path / "probe", wordnet="german", language="de"
         )
+
+
+def test_members_may_be_entries(mini: WordNet, tmp_path: Path) -> None:
+    lexicon = lexicon_of(mini)
+    entry = {one["id"]: each["id"] for each in lexicon["entries"] for one in each["senses"]}
+    for synset in lexicon["synsets"]:
+        synset["members"] = [entry[name] for name in synset["members"]]
+    lexicon["entries"].reverse()  # only the members tell the order
+    fetch("wordnet", source=write(tmp_path / "words.xml", lexicon), name="words")
+    found = load_wordnet("words")
+    assert found.senses["lemma"].to_pylist() == mini.senses["lemma"].to_pylist()
+
+
+def test_topics_are_read_from_subjects_and_their_absence_is_told(
+    mini: WordNet, run_cli: RunCli, tmp_path: Path
+) -> None:
+    lexicon = lexicon_of(mini)
+    for synset in lexicon["synsets"]:
+        synset["meta"] = {"subject": synset.pop("lexfile")}
+    fetch("wordnet", source=write(tmp_path / "subject.xml", lexicon), name="subject")
+    assert load_wordnet("subject").synsets["lexname"].to_pylist() == (
+        mini.synsets["lexname"].to_pylist()
+    )
+    for synset in lexicon["synsets"]:
+        synset["meta"] = {"subject": "by hand"}
+    path = write(tmp_path / "none.xml", lexicon)
+    told = run_cli("fetch", "wordnet", "none", "--from", str(path))
+    assert "synsets state no topic" in told.stdout + told.stderr
+    assert not load_wordnet("none").in_files("noun.person").any()
+
+
+def test_ids_given_twice_are_refused(mini: WordNet, tmp_path: Path) -> None:
+    lexicon = lexicon_of(mini)
+    lexicon["synsets"].append(lexicon["synsets"][0])
+    with pytest.raises(SourceError, match=f"the same id: {lexicon['synsets'][0]['id']}"):
+        fetch("wordnet", source=write(tmp_path / "twice.xml", lexicon), name="twice")

@@ -143,3 +143,21 @@ def test_names_have_the_capitals_of_english_and_english_definitions_are_left_out
     italian = load_in_language("it")
     assert italian.words(at) == ["Ponte di Brooklyn"]
     assert italian.synsets["gloss"][at].as_py() == ""
+
+
+def test_another_wordnet_of_a_language_keeps_its_own_licence(cache: Path, tmp_path: Path) -> None:
+    header = "# ItalWordnet\tita\thttp://example.org\t{}\n"
+    line = "02084071-n\tita:lemma\tcane\n"
+    fetch("omw", source=toy(tmp_path, line, header.format("ODC-BY 1.0 ")), name="it")
+    lexicon = load_lexicon("it")
+    assert lexicon.licence == "ODC-By-1.0"
+    assert "MultiWordNet" not in lexicon.citation
+    with pytest.raises(SourceError, match=r"own terms.*state it with --licence"):
+        fetch("omw", source=toy(tmp_path, line, header.format("own terms")), name="it")
+
+
+def test_commas_of_names_and_formulas_part_no_words(tmp_path: Path) -> None:
+    words = "Atlanta, Georgia", "2,4,6-trinitrotoluen", "pas, ker"
+    lines = "".join(f"02084071-n\tita:lemma\t{word}\n" for word in words)
+    found = [word for _, word in read_source(toy(tmp_path, lines)).lemmas]
+    assert found == [*words[:2], "pas", "ker"]

@@ -381,3 +381,12 @@ def test_tokenizing_loses_nothing_but_spaces_and_case(text):
     whole = "".join(text.replace("’", "'").split())
     assert shown.lower() == whole.lower()
     assert all(token and not token[0].isspace() for token in tokens)
+
+
+def test_words_with_prefixes_of_conceptnet_are_known(cache: Path, tmp_path: Path) -> None:
+    path = tmp_path / "numberbatch.txt"
+    path.write_text("4 2\n/c/en/dog 1 2\n/c/de/hund 3 4\n/c/en/hot_dog 5 6\n/c/fr/chien 7 8\n")
+    fetch("vectors", source=path, name="batch")
+    vectors = load_vectors("batch")
+    assert vectors.words.to_pylist() == ["dog", "hot dog"]
+    assert vectors.matrix.tolist() == [[1, 2], [5, 6]]

@@ -8,7 +8,7 @@ distractor families exist.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 
 import numpy as np
@@ -21,7 +21,7 @@ from builders.engine.draw.families import Family, Truth
 from builders.engine.drops import DropLog
 from builders.engine.options import DrawOptions
 from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions
-from builders.engine.rows import Asking, Territory, draw_plan
+from builders.engine.rows import Asking, Candidates, QuestionSet, Territory, draw_plan
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints, lines_of, sorted_unique
 from kbprobe.rng import RandomGenerator
@@ -74,68 +74,80 @@ Edges = tuple[Ints, Ints]
 """The concept and the gold of each question: parallel arrays of nodes."""
 
 
+@dataclass(frozen=True)
+class AskedEdges:
+    """Edges to ask about, and which of them are unsuitable.
+
+    Attributes:
+        edges: relation -> pairs to ask about; the template distinguishes relations by ``relation``.
+        flags: function that returns the flags of pairs of a concept and a gold.
+        maybe: function that returns, for the same pairs, nodes that may be true of concepts
+            although no edge says so; these are not distractors either.
+        stop: concepts that are not asked about, since too much is true of them.
+        most_golds: maximum number of golds asked for per concept and relation (0: no limit); golds
+            with flags are counted separately.
+        min_zipf: minimum word frequency of golds and concepts.
+    """
+
+    edges: Mapping[str, Edges]
+    flags: Callable[[Ints, Ints], Flags] | None = None
+    maybe: Callable[[Ints, Ints], Graph] | None = None
+    stop: Ints = field(default_factory=lambda: NONE)
+    most_golds: int = 0
+    min_zipf: float = 0.0
+
+
 def relation_plan(
     source: NodeSource,
-    edges: Mapping[str, Edges],
+    asked: AskedEdges,
     true: Graph,
     options: DrawOptions,
     rng: RandomGenerator,
     dropped: DropLog,
-    min_zipf: float = 0.0,
-    stop: Ints = NONE,
-    flags: Callable[[Ints, Ints], Flags] | None = None,
-    maybe: Callable[[Ints, Ints], Graph] | None = None,
-    most_golds: int = 0,
 ) -> Plan:
     """Plan questions that ask for the node to which a concept has a relation.
 
     Args:
         source: the nodes.
-        edges: relation -> pairs to ask about; the template distinguishes relations by ``relation``.
+        asked: the edges to ask about.
         true: concept -> all nodes that are true of it, asked about or not. These nodes, those near
             or alike to them, and the concept itself are never distractors.
         options: the build's.
         rng: the random generator.
         dropped: counts of dropped questions; those dropped here are added.
-        min_zipf: minimum word frequency of golds and concepts.
-        stop: concepts that are not asked about, since too much is true of them.
-        flags: function that returns the flags of pairs of a concept and a gold.
-        maybe: function that returns, for the same pairs, nodes that may be true of concepts
-            although no edge says so; these are not distractors either.
-        most_golds: maximum number of golds asked for per concept and relation (0: no limit); golds
-            with flags are counted separately.
 
     Raises:
         UsageError: no questions are left.
     """
+    edges = asked.edges
     names = list(edges)
     concept, gold = (np.concatenate([ends[at] for ends in edges.values()]) for at in (0, 1))
     relation = np.repeat(np.arange(len(names)), [ends[0].size for ends in edges.values()])
     tests = {"a shared word gives the gold away": given_away(source, concept, gold)}
-    if stop.size:
-        tests["the concept is on the stop list"] = np.isin(concept, stop)
-    if min_zipf and source.choices.frequency is not None:
+    if asked.stop.size:
+        tests["the concept is on the stop list"] = np.isin(concept, asked.stop)
+    if asked.min_zipf and source.choices.frequency is not None:
         used, local = np.unique(np.concatenate([concept, gold]), return_inverse=True)
-        rare = (source.choices.frequency(used) < min_zipf)[local]
+        rare = (source.choices.frequency(used) < asked.min_zipf)[local]
         tests["a word is too rare"] = rare[: concept.size] | rare[concept.size :]
     concept, gold, relation = lines_of((concept, gold, relation), dropped.sift(tests))
-    marked = flags(concept, gold) if flags else Flags.none(gold.size)
-    if most_golds:
+    marked = asked.flags(concept, gold) if asked.flags else Flags.none(gold.size)
+    if asked.most_golds:
         # Flagged golds do not take the places of others.
         cell = 2 * (concept * len(names) + relation) + marked.flagged
-        first = first_of_each(cell, most_golds, rng.child("golds"), gold)
+        first = first_of_each(cell, asked.most_golds, rng.child("golds"), gold)
         keep = dropped.keep("beyond --golds-per-concept", first)
         concept, gold, relation = lines_of((concept, gold, relation), keep)
         marked = marked.take(keep)
     key, question = np.unique(concept * len(names) + relation, return_inverse=True)
-    asked, code = key // len(names), key % len(names)
+    node, code = key // len(names), key % len(names)
     questions = Questions.from_columns(
         key,
         {
-            "word": source.words.take(pa.array(asked)),
-            "synonyms": source.synonyms.take(pa.array(asked)),
-            "gloss": source.glosses.take(pa.array(asked)),
-            "pos": source.pos.take(pa.array(asked)),
+            "word": source.words.take(pa.array(node)),
+            "synonyms": source.synonyms.take(pa.array(node)),
+            "gloss": source.glosses.take(pa.array(node)),
+            "pos": source.pos.take(pa.array(node)),
             "relation": pa.array(names).take(pa.array(code)),
         },
         pos="pos",
@@ -143,26 +155,20 @@ def relation_plan(
     line = np.arange(concept.size, dtype=np.int64)
     concepts = sorted_unique(concept)
     truth = Truth.of(concepts, *true.expand(concepts), source.alike, source.near)
-    if maybe:
-        truth = truth.and_true(maybe(concept, gold))
+    if asked.maybe:
+        truth = truth.and_true(asked.maybe(concept, gold))
     asking = Asking(question, line, concept, gold, np.ones_like(line), marked)
     territory = source.territory(options.split_shares, rng.seed)
+    facts = Facts.from_codes(concept, relation, gold, source.choices.names, names)
+    relations = pa.array(names, pa.string()).take(pa.array(relation))
     return draw_plan(
-        asking,
+        QuestionSet(asking, questions, facts, relations, territory.of_concept(asking)),
+        Candidates(source.choices, source.kinds, source.reads, territory.part, source.offensive),
+        truth,
         source.families,
-        questions=questions,
-        choices=source.choices,
-        facts=Facts.from_codes(concept, relation, gold, source.choices.names, names),
-        relation=pa.array(names, pa.string()).take(pa.array(relation)),
-        truth=truth,
-        split=territory.of_concept(asking),
-        part=territory.part,
-        kinds=source.kinds,
-        reads=source.reads,
-        offensive=source.offensive,
-        options=options,
-        rng=rng,
-        dropped=dropped,
+        options,
+        rng,
+        dropped,
     )
 
 

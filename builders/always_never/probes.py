@@ -25,7 +25,7 @@ from builders.always_never.slots import PACKAGE, Pool, Slots
 from builders.engine.drops import DropLog
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import probe
-from builders.engine.rows import named_clusters, plan_rows
+from builders.engine.rows import RowArrays, named_clusters, plan_rows
 from builders.engine.splits import assign_splits
 from builders.engine.strategies import FixedScale
 from builders.labels.rows import Decided, answered, decide_rows, unlabelled
@@ -188,17 +188,19 @@ def _candidates(
         "object_plural": [pool.objects.plural[other] for pool, _, other in pairs],
     }
     return plan_rows(
+        RowArrays(
+            nodes=np.tile(np.arange(len(SCALE), dtype=np.int64), (len(pairs), 1)),
+            split=assign_splits(text_keys(subjects), options.split_shares, rng.child("splits")),
+            family=np.array([1 + FAMILIES.index(name) for name in names], dtype=np.int64),
+            concept=(concept := named_clusters(subjects)).codes,
+            hops=0,
+        ),
         questions=Questions.from_columns(text_keys(names, subjects, objects), fields),
         choices=Nodes.from_columns(SCALE, field="word"),
-        nodes=np.tile(np.arange(len(SCALE), dtype=np.int64), (len(pairs), 1)),
-        split=assign_splits(text_keys(subjects), options.split_shares, rng.child("splits")),
         families=FAMILIES,
-        family=np.array([1 + FAMILIES.index(name) for name in names], dtype=np.int64),
         relation="unlabelled",
-        concept=(concept := named_clusters(subjects)).codes,
         concepts=concept.values,
         facts=Facts.from_triples(pool.edges(slots, one, other) for pool, one, other in pairs),
-        hops=0,
         order=FixedScale(),
         answers=unlabelled(len(pairs), NAME),
         dropped=dropped,

@@ -32,7 +32,7 @@ from builders.engine.plan import (
     text_keys,
 )
 from builders.engine.probe import probe
-from builders.engine.rows import named_clusters, plan_rows
+from builders.engine.rows import RowArrays, named_clusters, plan_rows
 from builders.engine.splits import connected_components
 from builders.engine.strategies import BalancedWordings
 from builders.lexicons import WordNetFirst, wordnet_first
@@ -158,18 +158,22 @@ def _plan(
     families = list(dict.fromkeys(pair.pos for pair in pairs))
     head = connected_components(pair.words for pair in pairs)
     return plan_rows(
+        # A cluster has the name of its first word in the alphabet.
+        RowArrays(
+            nodes=np.stack(
+                [np.where(antonym, 0, affirmed), np.where(antonym, affirmed, 0)], axis=1
+            ),
+            split=split,
+            family=np.array([1 + families.index(pair.pos) for pair in pairs], dtype=np.int64),
+            concept=facts.subject.codes[facts.indptr[:-1]],
+            hops=np.diff(facts.indptr),
+        ),
         questions=_questions(pairs, split, intensifier),
         choices=Nodes.from_columns(ANSWERS, field="word"),
-        nodes=np.stack([np.where(antonym, 0, affirmed), np.where(antonym, affirmed, 0)], axis=1),
-        split=split,
         families=families,
-        family=np.array([1 + families.index(pair.pos) for pair in pairs], dtype=np.int64),
         relation=pa.array(["antonym" if pair.antonym else "synonym" for pair in pairs]),
-        concept=facts.subject.codes[facts.indptr[:-1]],
         concepts=facts.subject.values,
         facts=facts,
-        hops=np.diff(facts.indptr),
-        # A cluster has the name of its first word in the alphabet.
         cluster=named_clusters([head[pair.words[0]] for pair in pairs]),
         flags=Flags.of_lines(FLAGS, [pair.doubts for pair in pairs]),
         oracles=antonym_oracles(pairs, found),

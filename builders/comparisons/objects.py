@@ -19,7 +19,7 @@ import pyarrow as pa
 from builders.comparisons.options import Dimension, ObjectOptions
 from builders.engine.draw.balanced import select_equally
 from builders.engine.plan import Facts, Nodes, Oracle, Plan, Questions, text_keys
-from builders.engine.rows import plan_rows
+from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.strategies import BalancedWordings
 from kbprobe.arrays import Bools, Floats, Ints, joined
 from kbprobe.errors import UsageError, did_you_mean
@@ -373,17 +373,19 @@ def _plan(
     below = _shares_below(estimate, np.stack([x, y], axis=1), split)
     one = seen_alone("one of the two things", below, 1 - gold, 1, ONE_THING)
     return plan_rows(
+        RowArrays(
+            nodes=np.stack([gold, 1 - gold], axis=1),
+            split=split,
+            family=_families(level[x] - level[y]),
+            concept=x,
+            choice_hops=1,
+        ),
         questions=Questions.from_columns(key, fields, BalancedWordings(split)),
         choices=Nodes.from_columns(ANSWERS[dimension], field="answer"),
-        nodes=np.stack([gold, 1 - gold], axis=1),
-        split=split,
         families=BUCKET_FAMILIES if options.bucket_bounds else FAMILIES,
-        family=_families(level[x] - level[y]),
         relation=dimension,
-        concept=x,
         concepts=names,
         facts=_facts(names, estimate, x, y, dimension),
-        choice_hops=1,
         cluster=Coded(pa.array(clusters), np.tile(np.arange(chosen.x.size, dtype=np.int64), 2)),
         oracles={"one thing": one},
     )

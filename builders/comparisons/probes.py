@@ -18,7 +18,7 @@ from builders.comparisons.objects import Things, divided, load_things, object_pl
 from builders.comparisons.options import AgeOptions, MultihopOptions, ObjectOptions, Wording
 from builders.engine.plan import Column, Facts, Nodes, Plan, Questions
 from builders.engine.probe import Variant, probe
-from builders.engine.rows import plan_rows
+from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.strategies import BalancedWordings
 from builders.english.articles import number_article, number_word
 from kbprobe.arrays import Bools, Floats, Ints
@@ -245,17 +245,19 @@ def _pair_plan(
     carrier = pairs.split * (len(FAMILIES) + 1) + family
     key = pairs.ages[:, 0] * BASE + pairs.ages[:, 1]
     return plan_rows(
+        RowArrays(
+            nodes=np.stack([gold, 1 - gold], axis=1),
+            split=pairs.split,
+            family=family,
+            concept=facts.subject.codes,
+            choice_hops=1,
+        ),
         questions=Questions.from_columns(key, fields, BalancedWordings(carrier)),
         choices=Nodes.from_columns(ANSWERS, field="answer"),
-        nodes=np.stack([gold, 1 - gold], axis=1),
-        split=pairs.split,
         families=list(FAMILIES.values()),
-        family=family,
         relation="age",
-        concept=facts.subject.codes,
         concepts=facts.subject.values,
         facts=facts,
-        choice_hops=1,
         cluster=pairs.cluster,
     )
 
@@ -362,18 +364,20 @@ def _set_plan(ages: Ints, position: Ints, superlative: Ints, split: Ints, cluste
     distractors = distractors[distractors != position[:, None]].reshape(count, size - 1)
     facts = _set_facts(ages, position, distractors, superlative)
     return plan_rows(
+        RowArrays(
+            nodes=np.concatenate([position[:, None], distractors], axis=1),
+            split=split,
+            family=superlative + 1,
+            concept=facts.subject.codes[facts.indptr[:-1]],
+            hops=size - 1,
+            choice_hops=size - 1,
+        ),
         questions=_set_questions(ages, superlative, split),
         choices=Nodes.from_columns(ORDINALS, field="answer"),
-        nodes=np.concatenate([position[:, None], distractors], axis=1),
-        split=split,
         families=SUPERLATIVES,
-        family=superlative + 1,
         relation=pa.array(SUPERLATIVES).take(pa.array(superlative)),
-        concept=facts.subject.codes[facts.indptr[:-1]],
         concepts=facts.subject.values,
         facts=facts,
-        hops=size - 1,
-        choice_hops=size - 1,
         cluster=cluster,
     )
 

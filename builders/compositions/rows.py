@@ -17,9 +17,9 @@ from builders.compositions.draws import Bearer, draw_balanced, draw_each, draw_s
 from builders.compositions.options import CompositionOptions
 from builders.compositions.paths import ARTICLE, ENTITY, Hop
 from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Questions, text_key
-from builders.engine.rows import plan_rows
+from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.splits import assign_splits
-from builders.engine.strategies import ByChoiceGroup, WordingRange
+from builders.engine.strategies import ByChoiceGroup, Shuffled, WordingRange
 from builders.english.word_lists import word_list
 from kbprobe.arrays import Floats, Ints
 from kbprobe.format.items import Coded
@@ -260,6 +260,15 @@ class PathLayout:
         hops = np.array([len(row.edges) for row in rows], dtype=np.int64)
         nodes = self._numbers([node for row in rows for node in row.nodes])
         return plan_rows(
+            RowArrays(
+                nodes=nodes.reshape(len(rows), -1),
+                split=np.array([row.split for row in rows], dtype=np.int64),
+                family=family,
+                choice_family=node_family,
+                concept=self._numbers([row.edges[0].source for row in rows]),
+                question=question,
+                hops=hops,
+            ),
             questions=questions,
             choices=Nodes.from_columns(
                 self.names,
@@ -267,22 +276,15 @@ class PathLayout:
                 frequency=self._sitelinks(),
                 key=self.keys,
             ),
-            nodes=nodes.reshape(len(rows), -1),
-            split=np.array([row.split for row in rows], dtype=np.int64),
             families=families,
-            family=family,
-            choice_family=node_family,
             relation=self._relations(rows),
-            concept=self._numbers([row.edges[0].source for row in rows]),
             facts=self._facts(rows, whole),
-            question=question,
-            hops=hops,
             cluster=Coded(self.names, self._numbers([row.edges[-1].source for row in rows])),
-            order=None if whole else ByChoiceGroup(np.array([row.group for row in rows])),
-            sub_questions=sub_questions,
+            order=Shuffled() if whole else ByChoiceGroup(np.array([row.group for row in rows])),
+            sub_questions=sub_questions or {},
             flags=flags,
-            oracles=oracles,
-            dropped=dropped,
+            oracles=oracles or {},
+            dropped=dropped or {},
         )
 
     def _numbers(self, nodes: Sequence[str]) -> Ints:

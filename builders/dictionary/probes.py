@@ -25,7 +25,7 @@ from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM
 from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import probe
-from builders.engine.rows import Asking, draw_plan
+from builders.engine.rows import Asking, Candidates, QuestionSet, draw_plan
 from builders.engine.splits import assign_splits, connected_components
 from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.english.screen import OFFENSIVE, offensive_texts
@@ -186,21 +186,18 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
         yield Family(SAME_WORD, 0, np.zeros_like(asking.gold), kin=word[asking.gold])
         yield Family(RANDOM, 0, np.zeros_like(asking.gold), unit=word[asking.gold])
 
+    asking = Asking(line, fact, asked.sense, asked.sense, np.zeros_like(line))
+    reads = to_numpy(_shown_definitions(gcide).dictionary_encode().indices).astype(np.int64)
     return draw_plan(
-        Asking(line, fact, asked.sense, asked.sense, np.zeros_like(line)),
+        QuestionSet(
+            asking, _questions(gcide, asked), _facts(gcide, senses), "definition", split[fact]
+        ),
+        Candidates(_nodes(gcide), kinds, reads, part),
+        Truth(len(gcide), np.empty(0, dtype=np.int64), alike),
         families,
-        questions=_questions(gcide, asked),
-        choices=_nodes(gcide),
-        facts=_facts(gcide, senses),
-        relation="definition",
-        truth=Truth(len(gcide), np.empty(0, dtype=np.int64), alike),
-        split=split[fact],
-        part=part,
-        kinds=kinds,
-        reads=to_numpy(_shown_definitions(gcide).dictionary_encode().indices).astype(np.int64),
-        options=options,
-        rng=rng,
-        dropped=dropped,
+        options,
+        rng,
+        dropped,
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypedDict, Unpack, cast
 
 import numpy as np
 import pyarrow as pa
@@ -28,78 +29,104 @@ from kbprobe.format.items import Coded
 from kbprobe.rng import RandomGenerator
 
 
+@dataclass(frozen=True)
+class RowArrays:
+    """The columns of a plan's rows; a value that is the same in all rows may be a single number.
+
+    Attributes:
+        nodes: (rows, K) indices of the choices: the gold in column 0, then the distractors.
+        split: (rows,) index into SPLITS.
+        concept: (rows,) the node asked about.
+        question: (rows,) index of the question; None: row ``i`` asks question ``i``.
+        fact: (rows,) index of the fact; None: row ``i`` rests on fact ``i``.
+        family: the distractor family, of which the first is 1.
+        hops: edges between concept and gold.
+        distance: the distractors' distance within their family.
+        choice_family: (rows, K) the family of each choice; None: that of the row.
+        choice_hops: (rows, K) the distance of each choice; a number is that of the distractors.
+    """
+
+    nodes: Ints
+    split: Ints
+    concept: Ints
+    question: Ints | None = None
+    fact: Ints | None = None
+    family: int | Ints = 1
+    hops: int | Ints = 1
+    distance: int | Ints = 0
+    choice_family: Ints | None = None
+    choice_hops: int | Ints = 0
+
+
+class PlanParts(TypedDict, total=False):
+    """What a plan may have in addition to its rows: see :class:`builders.engine.plan.Plan`."""
+
+    cluster: Coded
+    order: Shuffled
+    answers: FromKnowledgeBase
+    sub_questions: Mapping[str, Plan]
+    variants: Mapping[str, Plan]
+    flags: Flags | None
+    fold: Ints
+    oracles: Oracles
+    dropped: Mapping[str, int]
+
+
 def plan_rows(
+    rows: RowArrays,
     *,
     questions: Questions,
     choices: Nodes,
-    nodes: Ints,
-    split: Ints,
-    families: Sequence[str],
-    concept: Ints,
     facts: Facts,
     relation: str | pa.Array,
-    question: Ints | None = None,
-    fact: Ints | None = None,
-    family: int | Ints = 1,
-    hops: int | Ints = 1,
-    distance: int | Ints = 0,
-    choice_family: Ints | None = None,
-    choice_hops: int | Ints = 0,
+    families: Sequence[str],
     concepts: pa.Array | None = None,
-    cluster: Coded | None = None,
-    order: Shuffled | None = None,
-    answers: FromKnowledgeBase | None = None,
-    sub_questions: Mapping[str, Plan] | None = None,
-    variants: Mapping[str, Plan] | None = None,
-    flags: Flags | None = None,
-    fold: Ints | None = None,
-    oracles: Oracles | None = None,
-    dropped: Mapping[str, int] | None = None,
+    **parts: Unpack[PlanParts],
 ) -> Plan:
-    """Make a plan from arrays; a value that is the same in all rows may be a single number.
+    """Make a plan from arrays.
 
-    The arguments are those of :class:`builders.engine.plan.Plan`. In addition, ``families`` names
-    the distractor families, of which ``family`` 1 is the first, and ``concepts`` the concepts, if
-    they are not choices. By default row ``i`` asks question ``i`` and rests on fact ``i``, its
-    choices are of the row's family, and rows of one concept form a cluster. ``choice_hops`` as one
-    number is that of the distractors.
+    Args:
+        rows: the columns of the rows.
+        questions: what the rows ask.
+        choices: the nodes.
+        facts: what makes golds true.
+        relation: the relation between concept and gold, or an array of one for each fact.
+        families: names of the distractor families.
+        concepts: names of the concepts, if they are not choices.
+        parts: further attributes of the plan. By default, rows of one concept form a cluster.
     """
+    nodes = rows.nodes
 
     def by_row(value: int | Ints) -> Ints:
         return value if isinstance(value, np.ndarray) else np.full(len(nodes), value, np.int64)
 
-    rows = np.arange(len(nodes) if question is None or fact is None else 0, dtype=np.int64)
-    code, gold_hops = by_row(family), by_row(hops)
+    def number(given: Ints | None) -> Ints:
+        return np.arange(len(nodes), dtype=np.int64) if given is None else given
+
+    family, hops = by_row(rows.family), by_row(rows.hops)
+    choice_family, choice_hops = rows.choice_family, rows.choice_hops
     if choice_family is None:
-        choice_family = np.repeat(code[:, None], nodes.shape[1], axis=1)
+        choice_family = np.repeat(family[:, None], nodes.shape[1], axis=1)
     if isinstance(choice_hops, int):
         choice_hops = np.full(nodes.shape, choice_hops, dtype=np.int64)
-        choice_hops[:, 0] = gold_hops
-    named = Coded(choices.names if concepts is None else concepts, concept)
+        choice_hops[:, 0] = hops
+    concept = Coded(choices.names if concepts is None else concepts, rows.concept)
     return Plan(
         questions=questions,
         choices=choices,
-        question=rows if question is None else question,
+        question=number(rows.question),
         nodes=nodes,
-        split=split,
-        family=Coded(pa.array([GOLD, *families]), code),
-        cluster=named if cluster is None else cluster,
-        concept=named,
+        split=rows.split,
+        family=Coded(pa.array([GOLD, *families]), family),
+        concept=concept,
         relation=relation,
         facts=facts,
-        fact=rows if fact is None else fact,
-        hops=gold_hops,
-        distance=by_row(distance),
+        fact=number(rows.fact),
+        hops=hops,
+        distance=by_row(rows.distance),
         choice_family=choice_family,
         choice_hops=choice_hops,
-        order=order or Shuffled(),
-        answers=answers or FromKnowledgeBase(),
-        sub_questions=sub_questions or {},
-        variants=variants or {},
-        flags=flags,
-        fold=fold,
-        oracles=oracles or {},
-        dropped=dropped or {},
+        **cast("PlanParts", {"cluster": concept, **parts}),
     )
 
 
@@ -181,47 +208,81 @@ class Territory(NamedTuple):
         return np.where(lines.argmax(axis=1)[asking.gold] == split, split, -1)
 
 
+@dataclass(frozen=True)
+class QuestionSet:
+    """Questions that need distractors.
+
+    Attributes:
+        asking: the questions with their golds; without flags they need no tier.
+        questions, facts: the tables that ``asking`` refers to.
+        relation: the relation between concept and gold, or an array of one for each fact.
+        split: (lines,) the split of each line of ``asking``, -1 for none.
+    """
+
+    asking: Asking
+    questions: Questions
+    facts: Facts
+    relation: str | pa.Array
+    split: Ints
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The nodes that golds and distractors are drawn from.
+
+    Attributes:
+        choices: how nodes are shown as choices.
+        kinds: (nodes,) a part of speech, or ``NEVER_DRAWN``; distractors are of the gold's kind.
+        reads: (nodes,) numbers, equal for nodes that read the same as choices.
+        part: (nodes,) the part of a split that a gold is in (see :class:`Territory`).
+        offensive: (nodes,) what ``--screen`` excludes; None: nothing.
+    """
+
+    choices: Nodes
+    kinds: Ints
+    reads: Ints
+    part: Ints
+    offensive: Bools | None = None
+
+
 def draw_plan(
-    asking: Asking,
-    families: Callable[[Asking], Iterable[Family]],
-    *,
-    questions: Questions,
-    choices: Nodes,
-    facts: Facts,
-    relation: str | pa.Array,
+    asked: QuestionSet,
+    candidates: Candidates,
     truth: Truth,
-    split: Ints,
-    part: Ints,
-    kinds: Ints,
-    reads: Ints,
+    families: Callable[[Asking], Iterable[Family]],
     options: DrawOptions,
     rng: RandomGenerator,
     dropped: DropLog,
-    offensive: Bools | None = None,
     arguable: Callable[[Asking], Arguable] | None = None,
 ) -> Plan:
     """Split and cap the questions of a tier, then draw distractors for them.
 
-    ``asking`` points into ``questions``, ``choices`` and ``facts``; without flags it needs no tier.
-    ``split`` (lines,) is the split of each of its lines, -1 for none, and ``part`` (nodes,) the
-    part of it that a gold is in (see :class:`Territory`). ``families`` makes the families of the
-    questions that are asked. What is in ``truth`` is no distractor, nor what is not of the gold's
-    kind (``kinds``: a part of speech for each node, or ``NEVER_DRAWN``); nor, in the clean tier,
-    what is arguable according to ``arguable`` for the questions asked. Nodes with the same number
-    in ``reads`` have the same text as choices. What is left out is added to ``dropped``. With
-    ``options.screen``, nodes marked in ``offensive`` are no concept, no gold and no distractor, and
-    no question holds a listed word.
+    Args:
+        asked: the questions.
+        candidates: the nodes.
+        truth: what is true of concepts, and so no distractor.
+        families: function that makes the families of the questions that are asked.
+        options: the build's. With ``screen``, offensive nodes are no concept, no gold and no
+            distractor, and no question holds a listed word.
+        rng: the random generator.
+        dropped: counts of what is left out; what is left out here is added.
+        arguable: function that returns for the questions asked what is likely to be accepted as an
+            answer, and so is no distractor in the clean tier.
 
     Raises:
         UsageError: nothing is left to ask.
     """
+    asking, kinds, reads = asked.asking, candidates.kinds, candidates.reads
+    questions, split, part = asked.questions, asked.split, candidates.part
     keep = np.ones(asking.gold.size, dtype=np.bool_)
     if asking.flags is not None:
         keep = asking.flags.of_tier(options.tier, dropped)
     keep &= dropped.drop(APART, keep & (split < 0))
     asking, split = asking.take(keep), split[keep]
     if options.screen:
-        shown = np.zeros_like(kinds, dtype=np.bool_) if offensive is None else offensive
+        shown = candidates.offensive
+        if shown is None:
+            shown = np.zeros_like(kinds, dtype=np.bool_)
         kinds = np.where(shown, NEVER_DRAWN, kinds)
         screened = shown[asking.concept] | shown[asking.gold] | _offensive(questions, asking)
         keep = dropped.drop(OFFENSIVE, screened)
@@ -283,19 +344,22 @@ def draw_plan(
     dropped.require(len(parts))
     names = list(dict.fromkeys((*(family.name for family in wanted), RANDOM)))
     size = options.choices if options.sampling == "grouped" else 1
-    rows = _rows_of_draws(parts, asking, split, names, drawn_for, size)
-    group = np.arange(len(rows["nodes"]), dtype=np.int64) // options.choices
+    line, rows = _rows_of_draws(parts, asking, split, names, drawn_for, size)
+    order = Shuffled()
+    if options.sampling == "grouped":
+        group = np.arange(line.size, dtype=np.int64) // options.choices
+        order = ByChoiceGroup(group)
     flags = asking.flags or Flags.none(asking.gold.size)
     return plan_rows(
+        rows,
         questions=questions,
-        choices=choices,
+        choices=candidates.choices,
         families=names,
-        facts=facts,
-        relation=relation,
-        order=ByChoiceGroup(group) if options.sampling == "grouped" else None,
-        flags=flags.narrow().take(rows.pop("line")),
+        facts=asked.facts,
+        relation=asked.relation,
+        flags=flags.narrow().take(line),
+        order=order,
         dropped=dropped,
-        **rows,
     )
 
 
@@ -349,7 +413,7 @@ def _rows_of_draws(
     names: list[str],
     drawn_for: Ints,
     size: int,
-) -> dict[str, Any]:
+) -> tuple[Ints, RowArrays]:
     """Lay out the rows of all draws: one row per draw for every question that it was made for.
 
     Columns are as narrow as their values allow, and ``parts`` is emptied on the way: with tens of
@@ -364,18 +428,20 @@ def _rows_of_draws(
         size: the rows of a choice group, which are contiguous; 1 if there are none.
 
     Returns:
-        The arguments of :func:`plan_rows` that are by row, and ``line``: each row's question.
+        Each row's line in ``asking``, and the columns of the rows.
     """
     asked_by = np.bincount(drawn_for)
     order = np.argsort(drawn_for, kind="stable").astype(np.int32)
     start = np.cumsum(asked_by) - asked_by
     rows = sum(int(asked_by[part.rows].sum()) for part in parts)
     width = 1 + parts[0].nodes.shape[1]
-    line = np.empty(rows, dtype=np.int32)
-    nodes = np.empty((rows, width), dtype=np.int32)
-    family, distance = np.empty(rows, dtype=np.int8), np.empty(rows, dtype=np.int8)
-    choice_family = np.empty((rows, width), dtype=np.int8)
-    choice_hops = np.empty((rows, width), dtype=np.int8)
+
+    def empty(shape: int | tuple[int, int], kind: type[np.signedinteger[Any]]) -> Ints:
+        return cast("Ints", np.empty(shape, dtype=kind))
+
+    line, nodes = empty(rows, np.int32), empty((rows, width), np.int32)
+    family, distance = empty(rows, np.int8), empty(rows, np.int8)
+    choice_family, choice_hops = empty((rows, width), np.int8), empty((rows, width), np.int8)
     random, at = 1 + names.index(RANDOM), 0
     parts.reverse()
     while parts:
@@ -396,22 +462,25 @@ def _rows_of_draws(
         choice_family[here, 1:] = np.where(filled, random, number)
         choice_hops[here, 1:] = np.where(filled, 0, away)
         at = here.stop
-    nodes[:, 0] = asking.gold.astype(np.int32)[line]
-    hops = asking.hops.astype(np.int8)[line]
+
+    def narrow(values: Ints, kind: type[np.signedinteger[Any]]) -> Ints:
+        return cast("Ints", values.astype(kind)[line])
+
+    nodes[:, 0] = narrow(asking.gold, np.int32)
+    hops = narrow(asking.hops, np.int8)
     choice_hops[:, 0] = hops
-    return {
-        "line": line,
-        "nodes": nodes,
-        "split": split.astype(np.int8)[line],
-        "concept": asking.concept.astype(np.int32)[line],
-        "question": asking.question.astype(np.int32)[line],
-        "fact": asking.fact.astype(np.int32)[line],
-        "hops": hops,
-        "family": family,
-        "distance": distance,
-        "choice_family": choice_family,
-        "choice_hops": choice_hops,
-    }
+    return line, RowArrays(
+        nodes=nodes,
+        split=narrow(split, np.int8),
+        concept=narrow(asking.concept, np.int32),
+        question=narrow(asking.question, np.int32),
+        fact=narrow(asking.fact, np.int32),
+        hops=hops,
+        family=family,
+        distance=distance,
+        choice_family=choice_family,
+        choice_hops=choice_hops,
+    )
 
 
 def _offensive(questions: Questions, asking: Asking) -> Bools:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import Variant
-from builders.engine.rows import named_clusters, plan_rows
+from builders.engine.rows import RowArrays, named_clusters, plan_rows
 from builders.engine.splits import assign_folds
 from builders.engine.strategies import FromAnnotators, Scattered
 from builders.function_words.options import AcceptabilityOptions
@@ -95,19 +95,24 @@ def acceptability_plan(
             "relation": pa.array(pairs.frame, pa.string()),
             "facts": facts,
             "concepts": concept.values,
-            "hops": 0,
-            "split": chosen.split[lines],
-            "fact": lines,
-            "concept": concept.codes[lines],
             "cluster": clusters.take(lines),
             "flags": pairs.flags.take(lines),
             "fold": fold[lines],
         }
 
+    def rows_of(nodes: Ints, lines: Ints) -> RowArrays:
+        return RowArrays(
+            nodes=nodes,
+            split=chosen.split[lines],
+            concept=concept.codes[lines],
+            fact=lines,
+            hops=0,
+        )
+
     plan = plan_rows(
+        rows_of(np.stack([acceptable, 1 - acceptable], axis=1).astype(np.int64), line),
         questions=Questions.from_columns(key, {"form": "sentence", **columns}),
         choices=Nodes.from_columns(ANSWERS, field="text"),
-        nodes=np.stack([acceptable, 1 - acceptable], axis=1).astype(np.int64),
         order=Scattered(),
         answers=FromAnnotators(np.ones(2 * count, dtype=np.bool_), INTENDED),
         dropped=chosen.dropped,
@@ -129,11 +134,11 @@ def acceptability_plan(
         # Here the changed word is the answer.
         fields = {"form": form, "text": texts, "word": "", "window": ""}
         variants[name] = plan_rows(
+            rows_of(shown.indices.to_numpy().astype(np.int64).reshape(-1, 2), lines),
             questions=Questions.from_columns(key[lines], fields),
             choices=Nodes.from_columns(
                 shown.dictionary, field="text", key=text_keys(shown.dictionary.to_pylist())
             ),
-            nodes=shown.indices.to_numpy().astype(np.int64).reshape(-1, 2),
             **of_pairs(lines),
         )
     return replace(plan, variants=variants)

@@ -19,7 +19,7 @@ from builders.engine.draw.balanced import first_of_each
 from builders.engine.drops import DropLog
 from builders.engine.plan import Flags, Oracle, Oracles, Plan, credit
 from builders.engine.probe import probe
-from builders.engine.rows import named_clusters, plan_rows
+from builders.engine.rows import RowArrays, named_clusters, plan_rows
 from builders.engine.strategies import ByChoiceGroup, Shuffled
 from builders.lexicons import ConceptNetFirst, conceptnet_first
 from builders.properties.facts import Evidence, gather
@@ -175,18 +175,20 @@ class _Build:
         # Rows of a split with the same question share no choices.
         clusters = zip(question, rows.split, strict=True)
         return plan_rows(
+            RowArrays(
+                nodes=nodes,
+                split=rows.split,
+                concept=nodes[:, 0],
+                question=question,
+                fact=fact,
+                choice_hops=1,
+            ),
             questions=layout.questions,
             choices=layout.choices,
-            nodes=nodes,
-            split=rows.split,
             families=("kind",),
             relation=layout.relation,
-            concept=nodes[:, 0],
             cluster=named_clusters([f"{names[at]} ({SPLITS[part]})" for at, part in clusters]),
             facts=layout.facts,
-            question=question,
-            fact=fact,
-            choice_hops=1,
             order=rows.order,
             flags=rows.flags,
             oracles=property_oracles(evidence, asking, rows.others, not self.both),

@@ -19,7 +19,7 @@ from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM
 from builders.engine.plan import Facts, Nodes, Oracle, Plan, Questions, credit
 from builders.engine.probe import probe
-from builders.engine.rows import plan_rows
+from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.strategies import ByChoiceGroup
 from builders.english.nouns import Nouns
 from builders.english.screen import OFFENSIVE
@@ -224,6 +224,16 @@ def _plan(
         for name, place, known in (("x", "first", x_hops), ("y", "second", y_hops))
     }
     return plan_rows(
+        RowArrays(
+            nodes=nodes,
+            split=askable.split[x],
+            family=rows.family[:, 0],
+            concept=x,
+            question=question,
+            hops=pairs.hops[rows.x],
+            choice_family=rows.family,
+            choice_hops=hops,
+        ),
         questions=_questions(taxonomy, keys),
         choices=Nodes.from_columns(
             taxonomy.words,
@@ -231,17 +241,9 @@ def _plan(
             generality=askable.general,
             frequency=lambda nodes: taxonomy.zipf[nodes],
         ),
-        nodes=nodes,
-        split=askable.split[x],
         families=FAMILIES,
-        family=rows.family[:, 0],
         relation="hypernym",
-        concept=x,
         facts=_facts(rows, askable),
-        question=question,
-        hops=pairs.hops[rows.x],
-        choice_family=rows.family,
-        choice_hops=hops,
         order=ByChoiceGroup(rows.group),
         flags=flags,
         oracles=oracles,

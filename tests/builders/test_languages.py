@@ -14,7 +14,7 @@ from builders.engine.pipeline import Built, build
 from builders.engine.probe import find_probe
 from builders.engine.render.template_file import languages
 from builders.engine.request import Request
-from builders.wordnet import probes
+from builders.wordnet import planning
 from builders.wordnet.options import HypernymyOptions
 from builders.wordnet.synsets import shown_glosses
 from kb_cache.fetching import fetch
@@ -186,9 +186,9 @@ def test_no_question_with_its_answer_is_in_two_splits(
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path))
     language = {"ita": "it", "por": "pt"}[code]
     fetch("omw", source=beside("omw", f"wn-data-{code}.tab.gz"), name=language)
-    probes._load_in_language.cache_clear()
+    planning._load_in_language.cache_clear()
     done = made(language=language)
-    probes._load_in_language.cache_clear()
+    planning._load_in_language.cache_clear()
     home: dict[tuple[str, str], set[str]] = {}
     for split, items in done.splits.items():
         for row in plain(items.table()).to_pylist():
@@ -277,7 +277,7 @@ def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A cache of Italian words whose synsets are opposites, or parts of one another."""
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
     fetch("omw", source=SAMPLES / "wn-data-ita-pairs.tab.gz", name="it")
-    loaded = probes._load_in_language, probes._load_parallel
+    loaded = planning._load_in_language, planning._load_parallel
     for cache in loaded:
         cache.cache_clear()
     yield

@@ -11,7 +11,7 @@ from builders.engine.plan import Plan, credit
 from builders.engine.probe import find_probe
 from builders.wordnet.families import GRADE, TOPIC
 from builders.wordnet.neighbourhoods import main_parents
-from builders.wordnet.probes import open_wordnet
+from builders.wordnet.planning import open_wordnet
 from builders.wordnet.synsets import alike, generality
 from kb_cache.wordnet.types import WordNet
 from kbprobe.rng import RandomGenerator

@@ -19,7 +19,7 @@ from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import Probe
 from builders.engine.render.template_file import Template, Wording
 from builders.engine.request import Request
-from builders.engine.rows import plan_rows
+from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.strategies import WordingRange
 from kbprobe.errors import UsageError
 from kbprobe.rng import RandomGenerator
@@ -52,15 +52,17 @@ def plan_of(step: int, first_wording: int, last_wording: int, split: Any, **more
     fits = WordingRange(np.tile([first_wording, last_wording], (SIZE, 1)))
     asks = edges + 1000 if step > 1 else None
     return plan_rows(
+        RowArrays(
+            nodes=np.stack([gold, (gold + 7) % SIZE, (gold + 11) % SIZE], axis=1),
+            split=split,
+            concept=at,
+            hops=step,
+        ),
         questions=Questions.from_columns(at + 1000, {"x": texts}, fits),
         choices=Nodes.from_columns(texts, field="x"),
-        nodes=np.stack([gold, (gold + 7) % SIZE, (gold + 11) % SIZE], axis=1),
-        split=split,
         families=["near"],
         relation="after",
-        concept=at,
         facts=Facts.from_codes(edges, 0, (edges + 1) % SIZE, texts, ("next",), step, asks),
-        hops=step,
         **more,
     )
 

@@ -34,7 +34,7 @@ from builders.engine.options import RANDOM
 from builders.engine.options import ProbeOptions
 from builders.engine.plan import Facts, Nodes, Questions
 from builders.engine.probe import probe
-from builders.engine.rows import plan_rows
+from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.splits import assign_splits
 
 
@@ -78,6 +78,14 @@ def acme_letters(alphabet, options, rng):
     )
     rows = drawn.rows
     return plan_rows(
+        RowArrays(
+            nodes=np.concatenate([gold[rows, None], drawn.nodes], axis=1),
+            split=split[rows],
+            concept=concept[rows],
+            question=concept[rows],
+            fact=concept[rows],
+            hops=options.step,
+        ),
         relation="follows",
         questions=Questions.from_columns(
             np.arange(size), {"letter": letters}, surface_form="letter"
@@ -85,12 +93,6 @@ def acme_letters(alphabet, options, rng):
         choices=Nodes.from_columns(letters, field="letter"),
         facts=Facts.from_codes(concept, 0, gold, letters, ("follows",)),
         families=(RANDOM,),
-        concept=concept[rows],
-        question=concept[rows],
-        fact=concept[rows],
-        hops=options.step,
-        split=split[rows],
-        nodes=np.concatenate([gold[rows, None], drawn.nodes], axis=1),
     )
 '''
 

@@ -17,7 +17,7 @@ from builders.engine.pipeline import build, write
 from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import Probe
 from builders.engine.request import Request
-from builders.engine.rows import plan_rows
+from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.splits import assign_splits
 from kbprobe.format.items import Coded
 from kbprobe.parallel import Workers, using_workers
@@ -78,6 +78,11 @@ def toy_cloze(knowledge: Words, options: ToyOptions, rng: RandomGenerator) -> Pl
     )
     cluster = pair // 2
     return plan_rows(
+        RowArrays(
+            nodes=nodes,
+            split=assign_splits(cluster, options.split_shares, rng.child("splits")),
+            concept=pair,
+        ),
         questions=Questions.from_columns(
             pair + 1000,
             {
@@ -89,11 +94,8 @@ def toy_cloze(knowledge: Words, options: ToyOptions, rng: RandomGenerator) -> Pl
             pos="pos",
         ),
         choices=Nodes.from_columns(ANSWERS, field="word"),
-        nodes=nodes,
-        split=assign_splits(cluster, options.split_shares, rng.child("splits")),
         families=["constant"],
         relation=pa.array(np.where(opposite, "antonym", "synonym")),
-        concept=pair,
         concepts=pa.array(first),
         facts=Facts.from_codes(pair, 0, pair + count, pa.array(first + second), ("meets",)),
         cluster=Coded(pa.array([f"pairs {at}" for at in range(count)]), cluster),

@@ -19,7 +19,7 @@ import numpy as np
 from builders.engine.drops import DropLog
 from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions, left_out, text_keys
 from builders.engine.probe import probe
-from builders.engine.rows import named_clusters, plan_rows
+from builders.engine.rows import RowArrays, named_clusters, plan_rows
 from builders.engine.splits import assign_folds
 from builders.engine.strategies import FixedScale
 from builders.function_words.nli.clauses import PACKAGE
@@ -336,16 +336,19 @@ def candidates_plan(
     }
     concept = named_clusters(documents)
     return plan_rows(
+        RowArrays(
+            nodes=np.tile(np.arange(len(ANSWERS), dtype=np.int64), (len(rows), 1)),
+            split=_splits(documents, options.split_shares, rng.child("splits")),
+            family=np.array([1 + kinds.index(row.pair.kind) for row in rows], dtype=np.int64),
+            concept=concept.codes,
+            hops=0,
+        ),
         questions=Questions.from_columns(
             text_keys(premises, hypotheses), fields, premise="premise", hypothesis="hypothesis"
         ),
         choices=Nodes.from_columns(ANSWERS, field="text"),
-        nodes=np.tile(np.arange(len(ANSWERS), dtype=np.int64), (len(rows), 1)),
-        split=_splits(documents, options.split_shares, rng.child("splits")),
         families=kinds,
-        family=np.array([1 + kinds.index(row.pair.kind) for row in rows], dtype=np.int64),
         relation="unlabelled",
-        concept=concept.codes,
         concepts=concept.values,
         cluster=named_clusters(clusters),
         facts=Facts.from_triples(
@@ -355,7 +358,6 @@ def candidates_plan(
             ]
             for row in rows
         ),
-        hops=0,
         order=FixedScale(),
         answers=unlabelled(len(rows), probe),
         fold=assign_folds(text_keys(clusters), rng.child("folds")),

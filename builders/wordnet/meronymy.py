@@ -1,0 +1,53 @@
+"""The probe wordnet_meronymy: parts, members and substances of things."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from builders.engine.plan import Plan
+from builders.engine.probe import probe
+from builders.relations import (
+    AskedEdges,
+    Edges,
+)
+from builders.wordnet.content import is_common
+from builders.wordnet.options import (
+    STOP_CONCEPTS,
+    MeronymyOptions,
+)
+from builders.wordnet.planning import (
+    ABOUT_EDGES,
+    Planner,
+    stop_list,
+)
+from builders.wordnet.source import (
+    asked_edges,
+)
+from builders.wordnet.truths import (
+    PART_FLAGS,
+    part_flags,
+    parts_without_edge,
+    possible_parts,
+)
+from kb_cache.wordnet.types import WordNet
+from kbprobe.rng import RandomGenerator
+
+
+@probe("wordnet_meronymy", options=MeronymyOptions, flags=PART_FLAGS, **ABOUT_EDGES)
+def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGenerator) -> Plan:
+    """Which of five concepts is a part, a member or a substance of another?"""
+    edges: dict[str, Edges] = {
+        name: asked_edges(wordnet, options, f"{name}_meronym") for name in options.relations
+    }
+    if options.common_only:
+        kept = is_common(wordnet)
+        edges = {name: (one[kept[one]], gold[kept[one]]) for name, (one, gold) in edges.items()}
+    asked = AskedEdges(
+        edges,
+        flags=partial(part_flags, wordnet),
+        maybe=partial(parts_without_edge, wordnet),
+        stop=stop_list(wordnet, options.stop_concepts, STOP_CONCEPTS),
+        most_golds=options.golds_per_concept,
+        min_zipf=options.min_zipf,
+    )
+    return Planner(wordnet, options, rng).of_edges(asked, possible_parts)

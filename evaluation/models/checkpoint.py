@@ -171,14 +171,14 @@ def _resize_embeddings(adapter: Adapter, model: PreTrainedModel) -> None:
         return next((len(tensor) for tensor in whole if tensor.dim() == 2), None)
 
     known, head = model.get_input_embeddings(), model.get_output_embeddings()
-    wanted = rows(known)
-    if wanted is None or wanted == len(known.weight):
+    wanted, embedded = rows(known), known.weight.shape[0]
+    if wanted is None or wanted == embedded:
         return
     tied = head is None or head.weight is known.weight
     if not tied and rows(head) != wanted:
         raise UsageError(
             f"the adapter {adapter.model} holds embeddings of {wanted:,} tokens, its base model "
-            f"{len(known.weight):,}, and the adapter no language-model head for the others. Save "
+            f"{embedded:,}, and the adapter no language-model head for the others. Save "
             "it with save_pretrained(DIR, save_embedding_layers=True) from the model that it was "
             'trained in, with the head in modules_to_save (such as "lm_head").'
         )

@@ -493,9 +493,7 @@ def test_labels_tell_runs_apart(save: Save) -> None:
     assert "2 random initialisations of org/m" in page_of(one)
 
 
-def test_the_command_prints_the_comparison(
-    save: Save, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_the_comparison(save: Save, capsys: pytest.CaptureFixture[str]) -> None:
     folders = [str(save(m, a)) for m, a in (("one", [0, 1, 1]), ("two", [0, 2, 0]))]
     with pytest.raises(SystemExit) as stopped:
         main(["compare", *folders])

@@ -31,7 +31,7 @@ from evaluation.scorers.entries import GENERATE
 from evaluation.scorers.generated.scorer import Asked, letter_shares, read_choice
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import MASK
-from tests.evaluation import jsonl_probe, tiny_architectures
+from tests.evaluation import jsonl_probe, tiny_architectures, tiny_causal
 from tests.evaluation.endpoint_server import Fault, Script, serving
 from tests.evaluation.tiny_architectures import make
 

@@ -237,7 +237,7 @@ class LocalScorer(GeneratedScorer):
             replies.append(Reply(text, len(own) + stop, not ended and stop >= self.max_tokens))
         return replies
 
-    def _text(self, ids: Sequence[int]) -> str:
+    def _text(self, ids: list[int]) -> str:
         """Decode an answer without special tokens, other than those that mark reasoning."""
         if self._markers.isdisjoint(ids):
             return str(self._tokenizer.decode(ids, skip_special_tokens=True))

@@ -23,7 +23,7 @@ from kbprobe.files.locks import sweep_locks
 from kbprobe.files.targets import LOCK_ENDING, taking
 from kbprobe.format.manifest import Manifest, jsonable, plain_json, read_manifest
 from kbprobe.format.setups import SPLITS
-from kbprobe.options import option_name, parsed
+from kbprobe.options import option_name
 from kbprobe.parallel import THIS_MACHINE, Workers, using_workers
 from kbprobe.plugins import let_arrow_ignore_pandas
 from kbprobe.terminal import echo
@@ -82,9 +82,7 @@ def named_jobs(
                 f"{PROGRAM}: {probe.name} has no {option_name(name)}: it is built without that.",
                 err=True,
             )
-        options = {
-            name: parsed(fields[name], value) for name, value in given.items() if name in fields
-        }
+        options = {name: value for name, value in given.items() if name in fields}
         folder = (output or DEFAULT_PARENT) / probe.name
         if output is not None and len(probes) == 1:
             folder = output

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.runs.evaluation import Evaluation
-
 from kbprobe.errors import naming_extras
 
 if TYPE_CHECKING:

@@ -178,7 +178,12 @@ def run_jobs(
             except KbprobeError as error:
                 failures.add(str(folder), error)
         for request, folder in ((asked, place) for asked, place in jobs if place in again):
-            if request.is_in(folder, again[folder]):
+            try:
+                is_there = request.is_in(folder, again[folder])
+            except KbprobeError as error:
+                failures.add(str(folder), error)
+                continue
+            if is_there:
                 manifest = read_manifest(folder)
                 held[folder].close()
                 rows = f"{manifest.counts.rows:,} rows"

@@ -13,6 +13,8 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kbprobe.errors import naming_extras
+
 if TYPE_CHECKING:
     import datasets
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["build", "list_probes", "names"]
 
 
+@naming_extras()
 def build(
     name: str,
     *,

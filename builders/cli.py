@@ -270,15 +270,18 @@ def _build(
             raise UsageError("--template does not go with --suite: a suite has its own wordings")
         recipe = find_suite(suite)
     declared = None if recipe is None else read_recipe(recipe, output, values, seed)
+    failures = command.Failures(len(set(names)) if declared is None else len(declared.jobs))
     if declared is not None:
         jobs = declared.jobs
     else:
         given = {name: value for name, value in options.items() if value is not None}
-        jobs = command.named_jobs(names, given, output, {"seed": seed or 0, **values})
+        jobs = command.named_jobs(names, given, output, {"seed": seed or 0, **values}, failures)
     if sheet is not None and len(jobs) > 1:
         raise UsageError("--sheet is the folder of one probe's sheet; leave it out for several.")
     reading = None if sample is None else command.Reading(sample, blind, sheet)
-    command.run_jobs(jobs, overwrite, as_json, reading, chosen, brief=suite is not None)
+    command.run_jobs(
+        jobs, overwrite, as_json, reading, chosen, brief=suite is not None, failures=failures
+    )
     if declared is not None:
         command.finish(declared, as_json)
 

@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kbprobe.errors import naming_extras
+
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -41,6 +43,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+@naming_extras()
 def evaluate(
     probe: ProbeSource,
     model: str | Path | PreTrainedModel | None,
@@ -93,6 +96,7 @@ def evaluate(
     return Result.of(outcome.or_raise())
 
 
+@naming_extras()
 def study(
     name: str,
     probes: ProbeSource | Sequence[ProbeSource],
@@ -161,6 +165,7 @@ def study(
         return run_study(request, **how)
 
 
+@naming_extras()
 def load(folder: str | Path) -> Result:
     """Read the results of an earlier evaluation from their folder.
 
@@ -174,6 +179,7 @@ def load(folder: str | Path) -> Result:
     return Result.of(load_folder(path_argument("load(folder=...)", folder, RESULTS)))
 
 
+@naming_extras()
 def report_suite(
     folder: str | Path, output: str | Path | None = None, *, rows: int | None = None
 ) -> SuitePage:

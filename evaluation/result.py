@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.runs.evaluation import Evaluation
+from kbprobe.errors import naming_extras
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,6 +131,7 @@ class Result(Evaluation):
 _COMPARED = "results that kbprobe.evaluate returned, folders of results, or one list of these"
 
 
+@naming_extras()
 def compare(
     *results: Result | str | Path | Sequence[Result | str | Path], **options: Any
 ) -> Comparison:

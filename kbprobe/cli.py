@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.errors import KbprobeError, UsageError, did_you_mean, missing_extra
 from kbprobe.plugins import place_of_others
 from kbprobe.processes import leave_working_directory
 from kbprobe.terminal import VisibleFormatter, echo
@@ -359,6 +359,8 @@ def _describe(error: BaseException) -> tuple[str, int]:
             f"error: {type(error).__name__}: {error}. It was raised by {place}, which is not part "
             "of kbprobe: correct it there; --debug shows the traceback."
         ), FAILED
+    if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)):
+        return f"error: {missing}", FAILED
     return (
         f"error: unexpected {type(error).__name__}: {error}. This is a fault of kbprobe; "
         "--debug shows where."

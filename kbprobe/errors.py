@@ -9,7 +9,9 @@ from __future__ import annotations
 import difflib
 import errno
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -65,6 +67,52 @@ def require(package: str, extra: str, purpose: str) -> None:
     """
     if find_spec(package) is None:
         raise MissingDependencyError(package, extra, purpose)
+
+
+_NOT_FOR_USERS = ("all", "dev", "docs", "peers", "test")
+_MODULES = {"scikit-learn": "sklearn"}
+"""Modules whose names are not those of their distributions."""
+
+
+def extras_of_modules() -> dict[str, str]:
+    """Return the modules that only extras install, with the first extra that lists each.
+
+    They are read from the metadata of the installed package; without it there are none.
+    """
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        stated = requires("kbprobe") or []
+    except PackageNotFoundError:
+        return {}
+    found: dict[str, str] = {}
+    for requirement in stated:
+        named = re.match(r"([\w.-]+)(\[)?.*\bextra == ['\"]([\w-]+)['\"]", requirement)
+        if named and not named[2] and named[3] not in _NOT_FOR_USERS:
+            name = named[1].lower()
+            found.setdefault(_MODULES.get(name, name.replace("-", "_")), named[3])
+    return found
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingDependencyError | None:
+    """Return the error that names the extra of a missing module, if an extra installs it."""
+    module = (error.name or "").partition(".")[0]
+    extra = extras_of_modules().get(module.lower())
+    return MissingDependencyError(module, extra, "this") if extra else None
+
+
+@contextmanager
+def naming_extras() -> Iterator[None]:
+    """Raise a `MissingDependencyError` where a module of an extra is missing.
+
+    It decorates the functions of the Python API; the commands do the same for all they run.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error)) is None:
+            raise
+        raise missing from error
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -76,8 +76,9 @@ class Options(BaseModel):
             if name not in cls.model_fields:
                 hint = did_you_mean(name, cls.model_fields)
                 raise UsageError(f"{owner} has no option {option_name(name)}.{hint}")
+        fields = cls.model_fields
         try:
-            return cls.model_validate(values)
+            return cls.model_validate({name: parsed(fields[name], values[name]) for name in values})
         except ValidationError as error:
             problems = explain_all(error.errors(), option_name)
             raise UsageError(f"{owner}: {problems}") from None

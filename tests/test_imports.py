@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from kbprobe.errors import MissingDependencyError, extras_of_modules, naming_extras
 from kbprobe.plugins import without
 
 
@@ -62,4 +63,23 @@ def test_hidden_packages_are_found_again(monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_what_is_not_imported(code: str, absent: str, then: str) -> None:
     script = f"import sys\n{code}\nassert {absent!r} not in sys.modules\n{then}"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_missing_module_names_its_extra() -> None:
+    with pytest.raises(MissingDependencyError, match=r"pip install '\.\[eval\]'"), naming_extras():
+        raise ModuleNotFoundError("No module named 'safetensors'", name="safetensors.torch")
+    with pytest.raises(ModuleNotFoundError, match="elsewhere"), naming_extras():
+        raise ModuleNotFoundError("No module named 'elsewhere'", name="elsewhere")
+    extras = extras_of_modules()
+    assert extras["sklearn"] == "release"
+    assert extras["matplotlib"] == "report"
+    assert "numpy" not in extras
+
+
+def test_evaluation_needs_no_extra_to_be_imported() -> None:
+    script = (
+        "import sys\nsys.modules['safetensors'] = None\n"
+        "import evaluation.learners.kept, evaluation.runs.executor"
+    )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -23,7 +23,7 @@ from kbprobe.files.locks import sweep_locks
 from kbprobe.files.targets import LOCK_ENDING, taking
 from kbprobe.format.manifest import Manifest, jsonable, plain_json, read_manifest
 from kbprobe.format.setups import SPLITS
-from kbprobe.options import option_name, parsed
+from kbprobe.options import option_name
 from kbprobe.parallel import THIS_MACHINE, Workers, using_workers
 from kbprobe.plugins import let_arrow_ignore_pandas
 from kbprobe.terminal import echo
@@ -62,8 +62,35 @@ class Reading(NamedTuple):
             )
 
 
+class Failures:
+    """The probes of a command that cannot be built; of several, the others are built."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self._names: list[str] = []
+
+    def add(self, name: str, error: KbprobeError) -> None:
+        """Print why a probe is not built; raise the error if it is the only probe."""
+        if self.total == 1:
+            raise error
+        echo(f"{PROGRAM}: error: {name}: {error}", err=True)
+        self._names.append(name)
+
+    def raise_if_any(self) -> None:
+        """Raise an error that names all probes that were not built."""
+        if self._names:
+            raise KbprobeError(
+                f"{len(self._names)} of {self.total} probes were not built, for the reasons above: "
+                f"{', '.join(self._names)}"
+            )
+
+
 def named_jobs(
-    names: Iterable[str], given: Mapping[str, Any], output: Path | None, values: Mapping[str, Any]
+    names: Iterable[str],
+    given: Mapping[str, Any],
+    output: Path | None,
+    values: Mapping[str, Any],
+    failures: Failures,
 ) -> list[Job]:
     """Return the jobs of some probes; errors name a probe that lacks an option of the others.
 
@@ -72,6 +99,7 @@ def named_jobs(
         given: the options of probes given on the command line, as strings.
         output: the probe's folder; for several probes, their parent folder.
         values: seed, template, format and audit.
+        failures: takes the probes whose knowledge base is missing.
     """
     probes = [find_probe(name) for name in dict.fromkeys(names)]
     jobs = []
@@ -82,13 +110,16 @@ def named_jobs(
                 f"{PROGRAM}: {probe.name} has no {option_name(name)}: it is built without that.",
                 err=True,
             )
-        options = {
-            name: parsed(fields[name], value) for name, value in given.items() if name in fields
-        }
+        options = {name: value for name, value in given.items() if name in fields}
         folder = (output or DEFAULT_PARENT) / probe.name
         if output is not None and len(probes) == 1:
             folder = output
-        chosen = with_snapshots(probe.options.parse(options, probe.name), probe.name)
+        chosen = probe.options.parse(options, probe.name)
+        try:
+            chosen = with_snapshots(chosen, probe.name)
+        except KbprobeError as error:
+            failures.add(probe.name, error)
+            continue
         for ending, each in chosen.builds.items():
             place = folder.with_name(f"{folder.name}-{ending}") if ending else folder
             jobs.append((Request(probe, each, **values), place))
@@ -116,15 +147,25 @@ def run_jobs(
     reading: Reading | None = None,
     workers: Workers = THIS_MACHINE,
     brief: bool = False,
+    failures: Failures | None = None,
 ) -> None:
     """Build what does not exist yet, report each build, and write its reading sheet if requested.
 
     A ``brief`` report is a single line.
+
+    Raises:
+        KbprobeError: some probes cannot be built; the others are, first.
     """
     let_arrow_ignore_pandas()
     jobs, waiting, held = list(jobs), [], dict[Path, ExitStack]()
+    failures = failures or Failures(len(jobs))
     _allow_open_files(len(jobs))
-    described = [(request.description(), request, folder) for request, folder in jobs]
+    described = []
+    for request, folder in jobs:
+        try:
+            described.append((request.description(), request, folder))
+        except KbprobeError as error:
+            failures.add(str(folder), error)
     with ExitStack() as all_held:
         again = {}
         # All processes use the same order, so that no two wait for each other.
@@ -132,9 +173,17 @@ def run_jobs(
             held[folder] = all_held.enter_context(ExitStack())
             doing = f"building {request.probe.name}"
             taken = taking(folder, doing, plain_json(description), overwrite)
-            again[folder] = held[folder].enter_context(taken)
-        for request, folder in jobs:
-            if request.is_in(folder, again[folder]):
+            try:
+                again[folder] = held[folder].enter_context(taken)
+            except KbprobeError as error:
+                failures.add(str(folder), error)
+        for request, folder in ((asked, place) for asked, place in jobs if place in again):
+            try:
+                is_there = request.is_in(folder, again[folder])
+            except KbprobeError as error:
+                failures.add(str(folder), error)
+                continue
+            if is_there:
                 manifest = read_manifest(folder)
                 held[folder].close()
                 rows = f"{manifest.counts.rows:,} rows"
@@ -145,12 +194,17 @@ def run_jobs(
             else:
                 waiting.append((request, folder))
         if not waiting:
+            failures.raise_if_any()
             return
         from builders.engine.pipeline import build_all
         from kbprobe.terminal.progress import shown_phase
 
+        def failed(folder: Path, error: KbprobeError) -> None:
+            failures.add(str(folder), error)
+            held[folder].close()
+
         with shown_phase() as progress, using_workers(workers):
-            for built, written, folder in build_all(waiting, progress):
+            for built, written, folder in build_all(waiting, progress, failed):
                 held[folder].close()
                 progress("")
                 if brief and not as_json:
@@ -159,6 +213,7 @@ def run_jobs(
                     _report(written, built, folder, as_json)
                 if reading:
                     reading.write(folder, built.request.seed, overwrite)
+    failures.raise_if_any()
 
 
 def _split_rows(manifest: Manifest) -> str:

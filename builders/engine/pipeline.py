@@ -216,11 +216,14 @@ def _check_rows(config: str, splits: Mapping[str, Items | ItemsInParts]) -> None
 
 
 def build_all(
-    jobs: Sequence[tuple[Request, Path]], progress: Progress = lambda _: None
+    jobs: Sequence[tuple[Request, Path]],
+    progress: Progress = lambda _: None,
+    failed: Callable[[Path, KbprobeError], None] | None = None,
 ) -> Iterator[tuple[Built, dict[str, Any], Path]]:
     """Build several probes, each written while the next one is planned.
 
-    Yields each build, its manifest and its folder, in the given order.
+    Yields each build, its manifest and its folder, in the given order; ``failed`` is told of each
+    probe that cannot be built; without it, the first one ends the builds.
 
     Raises:
         OSError: a folder cannot be written; probes finished before are kept.
@@ -229,7 +232,13 @@ def build_all(
         writing: tuple[Built, Future[dict[str, Any]], Path] | None = None
         for number, (request, folder) in enumerate(jobs, 1):
             place = f" ({number} of {len(jobs)})" if len(jobs) > 1 else ""
-            built = build(request, partial(_placed, progress, place))
+            try:
+                built = build(request, partial(_placed, progress, place))
+            except KbprobeError as error:
+                if failed is None:
+                    raise
+                failed(folder, error)
+                continue
             if writing is not None:
                 yield writing[0], writing[1].result(), writing[2]
             writing = None
@@ -240,6 +249,8 @@ def build_all(
                 # the writing. Processes are forked while no other thread runs.
                 progress(f"{built.request.probe.name}: write")
                 yield built, write(built, folder), folder
+        if writing is not None:  # the last one failed
+            yield writing[0], writing[1].result(), writing[2]
 
 
 def _placed(progress: Progress, place: str, phase: str) -> None:

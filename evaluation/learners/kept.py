@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-
 from evaluation.content import content_hash
 from evaluation.learners.base import FINETUNED, Training
 from evaluation.scorers.base import ReadyScorer
@@ -44,6 +42,8 @@ def writing_model(
     Raises:
         KbprobeError: it cannot be written.
     """
+    from safetensors import SafetensorError  # only the extra `eval` installs it
+
     try:
         with replacing_folder(folder, ours) as aside:
             yield aside

@@ -68,11 +68,22 @@ NOTES: dict[str, str] = {
 """Descriptions of what a scorer may report, by its name in the results."""
 
 
+SHOWN_CHARACTERS = 400
+"""Maximum number of characters that ``print`` shows of a part of the results."""
+
+
 class Model(BaseModel):
     """A part of the results: frozen, and without fields that are not declared."""
 
     # Validators are built when a result is first made or read: commands that do neither start fast.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    def __repr__(self) -> str:
+        """Return the fields, shortened; ``model_dump_json(indent=1)`` gives them all."""
+        text = super().__repr__()
+        return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}...)"
+
+    __str__ = __repr__
 
     def __bool__(self) -> Literal[True]:
         """Return True: ``part and part.value`` is None only where there is no part."""

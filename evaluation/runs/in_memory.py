@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from evaluation.models.capabilities import ENCODER, HEADS
+from evaluation.models.capabilities import ENCODER, HEADS, Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.files import tokenizer_files
 from evaluation.models.handle import ModelInMemory, leaving_no_trace, without_autocast
 from evaluation.runs.checks import check_names
 from evaluation.runs.spec import RunSpec
+from evaluation.scorers.registry import SCORERS
 from kbprobe.errors import KbprobeError, UsageError, path_argument, wrong_argument
 from kbprobe.files import scratch_folder
 
@@ -43,8 +44,16 @@ class LoadedModel(ModelInMemory):
             model is scored anew each time.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, batch_tokens: int | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        batch_tokens: int | None = None,
+        reads_vectors: bool = False,
+    ) -> None:
         """Identify a model and its tokenizer; as :class:`ModelInMemory`.
+
+        With ``reads_vectors``, the scorer reads hidden states, for which no head is needed.
 
         Raises:
             UsageError: it is no model of transformers, or not with a tokenizer.
@@ -52,7 +61,7 @@ class LoadedModel(ModelInMemory):
         """
         _check(model, tokenizer)
         super().__init__(model, tokenizer, batch_tokens=batch_tokens)
-        if self.checkpoint.head is ENCODER:
+        if self.checkpoint.head is ENCODER and not reads_vectors:
             classes = ", ".join(head.auto_class for head in HEADS if head is not ENCODER)
             raise UsageError(
                 f"evaluate(model=...): a {self.checkpoint.architecture} has no head that is "
@@ -208,7 +217,9 @@ def taking_model(spec: RunSpec, model: Any, tokenizer: Any) -> Iterator[RunSpec]
         yield replace(spec, model=_named(spec, model))
         return
     spec.refuse_for_loaded()
-    loaded = LoadedModel(model, tokenizer, spec.run.batch_tokens)
+    named = None if spec.run.scorer is None else SCORERS.get(spec.run.scorer)
+    vectors = named is not None and Capability.HIDDEN_STATES in named.needs
+    loaded = LoadedModel(model, tokenizer, spec.run.batch_tokens, vectors)
     run = spec.run.model_copy(update={"cache": spec.run.cache and loaded.repeatable})
     with leaving_no_trace(model), without_autocast(model):
         yield replace(spec, model=loaded.checkpoint.id, run=run, loaded=loaded)

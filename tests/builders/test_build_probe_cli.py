@@ -407,3 +407,19 @@ def test_a_broken_template_is_refused_with_file_line_and_key(
     message = refused(build_probe(NAME, *SMALL, "--template", "mine.yaml"))
     assert where in message
     assert not (tmp_path / "probes").exists()
+
+
+def test_a_probe_that_fails_leaves_the_others_built(build_probe: Run, tmp_path: Path) -> None:
+    (tmp_path / NAME).mkdir()
+    (tmp_path / NAME / "mine.txt").write_text("kept")
+    done = build_probe(NAME, "age_comparison", "--limit", "20", "--no-audit", "-o", str(tmp_path))
+    assert done.returncode == 1
+    assert f"{tmp_path / NAME} holds files that are not a probe" in done.stderr
+    assert f"1 of 2 probes were not built, for the reasons above: {tmp_path / NAME}" in done.stderr
+    assert manifest_in(tmp_path / "age_comparison")["counts"]["rows"]
+
+
+def test_options_of_several_values_take_text_in_python_as_well() -> None:
+    asked = find_probe(NAME).options
+    assert asked.parse({"pos": "noun"}, NAME) == asked.parse({"pos": ("noun",)}, NAME)
+    assert asked.parse({"pos": "noun, verb"}, NAME).model_dump()["pos"] == ("noun", "verb")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import builders
-from builders.engine.command import named_jobs
+from builders.engine.command import Failures, named_jobs
 from builders.engine.options import snapshot_options
 from builders.engine.probe import all_probes
 from builders.engine.registry import PROBES
@@ -47,7 +47,7 @@ def edges(tmp_path: Path) -> Path:
 
 def chosen(probe: str, **given: str) -> str:
     """The ConceptNet that a request names in the end."""
-    ((request, _),) = named_jobs([probe], given, None, VALUES)
+    ((request, _),) = named_jobs([probe], given, None, VALUES, Failures(1))
     return str(request.options.model_dump()["conceptnet"])
 
 

@@ -228,6 +228,18 @@ def test_models_without_a_head_that_is_scored_are_refused(
         kbprobe.evaluate(probe, model, tokenizer=tokenizer)
 
 
+def test_a_loaded_encoder_has_the_vectors_of_its_folder(tmp_path: Path, probe: DatasetDict) -> None:
+    tiny_masked.write("bert-uncased", tmp_path)
+    model, tokenizer = load(tmp_path, "AutoModel")
+    loaded = kbprobe.evaluate(probe, model, tokenizer=tokenizer, scorer="embedding")
+    folder = kbprobe.evaluate(probe, tmp_path, scorer="embedding")
+    both = zip(loaded.to_pandas().scores, folder.to_pandas().scores, strict=True)
+    assert all(ours.tolist() == pytest.approx(theirs.tolist()) for ours, theirs in both)
+    compared = kbprobe.compare(folder, loaded)
+    assert len(str(compared)) < 500
+    assert "+0.0 points" in str(compared)
+
+
 def test_weights_that_are_not_in_memory_are_refused(causal: Path, probe: DatasetDict) -> None:
     model, tokenizer = load(causal, "AutoModelForCausalLM")
     with pytest.raises(UsageError, match="on the device meta"):

@@ -143,6 +143,10 @@ class Restarts(Model):
     kappa: float | None = Field(description="Mean kappa over pairs; null if one is null.")
 
 
+SHOWN_PAIRS = 10
+"""Number of pairs that ``print`` shows of a comparison."""
+
+
 class Comparison(Model):
     """Several runs, compared pairwise on the same rows."""
 
@@ -176,6 +180,19 @@ class Comparison(Model):
         description="Agreement of each two models, averaged over the probes; empty if there is "
         "one, or not all models are on all probes.",
     )
+
+    def __repr__(self) -> str:
+        lines = (
+            f"{pair.second.label} less {pair.first.label}: {pair.difference.value:+.1f} points "
+            f"[{pair.difference.low:+.1f}, {pair.difference.high:+.1f}]"
+            for pair in self.pairs[:SHOWN_PAIRS]
+        )
+        more = len(self.pairs) - SHOWN_PAIRS
+        return "\n".join(
+            [f"Comparison of {len(self.runs)} runs", *lines, *([f"and {more} more"] * (more > 0))]
+        )
+
+    __str__ = __repr__
 
     def of_group(self, group: int) -> Comparison:
         """Return the comparison of the runs of one group."""

@@ -171,7 +171,7 @@ def _resize_embeddings(adapter: Adapter, model: PreTrainedModel) -> None:
         return next((len(tensor) for tensor in whole if tensor.dim() == 2), None)
 
     known, head = model.get_input_embeddings(), model.get_output_embeddings()
-    wanted, embedded = rows(known), known.weight.shape[0]
+    wanted, embedded = rows(known), known.num_embeddings
     if wanted is None or wanted == embedded:
         return
     tied = head is None or head.weight is known.weight

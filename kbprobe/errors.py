@@ -53,7 +53,8 @@ def how_to_install(extra: str = "", flags: str = "") -> str:
     'pip install --no-deps . in a clone of kbprobe'
     """
     command = f"pip install {flags}".strip()
-    return f"{command} {f"'.[{extra}]'" if extra else '.'} in a clone of kbprobe"
+    clone = f"'.[{extra}]'" if extra else "."
+    return f"{command} {clone} in a clone of kbprobe"
 
 
 def require(package: str, extra: str, purpose: str) -> None:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import builders
+from builders.engine.listing import listed_probes, table
 from builders.engine.probe import find_probe
 
 Built = Callable[[str, str], Path]
@@ -407,3 +408,10 @@ def test_a_broken_template_is_refused_with_file_line_and_key(
     message = refused(build_probe(NAME, *SMALL, "--template", "mine.yaml"))
     assert where in message
     assert not (tmp_path / "probes").exists()
+
+
+def test_the_list_shows_in_a_narrow_terminal_what_each_probe_asks() -> None:
+    lines = list(table(listed_probes(), width=80))
+    asked = " ".join(" ".join(lines).split())
+    assert max(map(len, lines[: lines.index("")])) <= 80
+    assert all(one.summary in asked for one in listed_probes())

@@ -47,16 +47,16 @@ class MissingDependencyError(KbprobeError):
 
 
 def how_to_install(extra: str = "", flags: str = "") -> str:
-    """Return the pip commands that install kbprobe, from a clone and from the package index.
+    """Return the pip command that installs kbprobe from a clone.
 
     >>> how_to_install("wikidata")
-    "pip install '.[wikidata]' in a clone of kbprobe (from PyPI: pip install 'kbprobe[wikidata]')"
+    "pip install '.[wikidata]' in a clone of kbprobe"
     >>> how_to_install(flags="--no-deps")
-    'pip install --no-deps . in a clone of kbprobe (from PyPI: pip install --no-deps kbprobe)'
+    'pip install --no-deps . in a clone of kbprobe'
     """
     command = f"pip install {flags}".strip()
-    clone, package = (f"'{name}[{extra}]'" if extra else name for name in (".", "kbprobe"))
-    return f"{command} {clone} in a clone of kbprobe (from PyPI: {command} {package})"
+    clone = f"'.[{extra}]'" if extra else "."
+    return f"{command} {clone} in a clone of kbprobe"
 
 
 def require(package: str, extra: str, purpose: str) -> None:

@@ -163,6 +163,12 @@ def test_reference_tables_name_what_exists() -> None:
     assert re.search(r"^\| `--reference-year` .* \| `age_comparison` \|$", table, re.M)
 
 
+def test_the_reference_of_commands_is_current() -> None:
+    """Otherwise run ``python .ci/site/reference.py``."""
+    text = (DOCS / "commands.md").read_text(encoding="utf-8")
+    assert _script("reference.py")["written"](text) == text
+
+
 def test_pages_state_the_figures_of_their_files(figures: ModuleType) -> None:
     """Otherwise run ``python .ci/site/figures.py``."""
     measured = figures.load()

@@ -167,6 +167,9 @@ def load() -> Figures:
     only_choices = [found for one in audits if (found := one.get("choice-only model")) is not None]
     latest = {one["probe"]: one for one in read}
     shares = [one["sound"] / _readings(one) for one in latest.values()]
+    current = sum(
+        one.get("rows_digest") == figures[name]["rows_digest"] for name, one in latest.items()
+    )
     rows = sum(map(_readings, read))
     with PAIRS.open(encoding="utf-8", newline="") as file:
         judged = [(row["reader_a"], row["reader_b"]) for row in csv.DictReader(file)]
@@ -178,6 +181,7 @@ def load() -> Figures:
         "most sound": max(shares),
         "sound": sum(one["sound"] for one in read) / rows,
         "read": rows,
+        "read current": f"{current} of {len(latest)}",
         "judged pairs": len(judged),
         "judged twice": len(twice),
         "judged agreement": sum(one == other for one, other in twice) / len(twice),

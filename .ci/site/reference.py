@@ -1,4 +1,8 @@
-"""Reference tables, which the site puts in the place of comments in pages.
+"""Reference tables, which stand below comments in pages.
+
+    python .ci/site/reference.py
+
+writes those of commands.md again, for clones. The site makes all of them when it is built:
 
 - ``<!-- options: wordnet_hypernymy wordnet_hyponymy -->``: the options of these probes.
 - ``<!-- flags: wordnet_hypernymy wordnet_hyponymy -->``: what keeps questions out of the clean
@@ -15,6 +19,7 @@ from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from importlib import import_module
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 from builders.engine.probe import find_probe
@@ -22,7 +27,10 @@ from kbprobe.__main__ import COMMANDS
 from kbprobe.options import command_option
 from kbprobe.tables import in_markdown
 
-COMMENT = re.compile(r"^<!-- (options|flags|help|fields): (.+) -->$", re.M)
+COMMENT = re.compile(
+    r"^<!-- (options|flags|help|fields): (.+) -->$(?:\n\n(?:(?!^<!-- ).*\n)*?<!-- end -->$)?", re.M
+)
+COMMANDS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
 
 
 def expanded(text: str) -> str:
@@ -32,6 +40,16 @@ def expanded(text: str) -> str:
         LookupError: there is no such probe, command or model.
     """
     return COMMENT.sub(lambda found: WRITERS[found[1]](*found[2].split()), text)
+
+
+def written(text: str) -> str:
+    """Return a page with its comments and, below each, its reference table."""
+
+    def table(found: re.Match[str]) -> str:
+        body = WRITERS[found[1]](*found[2].split())
+        return f"<!-- {found[1]}: {found[2]} -->\n\n{body}\n\n<!-- end -->"
+
+    return COMMENT.sub(table, text)
 
 
 def options(*probes: str) -> str:
@@ -96,3 +114,7 @@ WRITERS: dict[str, Callable[..., str]] = {
     "help": help_text,
     "fields": fields,
 }
+
+
+if __name__ == "__main__":
+    COMMANDS_PAGE.write_text(written(COMMANDS_PAGE.read_text("utf-8")), "utf-8")

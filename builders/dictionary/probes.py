@@ -183,8 +183,9 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
     line = np.arange(fact.size, dtype=np.int64)
 
     def families(asking: Asking) -> Iterator[Family]:
-        yield Family(SAME_WORD, 0, np.zeros_like(asking.gold), kin=word[asking.gold])
-        yield Family(RANDOM, 0, np.zeros_like(asking.gold), unit=word[asking.gold])
+        key, own = np.zeros_like(asking.gold), word[asking.gold]
+        yield Family(SAME_WORD, 0, key, kin=own, by_row=True)
+        yield Family(RANDOM, 0, key, unit=own)
 
     asking = Asking(line, fact, asked.sense, asked.sense, np.zeros_like(line))
     reads = to_numpy(_shown_definitions(gcide).dictionary_encode().indices).astype(np.int64)

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from builders.engine.options import ProbeOptions, SnapshotOption, snapshot_options
@@ -95,7 +96,7 @@ def _state(option: SnapshotOption) -> tuple[str, str]:
 def table(probes: list[Listed], width: int | None = None) -> Iterator[str]:
     """Yield the lines of the list, followed by what to do for probes that are not ready.
 
-    ``width`` is the terminal's, to which rows of the table are cut.
+    ``width`` is the terminal's: what a probe asks is on a line of its own where rows are wider.
     """
     lines = [_HEAD] + [
         (
@@ -108,10 +109,14 @@ def table(probes: list[Listed], width: int | None = None) -> Iterator[str]:
         for one in probes
     ]
     widths = [max(len(line[i]) for line in lines) for i in range(len(_HEAD))]
+    apart = width is not None and sum(widths) + 2 * (len(widths) - 1) > width
     for line in lines:
-        cells = [text.ljust(width) for text, width in zip(line, widths, strict=True)]
+        cells = [text.ljust(room) for text, room in zip(line, widths, strict=True)]
         cells[1] = line[1].rjust(widths[1])
-        yield "  ".join(cells).rstrip()[:width]
+        shown = cells[:-1] if apart else cells
+        yield "  ".join(shown).rstrip()[:width]
+        if apart and width is not None:
+            yield from wrap(line[-1], width, initial_indent="  ", subsequent_indent="  ")
     yield ""
     for state, remedy in dict.fromkeys((one.state, one.remedy) for one in probes if one.remedy):
         names = ", ".join(one.name for one in probes if one.remedy == remedy)

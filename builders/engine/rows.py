@@ -454,8 +454,10 @@ def _rows_of_draws(
         filled = part.filled[draw]
         nodes[here, 1:] = part.nodes[draw]
         # A row whose distractors are all fills counts as having random ones. In a group the family
-        # is that of all rows, since each choice is right once.
-        of_family = (~filled.all(axis=1)).reshape(-1, size).any(axis=1).repeat(size)
+        # is that of all rows, since each choice is right once, unless it is one of single rows.
+        of_family = ~filled.all(axis=1)
+        if not part.family.by_row:
+            of_family = of_family.reshape(-1, size).any(axis=1).repeat(size)
         family[here] = np.where(of_family, number, random)
         distance[here] = np.where(of_family, away, 0)
         choice_family[here, 0], choice_hops[here, 0] = number, 0

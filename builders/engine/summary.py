@@ -175,7 +175,7 @@ def show_probe(probe: Probe) -> None:
     template = probe.template(probe.options())
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 240
+        console.width = 120
     console.print(f"[bold]{probe.name}[/]\n{probe.summary}\n\nWordings:")
     for wording in template.questions:
         console.print(f"  [dim]{wording.id}:[/] {escape(_outline(wording.text))}")

@@ -1,4 +1,4 @@
-"""Function words: Kim et al. (2019), Table 2."""
+"""Function words: Kim et al. (2019), Figure 1."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _transfer(asked: Asked, able: Capability) -> dict[str, Any] | None:
 
 
 def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
-    """Put the numbers of studies into Table 2."""
+    """Put the numbers of studies into Figure 1."""
     for step in steps:
         probe = step.probe
         if isinstance(step.summary, AllResults):

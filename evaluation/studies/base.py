@@ -384,6 +384,8 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
             study.
     """
     study = request.study
+    if len(folders) == 1 and study.least > 1:
+        folders = _results_in(folders[0])
     if len(folders) < study.least:
         number = {1: "one folder", 2: "two folders"}.get(study.least, f"{study.least} folders")
         models = "" if study.expand is None else ", or a probe and --model"
@@ -394,6 +396,19 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
         with taking(request.output, f"summarising {study.name}", asked):
             write_summary(study, summary, request.output)
     return summary
+
+
+def _results_in(folder: Path) -> Sequence[Path]:
+    """Return the folders of results within a folder; the folder itself if it holds none or is one.
+
+    An evaluation of a probe with several models writes such a folder for the probe.
+    """
+    # Imported only for folders of results, so that --help stays fast.
+    from evaluation.results.types import RESULTS
+
+    if (folder / RESULTS).is_file():
+        return [folder]
+    return sorted(path.parent for path in folder.glob(f"*/{RESULTS}")) or [folder]
 
 
 @cache

@@ -1,6 +1,6 @@
 """Cross-validation of labels: each fold of a probe is scored by learners fitted on the others.
 
-The probes, and the table of accuracies, are those of Kim et al. (2019), Table 2.
+The probes, and the table of accuracies, are those of Kim et al. (2019), Figure 1.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
@@ -46,14 +47,15 @@ def labelled_by_probe(
     for runs in groups:
         if len(runs) < least:
             probe = runs[0].run.results.probe
-            source, split = probe.name, probe.split
+            source, split = probe.source, probe.split
             folders = " and ".join(str(run.folder) for run, _ in runs)
             held = "holds" if len(runs) == 1 else "hold"
             raise UsageError(
-                f"{folders} {held} the only results on {source} ({split}), and {study} takes "
+                f"{folders} {held} the only results on {probe.name} ({split}), and {study} takes "
                 f"those of {'two' if least == 2 else least} models or more on one probe. Name the "
                 "folders of other models' results on it "
-                f"(evaluate-probe {source} --split {split} --model MODEL -o DIR), or leave it out"
+                f"(evaluate-probe {shlex.quote(source)} --split {split} --model MODEL -o DIR), "
+                "or leave it out"
             )
     return groups
 

@@ -45,7 +45,7 @@ class PairPower(Model):
     second: str | None = Field(description="Label of the other; null as above.")
     accuracy: float = Field(description="Accuracy of the first model.")
     difference: float | None = Field(
-        description="Observed difference of the runs in points, second less first; null as above. "
+        description="Observed difference of the runs in points, second minus first; null as above. "
         "The power is for the difference asked about, not for this one."
     )
     agreement: float = Field(description="Share of rows that both get right or both get wrong.")

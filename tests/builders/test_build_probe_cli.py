@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import builders
+from builders.engine.listing import listed_probes, table
 from builders.engine.probe import find_probe
 
 Built = Callable[[str, str], Path]
@@ -423,3 +424,10 @@ def test_options_of_several_values_take_text_in_python_as_well() -> None:
     asked = find_probe(NAME).options
     assert asked.parse({"pos": "noun"}, NAME) == asked.parse({"pos": ("noun",)}, NAME)
     assert asked.parse({"pos": "noun, verb"}, NAME).model_dump()["pos"] == ("noun", "verb")
+
+
+def test_the_list_shows_in_a_narrow_terminal_what_each_probe_asks() -> None:
+    lines = list(table(listed_probes(), width=80))
+    asked = " ".join(" ".join(lines).split())
+    assert max(map(len, lines[: lines.index("")])) <= 80
+    assert all(one.summary in asked for one in listed_probes())

@@ -165,9 +165,8 @@ def check_rows(gcide: Gcide, splits: dict[str, Rows], *, uniform: bool = False) 
         assert drawn == same or (uniform and not drawn)
         assert {row["choice_families"][at] for at in others} <= {"same_word", "random"}
         assert row["distractor_hops"] == 0
-        # In a choice group the family is that of all its rows.
-        kin = drawn if uniform else len({senses[node]["word"] for node in nodes}) < len(nodes)
-        assert row["distractor_family"] == ("same_word" if kin else "random")
+        # A row of a group of other words' senses says so, even if its group has kin.
+        assert row["distractor_family"] == ("same_word" if drawn else "random")
         golds.append(texts[row["answer"]])
         asked.append(words[gold["word"]])
         for at in others:

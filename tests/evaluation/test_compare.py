@@ -182,6 +182,14 @@ def test_other_rows_are_refused_unless_partial(save: Save) -> None:
     assert pair.prediction_overlap == 0.5  # b: 1 and 1; d: 1 and 0.
 
 
+def test_one_folder_stands_for_the_results_within_it(save: Save) -> None:
+    one, two = save("one", [0, 1], folder="both/one"), save("two", [1, 1], folder="both/two")
+    request = StudyRequest(COMPARE, options=CompareOptions())
+    assert summarise_folders(request, [one.parent]) == summarise_folders(request, [one, two])
+    with pytest.raises(UsageError, match="at least two folders"):
+        summarise_folders(request, [one])
+
+
 def test_what_cannot_be_paired(save: Save) -> None:
     one = save("one", [0, 1], ids=["a", "b"])
     with pytest.raises(UsageError, match=r"the only results on made \(test\)"):

@@ -73,7 +73,7 @@ def test_what_the_first_rows_teach_is_told_from_what_was_known(whole: CurveSumma
     first = alone.models[0].learners[0].first
     assert first.before is None
     assert first.taught.value == pytest.approx(25), "over chance"
-    assert "cannot be evaluated zero-shot" in untrained(alone.models[0])
+    assert "There is no zero-shot accuracy" in untrained(alone.models[0])
 
 
 def test_weights_are_renormalised_and_said_so() -> None:

@@ -17,7 +17,7 @@ WRONG = {
     "compre a b": "no study or command 'compre'.*Did you mean 'compare'",
     "sizs --model tiny": "no file or folder 'sizs'. Did you mean 'sizes'",
     "sizs": "no file or folder 'sizs'",
-    "sizes": "zero_shot needs a model: name one with --model",
+    "sizes": "no model is named: name one with --model",
     "sizes --model ./tony": "no checkpoint at ./tony.*Did you mean",
     "sizes --model empty": "empty holds no checkpoint",
     "sizes --model .": "no config.json.*Name one of those within: tiny",

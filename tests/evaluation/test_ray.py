@@ -21,7 +21,7 @@ from tests.evaluation.test_suites import declare, read_record
 from tests.reliability.commands import _hash
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix]
-ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'kbprobe[ray]'")
+ray = pytest.importorskip("ray", reason="ray is not installed: pip install '.[ray]'")
 
 
 @pytest.fixture(scope="module")

@@ -388,7 +388,7 @@ def test_studies_of_folders_by_name(tmp_path):
         evaluation.study("compare", [tmp_path / "gpt2", tmp_path / "llama"], shots=1)
     with pytest.raises(UsageError, match="at least two folders"):
         evaluation.study("compare", tmp_path / "gpt2")
-    with pytest.raises(UsageError, match="orders needs a model"):
+    with pytest.raises(UsageError, match="no model is named"):
         evaluation.study("orders", "questions")
 
 

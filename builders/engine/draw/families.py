@@ -108,6 +108,8 @@ class Family(NamedTuple):
         unit: (questions,) a group has at most one question of each unit; None: of each gold.
         kin: (questions,) questions with the same number, such as the senses of a word, are put in
             one group, completed with others of the same key; None: no questions belong together.
+        by_row: rows of a group without distractors of the family are random ones, rather than
+            being counted with the rest of their group.
         pool: candidates by key, for uniform sampling; None: the golds of the key.
     """
 
@@ -116,6 +118,7 @@ class Family(NamedTuple):
     key: Ints
     unit: Ints | None = None
     kin: Ints | None = None
+    by_row: bool = False
     pool: Pool | None = None
 
     @property

@@ -281,10 +281,10 @@ def _differences(pairs: Sequence[_Compared]) -> doc.Table:
     return doc.Table.of(
         pairs,
         {
-            "models": lambda one: one.name,
-            "first": lambda one: one.pair.accuracy_first,
-            "second": lambda one: one.pair.accuracy_second,
-            "second less first, points": lambda one: cells.points(one.pair.difference),
+            "A and B": lambda one: one.name,
+            "A": lambda one: one.pair.accuracy_first,
+            "B": lambda one: one.pair.accuracy_second,
+            "B minus A, points": lambda one: cells.points(one.pair.difference),
             "p": lambda one: p_value(one.pair.p_value),
             "p (Holm)": lambda one: p_value(one.adjusted),
             "p (McNemar)": lambda one: p_value(one.pair.mcnemar_p),
@@ -306,7 +306,7 @@ def _controls(found: Comparison) -> doc.Table:
         for pair in found.pairs
         if (control := pair.control) is not None
     ]
-    head = ("rows", "accuracy", "in the control", "chance", "probe less control, points", "p")
+    head = ("rows", "accuracy", "in the control", "chance", "probe minus control, points", "p")
     caption = "Accuracy on the probe and on its controls, on the rows that both scored"
     return doc.Table(("model", "control", *head), rows, caption, names=2)
 
@@ -316,8 +316,8 @@ def _agreement(pairs: Sequence[_Compared]) -> doc.Table:
         pairs,
         {
             "models": lambda one: one.name,
-            "only first right": lambda one: one.pair.only_first_right,
-            "only second right": lambda one: one.pair.only_second_right,
+            "only A right": lambda one: one.pair.only_first_right,
+            "only B right": lambda one: one.pair.only_second_right,
             "same answer": lambda one: one.pair.agreement.overlap,
             "expected": lambda one: one.pair.agreement.expected_overlap,
             "kappa": lambda one: cells.coefficient(_kappa_of(one.pair.agreement)),
@@ -336,9 +336,9 @@ def _families(pair: Pair) -> doc.Table:
         pair.by_family,
         {
             "distractor family": lambda part: part.family,
-            "first": lambda part: part.first,
-            "second": lambda part: part.second,
-            "second less first, points": lambda part: cells.points(part.difference),
+            "A": lambda part: part.first,
+            "B": lambda part: part.second,
+            "B minus A, points": lambda part: cells.points(part.difference),
             "rows": lambda part: part.difference.n,
         },
         "By distractor family",

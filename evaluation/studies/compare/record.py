@@ -65,7 +65,7 @@ class FamilyDifference(Model):
     family: str
     first: float = Field(description="Accuracy of the first run.")
     second: float
-    difference: Estimate = Field(description="Second less first, in percentage points.")
+    difference: Estimate = Field(description="Second minus first, in percentage points.")
 
 
 class Control(Model):
@@ -74,7 +74,7 @@ class Control(Model):
     config: str = Field(description="The control's config.")
     probe: Estimate = Field(description="Share of the rows answered right in the probe.")
     control: Estimate = Field(description="Share of the rows answered right in the control.")
-    difference: Estimate = Field(description="Probe less control, in percentage points.")
+    difference: Estimate = Field(description="Probe minus control, in percentage points.")
     sensitivity: float = Field(
         description="The difference, or 0 where the control is answered as well: what LangSense "
         "averages over a learning curve (Talmor et al. 2020)."
@@ -100,7 +100,7 @@ class Pair(Record):
     clusters: int
     accuracy_first: Estimate
     accuracy_second: Estimate
-    difference: Estimate = Field(description="Second less first, in percentage points.")
+    difference: Estimate = Field(description="Second minus first, in percentage points.")
     only_first_right: int = Field(description="Items that the first run alone gets right.")
     only_second_right: int
     mcnemar_p: float = Field(

@@ -346,7 +346,7 @@ def untrained(one: record.ModelCurves) -> str:
     zero, (name, floor) = one.own_zero_shot, one.floor
     number = percent(floor) if name == "chance" else f"{percent(floor)} ({name})"
     if zero is None or one.model == NO_MODEL:
-        lead = "The model cannot be evaluated zero-shot."
+        lead = "There is no zero-shot accuracy: no scorer applies to the model by default."
         if one.model == NO_MODEL:
             lead = "These learners use no language model."
         return f"{lead} {_floor_name(one).capitalize()} reaches {number}."

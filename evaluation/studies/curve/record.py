@@ -109,7 +109,7 @@ class First(Model):
 
     size: int = Field(description="The smallest size.")
     before: Estimate | None = Field(
-        description="Zero-shot accuracy; null where the model cannot be evaluated zero-shot."
+        description="Zero-shot accuracy; null where no scorer applies to the model."
     )
     after: Estimate = Field(description="Accuracy at the smallest size.")
     taught: Estimate = Field(

@@ -1,6 +1,8 @@
-"""Runs each command and the README's Python snippet with whatever extras are installed.
+"""Runs each command and the Python API with whatever extras are installed.
 
-Each works, or ends in the message that names the extra that is missing. Run by ``.ci/extras``.
+Each works, or ends in the message that names the extra that is missing. Run by ``.ci/extras``:
+
+    python .ci/extras.py FOLDER
 """
 
 from __future__ import annotations
@@ -9,48 +11,75 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
-BIN = Path(sys.executable).parent
-PROBE = "probes/wordnet_hypernymy"
+PROBE = "probes/age_comparison"
 SNIPPET = """
 import kbprobe
-probe = kbprobe.build("wordnet_hypernymy", max_hops=2, limit=50)
+probe = kbprobe.build("age_comparison", limit=50)
 kbprobe.evaluate(probe, "model")
 """
-# The words of a command, and the module and extra without which it cannot run.
-CASES: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (("build-probe", "wordnet_hypernymy", "--limit", "500"), "", ""),
-    (("build-probe", "list"), "", ""),
-    (("kb-cache", "list"), "", ""),
-    (("evaluate-probe", "--help"), "", ""),
-    (("evaluate-probe", PROBE, "--model", "model"), "torch", "eval"),
-    (("evaluate-probe", "curve", PROBE, "--sizes", "5", "--model", "model"), "torch", "eval"),
-    (("evaluate-probe", PROBE, "--scorer", "random", "-o", "a"), "matplotlib", "eval"),
-    (("release-probe", "check", PROBE), "", ""),
-    (("release-probe", "check", PROBE, "--deep"), "sklearn", "release"),
-    (("release-probe", "export", PROBE, "--to", "lm-eval", "-o", "exported"), "", ""),
-    (("python", "-c", SNIPPET), "torch", "eval"),
+
+
+class Case(NamedTuple):
+    """A command, and what it needs.
+
+    Attributes:
+        words: its words; the first is a command of kbprobe, or ``python``.
+        module: the module without which it cannot run; empty: it always can.
+        extra: the extra that brings the module.
+        ends: what its message says although nothing is missing; empty: it ends well.
+    """
+
+    words: str
+    module: str = ""
+    extra: str = ""
+    ends: str = ""
+
+
+CASES = (
+    Case("build-probe age_comparison --limit 500 --quiet"),
+    Case("build-probe list"),
+    Case("build-probe show wordnet_hypernymy"),
+    Case("kb-cache list"),
+    Case("kb-cache fetch wordnet", "nltk", "wordnet", "WordNet"),
+    Case("evaluate-probe --help"),
+    Case(f"evaluate-probe {PROBE} --model model", "torch", "eval", "model"),
+    Case(f"evaluate-probe curve {PROBE} --sizes 62 --model model", "torch", "eval", "model"),
+    Case(f"evaluate-probe {PROBE} -m none --scorer random -o random", "torch", "eval"),
+    Case("evaluate-probe table random", "pandas", "eval"),
+    Case(f"release-probe check {PROBE}"),
+    Case(f"release-probe check {PROBE} --deep", "sklearn", "release"),
+    Case(f"release-probe export {PROBE} --to lm-eval -o exported"),
+    Case(f"release-probe {PROBE} --repo-id me/ages --dry-run", "huggingface_hub", "release"),
+    Case("python -c SNIPPET", "torch", "eval", "model"),
 )
 
 
 def main() -> None:
     """Run the cases in the folder that is named."""
-    work = Path(sys.argv[1])
-    work.mkdir()
-    # A model that is not there: with the extra, that is the error.
-    failed = 0
-    for words, module, extra in CASES:
-        command = [str(BIN / words[0]), *words[1:]]
-        done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
-        said = done.stdout + done.stderr
-        missing = bool(module) and find_spec(module) is None
-        no_model = "model" in words or words[0] == "python"
-        named = f"pip install '.[{extra}]'" in said
-        right = named if missing else (no_model and "model" in said) or not done.returncode
-        if not right or "fault of kbprobe" in said or "ModuleNotFoundError" in said.split("\n")[-2]:
-            failed += 1
-            print(f"{' '.join(words)!r} (exit {done.returncode}):\n{said}", file=sys.stderr)
-    sys.exit(bool(failed))
+    folder = Path(sys.argv[1])
+    folder.mkdir()
+    wrong = [problem for case in CASES if (problem := problem_of(case, folder))]
+    print("".join(wrong), end="", file=sys.stderr)
+    sys.exit(bool(wrong))
+
+
+def problem_of(case: Case, folder: Path) -> str:
+    """Run a case; return what is wrong with how it ended, or an empty string."""
+    name, *words = (SNIPPET if word == "SNIPPET" else word for word in case.words.split())
+    command = [str(Path(sys.executable).parent / name), *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    output = done.stdout + done.stderr
+    if case.module and find_spec(case.module) is None:
+        right = bool(done.returncode) and f"pip install '.[{case.extra}]'" in output
+    elif case.ends:
+        right = bool(done.returncode) and case.ends in done.stderr
+    else:
+        right = not done.returncode
+    if right and "fault of kbprobe" not in output:
+        return ""
+    return f"{case.words} (exit {done.returncode}):\n{output}\n"
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import pytest
 
 from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
+from evaluation.cli import SUBCOMMANDS
 from kbprobe.format.manifest import read_manifest
 from tests.evaluation.real_models import smollm2
 
@@ -167,6 +168,8 @@ def test_the_reference_of_commands_is_current() -> None:
     """Otherwise run ``python .ci/site/reference.py``."""
     text = (DOCS / "commands.md").read_text(encoding="utf-8")
     assert _script("reference.py")["written"](text) == text
+    named = set(re.findall(r"^<!-- help: evaluate-probe (.+) -->$", text, re.M))
+    assert named == SUBCOMMANDS.keys() - {"zero_shot"}, "zero_shot is also the command itself"
 
 
 def test_pages_state_the_figures_of_their_files(figures: ModuleType) -> None:

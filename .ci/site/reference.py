@@ -92,6 +92,9 @@ def help_text(program: str, *words: str) -> str:
             if stopped.code:
                 raise LookupError(f"no command: {program} {shlex.join(words)}") from stopped
     name = shlex.join([program, *words])
+    if not printed.getvalue().startswith(f"Usage: {name} "):
+        # An unknown word is taken for a probe.
+        raise LookupError(f"no command: {name}")
     return f"### {name}\n\n```text\n{printed.getvalue().strip()}\n```"
 
 

@@ -5,7 +5,6 @@ The judged models (:mod:`builders.judged`) are fitted on them.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,12 +18,12 @@ from builders.engine.audit.ngrams import content_words
 from builders.engine.plan import Facts
 from builders.judged.model import (
     CROSSES,
+    JUDGED,
     JUDGED_WORDNET,
     JudgedModel,
     judged_alone,
     judged_classes,
     judged_kinds,
-    logistic,
 )
 from builders.wordnet.neighbourhoods import ancestors, main_parents
 from builders.wordnet.synsets import (
@@ -296,37 +295,11 @@ class PairFeatures:
         }
 
     def chances(self, model: JudgedModel, probe: str) -> Callable[[Ints, Ints, Ints], Floats]:
-        """Return the model's probability as a function of the arguments of `beside`.
-
-        Terms that depend on one synset are summed in advance: draws ask for few triples at a time,
-        and each operation then has the same cost, however short the arrays are.
-        """
-        weight, single = defaultdict(float, model.weights), self._single
-        base, step = model.intercept + weight[probe], weight["more_general"]
-        by_concept, by_node = np.full(len(self.wordnet), base), np.zeros(len(self.wordnet))
-        for name, of in (*OF_CONCEPT.items(), ("crosses_concept", "crosses")):
-            by_concept += weight[name] * single[of]
-        for name, of in (*OF_NODE.items(), ("crosses", "crosses"), ("more_general", "generality")):
-            by_node += weight[name] * single[of]
-        verb, thing = (
-            weight["verb_common"] * single["verb"],
-            weight["thing_common"] * single["thing"],
-        )
-        reach = np.array([weight[f"common_{reach}"] for reach in range(FARTHEST + 1)])
-        overlaps = np.array([[weight[name] for name in some] for some in (OVERLAPS, GOLD_OVERLAPS)])
+        """Return the model's probability as a function of the arguments of `beside`."""
+        asked = {name: float(name == probe) for name in JUDGED}
 
         def chance(concept: Ints, gold: Ints, node: Ints) -> Floats:
-            ends, nodes = np.append(concept, gold), np.append(node, node)
-            above, common = self.common(ends, nodes).reshape(2, -1)
-            shared = word_sets(self.wordnet).shared(ends, nodes).reshape(len(OVERLAPS), 2, -1)
-            score = by_concept[concept] + by_node[node] - step * self._general[gold]
-            score += np.einsum("rk,krn->n", overlaps, shared) + reach[common.astype(np.int64)]
-            score += weight["common_concept"] * above + (common == 1) * (
-                verb[concept] + thing[node]
-            )
-            score += weight["same_file"] * (self.file[concept] == self.file[node])
-            score += weight["same_word"] * self.same_word(concept, node)
-            return logistic(score)
+            return model.chance({**asked, **self.beside(concept, gold, node)})
 
         return chance
 

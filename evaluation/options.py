@@ -6,7 +6,7 @@ brings a model of its own. A caller sees all of them as one flat set of names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import Flag, auto
@@ -41,10 +41,12 @@ class RunRole(Role):
         recorded: where results record it: among ``scoring.options`` if it differs from its default;
             in a ``field`` of their own; or nowhere (``no``), since they do not depend on it. Those
             on which results depend are part of the names of folders.
+        rows: whether it selects which rows of the split are evaluated, or changes what they show.
     """
 
     models: Models = ~Models(0)
     recorded: Literal["options", "field", "no"] = "options"
+    rows: Literal["selects", "changes"] | None = None
 
 
 NOT_LOADED = Models.CHECKPOINT | Models.ENDPOINT
@@ -220,7 +222,7 @@ class RunOptions(ModelOptions):
     config: Annotated[str | None, RunRole("Probe", recorded="field")] = Field(
         None, description="Config of the probe, such as no_language; by default its default config."
     )
-    fold: Annotated[int | None, RunRole("Probe", rare=True)] = Field(
+    fold: Annotated[int | None, RunRole("Probe", rare=True, rows="selects")] = Field(
         None,
         ge=0,
         description="Cross-validation: evaluate this fold of the split alone, and fit on the other "
@@ -231,10 +233,12 @@ class RunOptions(ModelOptions):
         description="Where questions combine single facts that the probe also asks about: evaluate "
         "these as well, and relate the questions to them.",
     )
-    limit: Annotated[int | None, RunRole("Probe", recorded="field")] = Field(
+    limit: Annotated[int | None, RunRole("Probe", recorded="field", rows="selects")] = Field(
         None, ge=1, le=MAX_SEED, description="Maximum number of rows, drawn with --seed."
     )
-    limit_by: Annotated[Literal["clusters", "rows"], RunRole("Probe", rare=True)] = Field(
+    limit_by: Annotated[
+        Literal["clusters", "rows"], RunRole("Probe", rare=True, rows="selects")
+    ] = Field(
         "clusters",
         description="What --limit draws: whole clusters, as strict accuracy requires; or "
         "single rows, which cover more clusters.",
@@ -278,12 +282,14 @@ class RunOptions(ModelOptions):
     mix_rows: Annotated[int | None, TRAIN(rare=True)] = Field(
         None, ge=1, description="Number of rows from --mix-in."
     )
-    inputs: Annotated[Literal["all", "choices"], RunRole("Scoring", rare=True)] = Field(
-        "all",
-        description="What the model sees of a question with choices: everything, or only the "
-        "choices.",
+    inputs: Annotated[Literal["all", "choices"], RunRole("Scoring", rare=True, rows="changes")] = (
+        Field(
+            "all",
+            description="What the model sees of a question with choices: everything, or only the "
+            "choices.",
+        )
     )
-    labels: Annotated[Literal["gold", "random"], TRAIN(rare=True)] = Field(
+    labels: Annotated[Literal["gold", "random"], TRAIN(rare=True, rows="changes")] = Field(
         "gold",
         description="Answers of the rows: gold, or random ones determined by the first argument of "
         "each row, in training and evaluation (the control task of Hewitt and Liang 2019).",
@@ -332,6 +338,38 @@ def options_that(suits: Callable[[RunRole], bool]) -> tuple[str, ...]:
 
 TRAINING = frozenset(options_that(lambda role: role.section == "Training"))
 """Options of fitting a learner, which do not apply to models without training."""
+
+SELECTING = options_that(lambda role: role.rows == "selects")
+"""Options that select which rows of a split are evaluated."""
+
+CHANGING_ROWS = options_that(lambda role: role.rows is not None)
+"""Options with which other rows are evaluated than those of the split as they are."""
+
+
+def not_default(names: Collection[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of some options of runs that differ from their defaults.
+
+    ``options`` has values by name; what is missing has its default.
+
+    >>> not_default(SELECTING, {"limit": 200, "limit_by": "clusters"})
+    {'limit': 200}
+    """
+    fields = RunOptions.model_fields
+    return {
+        name: options[name]
+        for name in names
+        if name in options and options[name] != fields[name].default
+    }
+
+
+def written_out(options: Mapping[str, Any]) -> str:
+    """Write options as they are given on the command line.
+
+    >>> written_out({"limit": 200, "limit_by": "rows"})
+    '--limit 200 --limit-by rows'
+    """
+    return " ".join(f"{option_name(name)} {value}" for name, value in options.items())
+
 
 _HAVE_OPTIONS = {
     "trust_remote_code": "use --trust-remote-code",

@@ -16,7 +16,7 @@ from typing import Any
 from evaluation.exports.reading import Exported, kept_columns
 from evaluation.models.capabilities import ENDPOINT
 from evaluation.results.types import METRIC_OF, Estimate, Results, read_predictions
-from evaluation.results.words import headline_remark
+from evaluation.results.words import headline_remark, selection
 from evaluation.studies.scorecard import (
     OVERALL,
     OVERALL_MEANS,
@@ -232,7 +232,8 @@ def _accuracy(one: Exported) -> dict[str, Any]:
     metrics, probe = one.results.metrics, one.results.probe
     measured, sample = "Share of rows whose right choice scored best.", {}
     if probe.split_rows is not None:
-        measured += f" Measured on {probe.rows:,} of the {probe.split_rows:,} rows (--limit)."
+        measured += f" Measured on {probe.rows:,} of the {probe.split_rows:,} rows "
+        measured += f"({selection(one.results)})."
         sample = {"rows_of_split": str(probe.split_rows)}
     if (remark := headline_remark(metrics)) is not None:
         measured += f" The {remark}."

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.exports.reading import Exported
 from evaluation.results.types import METRIC_OF, Results
-from evaluation.results.words import headline_remark
+from evaluation.results.words import headline_remark, selection
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.format.manifest import MANIFEST, ManifestError, parse_manifest
@@ -63,7 +63,8 @@ def entries(exported: Sequence[Exported], dataset: str, commit: str) -> list[dic
         if whole is not None:
             raise UsageError(
                 f"{one.folder} holds results of {one.results.probe.rows:,} of {whole:,} rows "
-                "(--limit), which others cannot compare with theirs. Evaluate without --limit."
+                f"({selection(one.results)}), which others cannot compare with theirs. "
+                "Evaluate all of them."
             )
     return [
         {

@@ -7,12 +7,18 @@ from collections.abc import Collection
 from typing import Literal
 
 from evaluation.names import telling_parts
+from evaluation.options import SELECTING, not_default, written_out
 from evaluation.results.types import Estimate, Metrics, Results
 
 _PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
 
 ROUND = [digit * 10**power for power in range(18) for digit in (1, 2, 5)]
 """1, 2, 5, 10, 20, ...: round steps for scales."""
+
+
+def selection(results: Results) -> str:
+    """Return the options that selected the rows, as given; empty: all rows were evaluated."""
+    return written_out(not_default(SELECTING, results.scoring.options))
 
 
 def limit_remark(results: Results) -> str | None:

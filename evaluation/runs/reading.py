@@ -12,7 +12,7 @@ from evaluation.items.folds import open_rows, take_fold
 from evaluation.items.sampling import open_sample, sample
 from evaluation.items.sources import ProbeSource, UnknownSplit, find_split, open_probe
 from evaluation.items.types import Item, ProbeSplit
-from evaluation.options import RunOptions
+from evaluation.options import CHANGING_ROWS, RunOptions, not_default
 from kbprobe.errors import UsageError
 
 _KEPT = 32
@@ -67,8 +67,9 @@ class SplitReader:
 
     def _sampled(self, probe: ProbeSource, options: RunOptions) -> ProbeSplit | None:
         """Return the rows of a limit, read without the others; None where all must be read."""
-        limit, plain = options.limit, options.inputs == "all" and options.labels == "gold"
-        if limit is None or options.fold is not None or not plain or not isinstance(probe, str):
+        limit = options.limit
+        more = not_default({*CHANGING_ROWS} - {"limit", "limit_by"}, vars(options))
+        if limit is None or more or not isinstance(probe, str):
             return None
         whole: Key = (probe, options.config, options.split)
         # All rows are at hand, or all are needed.

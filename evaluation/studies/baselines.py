@@ -15,7 +15,7 @@ from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.options import TRAINING
+from evaluation.options import SELECTING, TRAINING, not_default, written_out
 from evaluation.report import cells
 from evaluation.results.intervals import Resampled
 from evaluation.results.types import Estimate, Model
@@ -388,8 +388,8 @@ def _check_recordable(request: StudyRequest) -> None:
     if not request.options.record:
         return
     run = request.defaults.run
-    if run.limit is not None:
-        raise UsageError("--record is for all rows of a probe: leave --limit out")
+    if selected := not_default(SELECTING, vars(run)):
+        raise UsageError(f"--record is for all rows of a probe: leave {written_out(selected)} out")
     if run.config not in (None, DEFAULT_CONFIG):
         raise UsageError("--record is for a probe's default config: leave --config out")
     for probe in request.probes:

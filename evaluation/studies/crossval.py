@@ -22,7 +22,7 @@ from evaluation.learners.base import HeadLearner, LearnerEntry
 from evaluation.learners.entries import MAJORITY
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint
-from evaluation.options import TRAINING
+from evaluation.options import SELECTING, TRAINING
 from evaluation.results.analyses.vocabulary import CAPTION, HEAD, Slope, measure_folds, table_of
 from evaluation.results.intervals import TwoWayBootstrap
 from evaluation.results.types import Estimate, Model
@@ -491,7 +491,7 @@ CROSSVAL = Study(
     summarise=_summarise,
     document=_document,
     options=CrossvalOptions,
-    fixed=TRAINING - {"train"} | {"fold", "facts", "limit", "scorer", "random_weights"},
+    fixed=TRAINING - {"train"} | {*SELECTING, "facts", "scorer", "random_weights"},
     modelless=True,
 )
 """The study."""

@@ -183,7 +183,7 @@ def test_a_single_file_has_nothing_to_train_on(probe, tmp_path, capsys):
         ({"baselines": ("mlm_baseline",)}, "does not take rows of mc_qa"),
         ({"train": 5}, "sets train itself"),
         ({"baselines": ("random",), "epochs": 3}, "--epochs is for .*: leave it out"),
-        ({"record": True, "limit": 5}, "leave --limit out"),
+        ({"record": True, "limit": 5}, "leave --limit 5 out"),
         ({"record": True}, "holds no built probe"),
     ],
 )

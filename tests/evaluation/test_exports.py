@@ -133,18 +133,19 @@ def sampled(run: Path, rows: int) -> Path:
     """Let results be those of a sample of a split."""
     held = read_results(run)
     probe = held.probe.model_copy(update={"split_rows": rows})
-    write_results(held.model_copy(update={"probe": probe}), run)
+    scoring = held.scoring.model_copy(update={"options": {**held.scoring.options, "limit": 5}})
+    write_results(held.model_copy(update={"probe": probe, "scoring": scoring}), run)
     return run
 
 
 def test_a_sample_of_the_rows_is_refused_or_marked(run: Path, tmp_path: Path) -> None:
     folder, output = sampled(run, 4_000), tmp_path / "o"
-    with pytest.raises(UsageError, match=r"5 of 4,000 rows \(--limit\).*Evaluate without --limit"):
+    with pytest.raises(UsageError, match=r"5 of 4,000 rows \(--limit 5\).*Evaluate all of them"):
         export(folder, "--to", "hub", "--dataset", DATASET, "--revision", COMMIT, "-o", output)
     assert not output.exists()
     path, _ = export(folder, "--to", "every-eval-ever", "--organization", "A lab", "-o", output)
     (result,) = json.loads(Path(path).read_text())["evaluation_results"]
-    assert "5 of the 4,000 rows (--limit)" in result["metric_config"]["evaluation_description"]
+    assert "5 of the 4,000 rows (--limit 5)" in result["metric_config"]["evaluation_description"]
     assert result["source_data"]["additional_details"]["rows_of_split"] == "4000"
 
 

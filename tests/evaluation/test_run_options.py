@@ -7,12 +7,15 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 
 from evaluation.names import options_name
-from evaluation.options import TRAINING, Models, RunOptions, options_that, run_role
+from evaluation.options import SELECTING, TRAINING, Models, RunOptions, options_that, run_role
 from evaluation.runs.evaluation import RECORDED
 from evaluation.runs.spec import NOT_OF_LOADED, RunSpec, plugins
+from evaluation.studies.base import StudyRequest
+from evaluation.studies.baselines import _check_recordable
 from evaluation.studies.registry import STUDIES
 from kbprobe.cli import SECTIONS
 from kbprobe.errors import UsageError
+from kbprobe.options import option_name
 
 FIELDS = RunOptions.model_fields
 NEEDED: dict[str, dict[str, Any]] = {
@@ -55,6 +58,17 @@ def test_folders_are_named_after_what_results_depend_on(name: str) -> None:
     assert (name.replace("_", "-") in options_name(named)) == (name in named)
     assert (name in RECORDED) == (role.recorded == "options")
     assert role.section in SECTIONS
+
+
+@pytest.mark.parametrize("name", SELECTING)
+def test_an_option_that_selects_rows_is_named_where_all_rows_are_needed(name: str) -> None:
+    request = StudyRequest.parse(
+        STUDIES.get("baselines"), ["p"], [], {"record": True, **given(name)}
+    )
+    with pytest.raises(UsageError, match=f"for all rows.*leave .*{option_name(name)}"):
+        _check_recordable(request)
+    with pytest.raises(UsageError, match=f"crossval sets {name} itself"):
+        StudyRequest.parse(STUDIES.get("crossval"), ["p"], [], {name: another(name)})
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.options import CHANGING_ROWS, not_default
 from evaluation.report.breakdowns import heat_map
 from evaluation.report.suite.collect import Collection, ProbeKey, Run
 from evaluation.results.types import Cell, Estimate, Metrics, Results, remarks
@@ -20,9 +21,6 @@ _FIRST = (
 )  # fmt: skip
 _LAST = ("dtype", "device", "weights", "scores", "folder")
 """Settings of systems that are compared first, and last."""
-
-_OF_ROWS = ("fold", "limit", "inputs", "labels")
-"""Options that change the rows of a probe."""
 
 
 def probe_names(runs: Sequence[Run]) -> list[str]:
@@ -44,7 +42,8 @@ def probe_names(runs: Sequence[Run]) -> list[str]:
 def _traits(results: Results) -> list[str]:
     """Return traits that may distinguish probes of the same name, the most informative first."""
     probe, options = results.probe, results.scoring.options
-    given = [f"{key} {options[key]}" if options.get(key) is not None else "" for key in _OF_ROWS]
+    changed = not_default(CHANGING_ROWS, options)
+    given = [f"{key} {changed[key]}" if key in changed else "" for key in CHANGING_ROWS]
     return [probe.split, *given, f"{probe.rows:,} rows", probe.fingerprint[:8]]
 
 

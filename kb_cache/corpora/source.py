@@ -253,6 +253,9 @@ _ENDINGS = re.compile(
     r"(\.(txt|text|jsonl|ndjson|json|conllu|tsv|xml|gz|bz2|zip|tar|tgz))+$", re.IGNORECASE
 )
 _JSON = (".jsonl", ".ndjson", ".json")
+_NAME_WORDS = 3
+"""Words of the longest names of columns, such as MRPC's "#1 String"."""
+_NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
 
 
 class PlainDocument(NamedTuple):
@@ -331,6 +334,12 @@ def _of_file(
     elif lower.endswith(".conllu") or is_conllu(text):
         yield from read_conllu(name, text, skipped)
     elif lower.endswith(".tsv") or (len(header) > 1 and columns_of(header, {}, name)):
+        if _is_data(header):
+            raise SourceError(
+                f"{name} has no header: its first row is one of data ({', '.join(header)[:80]}). "
+                f"Put a row with the names of its {len(header)} columns first, separated by tabs: "
+                "premise, hypothesis, label and id are known, and --columns maps others"
+            )
         found = columns_of(header, columns, name)
         if found is None:
             raise _other_columns(name, header, "premise=NAME,hypothesis=NAME,label=NAME")
@@ -340,6 +349,11 @@ def _of_file(
         yield from [document] if document else []
     else:
         yield _plain(_ENDINGS.sub("", name), text)
+
+
+def _is_data(cells: Sequence[str]) -> bool:
+    """Return whether the first row of a table holds values, not names: sentences or numbers."""
+    return any(len(cell.split()) > _NAME_WORDS or _NUMBER.fullmatch(cell) for cell in cells)
 
 
 def _plain(id_: str, text: str, genre: str | None = None) -> PlainDocument:

@@ -14,6 +14,7 @@ from evaluation.items.recast import is_pair
 from evaluation.items.rows import read_json, row_questions
 from evaluation.items.types import ProbeSplit, Questions, probe_split
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean, path_argument, wrong_argument
+from kbprobe.files import data_files, datasets_cache
 from kbprobe.format.dataset import CARD, DATA, damaged_files
 from kbprobe.format.manifest import MANIFEST, DataFile, Manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
@@ -359,7 +360,8 @@ def _builder(place: str, source: str, config: str | None) -> datasets.DatasetBui
     import datasets
 
     try:
-        return datasets.load_dataset_builder(place, config)
+        cache = datasets_cache(data_files(place)) if os.path.isdir(place) else None
+        return datasets.load_dataset_builder(place, config, cache_dir=cache)
     except ValueError:
         # Raised for an unknown or missing config, but also for what cannot be read at all.
         known = datasets.get_dataset_config_names(place)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from kb_cache.corpora.rows import RawDocument
 from kb_cache.corpora.tagged import CATEGORIES, genres_of, is_tagged, read_tagged
 from kb_cache.unpack import sha256_of
 from kbprobe.errors import SourceError, UsageError
+from kbprobe.files import data_files, datasets_cache, plain_path
 from kbprobe.parsing import json_value
 
 #: Names of the columns of pairs in known datasets, by content.
@@ -233,7 +235,10 @@ def read_hub(address: str) -> list[HubTable]:
     id_, _, rest = address.removeprefix(PREFIX).partition(":")
     config, _, split = rest.partition(":")
     try:
-        loaded = load_dataset(id_, config or None, split=split or None)
+        place, cache = id_, None
+        if os.path.isdir(id_):
+            place, cache = plain_path(id_), datasets_cache(data_files(id_))
+        loaded = load_dataset(place, config or None, split=split or None, cache_dir=cache)
     # Raised by the underlying libraries for a missing network, id, configuration or data file.
     except (OSError, ValueError, HfHubHTTPError, RuntimeError) as error:
         said = str(error).strip().split("\n")[0] or repr(error)

@@ -1,6 +1,7 @@
 """Classes that are numbered: their names decide, and labels of NLI without names are refused."""
 
 import json
+import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ from evaluation.items.folds import open_rows
 from evaluation.items.sources import open_probe
 from evaluation.options import RunOptions
 from evaluation.runs.reading import SplitReader
+from kb_cache.corpora.source import read_hub
 from kbprobe.errors import KbprobeError, UsageError
 
 ORDER = ["Entails", "contradiction", "neutral"]
@@ -237,3 +239,20 @@ def test_rows_of_labels_whose_answers_are_classes():
     named = plain.cast_column("answer", ClassLabel(names=["acceptable", "unacceptable"]))
     with pytest.raises(KbprobeError, match="answer is the text 'unacceptable', not the index"):
         open_probe(named)
+
+
+def test_a_file_that_was_replaced_at_the_same_time_is_read_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "hf")
+    folder = tmp_path / "pairs"
+    folder.mkdir()
+    (folder / "README.md").write_text(
+        "---\nconfigs:\n- config_name: default\n  data_files: test.jsonl\n---\n"
+    )
+    row = {"premise": "p", "hypothesis": "h", "label": "neutral"}
+    path = folder / "test.jsonl"
+    for label in ("neutral", "entailment"):
+        write_lines(path, [{**row, "label": label}])
+        os.utime(path, ns=(10**18, 10**18))
+        assert golds(str(folder)) == [label]
+        table = read_hub(f"hub:{folder}")[0]
+        assert table.rows["label"] == [label]

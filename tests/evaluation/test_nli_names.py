@@ -246,7 +246,8 @@ def test_a_file_that_was_replaced_at_the_same_time_is_read_anew(tmp_path, monkey
     folder = tmp_path / "pairs"
     folder.mkdir()
     (folder / "README.md").write_text(
-        "---\nconfigs:\n- config_name: default\n  data_files: test.jsonl\n---\n"
+        "---\nconfigs:\n- config_name: default\n  data_files:\n  - split: test\n"
+        "    path: test.jsonl\n---\n"
     )
     row = {"premise": "p", "hypothesis": "h", "label": "neutral"}
     path = folder / "test.jsonl"

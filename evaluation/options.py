@@ -16,7 +16,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
+from evaluation.items.recast import meaning
 from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.format.setups import NLI, SETUPS
 from kbprobe.options import MAX_SEED, Metavar, Options, Role, option_name, role
 from kbprobe.parsing import json_value
 
@@ -222,6 +224,11 @@ class RunOptions(ModelOptions):
     config: Annotated[str | None, RunRole("Probe", recorded="field")] = Field(
         None, description="Config of the probe, such as no_language; by default its default config."
     )
+    label_names: Annotated[tuple[str, ...], RunRole("Probe", rare=True, rows="changes")] = Field(
+        (),
+        description="What the labels of NLI rows mean that are numbers without names, in order "
+        "from 0, such as entailment,neutral,contradiction; in every probe of the run.",
+    )
     fold: Annotated[int | None, RunRole("Probe", rare=True, rows="selects")] = Field(
         None,
         ge=0,
@@ -304,6 +311,15 @@ class RunOptions(ModelOptions):
     cache: Annotated[bool, RunRole("Scoring", rare=True, recorded="no")] = Field(
         True, description="Reuse scores computed before, and keep new ones."
     )
+
+    @field_validator("label_names")
+    @classmethod
+    def _names_labels_of_nli(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        labels = [meaning(NLI, name) for name in value]
+        if None in labels or len({*labels}) < len(labels) or len(labels) == 1:
+            known = ", ".join(SETUPS[NLI].labels)
+            raise ValueError(f"must name two or three of {known}, each once")
+        return value
 
     @model_validator(mode="after")
     def _loaded_for_scoring_alone(self) -> RunOptions:

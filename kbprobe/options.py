@@ -61,7 +61,8 @@ class Options(BaseModel):
         """Refuse integers that no file could keep."""
         for number in value if isinstance(value, tuple) else (value,):
             if isinstance(number, int) and abs(number) > MAX_SEED:
-                raise ValueError(f"must be at most {MAX_SEED}")
+                bound = f"at most {MAX_SEED}" if number > 0 else f"at least {-MAX_SEED}"
+                raise ValueError(f"must be {bound}")
         return value
 
     @classmethod

@@ -78,6 +78,7 @@ class Sample(Options):
     """A model of one field of each sort."""
 
     rows: int = Field(1, ge=1, le=9, description="Rows.")
+    free: int = Field(1, description="Any.")
     shares: tuple[float, float] = Field((0.5, 0.5), description="Shares.")
     pos: tuple[Literal["noun", "verb"], ...] = Field(("noun",), min_length=1, description="Pos.")
     mode: Literal["fast", "slow"] | None = Field(None, description="How.")
@@ -88,6 +89,8 @@ class Sample(Options):
     [
         ({"rows": "x"}, "--rows: must be a whole number (got 'x')"),
         ({"rows": 10}, "--rows: must be at most 9 (got 10)"),
+        ({"free": -(10**20)}, "--free: must be at least -9223372036854775807"),
+        ({"free": 10**20}, "--free: must be at most 9223372036854775807"),
         ({"shares": ("1",)}, "--shares: value 2 is missing"),
         ({"pos": ()}, "--pos: must have at least one value (got ())"),
         ({"pos": ("nuon",)}, "--pos: must be one of noun, verb; did you mean 'noun' (got 'nuon')"),
@@ -111,6 +114,7 @@ def test_metavars() -> None:
     shown = {name: metavar(name, info) for name, info in Sample.model_fields.items()}
     assert shown == {
         "rows": "N",
+        "free": "N",
         "shares": "NUMBER,NUMBER",
         "pos": "A,B,...",
         "mode": "[fast|slow]",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 
 from evaluation.items.sources import WHOLE, ProbeSource, UnknownSplit, open_probe
 from evaluation.items.types import ProbeSplit, joined
@@ -14,7 +16,12 @@ FOLDS = 10
 """The number of folds for rows that do not name a fold."""
 
 
-def open_rows(source: ProbeSource, split: str, config: str | None = None) -> ProbeSplit:
+def open_rows(
+    source: ProbeSource,
+    split: str,
+    config: str | None = None,
+    label_names: Sequence[str] = (),
+) -> ProbeSplit:
     """Read one split of a probe as :func:`open_probe` does, or all of them as one.
 
     ``all`` means all splits, unless a split has that name.
@@ -23,15 +30,16 @@ def open_rows(source: ProbeSource, split: str, config: str | None = None) -> Pro
         UsageError: there is no such probe, config or split.
         KbprobeError: it cannot be read.
     """
+    opened = partial(open_probe, source, config=config, label_names=label_names)
     try:
-        return open_probe(source, split=split, config=config)
+        return opened(split=split)
     except UnknownSplit:
         if split != WHOLE:
             raise
         parts = []
         for name in SPLITS:
             try:
-                parts.append(open_probe(source, split=name, config=config))
+                parts.append(opened(split=name))
             except UnknownSplit:
                 continue
         if not parts:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evaluation.items.columns import ItemColumns, plain
-from evaluation.items.recast import NLI_NAMES, PAIRS
+from evaluation.items.recast import LABEL_COLUMNS, PAIRS, meaning
 from evaluation.items.rows import Records, row_questions, with_own_ids
 from evaluation.items.types import ABOUT, Questions, column_questions
 from kbprobe.arrays import AnyInts, Bools, Ints
 from kbprobe.columns import arrow_type, codes, positions, single_chunk, to_numpy
-from kbprobe.errors import KbprobeError
+from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import plain_path
 from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, NLI, SCORED_SETUPS, SETUPS
 
@@ -228,10 +228,13 @@ _REPEATING = ("question", "setup")
 """Columns read as dictionaries, which Arrow cannot do within lists if a file has many chunks."""
 
 
-def read_parquet(paths: Sequence[Path]) -> pa.Table:
+def read_parquet(paths: Sequence[Path], label_names: Sequence[str] = ()) -> pa.Table:
     """Read the columns that evaluation needs from the files of one split, in order.
 
+    Classes have their names, see `with_class_names`.
+
     Raises:
+        UsageError: the names of NLI labels are others than ``label_names``.
         KbprobeError: a file is not a Parquet file, is damaged, or the files' columns differ.
     """
     import pyarrow as pa
@@ -244,7 +247,9 @@ def read_parquet(paths: Sequence[Path]) -> pa.Table:
             coded = [name for name in _REPEATING if name in schema.names]
             coded = [name for name in coded if pa.types.is_string(schema.field(name).type)]
             with pq.ParquetFile(plain_path(path), read_dictionary=coded) as file:
-                tables.append(file.read(_needed(schema.names)))
+                table = file.read(_needed(schema.names))
+            # Before files are put together: each may number its classes in another order.
+            tables.append(with_class_names(table, str(path), label_names))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of a column's name
             raise KbprobeError(f"{path} cannot be read as Parquet: {error}") from None
     try:
@@ -254,57 +259,87 @@ def read_parquet(paths: Sequence[Path]) -> pa.Table:
         raise KbprobeError(f"{named} do not have the same columns: {error}") from None
 
 
-def table_questions(table: pa.Table, source: str) -> Questions:
-    """Read a table's rows as questions.
+def table_questions(table: pa.Table, source: str, label_names: Sequence[str] = ()) -> Questions:
+    """Read a table's rows as questions; ``label_names`` as in :func:`row_questions`.
 
     Raises:
         KbprobeError: any row is malformed or unlabelled, as :func:`row_questions` says.
     """
-    table = _named_labels(table.select(_needed(table.column_names)), source)
+    table = table.select(_needed(table.column_names))
     rows = (row for batch in table.to_batches(_AT_ONCE) for row in batch.to_pylist())
     try:
-        return own_questions(table) or row_questions(Records("row", enumerate(rows, 1)), source)
+        if (own := own_questions(table)) is not None:
+            return own
+        return row_questions(Records("row", enumerate(rows, 1)), source, label_names)
     except UnicodeDecodeError as error:
         raise KbprobeError(f"{source} holds text that is not UTF-8: {error}") from None
 
 
-def _named_labels(table: pa.Table, source: str) -> pa.Table:
-    """Replace an NLI set's numbered labels by their names, where its features give them.
+def with_class_names(table: pa.Table, source: str, label_names: Sequence[str] = ()) -> pa.Table:
+    """Replace numbered classes by their names, where a table's features give them.
 
-    Sets number the labels in different orders.
+    The features are those that datasets keeps in the metadata of a schema. Numbers alone do not
+    say what they mean: sets number the labels of NLI, for example, in different orders. Names that
+    are the numbers themselves say nothing more, and are left out.
+
+    Args:
+        table: the columns that are read.
+        source: what they were read from, for messages.
+        label_names: the names of NLI labels, as stated by the user; may be empty.
 
     Raises:
-        KbprobeError: a name is no label of NLI.
+        UsageError: the names of NLI labels are others than those stated.
+        KbprobeError: a number has no name, or the classes are within lists or structures.
     """
-    import pyarrow as pa
-
-    names = _class_names(table.schema)
-    if names is None or not {"premise", "hypothesis"} <= {*table.column_names}:
-        return table
-    if not pa.types.is_integer(table.schema.field("label").type):
-        return table
-    meant = [NLI_NAMES.get(str(name).strip().lower()) for name in names]
-    if None in meant:
-        raise KbprobeError(
-            f"{source}: the classes of label are {', '.join(map(str, names))}; those of NLI are "
-            f"{', '.join(SETUPS[NLI].labels)}. Rename them, or keep the rows of these three."
-        )
-    numbers = table["label"].to_pylist()
-    if odd := [n for n in numbers if n is not None and not -1 <= n < len(meant)]:
-        raise KbprobeError(f"{source}: label is {odd[0]}; its classes are 0 to {len(meant) - 1}")
-    texts = [None if n is None or n < 0 else meant[n] for n in numbers]
-    at = table.column_names.index("label")
-    return table.set_column(at, "label", pa.array(texts, pa.string()))
+    for at, name in enumerate(table.column_names):
+        feature = _feature(table.schema, name)
+        if feature.get("_type") != "ClassLabel":
+            if '"ClassLabel"' in json.dumps(feature):
+                raise KbprobeError(
+                    f"{source}: {name} holds numbers that stand for names (ClassLabel) within "
+                    "lists, which are not read. Save the names themselves, as text."
+                )
+            continue
+        names = [str(one) for one in feature.get("names") or ()]
+        if names == [str(number) for number in range(len(names))]:
+            continue
+        if name in LABEL_COLUMNS and label_names:
+            _check_stated(names, label_names, f"{source}: the classes of {name}")
+        table = table.set_column(at, name, _named(table[name], names, f"{source}: {name}"))
+    return table
 
 
-def _class_names(schema: pa.Schema) -> list[str] | None:
-    """Return the names of a column ``label``, as datasets keeps them in a schema's metadata."""
+def _feature(schema: pa.Schema, name: str) -> dict[str, Any]:
+    """Return a column's feature as datasets describes it; empty if it does not."""
     try:
-        told = json.loads((schema.metadata or {})[b"huggingface"])
-        names = told["info"]["features"]["label"]["names"]
+        described = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"][name]
     except (KeyError, TypeError, ValueError):
-        return None
-    return names if isinstance(names, list) and "label" in schema.names else None
+        return {}
+    return described if isinstance(described, dict) else {}
+
+
+def _check_stated(names: Sequence[str], stated: Sequence[str], what: str) -> None:
+    own, meant = ([meaning(NLI, one) for one in order] for order in (names, stated))
+    if own != meant:
+        raise UsageError(
+            f"{what} have names, {', '.join(names)}, which are others than --label-names "
+            f"{','.join(stated)}. Leave the option out."
+        )
+
+
+def _named(column: pa.ChunkedArray, names: Sequence[str], what: str) -> pa.Array:
+    """Return the name of each class of a column; -1 is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_integer(column.type):
+        return column
+    numbers = single_chunk(column)
+    for odd in pc.unique(numbers).to_pylist():
+        if odd is not None and not -1 <= odd < len(names):
+            raise KbprobeError(f"{what} is {odd}; its classes are 0 to {len(names) - 1}")
+    known = pc.if_else(pc.less(numbers, 0), pa.scalar(None, numbers.type), numbers)
+    return pa.array(names, pa.string()).take(known)
 
 
 def _needed(names: Sequence[str]) -> list[str]:

@@ -19,7 +19,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation.items.recast import MARK, folds_beside, is_pair, own_form, pair_form
+from evaluation.items.recast import (
+    MARK,
+    UNNAMED,
+    RowError,
+    folds_beside,
+    is_pair,
+    own_form,
+    pair_form,
+)
 from evaluation.items.types import ABOUT, Item, Questions, arguments_type, column_questions
 from kb_cache.unpack import DAMAGE, Allowance, unpacking
 from kbprobe.columns import arrow_type
@@ -57,10 +65,6 @@ class Records:
     unit: str
     rows: Iterable[tuple[int, Any]]
     folds: Mapping[str, int] = field(default_factory=dict)
-
-
-class RowError(Exception):
-    """A row that cannot be scored: the field ("": the whole row), and what is wrong with it."""
 
 
 class _Problem(NamedTuple):
@@ -113,10 +117,11 @@ def _json(data: bytes) -> Any:
     return RowError("", what)
 
 
-def row_questions(records: Records, source: str) -> Questions:
+def row_questions(records: Records, source: str, label_names: Sequence[str] = ()) -> Questions:
     """Read every row as a question; ``source`` is what they were read from, for the message.
 
     Pairs of NLI collections whose annotators agreed on no label are left out and counted.
+    ``label_names`` are the names of NLI labels that are numbers, in order from 0.
 
     Raises:
         KbprobeError: any row is malformed or unlabelled; it names the first few by place and
@@ -131,7 +136,9 @@ def row_questions(records: Records, source: str) -> Questions:
     for place, row in records.rows:
         pair = isinstance(row, Mapping) and is_pair(row)
         try:
-            item, about = _question(pair_form(row, place) if pair else row, records.folds)
+            item, about = _question(
+                pair_form(row, place, label_names) if pair else row, records.folds
+            )
         except RowError as error:
             problem = _Problem(place, *error.args)
             (undecided if pair and problem.what == UNLABELLED else problems).append(problem)
@@ -162,6 +169,13 @@ def _refusal(source: str, unit: str, problems: Sequence[_Problem], total: int) -
             f"{unit} {problems[0].place}), and nothing is scored on the others alone. Label "
             "them (answer: the index of the right choice; release-probe annotate asks people), "
             "or name a split that has answers."
+        )
+    if unnamed := [problem for problem in problems if problem.what == UNNAMED]:
+        return (
+            f"{source}: {unnamed[0].field} is a number in {len(unnamed):,} of {total:,} rows (the "
+            f"first at {unit} {unnamed[0].place}), and nothing names them; sets number the labels "
+            "of NLI in different orders. Look up the order of this one, and state it from 0 on, "
+            f"such as --label-names {','.join(SETUPS[NLI].labels)}"
         )
     lines = [f"{source}: {len(problems):,} of {total:,} rows cannot be scored:"]
     for place, name, what in problems[:_LISTED]:
@@ -273,10 +287,7 @@ def _question(row: Any, folds: Mapping[str, int]) -> tuple[Item, dict[str, Any]]
     if not isinstance(row, Mapping):
         raise RowError("", f"{_kind(row)} where an object with id, question, choices should be")
     if MARK in row:
-        try:
-            row = own_form(row, folds)
-        except ValueError as error:
-            raise RowError(MARK, str(error)) from None
+        row = own_form(row, folds)
     question: Any = row.get("question", row.get("question_stem"))
     given: Any = row.get("choices")
     path, at, premise = "question", "", ""

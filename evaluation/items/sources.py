@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-from evaluation.items.own_schema import read_parquet, table_questions
+from evaluation.items.own_schema import read_parquet, table_questions, with_class_names
+from evaluation.items.recast import is_pair
 from evaluation.items.rows import read_json, row_questions
 from evaluation.items.types import ProbeSplit, Questions, probe_split
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean, path_argument, wrong_argument
+from kbprobe.files import data_files, datasets_cache
 from kbprobe.format.dataset import CARD, DATA, damaged_files
 from kbprobe.format.manifest import MANIFEST, DataFile, Manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
@@ -78,7 +80,11 @@ class UnknownSplit(UsageError):
 
 
 def open_probe(
-    source: ProbeSource, *, split: str = DEFAULT_SPLIT, config: str | None = None
+    source: ProbeSource,
+    *,
+    split: str = DEFAULT_SPLIT,
+    config: str | None = None,
+    label_names: Sequence[str] = (),
 ) -> ProbeSplit:
     """Read one split of a probe, wherever it is. Local files take precedence over the Hub.
 
@@ -92,6 +98,7 @@ def open_probe(
         config: a dataset's config, a folder within the folder, or, in a folder of several probes'
             files, the name that a probe's files share: ``age_comparison`` of
             ``age_comparison_dev.jsonl``.
+        label_names: what labels of NLI rows mean that are numbers without names, in order from 0.
 
     Returns:
         All rows of the split. Rows that published files repeat are scored as often.
@@ -102,9 +109,11 @@ def open_probe(
             no answer; the message gives file, line and field.
     """
     if not isinstance(source, str | os.PathLike):
-        return _open_in_memory(source, split, config)
+        return _open_in_memory(source, split, config, label_names)
     found = find_split(source, split=split, config=config)
-    return _open_dataset(str(source), split, config) if found is None else found.open()
+    if found is None:
+        return _open_dataset(str(source), split, config, label_names)
+    return found.open(label_names)
 
 
 @dataclass(frozen=True)
@@ -129,7 +138,7 @@ class FoundSplit:
     entries: Sequence[DataFile] = ()
     folder: Path = Path()
 
-    def open(self) -> ProbeSplit:
+    def open(self, label_names: Sequence[str] = ()) -> ProbeSplit:
         """Read the rows, after verifying their checksums if there are any.
 
         Raises:
@@ -137,7 +146,7 @@ class FoundSplit:
             KbprobeError: the file is damaged.
         """
         self.verify()
-        read = _read(self.paths)
+        read = _read(self.paths, label_names)
         return probe_split(self.name, self.source, self.split, read, self.manifest)
 
     def verify(self) -> None:
@@ -188,7 +197,10 @@ def find_split(
 
 
 def _open_in_memory(
-    source: datasets.DatasetDict | datasets.Dataset, split: str, config: str | None
+    source: datasets.DatasetDict | datasets.Dataset,
+    split: str,
+    config: str | None,
+    label_names: Sequence[str],
 ) -> ProbeSplit:
     """Read a split of a dataset in memory; its rows' fingerprint identifies it."""
     if config not in (None, DEFAULT_CONFIG):
@@ -203,18 +215,20 @@ def _open_in_memory(
         _check_lone_split(split, own, "the dataset", "Pass that split, or the DatasetDict.")
     from kbprobe.format.in_memory import manifest_of
 
-    table = _with_features(source)
-    found = table_questions(table, f"the dataset's split {own}")
+    found = _dataset_questions(source, f"the dataset's split {own}", label_names)
     opened = probe_split(
         source.info.dataset_name or "dataset", "memory", own, found, manifest_of(source, own)
     )
     return replace(opened, source=f"memory:{opened.fingerprint[:16]}")
 
 
-def _with_features(dataset: datasets.Dataset) -> pa.Table:
-    """Return a dataset's rows with its features, which name the classes of labels, as metadata."""
-    table = dataset.with_format("arrow")[:]
-    return table.replace_schema_metadata(dataset.features.arrow_schema.metadata)
+def _dataset_questions(
+    dataset: datasets.Dataset, source: str, label_names: Sequence[str]
+) -> Questions:
+    """Read a dataset's rows as questions, with the names of classes that its features give."""
+    table: pa.Table = dataset.with_format("arrow")[:]
+    table = table.replace_schema_metadata(dataset.features.arrow_schema.metadata)
+    return table_questions(with_class_names(table, source, label_names), source, label_names)
 
 
 def _find_built(folder: Path, source: str, split: str, config: str | None) -> FoundSplit:
@@ -253,7 +267,7 @@ def _check_lone_split(split: str, own: str, source: str, remedy: str) -> None:
 
 def _find_in_folder(folder: Path, source: str, split: str, config: str | None) -> FoundSplit | None:
     """Find a split in a folder that ``build-probe`` did not write; None: ``datasets`` reads it."""
-    if _has_configs(folder):
+    if _needs_datasets(folder):
         return None
     if config is not None and (folder / config).is_dir():
         inner = _find_built if (folder / config / MANIFEST).is_file() else _find_in_folder
@@ -287,28 +301,32 @@ def _find_in_folder(folder: Path, source: str, split: str, config: str | None) -
     return FoundSplit(names[0], source, own, files)
 
 
-def _has_configs(folder: Path) -> bool:
-    """Whether the folder's card lists configs, as ``datasets`` reads them."""
+def _needs_datasets(folder: Path) -> bool:
+    """Whether the folder's card lists configs or names classes, as ``datasets`` reads them."""
     try:
         card = read_text(folder / CARD)
         head = yaml_value(card.split("---\n")[1], CARD) if card.startswith("---\n") else None
     except (OSError, ValueError, IndexError, UsageError):
         return False
-    return isinstance(head, dict) and bool(head.get("configs"))
+    if not isinstance(head, dict):
+        return False
+    return bool(head.get("configs")) or "'class_label'" in str(head.get("dataset_info"))
 
 
-def _read(paths: Sequence[Path]) -> Questions:
+def _read(paths: Sequence[Path], label_names: Sequence[str]) -> Questions:
     """Read a split's one file, or its Parquet shards."""
     source = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     if not paths[0].name.endswith(_SUFFIXES):
         known = ", ".join(_SUFFIXES)
         raise UsageError(f"{source} is not a file of rows: its name must end in one of {known}.")
     if paths[0].suffix == ".parquet":
-        return table_questions(read_parquet(paths), source)
-    return row_questions(read_json(paths[0]), source)
+        return table_questions(read_parquet(paths, label_names), source, label_names)
+    return row_questions(read_json(paths[0]), source, label_names)
 
 
-def _open_dataset(source: str, split: str, config: str | None) -> ProbeSplit:
+def _open_dataset(
+    source: str, split: str, config: str | None, label_names: Sequence[str]
+) -> ProbeSplit:
     """Read a split through ``datasets``, from a Hub id or a folder with a card."""
     import datasets
 
@@ -320,19 +338,20 @@ def _open_dataset(source: str, split: str, config: str | None) -> ProbeSplit:
         known = builder.info.splits or builder.config.data_files or ()
         own = _choose(split, [str(name) for name in known], source)
         builder.download_and_prepare()
-        table = _with_features(builder.as_dataset(split=own))
+        dataset = builder.as_dataset(split=own)
         manifest, own_config = None, config
         if not is_folder:
             manifest, own_config = _hub_probe(source, config, builder.config.name)
     except (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError) as error:
         raise _not_loaded(source, error) from None
-    if "question" not in table.column_names and not {"premise", "label"} <= {*table.column_names}:
+    columns = dataset.column_names
+    if "question" not in columns and not is_pair(dict.fromkeys(columns)):
         raise UsageError(
             f"{source}, config {builder.config.name}, has no column 'question' but "
-            f"{', '.join(table.column_names[:4])} ...: its rows are not those of a probe. Name "
+            f"{', '.join(columns[:4])} ...: its rows are not those of a probe. Name "
             "another config with --config."
         )
-    found = table_questions(table, f"{source}, split {own}")
+    found = _dataset_questions(dataset, f"{source}, split {own}", label_names)
     name = os.path.basename(place) if manifest is None else manifest.probe
     return _named(probe_split(name, source, own, found, manifest), own_config)
 
@@ -341,7 +360,8 @@ def _builder(place: str, source: str, config: str | None) -> datasets.DatasetBui
     import datasets
 
     try:
-        return datasets.load_dataset_builder(place, config)
+        cache = datasets_cache(data_files(place)) if os.path.isdir(place) else None
+        return datasets.load_dataset_builder(place, config, cache_dir=cache)
     except ValueError:
         # Raised for an unknown or missing config, but also for what cannot be read at all.
         known = datasets.get_dataset_config_names(place)

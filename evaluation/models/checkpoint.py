@@ -35,6 +35,7 @@ from evaluation.models.files import (
     not_of_weights,
     tokenizer_files,
     weight_files,
+    weights_entry,
 )
 from kbprobe.checkpoints import reading
 from kbprobe.errors import KbprobeError, UsageError, require
@@ -80,7 +81,7 @@ def find_adapter(model: str, folder: Path) -> Adapter | None:
     """
     if model.endswith(".gguf") or not is_adapter(folder):
         return None
-    if any(folder.glob("model*.safetensors")) or any(folder.glob("pytorch_model*.bin")):
+    if weights_entry(folder, {}) is not None:
         raise UsageError(
             f"{model} holds both a whole model and an adapter ({ADAPTER}), and either could be "
             f"meant. Copy it without {ADAPTER}, or without the whole model's weights."
@@ -313,7 +314,8 @@ def _open_whole(
     code = sorted(folder.rglob("*.py")) if loading["trust_remote_code"] else []
     described = [*folder.glob("config.json"), *code]
     if random_weights is None:
-        weights_sha256 = digest_of_files([*weight_files(model, folder, loading), *described])
+        files = weight_files(model, folder, loading)
+        weights_sha256 = digest_of_files([*files, *described])
     else:
         weights_sha256 = _digest_of_random_weights(digest_of_files(described), random_weights)
     return Checkpoint(

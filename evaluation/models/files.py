@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,6 +22,13 @@ from kbprobe.parsing import read_json
 from kbprobe.terminal import without_credentials
 
 CONFIG = "config.json"
+_WHOLE = ("model.safetensors", "pytorch_model.bin")
+"""Weights in one file; the names of several begin alike."""
+_INDEX = ".index.json"
+"""The ending of the file that names several."""
+_VARIANT = re.compile(
+    r"(pytorch_)?model(-\d[\w-]*)?\.(?P<variant>[a-z]\w*)(-\d[\w-]*)?\.(safetensors|bin)"
+)
 ADAPTER = "adapter_config.json"
 """The configuration of an adapter, which needs no config.json of its own."""
 
@@ -121,8 +129,14 @@ def _fetch(model: str, revision: str | None, loading: Mapping[str, Any]) -> tupl
         patterns.append(loading["gguf_file"])
     with hub_errors(model, revision):
         folder = snapshot([*patterns, "model*.safetensors", "adapter_model.safetensors"])
-        if "gguf_file" not in loading and not any(folder.glob("*model*.safetensors")):
-            folder = snapshot([*patterns, "pytorch_model*.bin", "adapter_model.bin"])
+        if "gguf_file" not in loading:
+            adapted = any(folder.glob("adapter_model.safetensors"))
+            if not adapted and weights_entry(folder, loading) is None:
+                others = ["pytorch_model*.bin", "adapter_model.bin"]
+                folder = snapshot([*patterns, *others, *_entry_names(folder, loading)])
+            names = _shards(weights_entry(folder, loading))
+            if further := [name for name in names if not (folder / name).is_file()]:
+                folder = snapshot([*patterns, *further])
     # The folder of a snapshot is named by its commit.
     return folder, folder.name
 
@@ -157,20 +171,74 @@ def hub_errors(model: str, revision: str | None) -> Iterator[None]:
         ) from error
 
 
+def weights_entry(folder: Path, loading: Mapping[str, Any]) -> Path | None:
+    """Return the file that transformers begins with: all weights, or the index of their shards."""
+    names = _entry_names(folder, loading)
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _entry_names(folder: Path, loading: Mapping[str, Any]) -> list[str]:
+    """Return the names that transformers looks for, in order."""
+    described = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else None
+    named = described.get("transformers_weights") if isinstance(described, dict) else None
+    if isinstance(named, str):
+        return [named]
+    wholes = _WHOLE[1:] if loading.get("use_safetensors") is False else _WHOLE
+    return [name for whole in wholes for name in (whole, f"{whole}{_INDEX}")]
+
+
 def weight_files(model: str, folder: Path, loading: Mapping[str, Any]) -> list[Path]:
     """List the files that hold a checkpoint's weights.
 
     Raises:
-        KbprobeError: there are none.
+        UsageError: an index cannot be read.
+        KbprobeError: there are none, or one of several is missing.
     """
     if "gguf_file" in loading:
         return [folder / loading["gguf_file"]]
-    for pattern in ("model*.safetensors", "pytorch_model*.bin"):
-        if files := sorted(folder.glob(pattern)):
-            return files
-    raise KbprobeError(
-        f"{model} holds no weights (no model.safetensors, no pytorch_model.bin in {folder})"
-    )
+    entry = weights_entry(folder, loading)
+    if entry is None:
+        names = _entry_names(folder, loading)
+        wanted = ", ".join(f"no {name}" for name in names if len(names) == 1 or name in _WHOLE)
+        raise KbprobeError(f"{model} holds no weights ({wanted} in {folder}).{_variants(folder)}")
+    # Further files of usual names are part of the digests in earlier results.
+    name, dot, ending = entry.name.removesuffix(_INDEX).partition(".")
+    files = {*folder.glob(f"{name}*{dot}{ending}"), *(folder / shard for shard in _shards(entry))}
+    if missing := sorted(str(file) for file in files if not file.is_file()):
+        raise KbprobeError(
+            f"{model}: {entry} names {len(missing)} files that are not there, such as "
+            f"{missing[0]}. Get the checkpoint again."
+        )
+    return sorted(files)
+
+
+def _shards(entry: Path | None) -> list[str]:
+    """Return the names of the files that an index names, as paths within its folder.
+
+    Raises:
+        UsageError: it is no index, or names files elsewhere.
+    """
+    if entry is None or not entry.name.endswith(_INDEX):
+        return []
+    read = read_json(entry)
+    named = read.get("weight_map") if isinstance(read, dict) else None
+    if not isinstance(named, dict) or not all(isinstance(one, str) for one in named.values()):
+        raise UsageError(f"{entry} is no index of weights: it has no weight_map of file names")
+    names = sorted({*named.values()})
+    if outside := [one for one in names if os.path.isabs(one) or ".." in Path(one).parts]:
+        raise UsageError(f"{entry} names {outside[0]!r}, which is outside of its folder")
+    return names
+
+
+def _variants(folder: Path) -> str:
+    """Say how to load weights that are there under the names of a variant."""
+    for name in sorted(path.name for path in folder.iterdir()):
+        if found := _VARIANT.fullmatch(name):
+            return (
+                f" {name} is of a variant: load it with from_pretrained(..., variant="
+                f"{found['variant']!r}), and save it to a folder with save_pretrained."
+            )
+    return ""
 
 
 def tokenizer_files(folder: Path) -> list[Path]:

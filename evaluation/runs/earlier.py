@@ -146,6 +146,7 @@ def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _different(held: Mapping[str, Any], asked: Mapping[str, Any]) -> list[Difference]:
+    held, asked = _plain(held), _plain(asked)
     names = {name: None for name in (*asked, *held)}
     return [
         Difference(_option(name), held.get(name), asked.get(name))

@@ -71,7 +71,7 @@ class SplitReader:
         more = not_default({*CHANGING_ROWS} - {"limit", "limit_by"}, vars(options))
         if limit is None or more or not isinstance(probe, str):
             return None
-        whole: Key = (probe, options.config, options.split)
+        whole: Key = (probe, options.config, options.split, options.label_names)
         # All rows are at hand, or all are needed.
         if whole in self._held:
             return None
@@ -114,8 +114,9 @@ class SplitReader:
     ) -> tuple[Key, ProbeSplit]:
         """Read a split, and make of it what the options ask for."""
         source = probe if isinstance(probe, str) else id(probe)
-        opened = partial(open_rows, probe, split, config)
-        key, found = self._derive((source, config, split), probe, opened)
+        opened = partial(open_rows, probe, split, config, options.label_names)
+        own = source, config, split, options.label_names
+        key, found = self._derive(own, probe, opened)
         if options.inputs == "choices":
             key, found = self._derive((*key, "choices"), probe, partial(choices_alone, found))
         if options.labels == "random":

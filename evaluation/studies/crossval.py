@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from evaluation.items.folds import folds_of, names_folds, open_rows
-from evaluation.items.sources import WHOLE, ProbeSource, UnknownSplit, open_probe
+from evaluation.items.sources import WHOLE, ProbeSource, UnknownSplit
 from evaluation.items.types import ProbeSplit, setups_of
 from evaluation.learners.base import HeadLearner, LearnerEntry
 from evaluation.learners.entries import MAJORITY
@@ -159,7 +159,7 @@ def _open_folds(request: StudyRequest, probe: ProbeSource) -> _Folds:
     ``--train`` asks for fewer. The heads of all folds can then be trained side by side.
     """
     run = _divided(request).defaults.run
-    rows = open_rows(probe, run.split, run.config)
+    rows = open_rows(probe, run.split, run.config, run.label_names)
     sizes = folds_of(rows)
     most = len(rows.items) - max(sizes.values())
     if run.train is not None and run.train > most:
@@ -359,10 +359,10 @@ def _summary(row: _Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
 
 def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
     """Return the accuracy of human votes, from the first split with annotations."""
-    config = request.defaults.run.config
+    run = request.defaults.run
     for split in SPLITS:
         with suppress(UnknownSplit):
-            manifest = open_probe(probe, split=split, config=config).manifest
+            manifest = open_rows(probe, split, run.config, run.label_names).manifest
             annotation = manifest and manifest.annotation
             if annotation and (found := annotation.vote_accuracy):
                 own = found.model_dump(include={"value", "low", "high", "n"})

@@ -35,6 +35,7 @@ from evaluation.studies.records import Record
 from kbprobe import document as doc
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import UsageError
+from kbprobe.format.setups import NLI, SETUPS
 from kbprobe.options import Options
 
 
@@ -134,13 +135,17 @@ def _summarise(request: StudyRequest, given: Sequence[Given]) -> PowerSummary:
     finished = [one for one in given if isinstance(one, Finished)]
     held = labelled_by_probe(finished, "power") if finished else []
     probes = [_observed(runs, options) for runs in held]
-    probes += [
-        _assumed(open_probe(str(one), split=options.split, config=options.config), options)
-        for one in given
-        if isinstance(one, Path)
-    ]
+    probes += [_assumed(_opened(one, options), options) for one in given if isinstance(one, Path)]
     return PowerSummary(
         difference=options.difference, power=options.power, level=options.level, probes=probes
+    )
+
+
+def _opened(source: Path, options: PowerOptions) -> ProbeSplit:
+    # Only clusters are used, so that it does not matter which label is which.
+    any_order = SETUPS[NLI].labels
+    return open_probe(
+        str(source), split=options.split, config=options.config, label_names=any_order
     )
 
 

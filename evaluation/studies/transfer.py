@@ -151,13 +151,15 @@ def _open_probes(request: StudyRequest) -> list[Splits]:
             "transfer is from one probe to others: name two probes or more. For one: "
             f"evaluate-probe {sources[0]} --model MODEL --train N"
         )
-    split = request.defaults.run.split
+    split, named = request.defaults.run.split, request.defaults.run.label_names
     if split == "train":
         raise UsageError("--split train is what transfer trains on: leave --split out")
     opened = []
     for source in sources:
         try:
-            train, tested = (open_probe(source, split=name) for name in ("train", split))
+            train, tested = (
+                open_probe(source, split=name, label_names=named) for name in ("train", split)
+            )
         except UnknownSplit as error:
             raise UsageError(
                 f"transfer trains on the train split of each probe, and evaluates the {split} "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from kb_cache.corpora.rows import RawDocument
 from kb_cache.corpora.tagged import CATEGORIES, genres_of, is_tagged, read_tagged
 from kb_cache.unpack import sha256_of
 from kbprobe.errors import SourceError, UsageError
+from kbprobe.files import data_files, datasets_cache, plain_path
 from kbprobe.parsing import json_value
 
 #: Names of the columns of pairs in known datasets, by content.
@@ -233,7 +235,10 @@ def read_hub(address: str) -> list[HubTable]:
     id_, _, rest = address.removeprefix(PREFIX).partition(":")
     config, _, split = rest.partition(":")
     try:
-        loaded = load_dataset(id_, config or None, split=split or None)
+        place, cache = id_, None
+        if os.path.isdir(id_):
+            place, cache = plain_path(id_), datasets_cache(data_files(id_))
+        loaded = load_dataset(place, config or None, split=split or None, cache_dir=cache)
     # Raised by the underlying libraries for a missing network, id, configuration or data file.
     except (OSError, ValueError, HfHubHTTPError, RuntimeError) as error:
         said = str(error).strip().split("\n")[0] or repr(error)
@@ -253,6 +258,9 @@ _ENDINGS = re.compile(
     r"(\.(txt|text|jsonl|ndjson|json|conllu|tsv|xml|gz|bz2|zip|tar|tgz))+$", re.IGNORECASE
 )
 _JSON = (".jsonl", ".ndjson", ".json")
+_NAME_WORDS = 3
+"""Words of the longest names of columns, such as MRPC's "#1 String"."""
+_NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
 
 
 class PlainDocument(NamedTuple):
@@ -331,6 +339,12 @@ def _of_file(
     elif lower.endswith(".conllu") or is_conllu(text):
         yield from read_conllu(name, text, skipped)
     elif lower.endswith(".tsv") or (len(header) > 1 and columns_of(header, {}, name)):
+        if _is_data(header):
+            raise SourceError(
+                f"{name} has no header: its first row is one of data ({', '.join(header)[:80]}). "
+                f"Put a row with the names of its {len(header)} columns first, separated by tabs: "
+                "premise, hypothesis, label and id are known, and --columns maps others"
+            )
         found = columns_of(header, columns, name)
         if found is None:
             raise _other_columns(name, header, "premise=NAME,hypothesis=NAME,label=NAME")
@@ -340,6 +354,11 @@ def _of_file(
         yield from [document] if document else []
     else:
         yield _plain(_ENDINGS.sub("", name), text)
+
+
+def _is_data(cells: Sequence[str]) -> bool:
+    """Return whether the first row of a table holds values, not names: sentences or numbers."""
+    return any(len(cell.split()) > _NAME_WORDS or _NUMBER.fullmatch(cell) for cell in cells)
 
 
 def _plain(id_: str, text: str, genre: str | None = None) -> PlainDocument:

@@ -359,6 +359,26 @@ def plain_path(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(path)
 
 
+def datasets_cache(files: Iterable[Path]) -> str:
+    """Return the folder in which datasets should keep what it makes of some files.
+
+    It is named after their content: datasets itself knows files by path and time of change, and
+    would give the earlier rows of one that was replaced at the same time.
+    """
+    import datasets
+
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(f"{path.name}\0{file_sha256(path)}\n".encode())
+    return os.path.join(datasets.config.HF_DATASETS_CACHE, f"kbprobe-{digest.hexdigest()[:32]}")
+
+
+def data_files(folder: str | os.PathLike[str]) -> list[Path]:
+    """Return all files of a folder from which datasets may read: those that are not hidden."""
+    found = (path for path in _entries(Path(folder)) if not path.parts[0].startswith("."))
+    return [Path(folder, path) for path in found if Path(folder, path).is_file()]
+
+
 def file_state(status: os.stat_result) -> tuple[int, ...]:
     """Return what changes when a file is written or replaced.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import BUILT, KbprobeError, UsageError, path_argument
-from kbprobe.files import file_sha256, plain_path
+from kbprobe.files import datasets_cache, file_sha256, plain_path
 from kbprobe.files.targets import already_there, own_files
 from kbprobe.format.manifest import (
     MANIFEST,
@@ -122,7 +122,7 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
     return datasets.DatasetDict(
         {
             split: datasets.Dataset(
-                _read([plain_path(folder / file.path) for file in held.files]).data,
+                _read([Path(plain_path(folder / file.path)) for file in held.files]).data,
                 info,
                 datasets.NamedSplit(split),
             )
@@ -131,18 +131,18 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
     )
 
 
-def _read(files: list[str]) -> datasets.Dataset:
+def _read(paths: list[Path]) -> datasets.Dataset:
     """Read the files of a split: all Parquet, or all JSON lines."""
     import datasets
     import pyarrow as pa
 
     from kbprobe.format.items import features
 
-    read = datasets.Dataset.from_json
+    files, read = [str(path) for path in paths], datasets.Dataset.from_json
     if files[0].endswith(".parquet"):
         read = datasets.Dataset.from_parquet
     try:
-        return read(files, features=features())
+        return read(files, features=features(), cache_dir=datasets_cache(paths))
     except (datasets.exceptions.DatasetsError, pa.ArrowException, ValueError, TypeError) as error:
         cause = error.__cause__ or error
         if isinstance(cause, OSError):

@@ -22,6 +22,7 @@ import yaml
 import builders
 import kbprobe
 from builders import cli
+from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import check_target
 from kbprobe.format.items import COLUMNS, LABELS, arrow_schema, features
@@ -463,3 +464,34 @@ def test_interrupted_while_writing_nothing_is_left_and_said_so(
     said = stopped.stderr.strip()
     assert said.startswith("build-probe: Interrupted; nothing was left half written.")
     assert [path.name for path in tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("name", ["~/p", "a:b", "s3:x"])
+def test_a_folder_whose_name_looks_like_another_place(
+    name: str, tmp_path: Path, miniature: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "hf")
+    options = {"wordnet": miniature, "pos": ("noun",), "limit": 200, "audit": False}
+    kbprobe.build(NAME, **options, output=name)
+    assert (tmp_path / name / "manifest.json").is_file()
+    loaded, opened = kbprobe.load(name), open_probe(name)
+    assert loaded["test"]["id"] == [item.id for item in opened.items]
+    done = kbprobe.evaluate(name, "none", learner="majority", train=5)
+    assert done.results.probe.fingerprint == opened.fingerprint
+
+
+def test_rows_are_those_of_the_files_that_were_checked(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "hf")
+    first = kbprobe.load(folder)["test"]
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    entry = next(file for file in manifest["files"] if file["split"] == "test")
+    path = folder / entry["path"]
+    table, before = pq.read_table(path), path.stat()
+    pq.write_table(table.take(list(range(len(table)))[::-1]), path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    entry["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert kbprobe.load(folder)["test"]["id"] == first["id"][::-1]

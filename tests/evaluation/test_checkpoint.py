@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 import evaluation
 from benchmarks import naive_causal
@@ -18,7 +19,9 @@ from evaluation.items.types import Item
 from evaluation.learners.registry import choose_learner
 from evaluation.models.capabilities import MULTIPLE_CHOICE, Capability
 from evaluation.models.checkpoint import open_checkpoint
+from evaluation.models.files import weight_files
 from evaluation.models.loading import (
+    _load,
     choose_device,
     choose_dtype,
     load_model,
@@ -176,6 +179,80 @@ def test_folders_that_hold_no_checkpoint(bert, tmp_path):
         open_checkpoint(str(folder))
     with pytest.raises(UsageError, match="is a file"):
         open_checkpoint(str(folder / "config.json"))
+
+
+def sharded(bert, folder, index, shard):
+    """``bert`` in two shards that are named by a pattern, with their index."""
+    (folder / shard).parent.mkdir(parents=True)
+    for file in ("config.json", "vocab.txt"):
+        shutil.copy(bert / file, folder)
+    tensors = load_file(bert / "model.safetensors")
+    parts = {shard.format(at): sorted(tensors)[at::2] for at in range(2)}
+    for name, keys in parts.items():
+        save_file({key: tensors[key] for key in keys}, folder / name, {"format": "pt"})
+    found = {key: name for name, keys in parts.items() for key in keys}
+    (folder / index).write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": found}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "shard", ["part{}.safetensors", "model-{}.safetensors", "in/x{}.safetensors"]
+)
+def test_shards_are_those_that_the_index_names(bert, tmp_path, shard):
+    folder = sharded(bert, tmp_path / "m", "model.safetensors.index.json", shard)
+    checkpoint = open_checkpoint(str(folder))
+    files = weight_files(str(folder), folder, {})
+    assert files == [folder / shard.format(at) for at in range(2)]
+    model, _ = _load(checkpoint, torch.float32, checkpoint.head)
+    whole = transformers.BertForMaskedLM.from_pretrained(bert)
+    assert torch.equal(
+        model.bert.embeddings.word_embeddings.weight, whole.get_input_embeddings().weight
+    )
+    save_file({"x": torch.zeros(1)}, folder / shard.format(1))
+    assert open_checkpoint(str(folder)).weights_sha256 != checkpoint.weights_sha256
+    (folder / shard.format(0)).unlink()
+    with pytest.raises(
+        KbprobeError, match=r"names 1 files that are not there, such as .*0.safetens"
+    ):
+        open_checkpoint(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ("[]", "is no index of weights"),
+        ('{"weight_map": {"a": 1}}', "is no index of weights"),
+        ('{"weight_map": {"a": "../x.safetensors"}}', "which is outside of its folder"),
+        ("{", "index.json"),
+    ],
+)
+def test_an_index_that_cannot_be_read_is_named(bert, tmp_path, index, message):
+    folder = copy_with(bert, tmp_path / "m")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(UsageError, match=message):
+        open_checkpoint(str(folder))
+
+
+def test_weights_of_a_variant_alone_are_refused_with_the_remedy(bert, tmp_path):
+    index = "model.fp16.safetensors.index.json"
+    folder = sharded(bert, tmp_path / "m", index, "model.fp16-{}.safetensors")
+    with pytest.raises(KbprobeError, match=r"is of a variant: load it with .*variant='fp16'"):
+        open_checkpoint(str(folder))
+
+
+def test_the_digest_is_of_the_weights_that_are_loaded(bert, tmp_path):
+    folder = copy_with(bert, tmp_path / "m")
+    torch.save(load_file(bert / "model.safetensors"), folder / "pytorch_model.bin")
+    shutil.copy(bert / "model.safetensors", folder / "mine.safetensors")
+    names = [path.name for path in weight_files("m", folder, {})]
+    assert names == ["model.safetensors"]
+    assert weight_files("m", folder, {"use_safetensors": False}) == [folder / "pytorch_model.bin"]
+    folder = copy_with(folder, tmp_path / "n", transformers_weights="mine.safetensors")
+    assert weight_files("n", folder, {}) == [folder / "mine.safetensors"]
+    (folder / "mine.safetensors").unlink()
+    with pytest.raises(KbprobeError, match=r"holds no weights \(no mine.safetensors in"):
+        open_checkpoint(str(folder))
 
 
 def test_damaged_weights_are_named(bert, tmp_path):

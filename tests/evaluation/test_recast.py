@@ -10,6 +10,7 @@ import pytest
 import evaluation
 from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.setups import SETUPS
 from tests.evaluation import tiny_multiple_choice as tiny
 from tests.evaluation.folded_probe import write as write_labelled
 
@@ -72,8 +73,10 @@ def test_pairs_of_sentences_without_folds(tmp_path):
             "label-set is entailed, not-entailed; the",
         ),
         ({"label-set": "acceptable"}, "label-set must be a list of labels"),
-        ({"label": "fine"}, "answerKey is 'fine'"),
-        ({"label": ["acceptable"]}, "answerKey is a list"),
+        ({"label": "fine"}, "label is 'fine', which is not in label-set"),
+        ({"label": ["acceptable"]}, "label is .*, which is not in label-set"),
+        ({"label": 0}, "label is 0, which is not in label-set"),
+        ({"label": "A"}, "label is 'A', which is not in label-set"),
         ({"context": None}, "question is missing"),
     ],
 )
@@ -138,11 +141,11 @@ def test_nli_collections_as_the_hub_has_them(tmp_path, ids):
         }
     )
     pq.write_table(table, tmp_path / "train-00000-of-00001.parquet")
-    found = open_probe(str(tmp_path), split="train")
+    found = open_probe(str(tmp_path), split="train", label_names=SETUPS["nli"].labels)
     assert [item.id for item in found.items] == (["7", "8"] if ids else ["1", "2"])
     assert [item.choices[item.answer] for item in found.items] == ["entailment", "contradiction"]
-    in_memory = open_probe(datasets.Dataset.from_dict(table.to_pydict()), split="test")
-    assert in_memory.items == found.items
+    rows = datasets.Dataset.from_dict(table.to_pydict())
+    assert open_probe(rows, label_names=SETUPS["nli"].labels).items == found.items
 
 
 def test_pairs_without_any_label_are_refused(tmp_path):
@@ -150,7 +153,7 @@ def test_pairs_without_any_label_are_refused(tmp_path):
     with pytest.raises(KbprobeError, match="2 of 2 rows have no answer yet"):
         open_probe(str(path))
     path = write_mnli(tmp_path / "other", "dev", [mnli(1, "perhaps")])
-    with pytest.raises(KbprobeError, match="answerKey is 'perhaps'"):
+    with pytest.raises(KbprobeError, match="gold_label is 'perhaps'; the labels of NLI"):
         open_probe(str(path))
 
 

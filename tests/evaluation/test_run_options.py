@@ -40,6 +40,8 @@ def another(name: str) -> Any:
             return next(value for value in get_args(kind) if value != info.default)
         if kind in (int, float):
             return 7
+    if name == "label_names":
+        return ("neutral", "entailment")
     if name == "chat_date":
         return "2025-01-31"
     return {"some": 1} if info.default == {} else "other"

@@ -268,6 +268,11 @@ BAD = {
     "empty.txt": (b"  \n\n", "holds no sentence and no pair.*1 empty files were left out"),
     "no-xml.xml": (b"<entailment-corpus><pair>", "no-xml.xml is not well-formed XML"),
     "other.xml": (b"<html></html>", "no corpus of the RTE challenges: its root is <html>"),
+    "headerless.tsv": (
+        b"tt-0\tAnn has only visited Rome\tBob did not visit Bonn\tNEUTRAL\n",
+        "headerless.tsv has no header: its first row is one of data .tt-0.* its 4 columns first",
+    ),
+    "numbers.tsv": (b"0\tIt is.\tIt was.\n", "numbers.tsv has no header"),
     "other.tsv": (b"a\tb\n1\t2\n", "has neither the columns of pairs.*it has a, b.*--columns"),
     "other.jsonl": (b'{"a": 1}\n', "it has a. Say which are which with --columns text=NAME"),
     "no-json.jsonl": (b"hello\n[1]\n", "no line of it is a JSON object"),

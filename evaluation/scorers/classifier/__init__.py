@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field
 
+from evaluation.items.recast import meaning
 from evaluation.models.capabilities import Capability
 from evaluation.registry import imported
 from evaluation.scorers.entry import ScorerEntry
 from kbprobe.errors import UsageError
-from kbprobe.format.setups import ACCEPTABILITY, LABELLED_SETUPS, NLI, SETUPS
+from kbprobe.format.setups import LABELLED_SETUPS, NLI, SETUPS
 from kbprobe.options import RARE, Options
 
 
@@ -33,19 +35,6 @@ CLASSIFIER = ScorerEntry(
     options=ClassifierOptions,
     setups=LABELLED_SETUPS,
 )
-
-SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    ACCEPTABILITY: {
-        "unacceptable": ("unacceptable", "not acceptable", "ungrammatical", "not grammatical"),
-        "acceptable": ("acceptable", "grammatical"),
-    },
-    NLI: {
-        "entailment": ("entailment", "entail", "entails"),
-        "neutral": ("neutral",),
-        "contradiction": ("contradiction", "contradict", "contradicts"),
-    },
-}
-"""How checkpoints name the labels of a setup, in lower case with spaces between words."""
 
 _OPTION = "--class-labels"
 
@@ -80,8 +69,7 @@ def classes_of(
             f"{model} tells {len(names)} classes apart ({shown}), and rows of the setup {setup} "
             f"have {len(labels)} labels: {', '.join(labels)}. {_other_number(setup, names)}"
         )
-    spelled = {text: label for label, texts in SPELLINGS[setup].items() for text in texts}
-    meant = [spelled.get(_plain(name)) for name in names]
+    meant = [meaning(setup, name) for name in names]
     if set(meant) == set(labels):
         return {label: meant.index(label) for label in labels}
     if stated:
@@ -90,7 +78,7 @@ def classes_of(
             f"{', '.join(labels)}. Name each of them once, in the order of the checkpoint's "
             "classes."
         )
-    if all(_plain(name).removeprefix("label").strip().isdigit() for name in names):
+    if all(re.fullmatch(r"(label)?[ _-]*\d+", name.casefold().strip()) for name in names):
         raise UsageError(
             f"{model} does not say what its classes mean ({shown}). Look it up where the "
             f"checkpoint is described, and state it from the first class on, such as "
@@ -102,10 +90,6 @@ def classes_of(
         f"classes mean them under other names, state it from the first class on, such as "
         f"{_OPTION} {','.join(labels)}"
     )
-
-
-def _plain(name: str) -> str:
-    return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
 def _other_number(setup: str, names: Sequence[str]) -> str:

@@ -101,7 +101,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
     if options.revisions and "revision" in request.values:
         raise UsageError("--revision names one revision, --revisions several: give one of the two")
     _refuse_idle_models(request)
-    splits = [(probe, _open_train(probe, options)) for probe in request.probes]
+    splits = [(probe, _open_train(probe, request)) for probe in request.probes]
     specs: list[RunSpec] = []
     for name in request.models:
         for model, variant in _variants(name, options):
@@ -165,10 +165,12 @@ def suitable_learners(able: Capability, setups: frozenset[str]) -> tuple[str, ..
     return tuple(entry.name for entry in known if all(map(entry.takes, setups)))
 
 
-def _open_train(probe: ProbeSource, options: CurveOptions) -> Train:
+def _open_train(probe: ProbeSource, request: StudyRequest) -> Train:
+    options: CurveOptions = request.options
+    named = request.defaults.run.label_names
     name = probe if isinstance(probe, str) else "the dataset in memory"
     try:
-        items = open_probe(probe, split="train").items
+        items = open_probe(probe, split="train", label_names=named).items
     except UnknownSplit as error:
         raise UsageError(
             f"{name} has no rows to train on, so no size is possible: {error} Build it with "

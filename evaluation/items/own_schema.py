@@ -16,7 +16,7 @@ from evaluation.items.types import ABOUT, Questions, column_questions
 from kbprobe.arrays import AnyInts, Bools, Ints
 from kbprobe.columns import arrow_type, codes, positions, single_chunk, to_numpy
 from kbprobe.errors import KbprobeError
-from kbprobe.files import plain_path
+from kbprobe.files import regular_path
 from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, NLI, SCORED_SETUPS, SETUPS
 
 if TYPE_CHECKING:
@@ -240,10 +240,10 @@ def read_parquet(paths: Sequence[Path]) -> pa.Table:
     tables = []
     for path in paths:
         try:
-            schema = pq.read_schema(plain_path(path))
+            schema = pq.read_schema(regular_path(path))
             coded = [name for name in _REPEATING if name in schema.names]
             coded = [name for name in coded if pa.types.is_string(schema.field(name).type)]
-            with pq.ParquetFile(plain_path(path), read_dictionary=coded) as file:
+            with pq.ParquetFile(regular_path(path), read_dictionary=coded) as file:
                 tables.append(file.read(_needed(schema.names)))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of a column's name
             raise KbprobeError(f"{path} cannot be read as Parquet: {error}") from None

@@ -19,7 +19,7 @@ from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files.locks import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
-from kbprobe.reading import open_file
+from kbprobe.reading import check_plain, open_file
 
 
 def keep_others(target: Path, new: Path, ours: Collection[str]) -> None:
@@ -357,6 +357,16 @@ def plain_path(path: str | os.PathLike[str]) -> str:
     scheme, and would then read or write another file than the one that was checked.
     """
     return os.path.abspath(path)
+
+
+def regular_path(path: Path) -> str:
+    """Return the `plain_path` of a file that a library opens to read it.
+
+    Raises:
+        OSError: it is not a regular file, or cannot be looked at; a library would wait for a pipe.
+    """
+    check_plain(path)
+    return plain_path(path)
 
 
 def file_state(status: os.stat_result) -> tuple[int, ...]:

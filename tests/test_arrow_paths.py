@@ -1,7 +1,13 @@
 """Paths that Arrow is given: it expands some, and must read the file that was checked."""
 
 import ast
+import os
 from pathlib import Path
+
+import pytest
+
+from kbprobe.errors import UsageError
+from kbprobe.files import plain_path
 
 ROOT = Path(__file__).parents[1]
 MODULES = ("pq", "pa", "pa.csv", "pa.json", "np")
@@ -32,3 +38,9 @@ def test_every_path_for_arrow_is_absolute_and_what_is_read_is_a_regular_file() -
                         if not given.startswith((wrap, "pa.BufferReader(")):
                             raw.append(f"{path.relative_to(ROOT)}:{call.lineno} {name}({given})")
     assert not raw, "wrap these in kbprobe.files.regular_path, or plain_path to write"
+
+
+@pytest.mark.posix
+def test_a_path_that_arrow_cannot_encode_is_refused_by_name() -> None:
+    with pytest.raises(UsageError, match=r"caf.*is not valid UTF-8 as this process reads it"):
+        plain_path(os.fsdecode(b"caf\xe9"))

@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -355,8 +356,30 @@ def plain_path(path: str | os.PathLike[str]) -> str:
 
     They expand ``~`` and take ``file:``, ``hf:`` or ``a:`` at the start of a relative path for a
     scheme, and would then read or write another file than the one that was checked.
+
+    Raises:
+        UsageError: it is not valid UTF-8.
     """
+    refuse_bytes(path)
     return os.path.abspath(path)
+
+
+def refuse_bytes(path: str | os.PathLike[str], remedy: str = "Rename it.") -> None:
+    """Refuse a path that is not valid UTF-8, since Arrow cannot open files there.
+
+    Raises:
+        UsageError: it is not; ``remedy`` says what to do.
+    """
+    name = os.path.abspath(path)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        if sys.getfilesystemencoding() != "utf-8":
+            remedy = f"If it is UTF-8, set PYTHONUTF8=1; or {remedy[:1].lower()}{remedy[1:]}"
+        raise UsageError(
+            f"the path {name!r} is not valid UTF-8 as this process reads it, and Arrow cannot "
+            f"open files there. {remedy}"
+        ) from None
 
 
 def regular_path(path: Path) -> str:

@@ -33,7 +33,7 @@ from kb_cache.base import Loaded
 from kb_cache.store import derived_dir
 from kbprobe.cli import kbprobe_version
 from kbprobe.columns import to_numpy
-from kbprobe.files import plain_path, replacing_file
+from kbprobe.files import regular_path, replacing_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,7 +167,7 @@ def _read(path: Path, depends: str) -> list[Any] | None:
     import pyarrow as pa
 
     try:
-        content = pa.memory_map(plain_path(path)).read_buffer()
+        content = pa.memory_map(regular_path(path)).read_buffer()
     except (OSError, pa.ArrowException):
         return None
     body = content[CHECKSUM:]

@@ -20,7 +20,7 @@ from pydantic import ConfigDict, with_config
 from kb_cache.base import Compiled, Loaded
 from kbprobe import files
 from kbprobe.errors import SnapshotError, UsageError
-from kbprobe.files import file_sha256, plain_path
+from kbprobe.files import file_sha256, plain_path, regular_path
 from kbprobe.parsing import read_json, validated
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ def read_tables(folder: Path, info: SnapshotInfo) -> dict[str, pa.Table]:
             continue
         try:
             table = pq.ParquetFile(
-                plain_path(folder / name), page_checksum_verification=True
+                regular_path(folder / name), page_checksum_verification=True
             ).read()
         except (pa.ArrowException, OSError, ValueError) as error:
             raise SnapshotError(f"{folder / name} is corrupt: {error}") from error

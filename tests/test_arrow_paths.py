@@ -1,25 +1,46 @@
 """Paths that Arrow is given: it expands some, and must read the file that was checked."""
 
 import ast
+import os
 from pathlib import Path
 
+import pytest
+
+from kbprobe.errors import UsageError
+from kbprobe.files import plain_path
+
 ROOT = Path(__file__).parents[1]
-PATH_AT = {
-    **{name: 0 for name in ("ParquetFile", "read_table", "read_schema", "ParquetWriter")},
-    **{"memory_map": 0, "write_table": 1},
-}
+MODULES = ("pq", "pa", "pa.csv", "pa.json", "np")
+READING = (
+    "ParquetFile",
+    "read_table",
+    "read_schema",
+    "memory_map",
+    "read_csv",
+    "read_json",
+    "load",
+)
+READ = dict.fromkeys(READING, 0)
+WRITE = {"ParquetWriter": 0, "write_table": 1}
 
 
-def test_every_path_for_arrow_is_absolute():
+def test_every_path_for_arrow_is_absolute_and_what_is_read_is_a_regular_file() -> None:
     raw = []
     for package in ("kbprobe", "kb_cache", "builders", "evaluation", "release"):
         for path in (ROOT / package).rglob("*.py"):
             for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 match call:
-                    case ast.Call(
-                        func=ast.Attribute(value=ast.Name("pq" | "pa"), attr=name), args=args
-                    ) if name in PATH_AT:
-                        given = ast.unparse(args[PATH_AT[name]])
-                        if not given.startswith(("plain_path(", "pa.BufferReader(")):
+                    case ast.Call(func=ast.Attribute(value=on, attr=name), args=args) if (
+                        name in READ | WRITE and ast.unparse(on) in MODULES
+                    ):
+                        given = ast.unparse(args[(READ | WRITE)[name]])
+                        wrap = "regular_path(" if name in READ else "plain_path("
+                        if not given.startswith((wrap, "pa.BufferReader(")):
                             raw.append(f"{path.relative_to(ROOT)}:{call.lineno} {name}({given})")
-    assert not raw, "wrap these in kbprobe.files.plain_path"
+    assert not raw, "wrap these in kbprobe.files.regular_path, or plain_path to write"
+
+
+@pytest.mark.posix
+def test_a_path_that_arrow_cannot_encode_is_refused_by_name() -> None:
+    with pytest.raises(UsageError, match=r"caf.*is not valid UTF-8 as this process reads it"):
+        plain_path(os.fsdecode(b"caf\xe9"))

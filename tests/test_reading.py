@@ -7,11 +7,16 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from builders.engine.recipe import read_recipe
 from builders.engine.render.template_file import read_nodes
+from evaluation.items.own_schema import read_parquet
 from evaluation.items.rows import read_json
+from evaluation.results.types import PREDICTIONS, read_predictions
 from kb_cache.fetching import fetch
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.reading import open_file, read_bytes, read_text
@@ -116,6 +121,30 @@ def test_pipes_and_devices_are_refused_by_name(
     for file in (tmp_path / "pipe", tmp_path / "zero"):
         with pytest.raises(KbprobeError, match=f"{file}.*it is not a plain file"):
             READERS[name](file)
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("rows.parquet", lambda path: read_parquet([path])),
+        (PREDICTIONS, lambda path: read_predictions(path.parent)),
+        ("words.parquet", lambda path: fetch("vectors", source=path.parent, name="x")),
+        ("matrix.npy", lambda path: fetch("vectors", source=path.parent, name="x")),
+    ],
+)
+def test_pipes_are_refused_before_a_library_opens_them(
+    name: str, read: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    pq.write_table(pa.table({"word": ["a"]}), folder / "words.parquet")
+    np.save(folder / "matrix.npy", np.ones((1, 2), np.float32))
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(KbprobeError, match="it is not a plain file"):
+        read(folder / name)
 
 
 @pytest.mark.posix

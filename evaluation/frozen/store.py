@@ -30,7 +30,7 @@ from evaluation.workers import Workers
 from kb_cache.store import unusable
 from kbprobe.arrays import DAMAGED_ARRAY, Ints
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import file_state, replacing_file, write_file
+from kbprobe.files import file_state, regular_path, replacing_file, write_file
 from kbprobe.parsing import read_record
 from kbprobe.terminal.progress import Progress
 
@@ -113,7 +113,7 @@ class VectorStore:
         for path in sorted(self.folder.glob("*.texts.npy")):
             with suppress(*DAMAGED_ARRAY):
                 # Mapped: a damaged header that says terabytes is refused, not allocated.
-                texts = np.array(np.load(path, mmap_mode="r"))
+                texts = np.array(np.load(regular_path(path), mmap_mode="r"))
                 if texts.dtype == _TEXT and texts.ndim == 1:
                     held.append((path.name.removesuffix(".texts.npy"), texts))
         while True:
@@ -133,7 +133,7 @@ class VectorStore:
                 part = _part(self.folder, name)
                 if part is None:
                     raise KbprobeError(f"{self.folder / name}: vectors were damaged while in use")
-                vectors = np.load(_file(self.folder, name, "vectors"), mmap_mode="r")
+                vectors = np.load(regular_path(_file(self.folder, name, "vectors")), mmap_mode="r")
                 if not gathered.shape[1]:
                     gathered = np.empty((len(places), vectors.shape[1]), dtype=np.float32)
                 gathered[here] = vectors[places[here] - start]
@@ -243,7 +243,7 @@ def _verified(paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, ...], ..
     """Hash a part, once as long as its files are unchanged: about 1 GB per second."""
     try:
         part = read_record(paths[2], _Part)
-        texts, vectors = (np.load(path, mmap_mode="r") for path in paths[:2])
+        texts, vectors = (np.load(regular_path(path), mmap_mode="r") for path in paths[:2])
     except (*DAMAGED_ARRAY, UsageError):
         return None
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or len(vectors) != len(texts):

@@ -16,7 +16,7 @@ from evaluation.items.types import ABOUT, Questions, column_questions
 from kbprobe.arrays import AnyInts, Bools, Ints
 from kbprobe.columns import arrow_type, codes, positions, single_chunk, to_numpy
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import plain_path
+from kbprobe.files import regular_path
 from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, NLI, SCORED_SETUPS, SETUPS
 
 if TYPE_CHECKING:
@@ -243,10 +243,10 @@ def read_parquet(paths: Sequence[Path], label_names: Sequence[str] = ()) -> pa.T
     tables = []
     for path in paths:
         try:
-            schema = pq.read_schema(plain_path(path))
+            schema = pq.read_schema(regular_path(path))
             coded = [name for name in _REPEATING if name in schema.names]
             coded = [name for name in coded if pa.types.is_string(schema.field(name).type)]
-            with pq.ParquetFile(plain_path(path), read_dictionary=coded) as file:
+            with pq.ParquetFile(regular_path(path), read_dictionary=coded) as file:
                 table = file.read(_needed(schema.names))
             # Before files are put together: each may number its classes in another order.
             tables.append(with_class_names(table, str(path), label_names))

@@ -18,7 +18,7 @@ from evaluation.items.sources import FoundSplit
 from evaluation.items.types import Item, ProbeSplit, ids_of, probe_split
 from kbprobe.columns import codes, single_chunk
 from kbprobe.errors import UsageError
-from kbprobe.files import plain_path
+from kbprobe.files import regular_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -144,7 +144,7 @@ def open_sample(found: FoundSplit, limit: int, limit_by: str, seed: int) -> Prob
     drawn_by = ["cluster", *(["id"] if limit_by == "rows" else ())]
     try:
         table = pa.concat_tables(
-            [pq.read_table(plain_path(path), columns=drawn_by) for path in found.paths]
+            [pq.read_table(regular_path(path), columns=drawn_by) for path in found.paths]
         )
         clusters = single_chunk(table["cluster"])
         if limit >= len(table) or not pa.types.is_string(clusters.type) or _some_empty(clusters):
@@ -174,11 +174,11 @@ def _rows_of(found: FoundSplit, rows: Sequence[int]) -> pa.Table:
 
     wanted, first, parts = np.asarray(rows), 0, []
     for path in found.paths:
-        schema = pq.read_schema(plain_path(path))
+        schema = pq.read_schema(regular_path(path))
         columns = [name for name in schema.names if name in NEEDED]
         texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
         # Most rows are skipped, so their texts need not be copied.
-        with pq.ParquetFile(plain_path(path), read_dictionary=texts) as file:
+        with pq.ParquetFile(regular_path(path), read_dictionary=texts) as file:
             for batch in file.iter_batches(_AT_ONCE, columns=columns):
                 low, high = np.searchsorted(wanted, (first, first + len(batch)))
                 if high > low:

@@ -185,6 +185,8 @@ def find_split(
         if os.path.isfile(os.path.join(source, MANIFEST)):
             return _find_built(Path(source), source, split, config)
         return _find_in_folder(Path(source), source, split, config)
+    if os.path.exists(source):
+        raise UsageError(f"{source} is neither a plain file nor a folder: give a file of rows.")
     if not _HUB_ID.fullmatch(source) or source.endswith(_SUFFIXES):
         raise UsageError(
             f"There is no file or folder {source!r}. {_hint(source)}"

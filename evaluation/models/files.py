@@ -19,6 +19,7 @@ from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.files import file_state, write_file
 from kbprobe.parsing import read_json
+from kbprobe.reading import open_file
 from kbprobe.terminal import without_credentials
 
 CONFIG = "config.json"
@@ -256,7 +257,7 @@ def file_digest(path: Path) -> str:
     """
     real = path.resolve()
     # Opened first: network file systems then ask for the state instead of using a cached one.
-    with real.open("rb") as file:
+    with open_file(real) as file:
         state = [*file_state(os.fstat(file.fileno()))]
         note = cache_dir() / "hashes" / hashlib.sha256(str(real).encode()).hexdigest()
         settled = os.name == "posix" and 0 < state[2] < time.time_ns() - _SETTLED_NS

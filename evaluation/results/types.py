@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from evaluation.items.types import arguments_type
 from kbprobe.columns import arrow_type
 from kbprobe.errors import UsageError
-from kbprobe.files import plain_path, replacing_file
+from kbprobe.files import regular_path, replacing_file
 from kbprobe.format.parquet import UNIQUE, write_parquet
 from kbprobe.format.sealed import Sealed, read_sealed, write_sealed
 from kbprobe.parsing import validated
@@ -471,7 +471,7 @@ def read_predictions(folder: Path) -> pa.Table:
     path = folder / PREDICTIONS
     schema = predictions_schema()
     try:
-        table = pq.ParquetFile(plain_path(path)).read()
+        table = pq.ParquetFile(regular_path(path)).read()
     except FileNotFoundError:
         raise UsageError(f"{folder} holds no {PREDICTIONS}. {AGAIN}") from None
     except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:

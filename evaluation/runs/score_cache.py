@@ -26,7 +26,7 @@ from evaluation.results.metrics import Scores
 from kb_cache.store import cache_dir, unusable
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 from kbprobe.columns import mask, single_chunk, sparse_texts, to_numpy
-from kbprobe.files import plain_path, replacing_file, write_file
+from kbprobe.files import plain_path, regular_path, replacing_file, write_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +106,7 @@ class ScoreCache:
             # A plain file, not a mapped one: it may be removed while its table is in use.
             path = self.folder / name
             with pq.ParquetFile(
-                plain_path(path), memory_map=False, page_checksum_verification=True
+                regular_path(path), memory_map=False, page_checksum_verification=True
             ) as file:
                 table = file.read()
             said = table.schema.metadata or {}

@@ -18,7 +18,7 @@ from kb_cache.unpack import DAMAGE, LineTooLong, UnpackedFile, check_member, ins
 from kb_cache.vectors.types import DEFAULT_VERSION, Float32s
 from kbprobe.arrays import DAMAGED_ARRAY
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
-from kbprobe.files import file_sha256, plain_path
+from kbprobe.files import file_sha256, regular_path
 from kbprobe.reading import open_file
 
 _BLOCK_BYTES = 1 << 22
@@ -287,8 +287,8 @@ def _read_folder(path: Path, progress: Progress) -> Iterator[Batch]:
     matrix_file, words_file = _folder_files(path)
     with readable(path):
         try:
-            table = pq.read_table(plain_path(words_file))
-            matrix = np.load(matrix_file, mmap_mode="r", allow_pickle=False)
+            table = pq.read_table(regular_path(words_file))
+            matrix = np.load(regular_path(matrix_file), mmap_mode="r", allow_pickle=False)
         except (pa.ArrowException, *DAMAGED_ARRAY) as error:
             raise SourceError(f"cannot read {path}: {error}") from error
     texts = [column for column in table.columns if pa.types.is_string(column.type)]

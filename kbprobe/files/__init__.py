@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files.locks import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
-from kbprobe.reading import open_file
+from kbprobe.reading import check_plain, open_file
 
 
 def keep_others(target: Path, new: Path, ours: Collection[str]) -> None:
@@ -355,7 +356,11 @@ def plain_path(path: str | os.PathLike[str]) -> str:
 
     They expand ``~`` and take ``file:``, ``hf:`` or ``a:`` at the start of a relative path for a
     scheme, and would then read or write another file than the one that was checked.
+
+    Raises:
+        UsageError: it is not valid UTF-8.
     """
+    refuse_bytes(path)
     return os.path.abspath(path)
 
 
@@ -377,6 +382,34 @@ def data_files(folder: str | os.PathLike[str]) -> list[Path]:
     """Return all files of a folder from which datasets may read: those that are not hidden."""
     found = (path for path in _entries(Path(folder)) if not path.parts[0].startswith("."))
     return [Path(folder, path) for path in found if Path(folder, path).is_file()]
+
+
+def refuse_bytes(path: str | os.PathLike[str], remedy: str = "Rename it.") -> None:
+    """Refuse a path that is not valid UTF-8, since Arrow cannot open files there.
+
+    Raises:
+        UsageError: it is not; ``remedy`` says what to do.
+    """
+    name = os.path.abspath(path)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        if sys.getfilesystemencoding() != "utf-8":
+            remedy = f"If it is UTF-8, set PYTHONUTF8=1; or {remedy[:1].lower()}{remedy[1:]}"
+        raise UsageError(
+            f"the path {name!r} is not valid UTF-8 as this process reads it, and Arrow cannot "
+            f"open files there. {remedy}"
+        ) from None
+
+
+def regular_path(path: Path) -> str:
+    """Return the `plain_path` of a file that a library opens to read it.
+
+    Raises:
+        OSError: it is not a regular file, or cannot be looked at; a library would wait for a pipe.
+    """
+    check_plain(path)
+    return plain_path(path)
 
 
 def file_state(status: os.stat_result) -> tuple[int, ...]:

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -31,6 +30,7 @@ from kbprobe.files import (
     file_sha256,
     find_damage,
     recover,
+    refuse_bytes,
     refuse_working_directory,
     replacing_folder,
     state_of,
@@ -257,19 +257,6 @@ def refuse_outside(path: Path, owner: str) -> None:
         )
 
 
-def _refuse_bytes(folder: Path, remedy: str) -> None:
-    """Refuse a path that is not valid UTF-8, since Arrow cannot open files there."""
-    try:
-        str(folder).encode()
-    except UnicodeEncodeError:
-        if sys.getfilesystemencoding() != "utf-8":
-            remedy = f"If it is UTF-8, set PYTHONUTF8=1; or {remedy[:1].lower()}{remedy[1:]}"
-        raise UsageError(
-            f"the name of the folder {str(folder)!r} is not valid UTF-8 as this process reads it, "
-            f"and Arrow cannot write there. {remedy}"
-        ) from None
-
-
 class Holder(BaseModel, defer_build=True):
     """The holder of a target, as its lock file records it."""
 
@@ -322,7 +309,7 @@ def taking(
         KbprobeError: there is no room on the disk.
     """
     place = Path(os.path.realpath(target))
-    _refuse_bytes(place, remedy)
+    refuse_bytes(place, remedy)
     refuse_file(place, remedy)
     with ExitStack() as held:
         try:

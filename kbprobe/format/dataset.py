@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import BUILT, KbprobeError, UsageError, path_argument
-from kbprobe.files import datasets_cache, file_sha256, plain_path
+from kbprobe.files import datasets_cache, file_sha256, regular_path
 from kbprobe.files.targets import already_there, own_files
 from kbprobe.format.manifest import (
     MANIFEST,
@@ -122,7 +122,7 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
     return datasets.DatasetDict(
         {
             split: datasets.Dataset(
-                _read([Path(plain_path(folder / file.path)) for file in held.files]).data,
+                _read([Path(regular_path(folder / file.path)) for file in held.files]).data,
                 info,
                 datasets.NamedSplit(split),
             )
@@ -194,7 +194,7 @@ def _parquet_groups(path: Path) -> Iterator[pa.Table]:
     from kbprobe.format.items import ADDED, COLUMNS, arrow_schema
 
     schema = arrow_schema()
-    with pq.ParquetFile(plain_path(path)) as file:
+    with pq.ParquetFile(regular_path(path)) as file:
         for at in range(file.num_row_groups):
             table = file.read_row_group(at, columns=list(COLUMNS))
             for name in ADDED.keys() - set(table.column_names):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kbprobe.errors import UsageError
+from kbprobe.files import listed
 from kbprobe.format.labels import allowed_answers, parse_answer
 from kbprobe.format.sheets import KEY, Key, Shown
 from kbprobe.parsing import MAX_JSON_BYTES
@@ -27,6 +28,8 @@ from release.annotation.options import VoteOptions
 _IDS = ("item_id", "item", "id")
 _ANNOTATORS = ("annotator", "annotator_id", "worker_id", "participant_id")
 _ANSWERS = ("answer", "vote")
+_TEXTS = ("question", "premise")
+"""Columns of the texts shown, which sheets have and tables of votes do not need."""
 _DELIMITERS = ",;\t"
 _SEPARATOR = re.compile(r"\Asep=[,;\t][ \t]*(?:\r\n|\r|\n)", re.IGNORECASE)
 
@@ -126,6 +129,9 @@ def read_votes(paths: Sequence[Path]) -> tuple[list[RawVote], list[str]]:
     CSV (comma, semicolon or tab; UTF-8, or UTF-16 with its mark) has a column ``item_id`` and
     the columns ``answer`` and ``annotator``, with a row per vote. If the column ``annotator``
     contains only one name, it applies to all rows of the file without a name.
+
+    A table of votes may name any number of annotators. A sheet, which has the column ``question``
+    or ``premise``, is filled in by one annotator: a sheet with several names counts for nobody.
     """
     found = [one for path in paths for one in _read(path)]
     votes = [one for one in found if isinstance(one, RawVote)]
@@ -173,7 +179,16 @@ def _read_csv(path: Path, text: str) -> Iterator[RawVote | str]:
     elif not answer:
         yield f"{path}: no column answer; its columns are {', '.join(header)}"
     else:
-        yield from _named(path, list(_table_votes(path, names, rows, item, answer)))
+        votes = list(_table_votes(path, names, rows, item, answer))
+        shown, who = _find(names, _TEXTS), _annotators(votes)
+        if shown and len(who) > 1:
+            yield (
+                f"{path}: one sheet, but its rows name {len(who)} annotators ({listed(who)}); an "
+                "annotator fills in a sheet of their own. If it is a table of votes, remove the "
+                f"column {shown}"
+            )
+        else:
+            yield from _named(path, votes)
 
 
 def _find(names: Sequence[str], known: Sequence[str]) -> str:
@@ -197,10 +212,15 @@ def _table_votes(
             yield f"{place}: no item id"
 
 
+def _annotators(found: Iterable[RawVote | str]) -> list[str]:
+    """Return the names in the column annotator, sorted."""
+    return sorted({one.annotator for one in found if isinstance(one, RawVote)} - {""})
+
+
 def _named(path: Path, found: Sequence[RawVote | str]) -> Iterator[RawVote | str]:
     """Assign the file's only annotator name to votes without one."""
     votes = [one for one in found if isinstance(one, RawVote)]
-    names = {vote.annotator for vote in votes} - {""}
+    names = _annotators(votes)
     lost = [vote.place for vote in votes if vote.answer and not vote.annotator]
     if len(names) != 1 and lost:
         if names:
@@ -214,7 +234,7 @@ def _named(path: Path, found: Sequence[RawVote | str]) -> Iterator[RawVote | str
         if isinstance(one, str) or one.annotator:
             yield one
         elif len(names) == 1:
-            yield one._replace(annotator=min(names))
+            yield one._replace(annotator=names[0])
         elif not lost:
             yield one
 

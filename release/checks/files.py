@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from kbprobe.errors import UsageError
-from kbprobe.files import plain_path
+from kbprobe.files import regular_path
 from kbprobe.format.card import COLUMN
 from kbprobe.format.dataset import ANNOTATIONS, BASELINES, CARD, DATA
 from kbprobe.format.items import arrow_schema
@@ -141,7 +141,7 @@ def schema_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
         if not path.is_file() or path.suffix != ".parquet":
             continue
         try:
-            with pq.ParquetFile(plain_path(path)) as file:
+            with pq.ParquetFile(regular_path(path)) as file:
                 held, schema = file.metadata.num_rows, file.schema_arrow
                 groups = map(file.metadata.row_group, range(file.num_row_groups))
                 most = max((group.total_byte_size for group in groups), default=0)

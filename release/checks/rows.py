@@ -12,7 +12,7 @@ import numpy as np
 
 from kbprobe.arrays import Ints
 from kbprobe.columns import single_chunk, to_numpy
-from kbprobe.files import plain_path
+from kbprobe.files import regular_path
 from kbprobe.format.items import LABELS, Coded, arrow_schema
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS, SPLITS
 from kbprobe.rng import RandomGenerator
@@ -108,10 +108,10 @@ def _table(path: Path) -> pa.Table:
         import pyarrow.json
 
         options = pa.json.ParseOptions(explicit_schema=arrow_schema())
-        return pa.json.read_json(path, parse_options=options).select(wanted)
+        return pa.json.read_json(regular_path(path), parse_options=options).select(wanted)
     dictionaries = [*TEXTS, "choices.text.list.element", "choices.label.list.element"]
     dictionaries += ["choice_families.list.element", "fact_ids.list.element"]
-    with pq.ParquetFile(plain_path(path), read_dictionary=dictionaries) as file:
+    with pq.ParquetFile(regular_path(path), read_dictionary=dictionaries) as file:
         # Several row groups of nested dictionaries cannot be read at once.
         groups = [file.read_row_group(at, columns=wanted) for at in range(file.num_row_groups)]
         return pa.concat_tables(groups or [file.read(columns=wanted)])

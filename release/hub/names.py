@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import UsageError
-from kbprobe.files import file_sha256, plain_path, replacing_folder
+from kbprobe.files import file_sha256, regular_path, replacing_folder
 from kbprobe.format.card import COLUMN, canary_of
 from kbprobe.format.dataset import BASELINES, CARD
 from kbprobe.format.manifest import DataFile, read_manifest, write_manifest
@@ -87,7 +87,7 @@ def _copied(
 
     path = aside / entry.path
     path.parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetFile(plain_path(folder / entry.path)) as source:
+    with pq.ParquetFile(regular_path(folder / entry.path)) as source:
         field = pa.field(COLUMN, pa.string())
         schema = source.schema_arrow.append(field)
         with parquet_file(path, schema, metadata=features) as append:

@@ -383,6 +383,13 @@ def test_shards_are_one_split(tmp_path: Path) -> None:
     assert "do not have the same columns" in refusal(tmp_path)
 
 
+@pytest.mark.posix
+def test_a_pipe_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "test.parquet")
+    with pytest.raises(UsageError, match=r"test\.parquet is neither a plain file nor a folder"):
+        open_probe(tmp_path / "test.parquet")
+
+
 def test_a_single_file_is_one_split() -> None:
     path = DATA / "olmpics" / "age_comparison_dev.jsonl"
     assert open_probe(str(path), split="validation").items

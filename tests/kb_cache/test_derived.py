@@ -112,7 +112,9 @@ def test_shipped_tables_are_what_the_rules_return(
         patched.setattr(kb_cache.derived, "_fingerprint", lambda package: pytest.fail(again))
         shipped = [*_leaves(rule(wordnet))]
     for found, expected in zip(shipped, _leaves(inspect.unwrap(rule)(wordnet)), strict=True):
-        np.testing.assert_array_equal(found, expected, again)
+        # Logarithms differ in their last bit between processors.
+        rtol = 1e-12 if found.dtype.kind == "f" else 0
+        np.testing.assert_allclose(found, expected, rtol, err_msg=again)
 
 
 def test_shipped_tables_without_source_are_computed(

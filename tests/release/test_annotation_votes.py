@@ -153,6 +153,14 @@ def test_the_order_of_rows_does_not_matter(
         ("item_id,annotator,answer\nq0,a,A\nq0,a,a\n", "row 3: repeats the vote of a at"),
         ("item_id,annotator,answer\n\nq0,a,A\n\nq0,a,B\n", "row 5: contradicts the vote of a at"),
         (b"item_id,annotator,answer\nq0,J\xf6rg,A\n", "not UTF-8 at byte 29"),
+        (
+            "item_id,question,answer,annotator\nq0,Why?,A,b\nq1,How?,B,a\nq0,Why?,A,c\n",
+            "one sheet, but its rows name 3 annotators (a, b, c)",
+        ),
+        (
+            "item_id,premise,hypothesis,answer,annotator\nq0,A.,B.,5,a\nq0,A.,B.,5,b\n",
+            "If it is a table of votes, remove the column premise",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_by_file_and_row(
@@ -163,6 +171,22 @@ def test_what_is_wrong_is_named_by_file_and_row(
     assert len(problems) == 1
     assert problems[0].startswith(str(path))
     assert message in problems[0]
+
+
+def test_a_sheet_of_several_annotators_counts_for_nobody(tmp_path: Path) -> None:
+    """One person could otherwise make figures of agreement; a table of votes names them all."""
+    lines = ["item_id,annotator,answer", "q0,a,A", "q0,b,A"]
+    assert {vote.annotator for vote in matched(written(tmp_path, "\n".join(lines))).votes} == {
+        "a",
+        "b",
+    }
+    sheet = written(
+        tmp_path,
+        "\n".join(
+            f"{line},{text}" for line, text in zip(lines, ("question", "Why?", "Why?"), strict=True)
+        ),
+    )
+    assert not matched(sheet).votes
 
 
 def test_a_missing_file_does_not_hide_other_problems(tmp_path: Path) -> None:

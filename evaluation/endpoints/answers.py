@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from evaluation.endpoints.client import EndpointError
-from kb_cache.servers import printable
+from kbprobe.http import printable
 from kbprobe.parsing import MAX_INTEGER
 
 _NO_PROMPT_SCORES = (

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from kb_cache.servers import checked_url, is_loopback, printable, retry_after, within
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.http import checked_url, is_loopback, printable, retry_after, within
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response, Session

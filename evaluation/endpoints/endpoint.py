@@ -21,8 +21,8 @@ from evaluation.endpoints.answers import (
 )
 from evaluation.endpoints.client import RequestRefused
 from evaluation.endpoints.served import ServedModel, digest_of, in_threads, prompt_refused
-from kb_cache.servers import printable
 from kbprobe.errors import UsageError
+from kbprobe.http import printable
 
 FIXED_TEXT = (
     "The capital of a country is the city where its government meets. A robin can fly, and a "

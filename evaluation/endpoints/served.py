@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from evaluation.endpoints.client import BudgetSpent, Client, Limits, RequestRefused
-from kb_cache.servers import printable
 from kb_cache.store import unusable
 from kbprobe.errors import CacheError, UsageError, did_you_mean
 from kbprobe.files import write_file
+from kbprobe.http import printable
 
 logger = logging.getLogger(__name__)
 

@@ -17,10 +17,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kb_cache.servers import within
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256, scratch_folder
+from kbprobe.http import within
 from kbprobe.parsing import MAX_JSON_BYTES
 from kbprobe.reading import read_bytes
 from kbprobe.terminal import without_credentials

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from kb_cache import servers as download_module
-from kb_cache.servers import download, within
+from kb_cache import download as download_module
+from kb_cache.download import download
 from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
 from kb_cache.wikidata.sparql.types import QueryTimeout, prepared
 from kbprobe.errors import SourceError
+from kbprobe.http import Limits as RequestLimits
+from kbprobe.http import open_session, within
 
 QUERY = prepared("SELECT ?x { ?x a ?y }")
 #: Seconds between two bytes of a server that drips.
@@ -138,9 +140,9 @@ def test_a_redirection_from_https_to_http_is_refused() -> None:
     response.status_code, response.url = 302, "https://example.org/a"
     response.headers["Location"] = "http://example.org/b"
     with pytest.raises(InvalidSchema, match="which is not allowed"):
-        download_module._session().get_redirect_target(response)
+        open_session(RequestLimits(), 5).get_redirect_target(response)
     response.headers["Location"] = "/b"
-    assert download_module._session().get_redirect_target(response) == "/b"
+    assert open_session(RequestLimits(), 5).get_redirect_target(response) == "/b"
 
 
 JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/sparql-results+json\r\n\r\n"

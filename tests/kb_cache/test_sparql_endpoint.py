@@ -11,7 +11,6 @@ import urllib.request
 
 import pytest
 
-from kb_cache.servers import checked_url
 from kb_cache.wikidata.sparql import endpoint as endpoint_module
 from kb_cache.wikidata.sparql import endpoint as endpoints
 from kb_cache.wikidata.sparql.answers import slug
@@ -19,6 +18,7 @@ from kb_cache.wikidata.sparql.endpoint import WIKIDATA, BudgetSpent, Endpoint, E
 from kb_cache.wikidata.sparql.results import MalformedAnswer
 from kb_cache.wikidata.sparql.types import QueryTimeout, Term, prepared
 from kbprobe.errors import SourceError, UsageError
+from kbprobe.http import checked_url
 from tests.kb_cache.sparql_server import (
     GOOD,
     JSON,

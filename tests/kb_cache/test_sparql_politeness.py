@@ -9,7 +9,6 @@ from email.utils import format_datetime
 
 import pytest
 
-from kb_cache.servers import retry_after
 from kb_cache.wikidata.sparql.endpoint import (
     WIKIDATA,
     BudgetSpent,
@@ -22,6 +21,7 @@ from kb_cache.wikidata.sparql.endpoint import (
 from kb_cache.wikidata.sparql.types import Term, prepared
 from kbprobe.errors import UsageError
 from kbprobe.files.locks import locked
+from kbprobe.http import retry_after
 from tests.kb_cache.sparql_server import FakeTime, Reply, ServerScript, endpoint
 
 QUERY = prepared("SELECT ?x { ?x a ?y }")

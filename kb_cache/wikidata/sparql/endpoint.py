@@ -32,7 +32,6 @@ from urllib.parse import urljoin, urlsplit
 from urllib.request import HTTPErrorProcessor, ProxyHandler, Request, build_opener
 
 from kb_cache import store
-from kb_cache.servers import checked_url, is_loopback, printable, retry_after, within
 from kb_cache.wikidata.sparql import results
 from kb_cache.wikidata.sparql.answers import slug
 from kb_cache.wikidata.sparql.results import MalformedAnswer, server_message
@@ -47,6 +46,7 @@ from kbprobe import files
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import SourceError, UsageError, require
 from kbprobe.files.locks import locked
+from kbprobe.http import checked_url, is_loopback, printable, retry_after, within
 
 #: Characters of a query above which it is sent by POST; some servers refuse longer addresses.
 LONGEST_GET = 1500

@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from kb_cache.servers import printable
 from kb_cache.wikidata.sparql.types import Answer, QueryTimeout, Row, Term, answer, literal
 from kbprobe.errors import SourceError
+from kbprobe.http import printable
 
 #: Messages of servers if a query takes too long or too much memory: Blazegraph, QLever, Virtuoso,
 #: Oxigraph, and proxies before them.

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC
+from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import urljoin, urlsplit
@@ -103,7 +104,7 @@ class Reply(NamedTuple):
 
     status: int
     reason: str
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] | Message
     body: bytes
     complete: bool = True
 
@@ -239,7 +240,7 @@ def retried(
             if error.transient and asked > limits.longest_wait:
                 error.add(f"It asks to wait {asked:.0f} s. {again}".strip())
                 raise
-            if error.transient and number == limits.attempts and again:
+            if error.transient and 1 < number == limits.attempts and again:
                 error.add(f"That was attempt {number} of as many. {again}")
             if not error.transient or number == limits.attempts:
                 raise

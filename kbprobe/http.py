@@ -262,7 +262,7 @@ def open_session(
 
     Args:
         limits: of attempts and pauses; with one attempt nothing is repeated.
-        redirects: the maximum number in a row.
+        redirects: the maximum number in a row; with 0 none is followed.
         proxies: whether those of the environment are used.
         sign: adds credentials to a request; without it, requests takes those of ``.netrc``.
     """
@@ -273,7 +273,7 @@ def open_session(
 
     class Careful(Session):
         def get_redirect_target(self, resp: Response) -> str | None:
-            target = super().get_redirect_target(resp)
+            target = super().get_redirect_target(resp) if redirects else None
             if target is not None and not is_allowed_redirect(
                 resp.url, url := urljoin(resp.url, target)
             ):

@@ -237,12 +237,12 @@ def retried(
             return attempt()
         except ServerError as error:
             asked = error.wait or 0.0
-            if error.transient and asked > limits.longest_wait:
-                error.add(f"It asks to wait {asked:.0f} s. {again}".strip())
-                raise
-            if error.transient and 1 < number == limits.attempts and again:
+            too_long = asked > limits.longest_wait
+            if error.transient and again and too_long:
+                error.add(f"It asks to wait {asked:.0f} s. {again}")
+            elif error.transient and again and 1 < number == limits.attempts:
                 error.add(f"That was attempt {number} of as many. {again}")
-            if not error.transient or number == limits.attempts:
+            if not error.transient or too_long or number == limits.attempts:
                 raise
             spread = 0.5 + random.random()  # nosec B311 # no secret depends on it
             grown = limits.backoff * 2 ** (number - 1) * spread

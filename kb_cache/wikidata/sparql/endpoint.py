@@ -349,9 +349,9 @@ class Endpoint:
         """Return the answer in a reply, or raise what its status or content means."""
         status, headers, body = reply.status, reply.headers, reply.body
         kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        if status == 200 and (partial := [name for name in _PARTIAL if name in headers]):
+        if status == 200 and (left_out := [name for name in _PARTIAL if name in headers]):
             raise QueryTimeout(
-                f"{self.url} left rows out ({partial[0]}: {printable(headers[partial[0]], 40)}). "
+                f"{self.url} left rows out ({left_out[0]}: {printable(headers[left_out[0]], 40)}). "
                 "Ask for less at a time."
             )
         if status == 200 and kind in ("application/sparql-results+json", "application/json"):

@@ -164,7 +164,7 @@ def download_source(wanted: Download, progress: PhaseProgress = lambda *_: None)
         SourceError: it cannot be obtained, or is not what was expected.
         CacheError: the cache folder cannot be written.
     """
-    from kb_cache.servers import download
+    from kb_cache.download import download
 
     target = downloads_dir() / wanted.url.rpartition("/")[2]
     shown = partial(progress, "Downloading")

@@ -33,7 +33,7 @@ class SnapshotError(CacheError):
 
 
 class SourceError(KbprobeError):
-    """A knowledge base's source files cannot be read or are not what they claim to be."""
+    """A source cannot be read or is not what it claims to be: a file, or a server."""
 
 
 class MissingDependencyError(KbprobeError):

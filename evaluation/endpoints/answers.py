@@ -29,8 +29,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from evaluation.endpoints.client import EndpointError
-from kb_cache.servers import printable
+from kbprobe.http import ServerError, printable
 from kbprobe.parsing import MAX_INTEGER
 
 _NO_PROMPT_SCORES = (
@@ -45,7 +44,7 @@ _MOST = 1e-3
 """Log-probabilities above 0 by no more than this are rounding."""
 
 
-class NoPromptScores(EndpointError):
+class NoPromptScores(ServerError):
     """The endpoint gives no log-probabilities of the tokens of a prompt."""
 
     def __init__(self, url: str, why: str) -> None:
@@ -73,15 +72,15 @@ REQUEST = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
 """Parameters posted with a model and a prompt, to request log-probabilities of its tokens."""
 
 
-def only_choice(answer: Any, url: str) -> tuple[dict[str, Any], Callable[[str], EndpointError]]:
+def only_choice(answer: Any, url: str) -> tuple[dict[str, Any], Callable[[str], ServerError]]:
     """Return the only choice of an answer, and a function that makes errors about it.
 
     Raises:
-        EndpointError: the answer has another form.
+        ServerError: the answer has another form.
     """
 
-    def malformed(why: str) -> EndpointError:
-        return EndpointError(f"{url} answers in a form that is not known: {why}")
+    def malformed(why: str) -> ServerError:
+        return ServerError(f"{url} answers in a form that is not known: {why}")
 
     if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list):
         raise malformed("an object with a list of choices was expected")
@@ -96,7 +95,7 @@ def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
 
     Raises:
         NoPromptScores: it says nothing about the prompt's tokens.
-        EndpointError: it has another form, or is for another prompt.
+        ServerError: it has another form, or is for another prompt.
     """
     choice, malformed = only_choice(answer, url)
     text = choice.get("text")
@@ -117,7 +116,7 @@ def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
     if not _echoes(text, prompt):
         if len(texts) <= 1:
             raise NoPromptScores(url, "it does not heed echo")
-        raise EndpointError(
+        raise ServerError(
             f"{url} answers with another text than the prompt: it may have cut it. The prompt is "
             f"{printable(prompt, 60)!r}, and the answer {printable(text, 60)!r}"
         )

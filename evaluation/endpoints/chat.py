@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from evaluation.endpoints.answers import log_prob_of, only_choice
-from evaluation.endpoints.client import EndpointError, RequestRefused
 from evaluation.endpoints.served import ServedModel, digest_of, in_threads, prompt_refused
 from evaluation.items.orders import LETTERS
 from kbprobe.errors import UsageError
+from kbprobe.http import RequestRefused, ServerError
 from kbprobe.parsing import MAX_INTEGER
 
 logger = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ class ChatEndpoint(ServedModel):
 
         Raises:
             BudgetSpent: the budget ends before the chats do; what was answered is kept.
-            EndpointError: the endpoint gives no answer, or one that cannot be used.
+            ServerError: the endpoint gives no answer, or one that cannot be used.
             CacheError: the answers cannot be kept.
         """
         self.client.start()
@@ -180,7 +180,7 @@ class ChatEndpoint(ServedModel):
 
         Raises:
             UsageError: probabilities of letters are wanted, and it gives none.
-            EndpointError: it refuses a request without saying which parameter is wrong.
+            ServerError: it refuses a request without saying which parameter is wrong.
         """
         known = self._known_parameters(wanted, max_tokens)
         if known is not None:
@@ -194,7 +194,7 @@ class ChatEndpoint(ServedModel):
             try:
                 answer = self._send(_FIRST, parameters)
                 break
-            except EndpointError as error:
+            except ServerError as error:
                 _leave_out(parameters, error)
         if "logprobs" in parameters and not read_reply(answer, self.url).first:
             del parameters["logprobs"], parameters["top_logprobs"]
@@ -212,11 +212,11 @@ class ChatEndpoint(ServedModel):
         return parameters
 
 
-def _leave_out(parameters: dict[str, Any], error: EndpointError) -> None:
+def _leave_out(parameters: dict[str, Any], error: ServerError) -> None:
     """Leave out, or change, the parameter that a server refuses by its name.
 
     Raises:
-        EndpointError: the error, if it names none.
+        ServerError: the error, if it names none.
     """
     said = str(error)
     if "max_completion_tokens" in said and "max_tokens" in parameters:
@@ -246,7 +246,7 @@ def read_reply(answer: Any, url: str) -> Reply:
     """Read the answer to a chat.
 
     Raises:
-        EndpointError: it is of another form.
+        ServerError: it is of another form.
     """
     choice, malformed = only_choice(answer, url)
     message = choice.get("message")
@@ -281,7 +281,7 @@ def _count(usage: Any, name: str) -> int:
     return count
 
 
-def _first_tokens(found: Any, malformed: Callable[[str], EndpointError]) -> dict[str, float] | None:
+def _first_tokens(found: Any, malformed: Callable[[str], ServerError]) -> dict[str, float] | None:
     """Return the log-probabilities of the likeliest first tokens; None if not given."""
     if found is None:
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import threading
 import time
 from collections.abc import Mapping
@@ -12,19 +11,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from kb_cache.servers import checked_url, is_loopback, printable, retry_after, within
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import UsageError
+from kbprobe.http import (
+    TEMPORARY,
+    BudgetSpent,
+    Limits,
+    Reply,
+    RequestRefused,
+    ServerError,
+    Stopped,
+    checked_url,
+    exchange,
+    is_loopback,
+    open_session,
+    printable,
+    retried,
+    retry_after,
+)
 
 if TYPE_CHECKING:
-    from requests import PreparedRequest, Response, Session
+    from requests import PreparedRequest, Session
 
 API_KEY = "KBPROBE_API_KEY"
 """The environment variable with the key of an endpoint that requires one."""
 _SECRET = 8
 """Characters of a key that no answer contains by chance."""
 
-_TEMPORARY = (408, 425, 429)
-_CHUNK = 1 << 16
+_AGAIN = "Run the same command again to go on: what was answered is kept."
 _REMEDIES = {
     401: f"Set the environment variable {API_KEY} to a valid key.",
     403: f"Set the environment variable {API_KEY} to a key that may use this model.",
@@ -34,60 +47,14 @@ _REMEDIES = {
 }
 
 
-class EndpointError(KbprobeError):
-    """The endpoint cannot be reached, refuses a request, or answers in a form that is not known."""
-
-
-class RequestRefused(EndpointError):
-    """The endpoint refuses a request, and would refuse it again.
-
-    Attributes:
-        status: that of HTTP.
-        said: the server's message.
-        body: what it sent, with codes besides the message.
-    """
-
-    def __init__(self, message: str, status: int, said: str, body: str = "") -> None:
-        super().__init__(message)
-        self.status, self.said, self.body = status, said, body
-
-
-class BudgetSpent(KbprobeError):
-    """The next request would exceed the budget."""
-
-
-class Stopped(KbprobeError):
-    """Another request failed, so this one is not retried."""
-
-
-class _Retry(Exception):
-    """An attempt failed, but another may succeed after ``wait`` seconds."""
-
-    def __init__(self, error: EndpointError, wait: float = 0.0) -> None:
-        super().__init__(str(error))
-        self.error, self.wait = error, wait
-
-
 @dataclass(frozen=True)
-class Limits:
-    """Limits on time, attempts and amount of requests to an endpoint. Times are in seconds.
+class PromptLimits(Limits):
+    """Limits on time, attempts and amount of requests to an endpoint.
 
     Attributes:
-        timeout: the time limit for a whole answer.
-        attempts: the maximum number of attempts of a request, if another one may help.
-        backoff: the pause before the second attempt, plus or minus half; doubled each time.
-        longest_wait: the longest pause that a server may ask for; beyond it we give up.
-        max_bytes: the maximum size of an answer.
-        requests: the maximum number of requests, including repeated ones; None for any number.
         prompt_tokens: the maximum number of tokens sent; None for any number.
     """
 
-    timeout: float = 120.0
-    attempts: int = 6
-    backoff: float = 1.0
-    longest_wait: float = 300.0
-    max_bytes: int = 32 << 20
-    requests: int | None = None
     prompt_tokens: int | None = None
 
 
@@ -127,7 +94,9 @@ class Client:
     address: redirections are refused, and ``.netrc`` is not read. No message repeats it.
     """
 
-    def __init__(self, url: str, limits: Limits | None = None, *, send_key: bool = True) -> None:
+    def __init__(
+        self, url: str, limits: PromptLimits | None = None, *, send_key: bool = True
+    ) -> None:
         """Prepare requests; nothing is sent yet. Without ``send_key`` the key is not sent at all.
 
         Raises:
@@ -135,7 +104,7 @@ class Client:
                 the key cannot be one.
         """
         self.url = checked_url(url).rstrip("/")
-        self.limits = limits or Limits()
+        self.limits = limits or PromptLimits()
         self.budget = Budget(self.limits.requests, self.limits.prompt_tokens)
         self._key = os.environ.get(API_KEY, "").strip()
         if not (self._key.isascii() and self._key.isprintable()):
@@ -168,36 +137,25 @@ class Client:
 
         Raises:
             RequestRefused: the status says that the request is wrong.
-            EndpointError: there is no answer, or none that is JSON, after all attempts.
+            ServerError: there is no answer, or none that is JSON, after all attempts.
             BudgetSpent: the budget does not cover this request.
             Stopped: :meth:`stop` was called meanwhile.
         """
-        backoff, attempts = self.limits.backoff, self.limits.attempts
-        while True:
-            attempts -= 1
+
+        def attempt() -> Any:
             self._pause()
             if content is not None:
                 self.budget.spend(tokens)
-            try:
-                return self._read(path, *self._exchange(path, content))
-            except _Retry as retry:
-                if retry.wait > self.limits.longest_wait:
-                    raise EndpointError(
-                        f"{retry.error} It asks to wait {retry.wait:.0f} s. Run the same command "
-                        "again then: what was answered is kept."
-                    ) from retry
-                if not attempts:
-                    raise EndpointError(
-                        f"{retry.error} That was attempt {self.limits.attempts} of as many. Run "
-                        "the same command again to go on: what was answered is kept."
-                    ) from retry
-                spread = 0.5 + random.random()  # nosec B311 # no secret depends on it
-                wait = max(retry.wait, min(backoff * spread, self.limits.longest_wait))
-                if retry.wait:  # a busy server is busy for all threads
-                    self._not_before = max(self._not_before, time.monotonic() + wait)
-                elif self._stop.wait(wait):
-                    raise Stopped(str(retry.error)) from retry
-                backoff *= 2
+            return self._read(path, self._exchange(path, content))
+
+        return retried(attempt, self.limits, self._wait, _AGAIN)
+
+    def _wait(self, error: ServerError, seconds: float) -> None:
+        """Wait before another attempt; a busy server is busy for all threads."""
+        if error.wait:
+            self._not_before = max(self._not_before, time.monotonic() + seconds)
+        elif self._stop.wait(seconds):
+            raise Stopped(str(error)) from error
 
     def _pause(self) -> None:
         """Wait until the next request may be sent to the server."""
@@ -205,94 +163,76 @@ class Client:
             if self._stop.wait(wait):
                 raise Stopped(f"{self.url} asked to wait")
 
-    def _exchange(
-        self, path: str, content: Mapping[str, Any] | None
-    ) -> tuple[Response, bytes | None]:
-        """Send one request; return the response and its body, None where that is too long."""
+    def _exchange(self, path: str, content: Mapping[str, Any] | None) -> Reply:
+        """Send one request and return the response."""
         from requests import ConnectionError as NoConnection
-        from requests import RequestException, Timeout
+        from requests import Timeout
         from requests.exceptions import SSLError
 
-        timeout, session = self.limits.timeout, self._session()
-
-        def exchange() -> tuple[Response, bytes | None]:
-            body = None if content is None else json.dumps(content)
-            with session.request(
-                "GET" if content is None else "POST",
-                f"{self.url}/{path}",
-                data=body,
-                headers={"Content-Type": "application/json"},
-                allow_redirects=False,
-                stream=True,
-                timeout=timeout,
-            ) as response:
-                read = bytearray()
-                for chunk in response.iter_content(_CHUNK):
-                    read += chunk
-                    if len(read) > self.limits.max_bytes:
-                        return response, None
-                return response, bytes(read)
-
+        body = None if content is None else json.dumps(content)
+        method, limits = "GET" if body is None else "POST", self.limits
         try:
-            exchanged = within(timeout, exchange)
-            self._reached = True
-            return exchanged
+            reply = exchange(self._session(), method, f"{self.url}/{path}", limits, body)
         except (TimeoutError, Timeout) as error:
             self._own.session = None  # It may still be in use by an abandoned thread.
-            why = f"{self.url} gave no whole answer within {timeout:g} s (--request-timeout)."
-            raise _Retry(EndpointError(why)) from error
-        except (RequestException, OSError) as error:
-            said = self._quoted(str(error))
-            ours = EndpointError(f"{self.url} cannot be reached ({type(error).__name__}: {said}).")
-            if isinstance(error, SSLError):
-                raise ours from error
-            if isinstance(error, NoConnection) and not self._reached:
-                raise EndpointError(
-                    f"{ours} See whether the server runs, and whether this is its address."
-                ) from error
-            raise _Retry(ours) from error
+            raise ServerError(
+                f"{self.url} gave no whole answer within {limits.timeout:g} s (--request-timeout).",
+                transient=True,
+            ) from error
+        except OSError as error:
+            ours = f"{self.url} cannot be reached ({type(error).__name__}: "
+            ours += f"{self._quoted(str(error))})."
+            final = isinstance(error, SSLError)
+            if not final and isinstance(error, NoConnection) and not self._reached:
+                ours += " See whether the server runs, and whether this is its address."
+                final = True
+            raise ServerError(ours, transient=not final) from error
+        self._reached = True
+        return reply
 
-    def _read(self, path: str, response: Response, body: bytes | None) -> Any:
+    def _read(self, path: str, reply: Reply) -> Any:
         """Return an answer's JSON, or raise what its status means."""
-        status = response.status_code
+        status, body = reply.status, reply.body if reply.complete else b""
         if 300 <= status < 400:
-            target = urljoin(self.url, response.headers.get("Location", ""))
-            raise EndpointError(
+            target = urljoin(self.url, reply.headers.get("Location", ""))
+            raise ServerError(
                 f"{self.url}/{path} redirects to {self._quoted(target)!r}, which is not followed: "
                 "questions and key go only to the address after --endpoint. If that is the right "
                 "one, give it there."
             )
-        if status == 200 and body is None:
-            raise EndpointError(
+        if status == 200 and not reply.complete:
+            raise ServerError(
                 f"{self.url}/{path} answers with more than {self.limits.max_bytes:,} bytes: it is "
                 "no completions endpoint, or does not heed max_tokens"
             )
-        if status == 200 and body is not None:
+        if status == 200:
             try:
                 value = self._without_key(json.loads(body))
             except (ValueError, RecursionError) as error:
                 start = self._quoted(body.decode("utf-8", "replace"))
-                raise _Retry(
-                    EndpointError(f"{self.url}/{path} answers with no valid JSON: {start!r}.")
+                raise ServerError(
+                    f"{self.url}/{path} answers with no valid JSON: {start!r}.", transient=True
                 ) from error
             if isinstance(value, dict) and value.get("error") and "choices" not in value:
                 said = self._quoted(server_said(body))
-                raise _Retry(EndpointError(f"{self.url}/{path} answers with an error: {said}."))
+                raise ServerError(
+                    f"{self.url}/{path} answers with an error: {said}.", transient=True
+                )
             return value
-        said = self._quoted(" ".join(server_said(body or b"").split()))
+        said = self._quoted(" ".join(server_said(body).split()))
         message = f"{self.url}/{path} answers {status}{said and f': {said}'}."
         # With 500, llama-cpp-python refuses parameters, and transformers the list of its models.
         lasting = status == 500 and (path == "models" or "validation error" in said)
-        if status in _TEMPORARY or (status >= 500 and not lasting):
-            asked = retry_after(response.headers.get("Retry-After", ""), time.time())
-            raise _Retry(EndpointError(message), asked or 0.0)
+        if not lasting and (status in TEMPORARY or status >= 500):
+            asked = retry_after(reply.headers.get("Retry-After", ""), time.time())
+            raise ServerError(message, status, asked, transient=True)
         remedy = _REMEDIES.get(status, "")
         if status in (401, 403) and self._withheld:
             remedy = (
                 f"The key in the environment variable {API_KEY} is not sent to an address that a "
                 f"suite file names. To send it there, add --key-for {self.url}"
             )
-        whole = (body or b"").decode("utf-8", "replace")
+        whole = body.decode("utf-8", "replace")
         raise RequestRefused(f"{message} {remedy}".strip(), status, said, whole)
 
     def _without_key(self, value: Any) -> Any:
@@ -304,19 +244,16 @@ class Client:
 
     def _quoted(self, said: str) -> str:
         """Return a server's message in printable form, without the key."""
-        return printable(said.replace(self._key, "[key]") if self._key else said)
+        return printable(said, secret=self._key)
 
     def _session(self) -> Session:
         """Return this thread's session; a session serves one thread at a time."""
-        from requests import Session
-
         session: Session | None = getattr(self._own, "session", None)
         if session is None:
-            session = self._own.session = Session()
             # No proxy can reach the loopback interface.
-            session.trust_env = not is_loopback(self.url)
-            session.headers["User-Agent"] = "kbprobe"
-            session.auth = self._sign  # Without it, requests would take a key from .netrc.
+            session = self._own.session = open_session(
+                Limits(attempts=1), proxies=not is_loopback(self.url), sign=self._sign
+            )
         return session
 
     def _sign(self, request: PreparedRequest) -> PreparedRequest:

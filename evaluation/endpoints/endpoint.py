@@ -19,10 +19,9 @@ from evaluation.endpoints.answers import (
     read_answer,
     score_pair,
 )
-from evaluation.endpoints.client import RequestRefused
 from evaluation.endpoints.served import ServedModel, digest_of, in_threads, prompt_refused
-from kb_cache.servers import printable
 from kbprobe.errors import UsageError
+from kbprobe.http import RequestRefused, printable
 
 FIXED_TEXT = (
     "The capital of a country is the city where its government meets. A robin can fly, and a "
@@ -78,7 +77,7 @@ class Endpoint(ServedModel):
         Raises:
             UsageError: nothing precedes a continuation.
             BudgetSpent: the budget ends before the pairs do; what was answered is kept.
-            EndpointError: the endpoint gives no answer, or one that cannot be used.
+            ServerError: the endpoint gives no answer, or one that cannot be used.
             CacheError: the answers cannot be kept.
         """
         self.client.start()

@@ -38,7 +38,7 @@ class EndpointHandle(ModelHandle):
             KbprobeError: it cannot be reached or used, or torch is not installed.
         """
         # A test may replace the limits.
-        from evaluation.endpoints.client import Limits
+        from evaluation.endpoints.client import PromptLimits
 
         require_packages()
         head, kind = (CHAT, ChatEndpoint) if options.chat else (ENDPOINT, Endpoint)
@@ -46,7 +46,7 @@ class EndpointHandle(ModelHandle):
             str(options.endpoint),
             model,
             root,
-            Limits(
+            PromptLimits(
                 timeout=options.request_timeout,
                 requests=options.max_requests,
                 prompt_tokens=options.max_prompt_tokens,

@@ -16,11 +16,11 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from evaluation.endpoints.client import BudgetSpent, Client, Limits, RequestRefused
-from kb_cache.servers import printable
+from evaluation.endpoints.client import Client, PromptLimits
 from kb_cache.store import unusable
 from kbprobe.errors import CacheError, UsageError, did_you_mean
 from kbprobe.files import write_file
+from kbprobe.http import BudgetSpent, RequestRefused, printable
 
 logger = logging.getLogger(__name__)
 
@@ -226,7 +226,7 @@ class ServedModel:
         url: str,
         model: str,
         root: Path,
-        limits: Limits | None = None,
+        limits: PromptLimits | None = None,
         concurrency: int = 8,
         *,
         connect: bool = True,
@@ -245,7 +245,7 @@ class ServedModel:
 
         Raises:
             UsageError: the address is none, or the endpoint has no such model.
-            EndpointError: it cannot be reached, or answers in a form that is not known.
+            ServerError: it cannot be reached, or answers in a form that is not known.
             CacheError: the answers cannot be kept.
         """
         self.client = Client(url, limits, send_key=send_key)

@@ -28,11 +28,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from evaluation.models.files import is_checkpoint
 from evaluation.studies.base import Study, StudyRequest
 from evaluation.studies.registry import STUDIES
-from kb_cache.servers import checked_url
 from kbprobe.errors import UsageError
 from kbprobe.files.patterns import matching_paths
 from kbprobe.files.targets import refuse_outside
 from kbprobe.format.manifest import MANIFEST
+from kbprobe.http import checked_url
 from kbprobe.options import MAX_SEED
 from kbprobe.parsing import read_yaml, validated
 from kbprobe.plugins import IN_FILE

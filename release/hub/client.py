@@ -17,10 +17,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kb_cache.servers import within
 from kbprobe.cli import kbprobe_version
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, scratch_folder
+from kbprobe.http import TEMPORARY, Limits, ServerError, printable, retried, retry_after, within
 from kbprobe.parsing import MAX_JSON_BYTES
 from kbprobe.reading import read_bytes
 from kbprobe.terminal import without_credentials
@@ -60,12 +60,10 @@ REMEDIES: Mapping[str | int, str] = {
 """What each refusal means and what to do: by kind, by the Hub's error code, by status."""
 
 
-class HubError(KbprobeError):
+class HubError(ServerError):
     """The Hub refused, or cannot be reached.
 
     Attributes:
-        status: the status of its response; 0 if there was none.
-        wait: the seconds to wait before retrying; None if not stated.
         code: its name of the error: ``RepoNotFound``, ``RevisionNotFound``, ``GatedRepo`` ...;
             ``OFFLINE`` if no request was made.
     """
@@ -73,18 +71,13 @@ class HubError(KbprobeError):
     def __init__(
         self, message: str, status: int = 0, wait: float | None = None, code: str = ""
     ) -> None:
-        super().__init__(message)
-        self.status, self.wait, self.code = status, wait, code
+        super().__init__(message, status, wait, status in (0, *TEMPORARY) or status >= 500)
+        self.code = code
 
     @property
     def unreachable(self) -> bool:
         """Whether there was no response: no network, or offline mode."""
         return self.status == 0 or self.code == OFFLINE
-
-    @property
-    def transient(self) -> bool:
-        """Whether the same request may succeed a moment later."""
-        return self.status in (0, 408, 425, 429) or self.status >= 500
 
     @property
     def conflict(self) -> bool:
@@ -135,10 +128,8 @@ def redact(text: str, token: str | None) -> str:
     >>> redact("Bearer hf_abcdefghijklmnopqrst\nis bad", None)
     'Bearer (token) is bad'
     """
-    found = without_credentials(" ".join(text.split()))
-    if token:
-        found = found.replace(token, "(token)")
-    return _TOKEN.sub("(token)", found)[:500]
+    text = _TOKEN.sub("(token)", " ".join(text.split()))
+    return printable(text, 500, secret=token, shown="(token)")
 
 
 def _response_of(error: BaseException) -> tuple[int, str, Mapping[str, Any]]:
@@ -155,9 +146,9 @@ def _response_of(error: BaseException) -> tuple[int, str, Mapping[str, Any]]:
 
 
 def _wait(headers: Mapping[str, Any]) -> float | None:
-    said = str(headers.get("Retry-After") or "").strip()
-    if said.isdecimal():
-        return float(said)
+    asked = retry_after(str(headers.get("Retry-After") or ""), time.time())
+    if asked is not None:
+        return asked
     limit = re.search(r"r\s*=\s*0\s*;\s*t\s*=\s*(\d+)", str(headers.get("RateLimit") or ""))
     return float(limit[1]) if limit else None
 
@@ -392,8 +383,9 @@ class Hub:
         # The base of the errors of whichever HTTP library huggingface_hub uses.
         http_error: Any = errors.HfHubHTTPError.__bases__[0]
         known = (http_error, errors.EntryNotFoundError, errors.LocalTokenNotFoundError)
-        place, pause = f"{action} {self.repo_id}", PAUSE
-        while True:
+        place = f"{action} {self.repo_id}"
+
+        def attempt() -> Any:
             try:
                 found = call(self.repo_id, *args, repo_type="dataset", **options)
                 return self._listed(place, found) if isinstance(found, Iterator) else found
@@ -402,13 +394,10 @@ class Hub:
                 if isinstance(error, RuntimeError) and error.__cause__ is None:
                     raise
                 problem = hub_error(error, place, self.endpoint, self._token)
-            attempts -= 1
-            wait = pause if problem.wait is None else problem.wait
-            # Raised here, outside the handler, it does not refer to the original error.
-            if not problem.transient or attempts <= 0 or wait > LONGEST_WAIT:
-                raise problem
-            time.sleep(wait)
-            pause *= 2
+            raise problem  # outside the handler, so that it does not refer to the original error
+
+        limits = Limits(attempts=attempts, backoff=PAUSE, longest_wait=LONGEST_WAIT)
+        return retried(attempt, limits, lambda error, wait: time.sleep(wait))
 
     def _listed(self, place: str, entries: Iterator[Any]) -> list[Any]:
         """Return a listing, whose pages may have no end, and may be empty."""

@@ -24,7 +24,7 @@ from evaluation.endpoints.answers import (
     Pair,
     Scored,
 )
-from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits
+from evaluation.endpoints.client import API_KEY, PromptLimits
 from evaluation.endpoints.endpoint import Endpoint
 from evaluation.endpoints.served import AnswerStore
 from evaluation.items.types import Item, choice_starts
@@ -39,11 +39,12 @@ from evaluation.scorers.causal.scorer import CausalScorer
 from evaluation.scorers.endpoint.scorer import EndpointScorer
 from evaluation.scorers.entries import PMI, EndpointPmiOptions
 from kbprobe.errors import UsageError
+from kbprobe.http import BudgetSpent, ServerError
 from tests.evaluation import jsonl_probe, tiny_causal
 from tests.evaluation.endpoint_server import Fault, Script, serving
 
 CHOICES = ("a dog", "a domestic animal", "the river", "café ☕")
-PATIENT = Limits(backoff=0.001)
+PATIENT = PromptLimits(backoff=0.001)
 
 
 def questions(first: int = 0) -> list[Item]:
@@ -91,7 +92,7 @@ def server(models: dict[str, tuple[Any, Any]]) -> Iterator[Script]:
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(client, "Limits", partial(Limits, backoff=0.001))
+    monkeypatch.setattr(client, "PromptLimits", partial(PromptLimits, backoff=0.001))
 
 
 def scored(scorer: Scorer, items: list[Item]) -> Scores:
@@ -227,7 +228,7 @@ def test_requests_go_out_together_up_to_the_number_given(server: Script, tmp_pat
 def test_a_run_stops_at_its_budget_and_goes_on(
     budget: dict[str, int], server: Script, tmp_path: Path
 ) -> None:
-    limits, stops = Limits(**budget), 0  # type: ignore[arg-type]
+    limits, stops = PromptLimits(**budget), 0  # type: ignore[arg-type]
     while stops < 20:
         before = len(server.prompts)
         endpoint = Endpoint(server.url, "tiny", tmp_path, limits, concurrency=1)
@@ -352,9 +353,9 @@ def test_what_cannot_be_used_is_refused_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(API_KEY, "sk-secret")
-    limits = Limits(backoff=0.001, attempts=3, timeout=0.2)
+    limits = PromptLimits(backoff=0.001, attempts=3, timeout=0.2)
     with serving(*models["gpt2"], **broken) as server:
-        with pytest.raises(EndpointError) as error:
+        with pytest.raises(ServerError) as error:
             Endpoint(server.url, "tiny", tmp_path, limits)
         assert said in str(error.value)
         assert "sk-secret" not in str(error.value)

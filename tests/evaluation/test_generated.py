@@ -18,7 +18,7 @@ import evaluation
 from evaluation.cli import main
 from evaluation.endpoints import client
 from evaluation.endpoints.chat import Chat, ChatEndpoint, Reply
-from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits
+from evaluation.endpoints.client import API_KEY, PromptLimits
 from evaluation.exports.command import export_command
 from evaluation.items.types import Item
 from evaluation.results.analyses.generated import Generated, generated_of
@@ -31,6 +31,7 @@ from evaluation.scorers.entries import GENERATE
 from evaluation.scorers.generated.scorer import Asked, letter_shares, read_choice
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import MASK
+from kbprobe.http import BudgetSpent, ServerError
 from tests.evaluation import jsonl_probe, tiny_architectures, tiny_causal
 from tests.evaluation.endpoint_server import Fault, Script, serving
 from tests.evaluation.tiny_architectures import make
@@ -157,7 +158,7 @@ def knows(asked: dict[str, Any]) -> str:
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(client, "Limits", partial(Limits, backoff=0.001))
+    monkeypatch.setattr(client, "PromptLimits", partial(PromptLimits, backoff=0.001))
 
 
 @pytest.fixture(scope="module")
@@ -329,7 +330,7 @@ def test_what_a_server_does_not_take_is_left_out(
 ) -> None:
     server.refused = refused
     if left is None:
-        with pytest.raises(EndpointError, match="max_tokens"):
+        with pytest.raises(ServerError, match="max_tokens"):
             evaluated(probe, server)
         return
     evaluated(probe, server)
@@ -396,11 +397,11 @@ def test_answers_of_another_form_are_refused_with_the_reason(
     broken: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(API_KEY, "sk-secret")
-    limits = Limits(backoff=0.001, attempts=3, max_bytes=4000)
+    limits = PromptLimits(backoff=0.001, attempts=3, max_bytes=4000)
     with serving(None, None, write=lambda asked: "B", **broken) as server:
         endpoint = ChatEndpoint(server.url, "tiny", tmp_path, limits)
         chat = Chat(json.dumps([{"role": "user", "content": "A or B?"}]), letters=2)
-        with pytest.raises(EndpointError) as error:
+        with pytest.raises(ServerError) as error:
             list(endpoint.replies([chat], "auto", 8))
     assert said in str(error.value)
     assert "sk-secret" not in str(error.value)
@@ -416,17 +417,17 @@ def test_a_refusal_that_is_not_of_the_prompt_ends_the_run_in_the_servers_words(
     probe: Path, server: Script
 ) -> None:
     server.write, server.refuse = knows, refuses(100)
-    with pytest.raises(EndpointError, match=r"at most 100 completion tokens\. Give a --max-tokens"):
+    with pytest.raises(ServerError, match=r"at most 100 completion tokens\. Give a --max-tokens"):
         evaluated(probe, server)
     assert len(server.prompts) == 1
     _, block = evaluated(probe, server, max_tokens=100)
     assert (block.unread, block.cut) == (0, 0)
     for said in ("You exceeded your quota", "at most 50 tokens exceeded"):  # since the trial
         server.refuse = lambda asked, said=said: (400, said)  # type: ignore[misc]
-        with pytest.raises(EndpointError, match=said):
+        with pytest.raises(ServerError, match=said):
             evaluated(probe, server, max_tokens=100, orders=1, system="Be brief.")
     server.refuse = lambda asked: (400, "no system role") if len(asked["messages"]) > 1 else None
-    with pytest.raises(EndpointError, match=r"no system role\. Leave --system out"):
+    with pytest.raises(ServerError, match=r"no system role\. Leave --system out"):
         evaluated(probe, server, max_tokens=100, system="Be brief.")
 
 
@@ -492,7 +493,7 @@ def test_a_key_that_a_server_repeats_with_escapes_is_not_kept(
         ((_, reply),) = endpoint.replies([chat], "text", 8)
         assert reply.text == "B [key] [key]"
         server.faults = [Fault(400, body=refusal.encode())]
-        with pytest.raises(EndpointError) as error:
+        with pytest.raises(ServerError) as error:
             list(endpoint.replies([chat], "text", 8))
     assert "secret" not in str(error.value)
     assert "[key]" in str(error.value)

@@ -71,7 +71,7 @@ def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
     """The time as clients of endpoints see it: waiting takes none."""
     fake = FakeTime()
     monkeypatch.setattr(endpoint, "time", fake)
-    monkeypatch.setattr(endpoint.random, "random", lambda: 0.5)
+    monkeypatch.setattr("kbprobe.http.random.random", lambda: 0.5)
     return fake
 
 

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
+from kb_cache.wikidata.sparql.endpoint import Endpoint, QueryLimits
 
 JSON = "application/sparql-results+json"
 
@@ -160,4 +160,4 @@ class FakeTime:
 
 def endpoint(server: ServerScript, **limits: float) -> Endpoint:
     """A client of a server."""
-    return Endpoint(server.url, limits=Limits(**limits))  # type: ignore[arg-type]
+    return Endpoint(server.url, limits=QueryLimits(**limits))  # type: ignore[arg-type]

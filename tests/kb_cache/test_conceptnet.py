@@ -255,7 +255,7 @@ def test_download_to_snapshot(
         file_sha256(tmp_path / "original"),
         len(server.content),
     )
-    monkeypatch.setattr("kb_cache.servers.PAUSE", 0.01)
+    monkeypatch.setattr("kb_cache.download.PAUSE", 0.01)
     monkeypatch.setattr(CONCEPTNET, "download", dump)
     assert cli.main(["fetch", "conceptnet"]) == 0
     assert "conceptnet-5.7: 20 edges between" in capsys.readouterr().out

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kb_cache import servers as download_module
-from kb_cache.servers import download
+from kb_cache import download as download_module
+from kb_cache.download import download
 from kbprobe.errors import SourceError, UsageError
 
 CONTENT = random.Random(0).randbytes(200_000)

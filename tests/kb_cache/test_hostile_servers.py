@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from kb_cache import servers as download_module
-from kb_cache.servers import download, within
-from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
+from kb_cache import download as download_module
+from kb_cache.download import download
+from kb_cache.wikidata.sparql.endpoint import Endpoint, QueryLimits
 from kb_cache.wikidata.sparql.types import QueryTimeout, prepared
 from kbprobe.errors import SourceError
+from kbprobe.http import Limits, open_session, within
 
 QUERY = prepared("SELECT ?x { ?x a ?y }")
 #: Seconds between two bytes of a server that drips.
@@ -138,9 +139,9 @@ def test_a_redirection_from_https_to_http_is_refused() -> None:
     response.status_code, response.url = 302, "https://example.org/a"
     response.headers["Location"] = "http://example.org/b"
     with pytest.raises(InvalidSchema, match="which is not allowed"):
-        download_module._session().get_redirect_target(response)
+        open_session(Limits(), 5).get_redirect_target(response)
     response.headers["Location"] = "/b"
-    assert download_module._session().get_redirect_target(response) == "/b"
+    assert open_session(Limits(), 5).get_redirect_target(response) == "/b"
 
 
 JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/sparql-results+json\r\n\r\n"
@@ -148,9 +149,9 @@ JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/sparql-results+json\r\n\r\
 
 @pytest.mark.parametrize("reply", [dripping(b" ", JSON), dripping(b"X-Header: x\r\n", JSON[:17])])
 def test_an_answer_that_drips_is_given_up(serve: Callable[[Send], str], reply: Send) -> None:
-    endpoint = Endpoint(serve(reply), limits=Limits(timeout=1.0, attempts=1, pause=0.0))
+    endpoint = Endpoint(serve(reply), limits=QueryLimits(timeout=1.0, attempts=1, pause=0.0))
     began = time.monotonic()
-    with pytest.raises(QueryTimeout, match=r"within 1 s.*limits=Limits\(timeout="):
+    with pytest.raises(QueryTimeout, match=r"within 1 s.*limits=QueryLimits\(timeout="):
         endpoint.ask(QUERY)
     assert time.monotonic() - began < 5
 
@@ -161,8 +162,8 @@ def test_an_answer_without_end_is_refused(serve: Callable[[Send], str]) -> None:
         while True:
             write(b" " * 100_000)
 
-    limits = Limits(max_bytes=1_000_000, attempts=1, pause=0.0)
-    with pytest.raises(QueryTimeout, match=r"1,000,000 bytes.*limits=Limits\(max_bytes="):
+    limits = QueryLimits(max_bytes=1_000_000, attempts=1, pause=0.0)
+    with pytest.raises(QueryTimeout, match=r"1,000,000 bytes.*limits=QueryLimits\(max_bytes="):
         Endpoint(serve(send), limits=limits).ask(QUERY)
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from kb_cache.wikidata.sparql import answers as sparql_answers
 from kb_cache.wikidata.sparql.answers import EndpointAnswers
-from kb_cache.wikidata.sparql.endpoint import WIKIDATA, Endpoint, EndpointError, Limits
+from kb_cache.wikidata.sparql.endpoint import WIKIDATA, Endpoint, QueryLimits
 from kb_cache.wikidata.sparql.session import CachedEndpoint, NotCached, QuerySession, select_values
 from kb_cache.wikidata.sparql.types import (
     QueryTimeout,
@@ -31,6 +31,7 @@ from kb_cache.wikidata.sparql.types import (
     query_digest,
 )
 from kbprobe.errors import CacheError, SourceError, UsageError
+from kbprobe.http import ServerError
 from tests.kb_cache.conftest import REPOSITORY, RunCli
 from tests.kb_cache.sparql_server import GOOD, Reply, ServerScript, results, serving
 
@@ -44,7 +45,7 @@ NOTHING = results(variables=["date"])
 
 def source(server: ServerScript, **options: Any) -> CachedEndpoint:
     options.setdefault("now", lambda: "2026-11-21T10:00:00Z")
-    endpoint = Endpoint(server.url, limits=Limits(pause=0.0))
+    endpoint = Endpoint(server.url, limits=QueryLimits(pause=0.0))
     return CachedEndpoint(endpoint, **options)
 
 
@@ -153,7 +154,7 @@ def test_refresh_asks_once_more(server: ServerScript) -> None:
 def test_a_failed_refresh_leaves_the_old_answer(server: ServerScript) -> None:
     source(server).select(QUERY)
     server.reply_with(Reply(b"no", 403))
-    with pytest.raises(EndpointError):
+    with pytest.raises(ServerError):
         source(server, refresh=True).select(QUERY)
     assert source(server).select(QUERY).rows == ROWS
 
@@ -283,7 +284,7 @@ def test_anything_over_http(
     where = chance.randrange(len(GOOD))
     body = chance.choice([GOOD, GOOD[:where], GOOD[:where] + chance.randbytes(3) + GOOD[where:]])
     server.reply_with(Reply(NOTHING), Reply(body, status, sent, kind))
-    endpoint = Endpoint(server.url, limits=Limits(pause=0, attempts=2))
+    endpoint = Endpoint(server.url, limits=QueryLimits(pause=0, attempts=2))
     query = f"SELECT ?x {{ ?x ?y {seed} }}"
     try:
         found = CachedEndpoint(endpoint, refresh=True).select(query)
@@ -302,9 +303,9 @@ SLOW_RUN = """
 import sys
 from kb_cache.wikidata.sparql.session import select_values
 from kb_cache.wikidata.sparql.session import CachedEndpoint
-from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
+from kb_cache.wikidata.sparql.endpoint import Endpoint, QueryLimits
 films = [f"Q{n}" for n in range(1, 41)]
-source = CachedEndpoint(Endpoint(sys.argv[1], limits=Limits(pause=0.0)))
+source = CachedEndpoint(Endpoint(sys.argv[1], limits=QueryLimits(pause=0.0)))
 select_values(source, "SELECT ?x { $values ?x a ?y }", "x", films, chunk=1)
 print(len(films))
 """

@@ -9,19 +9,17 @@ from email.utils import format_datetime
 
 import pytest
 
-from kb_cache.servers import retry_after
 from kb_cache.wikidata.sparql.endpoint import (
     WIKIDATA,
-    BudgetSpent,
     Endpoint,
-    EndpointError,
-    Limits,
+    QueryLimits,
     postpone,
     turn_file,
 )
 from kb_cache.wikidata.sparql.types import Term, prepared
 from kbprobe.errors import UsageError
 from kbprobe.files.locks import locked
+from kbprobe.http import BudgetSpent, ServerError, retry_after
 from tests.kb_cache.sparql_server import FakeTime, Reply, ServerScript, endpoint
 
 QUERY = prepared("SELECT ?x { ?x a ?y }")
@@ -62,7 +60,7 @@ def test_retry_after_is_obeyed(server: ServerScript, fake_time: FakeTime, status
 
 def test_retry_after_binds_other_sessions(server: ServerScript, fake_time: FakeTime) -> None:
     server.reply_with(Reply(b"", 429, {"Retry-After": "200"}), Reply())
-    with pytest.raises(EndpointError, match="429"):
+    with pytest.raises(ServerError, match="429"):
         endpoint(server).ask(QUERY, attempts=1)
     assert endpoint(server).ask(QUERY).rows == ROWS
     assert fake_time.slept == [200.0]
@@ -71,7 +69,7 @@ def test_retry_after_binds_other_sessions(server: ServerScript, fake_time: FakeT
 def test_retry_after_beyond_the_longest_wait(server: ServerScript, fake_time: FakeTime) -> None:
     server.reply_with(Reply(b"", 429, {"Retry-After": "4000"}))
     for _ in range(2):  # the second is not even asked
-        with pytest.raises(EndpointError, match=r"wait 4000 s.*is kept"):
+        with pytest.raises(ServerError, match=r"wait 4000 s.*is kept"):
             endpoint(server).ask(QUERY)
     assert (len(server.asked), fake_time.slept) == (1, [])
 
@@ -108,7 +106,7 @@ def test_backoff(server: ServerScript, fake_time: FakeTime) -> None:
 
 def test_attempts_are_bounded(server: ServerScript, fake_time: FakeTime) -> None:
     server.reply_with(Reply(b"<h1>Oh</h1>\x1b[31m\nno", 500))
-    with pytest.raises(EndpointError, match=r"500 Internal Server Error: Oh \[31m\. Try again"):
+    with pytest.raises(ServerError, match=r"500 Internal Server Error: Oh \[31m\. Try again"):
         endpoint(server, attempts=3).ask(QUERY)
     assert len(server.asked) == 3
 
@@ -136,10 +134,10 @@ def test_no_hammering(server: ServerScript, fake_time: FakeTime) -> None:
     server.reply_with(Reply(b"no", 403))
     asked = endpoint(server, failures=3)
     for _ in range(3):
-        with pytest.raises(EndpointError, match="403"):
+        with pytest.raises(ServerError, match="403"):
             asked.ask(QUERY)
     server.reply_with(Reply())
-    with pytest.raises(EndpointError, match=r"3 queries in a row failed.*not queried again"):
+    with pytest.raises(ServerError, match=r"3 queries in a row failed.*not queried again"):
         asked.ask(QUERY)
     assert len(server.asked) == 3
 
@@ -150,7 +148,7 @@ def test_failures_in_a_row_are_forgiven_by_an_answer(
     asked = endpoint(server, failures=2)
     for _ in range(3):
         server.reply_with(Reply(b"no", 403))
-        with pytest.raises(EndpointError, match="403"):
+        with pytest.raises(ServerError, match="403"):
             asked.ask(QUERY)
         server.reply_with(Reply())
         asked.ask(QUERY)
@@ -172,7 +170,7 @@ def test_one_request_at_a_time(server: ServerScript, fake_time: FakeTime) -> Non
 
 
 def _ask_slowly(url: str) -> None:
-    Endpoint(url, limits=Limits(pause=0.0)).ask(QUERY)
+    Endpoint(url, limits=QueryLimits(pause=0.0)).ask(QUERY)
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb_cache.servers import printable
 from kb_cache.wikidata.sparql.results import MalformedAnswer, parse, server_message
 from kb_cache.wikidata.sparql.types import QueryTimeout, Term
+from kbprobe.http import printable
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 VARIABLES = ["x", "y", "z"]

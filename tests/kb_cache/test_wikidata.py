@@ -10,7 +10,7 @@ import pytest
 from kb_cache import store
 from kb_cache.fetching import fetch
 from kb_cache.wikidata.load import load_wikidata
-from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
+from kb_cache.wikidata.sparql.endpoint import Endpoint, QueryLimits
 from kb_cache.wikidata.sparql.session import QuerySession, select_values
 from kb_cache.wikidata.sparql.types import Answer, Term, prepared
 from kb_cache.wikidata.types import Wikidata
@@ -79,7 +79,7 @@ class Served:
     name, licence = "server", "CC0-1.0"
 
     def __init__(self, url: str) -> None:
-        self._endpoint = Endpoint(url, limits=Limits(pause=0.0))
+        self._endpoint = Endpoint(url, limits=QueryLimits(pause=0.0))
 
     @property
     def version(self) -> str:

@@ -5,34 +5,34 @@ User-Agent that names kbprobe and a contact; Retry-After obeyed; growing pauses 
 is in trouble, and a refusal to go on when they do not help. The rules are those of the Wikidata
 query service (its user manual, "Query limits", and Wikimedia's User-Agent policy).
 
-SPARQLWrapper would read errors without any limit, and leave redirections to urllib, which repeats
-a query without its content or without encryption.
+Requests are made by SPARQLWrapper, whose connections and redirections are urllib's; answers are
+read here, within limits of time and size. SECURITY.md says what that leaves unbounded.
 """
 
 from __future__ import annotations
 
-import http.client
+import ast
+import gzip
+import io
 import logging
 import math
 import os
-import random
 import re
 import ssl
 import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from email.message import Message
+from functools import partial
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import urljoin, urlsplit
-from urllib.request import HTTPErrorProcessor, ProxyHandler, Request, build_opener
+from typing import IO
+from urllib.error import HTTPError
+from urllib.parse import parse_qs, urlsplit
 
 from kb_cache import store
-from kb_cache.servers import checked_url, is_loopback, printable, retry_after, within
 from kb_cache.wikidata.sparql import results
 from kb_cache.wikidata.sparql.answers import slug
 from kb_cache.wikidata.sparql.results import MalformedAnswer, server_message
@@ -45,143 +45,115 @@ from kb_cache.wikidata.sparql.types import (
 )
 from kbprobe import files
 from kbprobe.cli import kbprobe_version
-from kbprobe.errors import SourceError, UsageError, require
+from kbprobe.errors import UsageError, require
 from kbprobe.files.locks import locked
+from kbprobe.http import (
+    BudgetSpent,
+    Limits,
+    Reply,
+    ServerError,
+    checked_url,
+    is_allowed_redirect,
+    is_loopback,
+    printable,
+    retried,
+    retry_after,
+    within,
+)
 
 #: Characters of a query above which it is sent by POST; some servers refuse longer addresses.
 LONGEST_GET = 1500
-#: Bytes of an error's body that are read.
+#: Bytes of an error's body that are kept.
 _ERROR_BYTES = 1 << 18
-_CHUNK = 1 << 18
-_MOVED = (301, 302, 303, 307, 308)
-_MOST_REDIRECTIONS = 5
 
 
-class UnreadableResponse(ValueError):
-    """A response that violates HTTP, or whose redirection is refused."""
-
-
-class TooLong(UnreadableResponse):
-    """A response that is longer than we allow."""
-
-
-class Response(NamedTuple):
-    """A server's response; ``body`` is uncompressed and whole, or the beginning of an error's."""
-
-    status: int
-    reason: str
-    headers: Message
-    body: bytes
-
-
-def send(url: str, query: str, contact: str, timeout: float, max_bytes: int) -> Response:
-    """Send a SELECT query and read the response.
+def send(url: str, query: str, contact: str, timeout: float, max_bytes: int) -> Reply:
+    """Send a SELECT query and read the response; its body is uncompressed.
 
     ``contact`` goes into the User-Agent; ``timeout`` (seconds) is for the whole, ``max_bytes`` for
-    the uncompressed body.
+    the uncompressed body of an answer. Of an error's body, only the beginning is kept.
 
     Raises:
-        TooLong: the body is longer than ``max_bytes``.
-        UnreadableResponse: the body is shorter than stated or badly compressed, or there was a
-            refused redirection.
-        OSError: the connection failed; TimeoutError if there was one.
+        ServerError: the answer was redirected elsewhere.
+        ValueError: the body is shorter than stated or badly compressed, or an address invalid.
+        OSError: the connection failed; TimeoutError if there was no response in time.
         http.client.HTTPException: the response is not HTTP.
     """
     return within(timeout, _send, url, query, contact, timeout, max_bytes)
 
 
-def _send(url: str, query: str, contact: str, timeout: float, max_bytes: int) -> Response:
-    from SPARQLWrapper import GET, JSON, POST, SPARQLWrapper, __version__
+def _send(url: str, query: str, contact: str, timeout: float, max_bytes: int) -> Reply:
+    from SPARQLWrapper import GET, JSON, POST, SELECT, SPARQLWrapper, __version__
+    from SPARQLWrapper.SPARQLExceptions import SPARQLWrapperException
 
     agent = f"kbprobe/{kbprobe_version()}{contact and f' ({contact})'} SPARQLWrapper/{__version__}"
     wrapper = SPARQLWrapper(url, returnFormat=JSON, agent=agent)
     # Request the format only in the header, not in parameters, whose names differ by server.
     wrapper.setOnlyConneg(True)
-    # Not by setQuery, which guesses what kind of query it is, and can find "delete" in a string.
-    wrapper.queryString = query
+    wrapper.setQuery(query)
+    # It guesses what kind of query it is, and can find "delete" in a prefix.
+    wrapper.queryType = SELECT
     wrapper.setMethod(POST if len(query) > LONGEST_GET else GET)
+    wrapper.setTimeout(math.ceil(timeout))
     wrapper.addCustomHttpHeader("Accept", "application/sparql-results+json")
     wrapper.addCustomHttpHeader("Accept-Encoding", "gzip")
-    request = wrapper._createRequest()  # its query() would send it by urllib's global opener
-    # No proxy can reach the loopback interface.
-    opener = build_opener(ProxyHandler({} if is_loopback(url) else None), _AnyStatus)
-    deadline = time.monotonic() + timeout
-    redirections = 0
-    while True:
-        with opener.open(request, timeout=math.ceil(timeout)) as response:
-            status, headers = response.status, response.headers
-            location = headers.get("Location") if status in _MOVED else None
-            if not location or redirections == _MOST_REDIRECTIONS:
-                body = b""
-                if status == 200:
-                    body = _body(response, max_bytes, deadline, whole=True)
-                else:  # the status says enough if the body cannot be read
-                    with suppress(OSError, ValueError, HTTPException):
-                        body = _body(response, _ERROR_BYTES, deadline, whole=False)
-                return Response(status, str(response.reason), headers, body)
-        request = redirected(request, location, contact)
-        redirections += 1
-
-
-class _AnyStatus(HTTPErrorProcessor):
-    """Hand over responses of every status; redirections are followed by `send`."""
-
-    def http_response(self, request: Request, response: HTTPResponse) -> HTTPResponse:
-        return response
-
-    https_response = http_response
-
-
-def redirected(request: Request, location: str, contact: str) -> Request:
-    """Return the same request for another address; urllib's own would lose a posted query.
-
-    Raises:
-        UnreadableResponse: the redirection is refused.
-    """
     try:
-        url = urljoin(request.full_url, location)
-        scheme, loopback = urlsplit(url).scheme, is_loopback(url)
-    except ValueError as error:
-        raise UnreadableResponse(f"it redirects to what is no address ({error})") from error
-    problems = {
-        "which is not http or https": scheme not in ("http", "https"),
-        "which is not encrypted": request.type == "https" and scheme == "http",
-        "where we need a contact": not contact and not loopback,
-    }
-    for problem in filter(problems.get, problems):
-        raise UnreadableResponse(f"it redirects to {url[:80]!r}, {problem}")
-    own = ("Host", "Content-length")
-    kept = {key: value for key, value in request.header_items() if key not in own}
-    return Request(url, request.data, kept, request.origin_req_host, unverifiable=True)
+        with wrapper.query().response as response:  # not converted: that has no limit of size
+            _check_redirection(url, response.geturl(), query)
+            return _reply(response, max_bytes)
+    except HTTPError as error:
+        with error:
+            return _error_reply(error, error.fp)
+    except SPARQLWrapperException as error:
+        # It has read the whole body, and shows it as Python writes bytes.
+        body = str(error).partition("Response:\n")[2]
+        cause = error.__context__
+        if not isinstance(cause, HTTPError):
+            raise
+        return _error_reply(cause, io.BytesIO(ast.literal_eval(body) if body else b""))
 
 
-def _body(response: HTTPResponse, limit: int, deadline: float, whole: bool) -> bytes:
-    """Read a body and unpack it. Unless ``whole``, anything beyond the limit is ignored."""
+def _check_redirection(url: str, final: str, query: str) -> None:
+    """Check that an answer from another address is one to the same query; urllib loses a POST's."""
+    asked = parse_qs(urlsplit(final).query).get("query") == [query]
+    if final != url and not (asked and is_allowed_redirect(url, final)):
+        raise ServerError(
+            f"{url} redirects to {printable(final.partition('?')[0], 80)!r}, where the query does "
+            "not follow, or is not encrypted. If that is the right address, give it instead."
+        )
+
+
+def _reply(response: HTTPResponse, limit: int) -> Reply:
+    """Read a body, and check that it is whole, unless it is longer than the limit."""
     headers = response.headers
     encoding = headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip", ""):
-        raise UnreadableResponse(f"it is compressed as {encoding[:20]!r}, unlike requested")
-    unzip = zlib.decompressobj(wbits=31) if "gzip" in encoding else None
-    received, body = 0, bytearray()
-    while len(body) <= limit and (chunk := response.read1(_CHUNK)):
-        received += len(chunk)
-        if time.monotonic() > deadline:
-            raise TimeoutError("the answer took too long to arrive")
-        try:
-            body += unzip.decompress(chunk, limit - len(body) + 1) if unzip else chunk
-        except zlib.error as error:
-            raise UnreadableResponse(f"its compression is damaged ({error})") from error
-    if not whole:
-        return bytes(body[:limit])
-    if len(body) > limit:
-        raise TooLong(f"it is longer than the {limit:,} bytes that are allowed")
+        raise ValueError(f"it is compressed as {encoding[:20]!r}, unlike requested")
+    body = response.read(limit + 1)
     stated = headers.get("Content-Length", "").strip()
     chunked = headers.get("Transfer-Encoding", "").strip().lower() == "chunked"
-    if stated and not chunked and (not stated.isdecimal() or int(stated) != received):
-        raise UnreadableResponse(f"{received:,} of {stated[:20]!r} bytes have arrived")
-    if unzip and (not unzip.eof or unzip.unused_data):
-        raise UnreadableResponse("its compressed data has no end, or goes on after it")
-    return bytes(body)
+    whole = not stated or chunked or len(body) > limit
+    if not whole and (not stated.isdecimal() or int(stated) != len(body)):
+        raise ValueError(f"{len(body):,} of {stated[:20]!r} bytes have arrived")
+    if "gzip" in encoding and len(body) <= limit:
+        body = _unzipped(body, limit + 1)
+    return Reply(response.status, response.reason, headers, body[:limit], len(body) <= limit)
+
+
+def _unzipped(body: bytes, limit: int) -> bytes:
+    try:
+        return gzip.GzipFile(fileobj=io.BytesIO(body)).read(limit)
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"its compression is damaged ({error})") from error
+
+
+def _error_reply(error: HTTPError, stream: IO[bytes]) -> Reply:
+    """Return an error's response; its status says enough if the body cannot be read."""
+    zipped, body = "gzip" in error.headers.get("Content-Encoding", "").lower(), b""
+    with suppress(OSError, ValueError, HTTPException):
+        start = stream.read(_ERROR_BYTES)
+        body = _unzipped(start, _ERROR_BYTES) if zipped else start
+    return Reply(error.code, error.reason, error.headers, body)
 
 
 logger = logging.getLogger(__name__)
@@ -204,52 +176,32 @@ _REMEDIES = {
 }
 
 
-class EndpointError(SourceError):
-    """The endpoint refuses the query, or cannot be reached."""
-
-
-class BudgetSpent(SourceError):
-    """The session has used up its limits."""
-
-
 @dataclass(frozen=True)
-class Limits:
-    """Limits on the use of an endpoint, and on waiting for it. Times are in seconds.
+class QueryLimits(Limits):
+    """Limits on the use of an endpoint. Times are in seconds.
+
+    The time limit for an answer is a bit more than Wikidata's own; the size is of one answer,
+    uncompressed; the number of requests is that of a session.
 
     Attributes:
-        timeout: the time limit for one answer, a bit more than the endpoint's own limit.
         pause: the pause between the end of one request and the next.
-        attempts: the maximum number of attempts of a query, if another one may help.
-        backoff: the pause before the second attempt, plus or minus half; doubled each time.
-        longest_wait: the longest pause that a server may ask for; beyond it we give up.
-        max_bytes: of one answer, uncompressed.
-        requests: the maximum number of requests of a session.
         seconds: the maximum time that a session may wait for answers.
         failures: the maximum number of consecutive queries that may fail.
     """
 
     timeout: float = 70.0
-    pause: float = 1.0
     attempts: int = 5
     backoff: float = 5.0
-    longest_wait: float = 300.0
     max_bytes: int = 256 * 2**20
     requests: int = 2000
+    pause: float = 1.0
     seconds: float = 7200.0
     failures: int = 3
 
 
-def default_limits(url: str) -> Limits:
+def default_limits(url: str) -> QueryLimits:
     """Return the limits of an endpoint; a local one, on the loopback interface, needs no pause."""
-    return Limits(pause=0.0) if is_loopback(url) else Limits()
-
-
-class _Retry(Exception):
-    """An attempt failed, but another may succeed after at least ``wait`` seconds."""
-
-    def __init__(self, error: SourceError, wait: float = 0.0) -> None:
-        super().__init__(str(error))
-        self.error, self.wait = error, wait
+    return QueryLimits(pause=0.0) if is_loopback(url) else QueryLimits()
 
 
 class Endpoint:
@@ -262,7 +214,7 @@ class Endpoint:
     """
 
     def __init__(
-        self, url: str = WIKIDATA, contact: str | None = None, limits: Limits | None = None
+        self, url: str = WIKIDATA, contact: str | None = None, limits: QueryLimits | None = None
     ) -> None:
         """Prepare requests; nothing is sent yet.
 
@@ -288,7 +240,7 @@ class Endpoint:
 
         Raises:
             QueryTimeout: it was too expensive for the endpoint.
-            EndpointError: the endpoint refuses it or cannot be reached, or asks for a longer
+            ServerError: the endpoint refuses it or cannot be reached, or asks for a longer
                 pause than we accept; or too many queries in a row have failed.
             MalformedAnswer: its response is not a valid answer.
             BudgetSpent: the session may not send more requests.
@@ -299,39 +251,40 @@ class Endpoint:
             shown = printable(query.removeprefix(normalise(PREFIXES)))
             raise UsageError(f"only SELECT queries can be asked, not: {shown}")
         if self._failures >= self.limits.failures:
-            raise EndpointError(
+            raise ServerError(
                 f"{self._failures} queries in a row failed at {self.url}; it is not queried again "
                 "in this session. Find out what is wrong there, then start again: what has been "
                 "answered is kept."
             )
         try:
-            found = self._with_retries(query, attempts or self.limits.attempts)
-        except (EndpointError, MalformedAnswer):
+            found = retried(
+                partial(self._attempt, query),
+                replace(self.limits, attempts=attempts or self.limits.attempts),
+                self._postpone,
+                "Start again later: what has been answered is kept.",
+            )
+        except ServerError:
             self._failures += 1
             raise
-        except OSError as error:  # the network's own have become EndpointErrors
+        except OSError as error:  # the network's own have become ServerErrors
             raise store.unusable(turn_file(self.url, "lock").parent, error) from error
         self._failures = 0
         return found
 
-    def _with_retries(self, query: str, attempts: int) -> Answer:
-        backoff = self.limits.backoff
-        while True:
-            attempts -= 1
-            try:
-                with self._turn():
-                    response = self._send(query)
-                return self._read(response)
-            except _Retry as retry:
-                spread = 0.5 + random.random()  # nosec B311 # no secret depends on it
-                pause = min(backoff * spread, self.limits.longest_wait)
-                wait = max(retry.wait, pause if attempts else 0.0)
-                # The next turn waits for it, whichever process has it.
-                postpone(self.url, time.time() + wait)
-                if not attempts:
-                    raise retry.error from retry
-                logger.warning("%s Another attempt is due in %.0f s.", retry.error, wait)
-                backoff *= 2
+    def _attempt(self, query: str) -> Answer:
+        try:
+            with self._turn():
+                reply = self._send(query)
+            return self._read(reply)
+        except ServerError as error:
+            if error.wait:  # it binds other sessions even if this one gives up
+                postpone(self.url, time.time() + error.wait)
+            raise
+
+    def _postpone(self, error: ServerError, wait: float) -> None:
+        """Have the next turn wait, whichever process has it."""
+        logger.warning("%s Another attempt is due in %.0f s.", error, wait)
+        postpone(self.url, time.time() + wait)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -341,7 +294,7 @@ class Endpoint:
             wait = postponed(self.url, now) - now
             if wait > self.limits.longest_wait + self.limits.pause:
                 until = datetime.fromtimestamp(now + wait, UTC).strftime("%Y-%m-%d %H:%M")
-                raise EndpointError(
+                raise ServerError(
                     f"{self.url} asks clients to wait {wait:.0f} s, until {until} UTC. Start "
                     "again then: what has been answered is kept."
                 )
@@ -352,7 +305,7 @@ class Endpoint:
             finally:
                 postpone(self.url, time.time() + self.limits.pause)
 
-    def _send(self, query: str) -> Response:
+    def _send(self, query: str) -> Reply:
         """Make one request within the budget."""
         limits = self.limits
         if self.requests >= limits.requests or self.seconds >= limits.seconds:
@@ -365,46 +318,44 @@ class Endpoint:
         self.requests += 1
         start = time.monotonic()
         try:
-            return send(self.url, query, self.contact, limits.timeout, limits.max_bytes)
-        except TooLong as error:
-            raise QueryTimeout(
-                f"{self.url} sent no answer that can be taken: {error}. Ask for less at a time, "
-                "or allow more in Python: Endpoint(URL, limits=Limits(max_bytes=...))."
-            ) from error
-        except UnreadableResponse as error:
-            raise _Retry(MalformedAnswer(self.url, str(error))) from error
+            reply = send(self.url, query, self.contact, limits.timeout, limits.max_bytes)
+            if reply.status == 200 and not reply.complete:
+                raise QueryTimeout(
+                    f"{self.url} sent no answer that can be taken: it is longer than the "
+                    f"{limits.max_bytes:,} bytes that are allowed. Ask for less at a time, or "
+                    "allow more in Python: Endpoint(URL, limits=QueryLimits(max_bytes=...))."
+                )
+            return reply
         except TimeoutError as error:
             raise QueryTimeout(
                 f"{self.url} gave no answer within {limits.timeout:.0f} s. Ask for less at a "
                 "time, or later, or wait longer in Python: Endpoint(URL, "
-                "limits=Limits(timeout=...))."
+                "limits=QueryLimits(timeout=...))."
             ) from error
-        except (http.client.HTTPException, OSError) as error:
+        except ValueError as error:
+            raise MalformedAnswer(self.url, printable(str(error))) from error
+        except (HTTPException, OSError) as error:
             reason = getattr(error, "reason", error)
-            ours = EndpointError(
+            raise ServerError(
                 f"{self.url} cannot be reached ({type(reason).__name__}: "
                 f"{printable(str(reason))}). See whether the address is right and the network is "
-                "there; what has been answered is kept, and --offline uses that alone."
-            )
-            final = isinstance(reason, ssl.SSLCertVerificationError)
-            raise (ours if final else _Retry(ours)) from error
+                "there; what has been answered is kept, and --offline uses that alone.",
+                transient=not isinstance(reason, ssl.SSLCertVerificationError),
+            ) from error
         finally:
             self.seconds += time.monotonic() - start
 
-    def _read(self, response: Response) -> Answer:
-        """Return the answer in a response, or raise what its status or content means."""
-        status, headers, body = response.status, response.headers, response.body
-        kind = headers.get_content_type()
-        if status == 200 and (partial := [name for name in _PARTIAL if name in headers]):
+    def _read(self, reply: Reply) -> Answer:
+        """Return the answer in a reply, or raise what its status or content means."""
+        status, headers, body = reply.status, reply.headers, reply.body
+        kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if status == 200 and (left_out := [name for name in _PARTIAL if name in headers]):
             raise QueryTimeout(
-                f"{self.url} left rows out ({partial[0]}: {printable(headers[partial[0]], 40)}). "
+                f"{self.url} left rows out ({left_out[0]}: {printable(headers[left_out[0]], 40)}). "
                 "Ask for less at a time."
             )
         if status == 200 and kind in ("application/sparql-results+json", "application/json"):
-            try:
-                return results.parse(body, self.url)
-            except MalformedAnswer as error:
-                raise _Retry(error) from error
+            return results.parse(body, self.url)
         said = server_message(body)
         may_be_too_expensive = status == 200 or status >= 500
         if status == 504 or (may_be_too_expensive and results.is_too_expensive(body)):
@@ -414,17 +365,17 @@ class Endpoint:
             )
         if status == 200:
             problem = f"it is of type {kind} and begins {said!r}"
-            raise _Retry(MalformedAnswer(self.url, problem))
+            raise MalformedAnswer(self.url, problem)
         if 200 < status < 300:
-            raise _Retry(MalformedAnswer(self.url, f"its status is {status}, not 200"))
-        refusal = EndpointError(
-            f"{self.url} answers {status} {printable(response.reason, 40)}"
-            f"{said and f': {said}'}. {_REMEDIES.get(status, 'Try again later.')}"
-        )
-        if status not in (408, 425, 429) and status < 500:
-            raise refusal
+            raise MalformedAnswer(self.url, f"its status is {status}, not 200")
         asked = headers.get("Retry-After", "") if status in (429, 503) else ""
-        raise _Retry(refusal, min(retry_after(asked, time.time()) or 0.0, LONGEST_PAUSE))
+        raise ServerError(
+            f"{self.url} answers {status} {printable(reply.reason, 40)}"
+            f"{said and f': {said}'}. {_REMEDIES.get(status, 'Try again later.')}",
+            status,
+            min(retry_after(asked, time.time()) or 0.0, LONGEST_PAUSE),
+            transient=status in (408, 425, 429) or status >= 500,
+        )
 
 
 def _checked_contact(contact: str, url: str) -> str:

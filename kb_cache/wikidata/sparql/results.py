@@ -12,9 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from kb_cache.servers import printable
 from kb_cache.wikidata.sparql.types import Answer, QueryTimeout, Row, Term, answer, literal
-from kbprobe.errors import SourceError
+from kbprobe.http import ServerError, printable
 
 #: Messages of servers if a query takes too long or too much memory: Blazegraph, QLever, Virtuoso,
 #: Oxigraph, and proxies before them.
@@ -39,13 +38,14 @@ _TERM_KEYS = {
 }
 
 
-class MalformedAnswer(SourceError):
+class MalformedAnswer(ServerError):
     """A response that is not a valid answer; the server may send one on another attempt."""
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(
             f"{where} sent no valid answer: {problem}. Nothing of it was kept. See whether it is "
-            "the address of a SPARQL 1.1 endpoint, and try again later."
+            "the address of a SPARQL 1.1 endpoint, and try again later.",
+            transient=True,
         )
 
 

@@ -13,9 +13,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from kb_cache import store
-from kb_cache.servers import checked_url, printable
 from kb_cache.wikidata.sparql import answers
-from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
+from kb_cache.wikidata.sparql.endpoint import Endpoint, QueryLimits
 from kb_cache.wikidata.sparql.types import (
     WIKIDATA_ENTITY,
     Answer,
@@ -27,6 +26,7 @@ from kb_cache.wikidata.sparql.types import (
     query_digest,
 )
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
+from kbprobe.http import checked_url, printable
 
 #: Values asked for in one query.
 CHUNK = 200
@@ -219,7 +219,7 @@ class CachedEndpoint:
         endpoint: str | Endpoint,
         offline: bool = False,
         refresh: bool = False,
-        limits: Limits | None = None,
+        limits: QueryLimits | None = None,
         now: Callable[[], str] = utc_now,
     ) -> None:
         """Prepare; nothing is read or sent yet.

@@ -1,4 +1,4 @@
-"""Servers: addresses, requested pauses, deadlines, and downloads.
+"""Downloads of large files.
 
 A download is resumed, checked, and never half written. Connections, redirections, retries and
 ``Retry-After`` are those of requests and urllib3; incomplete data is kept next to the target as
@@ -8,128 +8,24 @@ and the target appears in one step when it is complete and its checksum is right
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import re
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
-from urllib.parse import urljoin, urlsplit
+from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import urlsplit
 
 from kbprobe.errors import SourceError, UsageError
 from kbprobe.files import file_sha256
 from kbprobe.files.locks import locked
-from kbprobe.terminal import without_credentials
+from kbprobe.http import Limits, open_session, within
 
 if TYPE_CHECKING:
     from requests import Response, Session
-
-
-MESSAGE = 200
-"""Maximum number of characters shown of a server's message."""
-
-
-def checked_url(url: str) -> str:
-    """Return the address of an endpoint in the form that names its cached answers.
-
-    Raises:
-        UsageError: it is not one of http or https, or holds "?", "#", or a password.
-    """
-    if re.match(r"(?:[^/]*://)?[^/]*@", url):
-        raise UsageError("the endpoint's address holds a user or password; that is not supported")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError as error:
-        raise UsageError(f"{url!r} is not an address: {error}") from error
-    if parts.scheme not in ("http", "https") or not host or re.search(r"[^\x21-\x7e]", url):
-        raise UsageError(
-            f"{url!r} is not the address of an endpoint: give http://... or https://..."
-        )
-    if "?" in url or "#" in url:
-        raise UsageError(f"{url!r} holds '?' or '#'; give the endpoint's plain address")
-    host = f"[{host}]" if ":" in host else host
-    shown = "" if port in (None, {"http": 80, "https": 443}[parts.scheme]) else f":{port}"
-    return f"{parts.scheme}://{host}{shown}{parts.path or '/'}"
-
-
-def is_loopback(url: str) -> bool:
-    """Return whether an address is on this machine's loopback interface."""
-    host = urlsplit(url).hostname or ""
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
-
-
-def retry_after(said: str, now: float) -> float | None:
-    """Return the seconds that a Retry-After header asks to wait, None if it is malformed.
-
-    It holds seconds, or an HTTP date (RFC 9110, section 10.2.3). ``now`` is in seconds since 1970.
-    """
-    said = said.strip()
-    if re.fullmatch(r"[0-9]{1,9}", said):
-        return float(said)
-    try:
-        date = parsedate_to_datetime(said)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=UTC)
-    return max(0.0, date.timestamp() - now)
-
-
-def printable(text: str, length: int = MESSAGE) -> str:
-    """Return the first line that is not empty, cut, without control characters."""
-    lines = ("".join(c if c.isprintable() else " " for c in line) for line in text.splitlines())
-    line = without_credentials(next((" ".join(x.split()) for x in lines if x.strip()), ""))
-    return line if len(line) <= length else line[: length - 3] + "..."
-
-
-_Parameters = ParamSpec("_Parameters")
-_Result = TypeVar("_Result")
-
-
-def within(
-    seconds: float,
-    function: Callable[_Parameters, _Result],
-    *args: _Parameters.args,
-    **kwargs: _Parameters.kwargs,
-) -> _Result:
-    """Return what a function returns, or raise what it raises, if it does so in time.
-
-    Socket timeouts apply to each piece that arrives, so that a server can keep us waiting forever
-    with a byte per second; until its headers end, checking the clock between pieces does not help.
-    The function therefore runs in a thread. If it takes longer, it is abandoned, and the thread
-    lives until its connection or the process ends.
-
-    Raises:
-        TimeoutError: it takes longer than ``seconds``.
-    """
-    results: list[_Result] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(function(*args, **kwargs))
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
-        raise TimeoutError(f"it took longer than {seconds:.0f} s")
-    if errors:
-        raise errors[0]
-    return results[0]
-
 
 Progress = Callable[[int, int | None], None]
 
@@ -154,8 +50,6 @@ _CHUNK = 1 << 18
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 _UNSATISFIED_RANGE = re.compile(r"bytes \*/(\d+)")
 _WEB_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html)\b", re.IGNORECASE)
-#: Status codes worth another attempt.
-_TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
 
 
 class _Interrupted(Exception):
@@ -226,7 +120,8 @@ class _Download:
     def run(self) -> None:
         """Fetch, check and put into place."""
         furthest, failures = -1, 0
-        with _session() as session:
+        limits = Limits(attempts=ATTEMPTS, backoff=PAUSE, longest_wait=LONGEST_WAIT)
+        with open_session(limits, REDIRECTIONS) as session:
             while True:
                 try:
                     self._fetch_rest(session)
@@ -292,7 +187,7 @@ class _Download:
         validator = self._validator()
         if validator is None and self.sha256 is None:
             done = 0  # nothing would show whether the two parts belong together
-        headers = {"Accept-Encoding": "identity", "User-Agent": "kbprobe"}
+        headers = {"Accept-Encoding": "identity"}
         if done:
             headers |= {"Range": f"bytes={done}-"} | ({"If-Range": validator} if validator else {})
         try:
@@ -417,34 +312,3 @@ class _SlowConnection:
         slow = done - self._done < SLOWEST * passed
         self._began, self._done = time.monotonic(), done
         return slow
-
-
-def _session() -> Session:
-    """Return a session that retries if a server is busy or cannot be reached.
-
-    It follows redirections only to http and https, and never from https to http.
-    """
-    from requests import Session
-    from requests.adapters import HTTPAdapter
-    from requests.exceptions import InvalidSchema
-    from urllib3 import Retry
-
-    class Careful(Session):
-        def get_redirect_target(self, resp: Response) -> str | None:
-            target = super().get_redirect_target(resp)
-            if target is not None:
-                url = urljoin(resp.url, target)
-                scheme, before = urlsplit(url).scheme, urlsplit(resp.url).scheme
-                if scheme not in ("http", "https") or (before, scheme) == ("https", "http"):
-                    raise InvalidSchema(f"it redirects to {url[:80]!r}, which is not allowed")
-            return target
-
-    retries = Retry(
-        ATTEMPTS - 1, status_forcelist=_TEMPORARY, backoff_factor=PAUSE, raise_on_status=False,
-        retry_after_max=LONGEST_WAIT,
-    )  # fmt: skip
-    session = Careful()
-    session.max_redirects = REDIRECTIONS
-    session.mount("https://", HTTPAdapter(max_retries=retries))
-    session.mount("http://", HTTPAdapter(max_retries=retries))
-    return session

@@ -16,7 +16,7 @@ import pytest
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import hidden, replacing_folder, sweep, write_file
-from kbprobe.files.locks import lock_path, try_lock, unlock
+from kbprobe.files.locks import lock_path, try_lock
 from kbprobe.files.targets import taking
 
 

@@ -321,7 +321,6 @@ def write_reading(
     }
     files, _ = write_sheet_folder(
         output,
-        f"writing a reading sheet of {manifest.probe}",
         request,
         write,
         kind="a reading sheet",

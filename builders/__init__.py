@@ -66,7 +66,6 @@ def build(
     from kbprobe.format.dataset import load
     from kbprobe.format.in_memory import dataset_info
     from kbprobe.format.items import plain
-    from kbprobe.format.manifest import plain_json
 
     if not isinstance(name, str):
         accepted = "the name of a probe, or FILE.py:function. Several are built one after another"
@@ -82,11 +81,10 @@ def build(
     request = Request(probe, chosen, int(seed), file, audit=audit)
     request.check_config(config)
     with ExitStack() as held:
-        if folder is not None:
-            asked = plain_json(request.description())
-            taken = taking(folder, f"building {name}", asked, overwrite)
-            if request.is_in(folder, held.enter_context(taken)):
-                return load(folder, config)
+        if folder is not None and request.is_in(
+            folder, held.enter_context(taking(folder, overwrite))
+        ):
+            return load(folder, config)
         built = pipeline.build(request)
         if folder is not None:
             pipeline.write(built, folder)

@@ -15,8 +15,6 @@ from kb_cache.store import cache_dir, remove_empty, usable
 from kbprobe.cli import command
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import remove_tree, sweep
-from kbprobe.files.locks import sweep_locks
-from kbprobe.files.targets import LOCK_ENDING
 from kbprobe.parsing import read_json
 from kbprobe.terminal import echo, visible
 
@@ -125,7 +123,6 @@ def cache_command(
             remove_tree(folder)
         with usable(cache_dir() / name):
             sweep(cache_dir() / name)
-            sweep_locks(cache_dir() / name, LOCK_ENDING)
         remove_empty(cache_dir() / name)
     echo(f"Removed {_spelled(total)} from {cache_dir()}.", err=True)
 

@@ -91,8 +91,7 @@ class Result(Evaluation):
         from kbprobe.files.targets import taking
 
         place = path_argument("save(folder=...)", folder, "the folder to write")
-        doing = f"saving results of {self.results.model.id} on {self.results.probe.name}"
-        with taking(place, doing, [self.results.scoring.key], overwrite) as overwrite:
+        with taking(place, overwrite) as overwrite:
             earlier = earlier_results(place, overwrite)
             if earlier is None:
                 save(self, place)

@@ -103,18 +103,29 @@ def fetch(
     name = declared.entry_name(stated)
     compiling = partial(_write, declared, source, chosen, name, progress=progress)
     _check_target(declared, stated, output)
-    asked = {"kind": kind, "options": chosen.recorded(), "files": dict(source.sha256)}
     if output is not None:
-        with taking(output, f"fetching {name}", asked, overwrite=True):
+        with taking(output, overwrite=True):
             compiling(output, record_path=False)
         return Entry(name, output, embedded=False)
     entry = Entry(name, store.entry_path(name), embedded=False)
     before = state_of(entry.folder)
-    with store.entry_lock(name, f"fetching {name}", asked):
-        # Another process fetched the same snapshot while this one waited.
+    with store.entry_lock(name):
         if before == state_of(entry.folder) or verify(entry):
             compiling(entry.folder)
+        else:  # Another process wrote it while this one waited.
+            _refuse_other(entry, source, chosen)
     return entry
+
+
+def _refuse_other(entry: Entry, source: Source, options: FetchOptions) -> None:
+    """Refuse a snapshot that was compiled from another source, or with other options."""
+    there = read_info(entry.folder).source
+    if there.files != dict(source.sha256) or there.options != options.recorded():
+        raise UsageError(
+            f"another process has just written {entry.name} from another source or with other "
+            "options, and it is left as it is. Give this one another --name, or run the command "
+            "again to replace it."
+        )
 
 
 def _read_source(kind: AnyKind, path: Path, options: FetchOptions) -> Source:
@@ -251,7 +262,7 @@ def rebuild(entry: Entry) -> None:
     """
     if entry.embedded:
         raise SnapshotError(REINSTALL)
-    with store.entry_lock(entry.name, f"compiling {entry.name} again"):
+    with store.entry_lock(entry.name):
         if verify(entry):
             kind, source, options = _recorded(entry)
             _write(kind, source, options, entry.name, entry.folder)

@@ -17,11 +17,10 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kb_cache.base import find_kind, kind_of_entry
 from kb_cache.snapshot import INFO_FILE, find_damage, read_info
@@ -189,23 +188,13 @@ def usable(folder: Path, only: Collection[int] = ()) -> Iterator[None]:
 
 
 @contextmanager
-def entry_lock(
-    name: str,
-    doing: str = "writing a snapshot",
-    request: Mapping[str, Any] | None = None,
-    remedy: str = "Give it another name with --name.",
-) -> Iterator[None]:
-    """Lock a cache entry; remains of dead writers are restored or removed. Not reentrant.
+def entry_lock(name: str) -> Iterator[None]:
+    """Lock a cache entry, or wait for the process that holds it. Not reentrant.
 
-    Args:
-        name: the name of the entry.
-        doing: what this process does with it, for the messages of others.
-        request: the content to be written; another process that writes the same is waited for.
-        remedy: what to do if another process holds the lock.
+    Remains of dead writers are restored or removed.
 
     Raises:
         CacheError: the folder cannot be written.
-        UsageError: another process holds it for another request.
     """
     from kbprobe.files.targets import taking  # needs pydantic, which is slow to import
 
@@ -214,8 +203,8 @@ def entry_lock(
         target.parent.mkdir(parents=True, exist_ok=True)
         if not os.access(target.parent, os.W_OK):
             raise PermissionError(errno.EACCES, "it cannot be written to", str(target.parent))
-    remedies = {"remedy": remedy, "room": OTHER_CACHE}
-    with taking(target, doing, request or {"doing": doing}, overwrite=True, **remedies):
+    remedy = "Give it another name with --name."
+    with taking(target, overwrite=True, remedy=remedy, room=OTHER_CACHE):
         yield
 
 
@@ -238,7 +227,7 @@ def remove_entry(name: str) -> bool:
     target = entry_path(name)
     if not is_snapshot(target) and not remains(target):
         return False
-    with entry_lock(name, f"removing {name}", remedy="Then run this command again."):
+    with entry_lock(name):
         remove_files(derived_tables(name))
         for folder in ([target] if is_snapshot(target) else []) + remains(target):
             remove_tree(folder)
@@ -258,8 +247,6 @@ def sweep() -> list[Path]:
     Raises:
         CacheError: the cache folder cannot be read.
     """
-    from kbprobe.files.targets import LOCK_ENDING
-
     root, done = cache_dir(), []
     with usable(root):
         unfinished = {p for p in downloads() if p.name.endswith((".part", ".part.json"))}
@@ -269,7 +256,7 @@ def sweep() -> list[Path]:
                 path = Path(parent, name)
                 # Locks of other programs that share the folder are not hidden.
                 ours = name.startswith(".") or Path(parent) == root / "locks"
-                if ours and name.endswith((LOCK_ENDING, ".lock")):
+                if ours and name.endswith(".lock"):
                     done += _unheld(path)
                 elif Path(parent) == root / "downloads" and path in unfinished:
                     target = name.removesuffix(".json").removesuffix(".part")
@@ -281,10 +268,10 @@ def sweep() -> list[Path]:
 def _unheld(lock: Path, partial: Path | None = None) -> list[Path]:
     """Remove a lock file that nobody holds, or the partial download that nobody continues."""
     with suppress(OSError):
-        if (descriptor := try_lock(lock)) is not None:
+        if (taken := try_lock(lock)) is not None:
             if partial is not None:
                 partial.unlink(missing_ok=True)
-            unlock(lock, descriptor)
+            unlock(taken)
             return [partial or lock]
     return []
 

@@ -179,7 +179,7 @@ def record(
         OSError: a file cannot be written.
     """
     folder = Path(folder)
-    with taking(folder, f"recording {name}", {"summary": summary, **about}):
+    with taking(folder):
         manifest, card = read_sound(folder)
         entry = {"rows_digest": manifest.rows_digest, "summary": summary, **about}
         section = f"{summary[:1].upper()}{summary[1:]}.\n\n{text}"

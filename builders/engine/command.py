@@ -19,9 +19,8 @@ from builders.engine.request import Request
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder, sweep
-from kbprobe.files.locks import sweep_locks
-from kbprobe.files.targets import LOCK_ENDING, taking
-from kbprobe.format.manifest import Manifest, jsonable, plain_json, read_manifest
+from kbprobe.files.targets import taking
+from kbprobe.format.manifest import Manifest, jsonable, read_manifest
 from kbprobe.format.setups import SPLITS
 from kbprobe.options import option_name
 from kbprobe.parallel import THIS_MACHINE, Workers, using_workers
@@ -160,21 +159,13 @@ def run_jobs(
     jobs, waiting, held = list(jobs), [], dict[Path, ExitStack]()
     failures = failures or Failures(len(jobs))
     _allow_open_files(len(jobs))
-    described = []
-    for request, folder in jobs:
-        try:
-            described.append((request.description(), request, folder))
-        except KbprobeError as error:
-            failures.add(str(folder), error)
     with ExitStack() as all_held:
         again = {}
         # All processes use the same order, so that no two wait for each other.
-        for description, request, folder in sorted(described, key=_resolved):
+        for folder in sorted((folder for _, folder in jobs), key=os.path.realpath):
             held[folder] = all_held.enter_context(ExitStack())
-            doing = f"building {request.probe.name}"
-            taken = taking(folder, doing, plain_json(description), overwrite)
             try:
-                again[folder] = held[folder].enter_context(taken)
+                again[folder] = held[folder].enter_context(taking(folder, overwrite))
             except KbprobeError as error:
                 failures.add(str(folder), error)
         for request, folder in ((asked, place) for asked, place in jobs if place in again):
@@ -236,10 +227,6 @@ def finish(declared: Declared, as_json: bool) -> None:
     echo(f"{declared.folder}: {probes}, {rows:,} rows of test. {said}", err=as_json)
 
 
-def _resolved(described: tuple[Any, Request, Path]) -> str:
-    return os.path.realpath(described[2])
-
-
 def _report(manifest: dict[str, Any], built: Built | None, folder: Path, as_json: bool) -> None:
     if as_json:
         echo(json.dumps({"folder": str(folder), **manifest}, default=jsonable))
@@ -288,8 +275,7 @@ def rebuild(
             folder = held.enter_context(scratch_folder()) / "probe"
         else:
             folder = output
-            taken = taking(folder, f"building {request.probe.name}", plain_json(asked), overwrite)
-            if request.is_in(folder, held.enter_context(taken)):
+            if request.is_in(folder, held.enter_context(taking(folder, overwrite))):
                 echo(f"{folder} already holds exactly this.", err=as_json)
                 return
         held.enter_context(using_workers(workers))
@@ -315,7 +301,7 @@ def clean(folder: Path, as_json: bool) -> None:
         raise UsageError(f"{folder} is not a folder: give one with --clean DIR")
     removed = []
     for parent, _, _ in os.walk(folder):
-        removed += [*sweep(Path(parent)), *sweep_locks(Path(parent), LOCK_ENDING)]
+        removed += sweep(Path(parent))
     if as_json:
         echo(json.dumps({"folder": str(folder), "removed": [str(one) for one in removed]}))
         return

@@ -16,8 +16,8 @@ from evaluation.scorers.base import ReadyScorer
 from kb_cache.store import OTHER_CACHE, cache_dir
 from kbprobe.errors import KbprobeError
 from kbprobe.files import remove_tree, replacing_folder
-from kbprobe.files.locks import try_lock, unlock
-from kbprobe.files.targets import lock_path, taking
+from kbprobe.files.locks import lock_path, try_lock, unlock
+from kbprobe.files.targets import taking
 
 
 def training_folder(identity: Mapping[str, Any]) -> Path:
@@ -82,8 +82,7 @@ class TrainedOnce(AbstractContextManager[ReadyScorer]):
         with ExitStack() as held:
             if self.training.workers.leads:
                 # Another evaluation with the same training waits here, and loads what this wrote.
-                doing, request = "training a model", str(self.course)
-                held.enter_context(taking(self.course, doing, request, True, remedy=OTHER_CACHE))
+                held.enter_context(taking(self.course, overwrite=True, remedy=OTHER_CACHE))
                 if not self.is_there(self.folder):
                     self.write(self.folder)
             self.training.workers.wait()
@@ -101,15 +100,14 @@ class TrainedOnce(AbstractContextManager[ReadyScorer]):
         """Remove what was trained, or what an interrupted run left of it."""
         if not self.training.workers.leads:
             return
-        lock = lock_path(Path(os.path.realpath(self.course)))
         try:
-            descriptor = try_lock(lock)
+            lock = try_lock(lock_path(Path(os.path.realpath(self.course))))
         except OSError:  # no locks here, or nothing to remove
             self.remove(self.folder)
             return
-        if descriptor is None:
+        if lock is None:
             return  # Another evaluation uses it, and removes it.
         try:
             self.remove(self.folder)
         finally:
-            unlock(lock, descriptor)
+            unlock(lock)

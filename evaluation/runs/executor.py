@@ -285,9 +285,7 @@ class _Executor:
         facts = open_sub_questions(run)
         if spec.folder is None:
             return self._run(spec, run, facts, self.overwrite)
-        request = [run.key, spec.run.seed, run.normalization, facts and facts.key, self.reports]
-        doing = f"evaluating {spec.model} on {spec.probe_name}"
-        with holding(spec.folder, doing, request, self.overwrite, self.workers) as overwrite:
+        with holding(spec.folder, self.overwrite, self.workers) as overwrite:
             return self._run(spec, run, facts, overwrite)
 
     def _run(self, spec: RunSpec, run: Run, facts: Run | None, overwrite: bool) -> Outcome:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 from evaluation.report.page import make_report
 from evaluation.results.pairs import read_pair
@@ -30,9 +29,7 @@ OWN = frozenset((*_FILES, *(f"{FACTS}/{name}" for name in _FILES)))
 
 
 @contextmanager
-def holding(
-    folder: Path, doing: str, request: Any, overwrite: bool, workers: Workers
-) -> Iterator[bool]:
+def holding(folder: Path, overwrite: bool, workers: Workers) -> Iterator[bool]:
     """Hold a folder of results while it is looked at and written, by `kbprobe.files.targets`.
 
     Of several processes that share a run the first holds it, and all fail where it cannot.
@@ -43,7 +40,7 @@ def holding(
     with ExitStack() as held:
         with workers.together():
             if workers.leads:
-                own = held.enter_context(taking(folder, doing, request, overwrite))
+                own = held.enter_context(taking(folder, overwrite))
                 overwrite = own if workers.count == 1 else overwrite
         yield overwrite
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -392,8 +391,7 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
         raise UsageError(f"{study.name} takes at least {number} with results{models}")
     summary = (study.collect or study.summarise)(request, [study.read(path) for path in folders])
     if request.output is not None:
-        asked = [study.name, [os.path.realpath(folder) for folder in folders]]
-        with taking(request.output, f"summarising {study.name}", asked):
+        with taking(request.output):
             write_summary(study, summary, request.output)
     return summary
 

@@ -70,9 +70,7 @@ def run_study(
 
     with ExitStack() as held:
         if request.output is not None and not study.independent:
-            asked = [study.name, request.probes, request.models, request.options, request.values]
-            doing = f"running the study {study.name}"
-            held.enter_context(holding(request.output, doing, asked, overwrite, workers))
+            held.enter_context(holding(request.output, overwrite, workers))
         run_all(specs, lone=len(specs) == 1)
         if study.follow is not None and not failed:
             further = study.follow(request, finished)

@@ -1,8 +1,9 @@
 """Atomic writing and safe replacement of files and folders, and checksums.
 
-A writer fills a folder (or file) under a hidden name next to its target and renames it when it is
-complete. The hidden name identifies the writer (`kbprobe.files.locks`): what a dead one left is
-removed by the next command that writes into the same parent folder, or on request (`sweep`).
+A writer locks its target (`kbprobe.files.locks`), fills a folder (or file) under a hidden name next
+to it and renames it when it is complete. A hidden file or folder whose target nobody has locked was
+left by a dead writer: it is removed by the next command that writes into the same parent folder, or
+on request (`sweep`).
 """
 
 from __future__ import annotations
@@ -10,17 +11,31 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import secrets
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files.locks import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
+from kbprobe.files.locks import (
+    LOCK_ENDING,
+    REMAINS,
+    hidden_sibling,
+    is_shortened,
+    lock_path,
+    short_name,
+    try_lock,
+    unlock,
+    wait_for_lock,
+    writers_name,
+)
 from kbprobe.reading import check_plain, open_file
+from kbprobe.terminal import echo
 
 
 def keep_others(target: Path, new: Path, ours: Collection[str]) -> None:
@@ -124,9 +139,11 @@ _NOT_OURS = ("Thumbs.db", "desktop.ini")
 """Files that file managers create in folders they show; others begin with a dot."""
 
 _expected: dict[Path, State] = {}
-"""The content that folders held by this process (`kbprobe.files.targets`) are expected to have."""
+"""The content that folders taken by this process (`kbprobe.files.targets`) are expected to have."""
 _places: dict[str, Path] = {}
 """Where the paths of these folders led when they were taken: links may be changed since."""
+_writers: dict[Path, int] = {}
+"""The threads of this process that write targets, by the targets' resolved paths."""
 _swept: set[tuple[int, Path]] = set()
 """The folders that this process has swept already, with its process number."""
 
@@ -171,6 +188,8 @@ def write_file(target: Path, content: str | bytes) -> None:
 def replacing_file(target: Path, *, durable: bool = True) -> Iterator[Path]:
     """Yield the path of a file to write, which becomes ``target`` when the block ends well.
 
+    Another writer of the same file waits meanwhile.
+
     Without ``durable`` the file is not flushed to disk, which is faster; a power failure may then
     damage it.
 
@@ -183,15 +202,16 @@ def replacing_file(target: Path, *, durable: bool = True) -> Iterator[Path]:
         _swept.add(swept)
         sweep(target.parent)
     aside = hidden_sibling(target, "new")
-    try:
-        yield aside
-        if durable:
-            _flush(aside)
-        aside.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            aside.unlink()
-        raise
+    with claim(Path(os.path.realpath(target.parent), target.name)):
+        try:
+            yield aside
+            if durable:
+                _flush(aside)
+            aside.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                aside.unlink()
+            raise
 
 
 @contextmanager
@@ -201,9 +221,9 @@ def replacing_folder(target: Path, ours: Collection[str] | None = None) -> Itera
     Its files are flushed to the disk before it is renamed. When the block raises
     (KeyboardInterrupt included) the new folder is removed and ``target`` stays as it was. If the
     process is killed between the two renames of a replacement, the old folder is still there under
-    a hidden name, and `recover` restores it: the disk always holds one of the two. What dead
-    writers left next to ``target`` is removed first. Two writers to one target must take turns
-    (`kbprobe.files.targets.taking`).
+    a hidden name, and `settle` restores it: the disk always holds one of the two. What dead
+    writers left next to ``target`` is removed first. Another writer waits, unless this process has
+    taken the folder (`kbprobe.files.targets.taking`).
 
     Args:
         target: the folder.
@@ -220,25 +240,26 @@ def replacing_folder(target: Path, ours: Collection[str] | None = None) -> Itera
     given, target = target, Path(os.path.realpath(target))  # follow a link
     if _places.get(os.path.abspath(given), target) != target:
         raise _led_elsewhere(given)
-    recover(target)
-    sweep(target.parent)
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "exists and is not a folder", str(target))
     refuse_working_directory(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = hidden_sibling(target, "new")
-    try:
-        aside.mkdir()
-        yield aside
-        for parent, _, files in os.walk(aside):  # so that the rename cannot overtake the content
-            for path in (*files, ""):
-                _flush(Path(parent, path))
-        if ours is not None:
-            keep_others(target, aside, ours)
-        _swap(aside, target)
-    except BaseException:
-        remove_tree(aside)
-        raise
+    with ExitStack() as stack:
+        if target not in _expected:
+            stack.enter_context(claim(target))
+            settle(target)
+        aside = hidden_sibling(target, "new")
+        try:
+            aside.mkdir()
+            yield aside
+            for parent, _, files in os.walk(aside):  # the rename must not overtake the content
+                for path in (*files, ""):
+                    _flush(Path(parent, path))
+            if ours is not None:
+                keep_others(target, aside, ours)
+            _swap(aside, target)
+        except BaseException:
+            remove_tree(aside)
+            raise
 
 
 @contextmanager
@@ -251,21 +272,67 @@ def scratch_folder() -> Iterator[Path]:
         KbprobeError: it cannot be made, or there is no room for a file in it.
     """
     place = Path(tempfile.gettempdir())
-    folder = hidden_sibling(place / "kbprobe", "new")
+    owner = place / f"kbprobe-{secrets.token_hex(4)}"
+    folder = hidden_sibling(owner, "new")
     try:
         sweep(place)
-        folder.mkdir(mode=0o700)
-        yield folder
+        with claim(owner):
+            try:
+                folder.mkdir(mode=0o700)
+                yield folder
+            finally:
+                remove_tree(folder)
     except OSError as error:
-        if error.errno in UNWRITABLE and str(folder) in str(error.filename or folder):
+        if error.errno in UNWRITABLE and f".{owner.name}." in str(error.filename or folder):
             reason = error.strerror or error
             raise KbprobeError(
                 f"the folder for temporary files, {place}, cannot be written to: {reason}. Set "
                 "TMPDIR to another one."
             ) from error
         raise
+
+
+@contextmanager
+def claim(target: Path, remedy: str = "") -> Iterator[bool]:
+    """Keep all other processes and threads from writing a target; wait for one that does.
+
+    Args:
+        target: a file or folder that need not exist, as a resolved path; its parent is created.
+        remedy: the sentence that says how to choose another place.
+
+    Yields:
+        Whether this one had to wait.
+
+    Raises:
+        UsageError: this thread writes it already, or it has no name.
+        OSError: its lock cannot be created.
+    """
+    if not target.name:
+        raise UsageError(f"{target} cannot be written: it has no name of its own. {remedy}")
+    if _writers.get(target) == threading.get_ident():
+        raise UsageError(f"{target} would be written twice by this command. {remedy}")
+    attempts = 0
+
+    def waiting() -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 2:  # One that removes what dead writers left takes but a moment.
+            echo(f"Waiting for another process, which writes {target}.", err=True)
+
+    missing = [folder for folder in target.parents if not folder.exists()]
+    try:
+        lock = wait_for_lock(lock_path(target), waiting)
+        _writers[target] = threading.get_ident()
+        try:
+            yield attempts > 0
+        finally:
+            _writers.pop(target, None)
+            if lock is not None:
+                unlock(lock)
     finally:
-        remove_tree(folder)
+        with suppress(OSError):  # they are not empty
+            for folder in missing:
+                folder.rmdir()
 
 
 def sweep(folder: Path) -> list[Path]:
@@ -275,33 +342,47 @@ def sweep(folder: Path) -> list[Path]:
     place.
     """
     done = []
-    for path in hidden(folder):
-        match = REMAINS.fullmatch(path.name)
-        if match is None or not is_abandoned(path):
+    for name in {name for path in _entries_of(folder) if (name := writers_name(path.name))}:
+        lock_file = folder / f".{name}{LOCK_ENDING}"
+        left = lock_file.is_file()
+        with suppress(OSError):  # The file system has no locks, or it is another user's.
+            if (lock := try_lock(lock_file)) is None:
+                continue
+            try:
+                done += _clear(remains(folder / name), folder / name, is_shortened(name))
+            finally:
+                unlock(lock)
+            done += [lock_file] if left else []
+    return sorted(done)
+
+
+def settle(target: Path) -> None:
+    """Restore or remove what dead writers of a target and its neighbours left.
+
+    The caller has claimed the target.
+    """
+    _clear(remains(target), target)
+    sweep(target.parent)
+
+
+def _clear(left: Collection[Path], target: Path, shortened: bool = False) -> list[Path]:
+    """Remove what a dead writer left; a folder that it moved aside becomes the target again.
+
+    Return what is gone. If ``shortened``, the target's name is not known, and such folders stay.
+    """
+    done = []
+    for path in left:
+        moved = (match := REMAINS.fullmatch(path.name)) and match["what"] == "old"
+        if moved and shortened:
             continue
-        target = path.with_name(match["name"])
-        if match["what"] == "old" and not target.exists() and not path.is_file():
-            if is_shortened(match["name"]):
-                continue  # `recover` puts it back, where the whole name is known.
+        if moved and path.is_dir() and not os.path.lexists(target):
             with suppress(OSError):
                 path.rename(target)
-                done.append(path)
-            continue
-        remove_tree(path)
+        else:
+            remove_tree(path)
         if not os.path.lexists(path):
             done.append(path)
     return done
-
-
-def recover(target: Path) -> bool:
-    """Restore the folder that a writer moved aside before it died; return whether there was one."""
-    if target.exists():
-        return False
-    old = sorted(remains(target, "old"), key=lambda folder: folder.stat().st_mtime)
-    if not old:
-        return False
-    old[-1].rename(target)
-    return True
 
 
 def remains(target: Path, what: str = "new|old") -> list[Path]:
@@ -321,13 +402,13 @@ def hidden(folder: Path) -> list[Path]:
     Raises:
         OSError: the folder cannot be read.
     """
+    return [path for path in _entries_of(folder) if REMAINS.fullmatch(path.name)]
+
+
+def _entries_of(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            return [
-                folder / entry.name
-                for entry in entries
-                if REMAINS.fullmatch(entry.name) is not None
-            ]
+            return [folder / entry.name for entry in entries]
     except (FileNotFoundError, NotADirectoryError):
         return []
 

@@ -3,59 +3,40 @@
 A command holds a lock on its target folder from when it first looks at the folder until the output
 is written. The lock is a hidden file next to the target, which is removed when the command ends.
 Unlike a lock in the cache, it needs no writable cache, and it works for processes with different
-caches and for machines that share the file system. The file says who holds the lock.
+caches. A command that had to wait then finds the other's output, and decides by its record.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
-import socket
-import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from datetime import datetime
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import (
     UNWRITABLE,
+    claim,
     expecting,
     file_sha256,
     find_damage,
-    recover,
     refuse_bytes,
     refuse_working_directory,
     replacing_folder,
+    settle,
     state_of,
-    sweep,
 )
-from kbprobe.files.locks import (
-    NO_LOCKS,
-    PAUSE,
-    host,
-    is_alive,
-    process_start,
-    short_name,
-    sweep_locks,
-    try_lock,
-    unlock,
-)
+from kbprobe.files.locks import short_name
 from kbprobe.parsing import read_record
-from kbprobe.terminal import echo
 
-LOCK_ENDING = ".kbprobe-lock"
 OTHER_FOLDER = "Choose another folder with -o."
 _MOST = 3
 """Maximum number of differences named in a message."""
-_UNKNOWN = 5.0
-"""Seconds within which the holder of a lock must identify itself."""
 
 
 class _File(BaseModel, defer_build=True):
@@ -166,7 +147,6 @@ def write_recorded(
     request: Mapping[str, Any],
     write: Callable[[Path], Mapping[str, Any] | None],
     *,
-    doing: str,
     kind: str,
     overwrite: bool,
     remedy: str = OTHER_FOLDER,
@@ -182,7 +162,7 @@ def write_recorded(
     Returns:
         Whether the folder held exactly this already.
     """
-    with taking(folder, doing, request, overwrite, remedy=remedy) as overwrite:
+    with taking(folder, overwrite, remedy=remedy) as overwrite:
         before()
         asked: dict[str, Any] = {"kind": kind, "overwrite": overwrite, "remedy": remedy}
         if already_there(folder, record, request, **asked):
@@ -257,45 +237,20 @@ def refuse_outside(path: Path, owner: str) -> None:
         )
 
 
-class Holder(BaseModel, defer_build=True):
-    """The holder of a target, as its lock file records it."""
-
-    process: int
-    started: int
-    machine: str
-    name: str
-    thread: int
-    since: float
-    doing: str
-    request: str
-
-    def __str__(self) -> str:
-        since = datetime.fromtimestamp(self.since).strftime("%H:%M:%S")
-        where = "" if self.machine == host() else f" on {self.name}"
-        return f"process {self.process}{where} ({self.doing}, since {since})"
 
 
 @contextmanager
 def taking(
-    target: Path,
-    doing: str,
-    request: Any,
-    overwrite: bool = False,
-    *,
-    remedy: str = OTHER_FOLDER,
-    room: str = "",
+    target: Path, overwrite: bool = False, *, remedy: str = OTHER_FOLDER, room: str = ""
 ) -> Iterator[bool]:
     """Hold a folder that is to be written for the duration of the block. Not reentrant.
 
-    If another process holds it for the same request, this one waits, and then finds the output
-    there. Leftovers of dead writers next to it are removed. Within the block, `replacing_folder`
-    refuses to replace a folder that has changed since the block began, and disk errors say what to
-    do about them.
+    If another process holds it, this one waits, and then finds its output there. Leftovers of dead
+    writers next to it are removed. Within the block, `replacing_folder` refuses to replace a folder
+    that has changed since the block began, and disk errors say what to do about them.
 
     Args:
         target: the folder; it need not exist, and its parent is created.
-        doing: what this process does, for the messages of others ("build wordnet_hypernymy").
-        request: everything that the content depends on, as plain data.
         overwrite: whether the user asked to replace what is there.
         remedy: the sentence that says how to choose another place.
         room: the same for a disk that cannot be written, if another folder on it would not help.
@@ -304,28 +259,27 @@ def taking(
         Whether to overwrite; False if the folder changed while this process waited.
 
     Raises:
-        UsageError: another process holds it for another request, or its parent folder cannot be
-            written; where the target is there already that is found out when it is written.
+        UsageError: this thread holds it already, or its parent folder cannot be written; where the
+            target is there already that is found out when it is written.
         KbprobeError: there is no room on the disk.
     """
     place = Path(os.path.realpath(target))
     refuse_bytes(place, remedy)
     refuse_file(place, remedy)
-    with ExitStack() as held:
+    with ExitStack() as stack:
+        waited = False
         try:
             before = state_of(place)
-            waited = held.enter_context(_lock(place, _holder(doing, request), remedy))
+            waited = stack.enter_context(claim(place, remedy))
+            settle(place)
         except OSError as error:
             if error.errno not in (*UNWRITABLE, errno.ENOENT):
                 raise
             if overwrite or not place.is_dir() or not any(place.iterdir()):
                 raise unwritable(target, error, room or remedy) from error
-            waited = False
-        recover(place)
-        sweep(place.parent)
         now = state_of(place)
-        held.enter_context(expecting(target, place, now))
-        held.enter_context(_told(target, place, room or remedy))
+        stack.enter_context(expecting(target, place, now))
+        stack.enter_context(_told(target, place, room or remedy))
         yield overwrite and not (waited and now != before)
 
 
@@ -333,11 +287,6 @@ def unwritable(target: Path, error: OSError, remedy: str = OTHER_FOLDER) -> Kbpr
     """Return the error for a folder that cannot be written."""
     kind = UsageError if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) else KbprobeError
     return kind(f"{target} cannot be written: {error.strerror or error}. {remedy}")
-
-
-def lock_path(target: Path) -> Path:
-    """Return the lock file of a folder, whose path is resolved."""
-    return target.with_name(f".{short_name(target.name)}{LOCK_ENDING}")
 
 
 @contextmanager
@@ -362,105 +311,3 @@ def _is_within(named: object, place: Path) -> bool:
         return path == place.parent
     first = path.relative_to(place.parent).parts[0]
     return first == place.name or first.startswith(f".{short_name(place.name)}.")
-
-
-def _holder(doing: str, request: Any) -> Holder:
-    plain = json.dumps(request, sort_keys=True, default=str)
-    process = os.getpid()
-    return Holder(
-        process=process,
-        started=process_start(process) or 0,
-        machine=host(),
-        name=socket.gethostname(),
-        thread=threading.get_ident(),
-        since=time.time(),
-        doing=doing.encode("utf-8", "backslashreplace").decode(),
-        request=hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest(),
-    )
-
-
-@contextmanager
-def _lock(target: Path, own: Holder, remedy: str) -> Iterator[bool]:
-    """Hold a target's lock, creating parent folders; yield whether this process had to wait.
-
-    Raises:
-        UsageError: another process holds it for another request.
-        OSError: it cannot be made.
-    """
-    if not target.name:
-        raise UsageError(f"{target} cannot be written: it has no name of its own. {remedy}")
-    path = lock_path(target)
-    missing = [folder for folder in target.parents if not folder.exists()]
-    try:
-        descriptor, waited = _take(path, target, own, remedy)
-        try:
-            yield waited
-        finally:
-            with suppress(OSError):
-                sweep_locks(target.parent, LOCK_ENDING)  # left by processes that were killed
-            if descriptor is not None:
-                unlock(path, descriptor)
-    finally:
-        with suppress(OSError):  # they are not empty
-            for folder in missing:
-                folder.rmdir()
-
-
-def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | None, bool]:
-    """Take a lock, or wait for it; the descriptor is None where the file system has no locks."""
-    waiting, unknown = "", None
-    while True:
-        if unknown is None:
-            unknown = time.monotonic() + _UNKNOWN
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = try_lock(path)
-        except FileNotFoundError:
-            # The parent was removed by the process that created it, or can never exist (in /proc).
-            if time.monotonic() > unknown:
-                raise
-            time.sleep(PAUSE)
-            continue
-        except OSError as error:
-            if error.errno in NO_LOCKS:
-                return None, False
-            raise
-        if descriptor is not None:
-            try:
-                os.ftruncate(descriptor, 0)
-                os.lseek(descriptor, 0, os.SEEK_SET)
-                os.write(descriptor, own.model_dump_json().encode())
-            except OSError:
-                unlock(path, descriptor)
-                raise
-            return descriptor, bool(waiting)
-        holder = _read_holder(path)
-        if holder is not None:
-            unknown = None  # The next holder has as long to identify itself.
-        if holder is None:
-            if unknown is not None and time.monotonic() > unknown:
-                raise UsageError(f"another process is writing {target}: wait for it. {remedy}")
-        elif (holder.machine, holder.process, holder.thread) == (
-            own.machine,
-            own.process,
-            own.thread,
-        ):
-            raise UsageError(f"{target} would be written twice by this command. {remedy}")
-        elif holder.request != own.request:
-            raise UsageError(
-                f"{target} is being written by {holder}, from another request. Wait for it to "
-                f"finish. {remedy}"
-            )
-        elif waiting != (waiting := f"Waiting for {holder}, which writes {target}."):
-            echo(waiting, err=True)
-        time.sleep(PAUSE)
-
-
-def _read_holder(path: Path) -> Holder | None:
-    """Return the holder of a lock; None if it is not recorded yet or cannot be read."""
-    try:
-        holder = Holder.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError):
-        return None
-    alive = holder.machine != host() or is_alive(holder.process, holder.started)
-    return holder if alive else None

@@ -110,7 +110,7 @@ def record_baselines(folder: Path, figures: BaselineFigures) -> None:
             other rows.
         KbprobeError: a data file is missing or damaged, or a file cannot be written.
     """
-    with taking(folder, "recording baselines", figures.model_dump(mode="json")):
+    with taking(folder):
         manifest, card = read_sound(folder)
         if not figures.is_of(manifest):
             raise UsageError(f"{folder}: the baselines were measured on other rows. Measure again.")

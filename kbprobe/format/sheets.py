@@ -166,7 +166,6 @@ class _Record(BaseModel):
 
 def write_sheet_folder(
     output: Path,
-    doing: str,
     request: Mapping[str, Any],
     write: Callable[[Path], None],
     *,
@@ -191,7 +190,6 @@ def write_sheet_folder(
         RECORD,
         request,
         write,
-        doing=doing,
         kind=kind,
         overwrite=overwrite,
         remedy=remedy,
@@ -323,7 +321,6 @@ def write_reading(
     }
     files, _ = write_sheet_folder(
         output,
-        f"writing a reading sheet of {manifest.probe}",
         request,
         write,
         kind="a reading sheet",

@@ -122,8 +122,7 @@ class Imported:
             )
         own = {**self.request, "config": key.config, "other_splits": other_splits}
         request = {**source.content["request"], "annotation": own}
-        doing = f"importing annotations of {key.probe}"
-        with taking(output, doing, request, overwrite) as overwrite:
+        with taking(output, overwrite) as overwrite:
             if check_target(output, request, overwrite):
                 return True
             self._write(source, request, kept, output, other_splits)

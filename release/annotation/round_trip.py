@@ -169,7 +169,6 @@ def export_sheets(
     }
     return write_sheet_folder(
         output,
-        f"exporting sheets of {sheets.key.probe}",
         request,
         lambda new: write_sheets(sheets, chosen, new),
         kind="an export of sheets",

@@ -100,10 +100,7 @@ def export(
         write_readme(source, aside, written, target)
         return {"commands": written.commands}
 
-    doing = f"exporting {source.probe} to {to}"
-    found = write_recorded(
-        output, RECORD, request, write, doing=doing, kind="an export", overwrite=overwrite
-    )
+    found = write_recorded(output, RECORD, request, write, kind="an export", overwrite=overwrite)
     return Export(
         output,
         {task.name: task.config for task in source.tasks},

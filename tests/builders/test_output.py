@@ -6,15 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import builders
 from kbprobe.errors import UsageError
-from kbprobe.files import replacing_folder, sweep, write_file
-from kbprobe.files.locks import ABANDONED
+from kbprobe.files import claim, replacing_folder, sweep, write_file
 from kbprobe.format.dataset import check_target, load
 from kbprobe.format.manifest import read_manifest
 
@@ -35,7 +33,7 @@ def hidden(folder: Path) -> list[str]:
 
 
 def remains(folder: Path, what: str = "new", number: int = 1) -> Path:
-    made = folder / f".probe.{what}-00000000-{number}-0-0-{number:08x}"
+    made = folder / f".probe.{what}-kbprobe-{number:08x}"
     made.mkdir()
     (made / "half.txt").write_text("half", encoding="utf-8")
     return made
@@ -62,12 +60,12 @@ def test_remains_of_a_killed_writer_go_and_those_of_a_living_one_stay(
 ) -> None:
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path / "probe")],
+            [sys.executable, "-c", WRITER, str(tmp_path / name)],
             stdout=subprocess.PIPE,
             text=True,
             env=environment,
         )
-        for _ in range(2)
+        for name in ("probe", "other")
     ]
     try:
         dead, living = (
@@ -80,34 +78,29 @@ def test_remains_of_a_killed_writer_go_and_those_of_a_living_one_stay(
             assert not dead.exists()
             assert (living / "half.txt").exists()
             (aside / "data.txt").write_text("x", encoding="utf-8")
-        assert hidden(tmp_path) == [living.name]
+        assert hidden(tmp_path) == [".other.kbprobe-lock", living.name]
     finally:
         for writer in writers:
             writer.kill()
             writer.communicate(timeout=60)
 
 
-def test_what_another_machine_wrote_is_left_until_nothing_in_it_has_changed_for_days(
-    tmp_path: Path,
-) -> None:
-    fresh, old = remains(tmp_path, number=1), remains(tmp_path, number=2)
-    long_ago = int(time.time() - 2 * ABANDONED)
-    elsewhere = tmp_path / f".other.new-00000000-1-0-{long_ago}-00000000"
-    elsewhere.mkdir()
-    now = tmp_path / f".other.new-00000000-1-0-{int(time.time())}-00000000"
-    now.mkdir()
-    for path in (*old.iterdir(), old, elsewhere, now):
-        os.utime(path, (long_ago, long_ago))
-    os.utime(fresh, (long_ago, long_ago))  # what is in it is new
-    assert {path.name for path in sweep(tmp_path)} == {old.name, elsewhere.name}
-    assert hidden(tmp_path) == sorted([fresh.name, now.name])
+def test_what_belongs_to_no_writer_is_removed_and_only_that(tmp_path: Path) -> None:
+    of_users = [".notes.old-20240101", ".probe.new-1234abcd", ".probe.kbprobe-lock.txt"]
+    for name in of_users:
+        (tmp_path / name).touch()
+    left, lock = remains(tmp_path), tmp_path / ".other.kbprobe-lock"
+    lock.touch()
+    with claim(tmp_path / "probe"):
+        assert sweep(tmp_path) == [lock]
+        assert left.exists(), "its writer is alive"
+    assert sweep(tmp_path) == [left]
+    assert hidden(tmp_path) == sorted(of_users)
 
 
 def test_what_was_replaced_goes_once_something_stands_in_its_place(tmp_path: Path) -> None:
     for _ in range(2):
         replaced = remains(tmp_path, "old")
-        for path in (*replaced.iterdir(), replaced):
-            os.utime(path, (0, 0))
         sweep(tmp_path)
         assert not replaced.exists()
         assert (tmp_path / "probe" / "half.txt").exists(), "nothing else is left of the probe"

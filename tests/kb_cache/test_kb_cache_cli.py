@@ -203,7 +203,7 @@ def test_debug_shows_the_traceback_wherever_it_stands(run_cli: RunCli) -> None:
 
 
 def test_a_broken_off_write_is_cleared(run_cli: RunCli, cache: Path) -> None:
-    leftover = cache / "snapshots" / ".wordnet-x.new-00000000-1-0-0-00000000"
+    leftover = cache / "snapshots" / ".wordnet-x.new-kbprobe-00000000"
     leftover.mkdir(parents=True)
     assert len(json.loads(run_cli("list", "--json").stdout)) == 2
     assert run_cli("clear", "--all", "--yes").returncode == 0

@@ -388,7 +388,7 @@ def test_commands(server: ServerScript, run_cli: RunCli) -> None:
 
     other = old.parent.parent / "other-00000000"
     other.mkdir()
-    (old.parent / f".{'0' * 64}.json.gz.new-00000000-1-0-0-00000000").write_text("a dying writer's")
+    (old.parent / f".{'0' * 64}.json.gz.new-kbprobe-00000000").write_text("a dying writer's")
     assert run_cli("clear", name, "--yes").stdout == f"{name}: removed\n"
     assert not old.parent.exists()
     source(server).select(QUERY)

@@ -168,24 +168,6 @@ def test_writers_take_turns(cache: Path) -> None:
     assert names(store.snapshots_dir()) == ["entry"]
 
 
-def test_an_entry_that_another_process_writes_is_refused_with_its_name(cache: Path) -> None:
-    refused: list[str] = []
-
-    def fetch_another() -> None:
-        try:
-            store.entry_lock("entry", "fetching", {"source": "b"}).__enter__()
-        except UsageError as error:
-            refused.append(str(error))
-
-    with store.entry_lock("entry", "fetching it", {"source": "a"}):
-        thread = threading.Thread(target=fetch_another)
-        thread.start()
-        thread.join()
-    assert f"process {os.getpid()} (fetching it, since " in refused[0]
-    assert "--name" in refused[0]
-    assert names(store.snapshots_dir()) == []
-
-
 def test_waiting_for_a_lock_ends(tmp_path: Path) -> None:
     with (
         locked(tmp_path / "lock", "writing entry"),
@@ -206,7 +188,7 @@ def test_the_sweep_of_the_cache_takes_what_nobody_goes_on_with(cache: Path) -> N
         "also.__enter__()\n"
         "from kbprobe.files.locks import try_lock\n"
         "downloads = store.cache_dir() / 'downloads'; downloads.mkdir()\n"
-        "try_lock(downloads / '.a.gz.lock'); (downloads / 'a.gz.part').write_text('half')\n"
+        "lock = try_lock(downloads / '.a.gz.lock'); (downloads / 'a.gz.part').write_text('half')\n"
         "(downloads / 'b.gz.part').write_text('half')\n"
         "(downloads / 'of-a-browser.part').write_text('half')\n"
         "for name in 'ab': (downloads / f'{name}.gz.part.json').write_text('{\"url\": \"x\"}')\n"

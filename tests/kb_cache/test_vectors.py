@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kb_cache import store
 from kb_cache.fetching import fetch
 from kb_cache.snapshot import read_info
 from kb_cache.store import find
@@ -390,3 +392,26 @@ def test_words_with_prefixes_of_conceptnet_are_known(cache: Path, tmp_path: Path
     vectors = load_vectors("batch")
     assert vectors.words.to_pylist() == ["dog", "hot dog"]
     assert vectors.matrix.tolist() == [[1, 2], [5, 6]]
+
+
+def test_what_another_process_wrote_meanwhile_is_replaced_by_nothing_else(tmp_path, monkeypatch):
+    """A snapshot that is there after waiting must be the one that was asked for."""
+    for name, content in {"first.txt": b"word 1 2\n", "second.txt": b"word 3 4\n"}.items():
+        (tmp_path / name).write_bytes(content)
+    whole = store.entry_lock
+
+    @contextmanager
+    def locked_late(name):
+        """Lock the entry after another process has fetched it."""
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "entry_lock", whole)
+            fetch("vectors", source=tmp_path / "first.txt", name="own")
+        with whole(name):
+            yield
+
+    monkeypatch.setattr(store, "entry_lock", locked_late)
+    with pytest.raises(UsageError, match=r"vectors-own from another source.*--name"):
+        fetch("vectors", source=tmp_path / "second.txt", name="own")
+    assert load_vectors("own").matrix.tolist() == [[1, 2]]
+    store.remove_entry("vectors-own")
+    fetch("vectors", source=tmp_path / "first.txt", name="own")

@@ -1,7 +1,7 @@
 """Commands that run at once on one target and one cache: no lost result, no mixed one.
 
 Of equal requests all succeed, and the result is that of a lone run. Of different ones exactly those
-succeed whose result is there; the others are refused, and name the process that was faster.
+succeed whose result is there; the others wait, and are refused then.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.reliability.forks import Ended, Run
 
 #: What a refusal may say: another process writes, or has written, something else there.
 _REFUSED = re.compile(
-    r"is being written by process \d+|another request|holds other|exists already|"
+    r"another request|holds other|exists already|"
     r"has changed since|are of|another --name"
 )
 

@@ -163,10 +163,16 @@ def test_reference_tables_name_what_exists() -> None:
     assert re.search(r"^\| `--reference-year` .* \| `age_comparison` \|$", table, re.M)
 
 
-def test_the_reference_of_commands_is_current() -> None:
+@pytest.mark.parametrize(
+    "name", [page.relative_to(DOCS).as_posix() for page in sorted(DOCS.rglob("*.md"))]
+)
+def test_the_reference_in_pages_is_current(name: str) -> None:
     """Otherwise run ``python .ci/site/reference.py``."""
-    text = (DOCS / "commands.md").read_text(encoding="utf-8")
-    assert _script("reference.py")["written"](text) == text
+    text = (DOCS / name).read_text(encoding="utf-8")
+    reference = _script("reference.py")
+    assert reference["written"](text) == text
+    comments = re.findall(r"^<!-- (?:options|flags|help|fields|:::).* -->$", text, re.M)
+    assert text.count("\n<!-- end -->") == len(comments)
 
 
 def test_pages_state_the_figures_of_their_files(figures: ModuleType) -> None:

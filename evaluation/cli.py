@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from copy import copy
 from dataclasses import replace
@@ -149,6 +149,7 @@ def study_command(study: Study) -> Command:
     """Make a study's command, with its own options and those of its runs."""
     json = Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of a table.")
     callback: Callable[..., int | None] = _run_study
+    about = study.help
     if study.expand is None:
         callback = _summarise
         inputs: list[click.Parameter] = [
@@ -199,14 +200,24 @@ def study_command(study: Study) -> Command:
             Option(["--overwrite"], is_flag=True, help="Replace other results in the folder."),
         ]
         tracking = {} if study.track is None else _fields(TrackingOptions, "Output")
-        fields = {**_fields(study.options, "Study"), **_run_fields(study.fixed), **tracking}
+        of_runs = _run_fields(study.fixed)
+        if study.name != DEFAULT_STUDY:
+            _hide(of_runs)
+            about = f"{about}\n\nIts runs take the options of {PROGRAM} as well: --help-all."
+        fields = {**_fields(study.options, "Study"), **of_runs, **tracking}
     command = Command(
         study.name,
         params=[*inputs, json, *(command_option(name, field) for name, field in fields.items())],
         callback=partial(callback, study, fields),
-        help=study.help,
+        help=about,
     )
     return command
+
+
+def _hide(fields: Mapping[str, FieldInfo]) -> None:
+    """Show options in the help of a command only on request."""
+    for field in fields.values():
+        field.metadata = [*field.metadata, replace(role(field), rare=True)]
 
 
 def _without_model(study: Study) -> str:

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 import griffe
+from reference import ROLE
 
-ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):`~?([\w.]+)`")
 DOCTEST = re.compile(r"(?:^>>>.*\n?(?:^(?!>>>)\S.*\n?)*)+", re.M)
 
 

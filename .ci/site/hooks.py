@@ -19,13 +19,12 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
-from reference import expanded
+from reference import OBJECT, expanded
 
 ROOT = Path(__file__).resolve().parents[2]
 
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^ *(```|~~~)")
-OBJECT = re.compile(r"^<!-- (::: [\w.]+)(?: as ([\w.]+))? -->$", re.M)
 LANGUAGES = {".py": "python", ".yml": "yaml", ".yaml": "yaml", ".toml": "toml", ".sh": "sh"}
 SHOWN = "repository"
 """The folder of the site in which files outside docs/ are shown."""
@@ -72,8 +71,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def _documented(found: re.Match[str]) -> str:
-    directive, heading = found.groups()
-    return f"{directive}\n    options:\n      heading: {heading}" if heading else str(directive)
+    path, heading = found.groups()
+    return f"::: {path}\n    options:\n      heading: {heading}" if heading else f"::: {path}"
 
 
 def _shown(path: str, config: MkDocsConfig) -> File:

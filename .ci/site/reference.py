@@ -2,19 +2,24 @@
 
     python .ci/site/reference.py
 
-writes those of commands.md again, for clones. The site makes all of them when it is built:
+writes them again. The site makes them anew when it is built:
 
 - ``<!-- options: wordnet_hypernymy wordnet_hyponymy -->``: the options of these probes.
 - ``<!-- flags: wordnet_hypernymy wordnet_hyponymy -->``: what keeps questions out of the clean
   tier.
 - ``<!-- help: evaluate-probe curve -->``: what ``--help-all`` prints for a command.
 - ``<!-- fields: evaluation.results.types.Results -->``: the fields of a model.
+- ``<!-- ::: builders.build as kbprobe.build -->``: signature and summary of an object, headed by
+  that name. On the site, ``hooks.py`` has its whole docstring in place of these.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import shlex
+import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -27,10 +32,11 @@ from kbprobe.__main__ import COMMANDS
 from kbprobe.options import command_option
 from kbprobe.tables import in_markdown
 
-COMMENT = re.compile(
-    r"^<!-- (options|flags|help|fields): (.+) -->$(?:\n\n(?:(?!^<!-- ).*\n)*?<!-- end -->$)?", re.M
-)
-COMMANDS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
+_BODY = r"(?:\n\n(?:(?!^<!-- ).*\n)*?<!-- end -->$)?"
+COMMENT = re.compile(rf"^<!-- (options|flags|help|fields): (.+) -->${_BODY}", re.M)
+OBJECT = re.compile(rf"^<!-- ::: ([\w.]+)(?: as ([\w.]+))? -->${_BODY}", re.M)
+ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):`~?([\w.]+)`")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def expanded(text: str) -> str:
@@ -49,7 +55,52 @@ def written(text: str) -> str:
         body = WRITERS[found[1]](*found[2].split())
         return f"<!-- {found[1]}: {found[2]} -->\n\n{body}\n\n<!-- end -->"
 
-    return COMMENT.sub(table, text)
+    return OBJECT.sub(_documented, COMMENT.sub(table, text))
+
+
+def _documented(found: re.Match[str]) -> str:
+    path, name = found.groups()
+    first = found[0].partition("\n")[0]
+    return f"{first}\n\n{documentation(path, name or path)}\n\n<!-- end -->"
+
+
+def documentation(path: str, name: str) -> str:
+    """Return a heading, the signature and the first paragraph of the docstring of an object."""
+    module, _, attribute = path.rpartition(".")
+    documented: Any = getattr(import_module(module), attribute)
+    summary = ROLE.sub(r"`\1`", inspect.getdoc(documented).split("\n\n")[0])
+    signature = _signature(inspect.unwrap(documented), name.rpartition(".")[2])
+    return f"### {name}\n\n```python\n{signature}\n```\n\n{summary}"
+
+
+def _signature(documented: Any, name: str) -> str:
+    """Return the first lines of a function, or of a class with its fields, as they are written."""
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(documented))).body
+    node.decorator_list, node.name = [], name
+    lines = [line for line in node.body if isinstance(line, ast.AnnAssign)]
+    if isinstance(node, ast.ClassDef):
+        made = [line for line in node.body if getattr(line, "name", "") == "__init__"]
+        lines = [*lines, *made]
+    else:
+        lines = []
+    for line in lines:
+        if isinstance(line, ast.AnnAssign) and isinstance(line.value, ast.Call):
+            line.value = None  # how a field is checked and described
+        elif isinstance(line, ast.FunctionDef):
+            line.body = [ast.Expr(ast.Constant(...))]
+    node.body = lines or [ast.Expr(ast.Constant(...))]
+    wrapped = [
+        textwrap.fill(
+            line,
+            96,
+            subsequent_indent=" " * (8 + len(line) - len(line.lstrip())),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in ast.unparse(node).splitlines()
+        if line
+    ]
+    return "\n".join(wrapped)
 
 
 def options(*probes: str) -> str:
@@ -120,4 +171,5 @@ WRITERS: dict[str, Callable[..., str]] = {
 
 
 if __name__ == "__main__":
-    COMMANDS_PAGE.write_text(written(COMMANDS_PAGE.read_text("utf-8")), "utf-8")
+    for page in sorted(DOCS.rglob("*.md")):
+        page.write_text(written(page.read_text("utf-8")), "utf-8")

@@ -96,8 +96,8 @@ class Forecast:
         if total["tokens"]:
             said += (
                 f", for which models read {total['tokens']:,} tokens (those trained on, three "
-                f"times an epoch): about {duration(total['seconds'])} on this machine, without "
-                "baselines and intervals"
+                f"times an epoch): at most about {duration(total['seconds'])} on this machine, "
+                "as few rows take longer for each than many, without baselines and intervals"
             )
         unknown = f" The time of {total['unknown']:,} runs is not known." * bool(total["unknown"])
         return f"{said}.{unknown}"

@@ -237,8 +237,6 @@ def refuse_outside(path: Path, owner: str) -> None:
         )
 
 
-
-
 @contextmanager
 def taking(
     target: Path, overwrite: bool = False, *, remedy: str = OTHER_FOLDER, room: str = ""

@@ -122,10 +122,10 @@ def _tiles(one: record.ModelCurves) -> doc.Tiles:
     best = max(one.learners, key=lambda learner: learner.own.ws.value)
     maximum = best.own.maximum
     tiles = {
-        f"WS, {best.learner}": cells.headline(best.own.ws),
-        f"MAX, {best.learner}": doc.Cell(
-            percent(maximum.accuracy.value), f"with {maximum.size:,} training rows"
+        f"Highest accuracy, {best.learner}": doc.Cell(
+            percent(maximum.accuracy.value), f"MAX, with {maximum.size:,} training rows"
         ),
+        "Mean over sizes (WS)": cells.headline(best.own.ws),
     }
     if one.own_zero_shot is not None:
         tiles["Zero-shot"] = cells.headline(one.own_zero_shot)
@@ -360,9 +360,8 @@ def sentences(one: record.ModelCurves, learner: record.LearnerCurves) -> list[st
     """Describe what a learner's curves show."""
     curve, first, (_, floor) = learner.own, learner.first, one.floor
     said = [
-        f"WS is {percent(curve.ws.value)} ({interval(curve.ws)}), "
-        f"{AGAINST[place(curve.ws, floor)]} {_floor_name(one)}; the highest mean accuracy is "
-        f"{percent(curve.maximum.accuracy.value)}, with {curve.maximum.size:,} training rows."
+        f"The highest mean accuracy is {percent(curve.maximum.accuracy.value)}, with "
+        f"{curve.maximum.size:,} training rows."
     ]
     start = "chance" if first.before is None else "zero-shot accuracy"
     if first.taught.low > 0:
@@ -375,6 +374,11 @@ def sentences(one: record.ModelCurves, learner: record.LearnerCurves) -> list[st
     if len(curve.points) > 1:
         text += f"; the remaining rows change accuracy by {difference(first.further)}"
     said.append(f"{text}. {_where_from(one, learner)}")
+    said.append(
+        "Averaged over all sizes, the small ones weighted most (WS), accuracy is "
+        f"{percent(curve.ws.value)} ({interval(curve.ws)}), {AGAINST[place(curve.ws, floor)]} "
+        f"{_floor_name(one)}."
+    )
     for found in learner.lang_sense:
         name = record.rendering_name(found.config)
         if found.difference.low > 0:

@@ -83,7 +83,7 @@ class _Collector:
 
     def run(self) -> dict[str, Any]:
         """Run all queries, and return the fields of `Collected`."""
-        self.has_sitelinks = self._holds("?entity wikibase:sitelinks ?number")
+        self.sitelinks_path = self._path_to_sitelinks()
         self._collect_kinds()
         for path in self.paths.paths.values():
             hops = self.paths.of(path)
@@ -103,6 +103,7 @@ class _Collector:
                 f"{self.session.source.name} holds nothing on the paths "
                 f"{', '.join(self.paths.paths)}. "
                 "Is it Wikidata's own data (http://www.wikidata.org/entity/...)?"
+                f"{self._about_sitelinks()}"
             )
         classes = self._sets("?entity wdt:P31 ?value", entities)
         people = targets["like_people"]
@@ -143,6 +144,24 @@ class _Collector:
         query = f"SELECT (COUNT(*) AS ?n) WHERE {{ SELECT * WHERE {{ {pattern} }} LIMIT 1 }}"
         (row,) = self.session.select(query).rows
         return row[0] is not None and row[0].value != "0"
+
+    def _path_to_sitelinks(self) -> str:
+        """Return the property path from an entity to its sitelinks; "" if none are stated.
+
+        The query service states them of entities, raw dumps of the data nodes about entities.
+        """
+        if not self._holds("?entity wikibase:sitelinks ?number"):
+            return ""
+        of_entities = self._holds("?entity wikibase:sitelinks ?number ; wdt:P31 ?class")
+        return "wikibase:sitelinks" if of_entities else "^schema:about/wikibase:sitelinks"
+
+    def _about_sitelinks(self) -> str:
+        if not self.sitelinks_path or not self.min_sitelinks:
+            return ""
+        return (
+            f" Paths start only at entities with at least {self.min_sitelinks} sitelinks; "
+            "--min-sitelinks 0 includes all."
+        )
 
     def _collect_kinds(self) -> None:
         hops = self.paths.hops.values()
@@ -191,16 +210,17 @@ class _Collector:
         return self._best_known(found)
 
     def _well_known(self, variable: str) -> tuple[str, str]:
-        """Return the parts of a query that select well-known entities, if sitelinks are stated."""
-        if not self.has_sitelinks:
+        """Return the parts of a query that leave out entities stated to have few sitelinks."""
+        if not self.sitelinks_path:
             return "", ""
-        pattern = f"{variable} wikibase:sitelinks ?sitelinks . "
-        return "?sitelinks", f"{pattern}FILTER(?sitelinks >= {self.min_sitelinks}) "
+        pattern = f"OPTIONAL {{ {variable} {self.sitelinks_path} ?sitelinks }} "
+        few = f"BOUND(?sitelinks) && ?sitelinks < {self.min_sitelinks}"
+        return "?sitelinks", f"{pattern}FILTER(!({few})) "
 
     def _best_known(self, found: Mapping[str, int]) -> set[str]:
         """Return the entities with most sitelinks, or all if sitelinks are not stated."""
         order = sorted(found.keys() - {UNKNOWN}, key=lambda entity: (-found[entity], entity))
-        return set(order[: self.max_listed] if self.has_sitelinks and self.max_listed else order)
+        return set(order[: self.max_listed] if self.sitelinks_path and self.max_listed else order)
 
     def _namesakes(self, hop: Hop, entities: set[str]) -> set[str]:
         """Find other entities with the same label and such a statement, which could be meant."""
@@ -355,11 +375,11 @@ class _Collector:
         return told
 
     def _sitelinks(self, entities: Iterable[str]) -> dict[str, int]:
-        if not self.has_sitelinks:
+        if not self.sitelinks_path:
             return {}
-        query = "SELECT ?entity ?number WHERE { $values ?entity wikibase:sitelinks ?number }"
+        query = f"SELECT ?entity ?number WHERE {{ $values ?entity {self.sitelinks_path} ?number }}"
         rows = self._ask(query, "entity", entities)
-        return {entity_of(entity): int(number.value) for entity, number in rows}
+        return {entity_of(row[0]): _count(row[1:]) for row in rows}
 
 
 def _pattern(name: str, inverse: bool, source: str, target: str) -> str:
@@ -389,8 +409,8 @@ def _statements(hop: Hop, name: str, inverse: bool) -> str:
 
 
 def _count(rest: Sequence[Term | None]) -> int:
-    """Return the number at the end of a row, if there is one."""
-    return int(rest[0].value) if rest and rest[0] is not None else 0
+    """Return the number at the end of a row; 0 if there is none."""
+    return int(rest[0].value) if rest and rest[0] and rest[0].value.isdecimal() else 0
 
 
 def _is_exact(precision: Term | None) -> bool:

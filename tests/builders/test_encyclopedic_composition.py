@@ -24,7 +24,7 @@ from kb_cache.fetching import fetch
 from kb_cache.wikidata.load import load_wikidata
 from kb_cache.wikidata.sparql.types import Term
 from kb_cache.wikidata.types import Wikidata
-from kbprobe.errors import UsageError
+from kbprobe.errors import SourceError, UsageError
 from kbprobe.format.items import plain
 from tests.builders.toy_wikidata import Toy, bands, invented
 from tests.real_data import MINIATURE, SAMPLE
@@ -502,6 +502,35 @@ def test_only_the_best_known_are_looked_up(dump: Cut) -> None:
     rows = flat(rows_of(built(dump=dump(toy), **options)))
     assert {row["cluster"] for row in rows} <= {f"Q{1000 + at}" for at in range(18, 30)}
     assert {row["concept"] for row in rows} <= {f"Q{2000 + at}" for at in range(36, 60)}
+
+
+def test_sitelinks_of_data_nodes_are_read_for_each_entity(dump: Cut) -> None:
+    toy = bands()
+    toy.sitelinks_of_data("Q1000", 3)  # the others are not described
+    rows = flat(rows_of(built(dump=dump(toy), only_paths=("band-start",))))
+    assert len({row["cluster"] for row in rows}) > 20
+    assert "Q1000" not in {row["cluster"] for row in rows}
+
+
+def test_sitelinks_of_data_nodes_select_the_best_known(dump: Cut) -> None:
+    toy = bands()
+    for number in (*range(1000, 1030), *range(2000, 2060)):
+        toy.sitelinks_of_data(f"Q{number}", number % 1000)
+    options = {"only_paths": ("band-start",), "min_sitelinks": 0, "max_listed": 24}
+    rows = flat(rows_of(built(dump=dump(toy), **options)))
+    assert rows
+    assert {row["concept"] for row in rows} <= {f"Q{2000 + at}" for at in range(36, 60)}
+
+
+@pytest.mark.parametrize("state", [Toy.sitelinks, Toy.sitelinks_of_data])
+def test_too_few_sitelinks_name_the_option(
+    dump: Cut, state: Callable[[Toy, str, int], None]
+) -> None:
+    toy = bands()
+    for number in (*range(1000, 1030), *range(2000, 2060)):
+        state(toy, f"Q{number}", 3)
+    with pytest.raises(SourceError, match="at least 20 sitelinks; --min-sitelinks 0"):
+        built(dump=dump(toy), only_paths=("band-start",))
 
 
 def couples() -> Toy:

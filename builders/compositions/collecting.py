@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from builders.compositions.facts import UNKNOWN, Collected, Link, entity_of, year_of
@@ -226,24 +226,42 @@ class _Collector:
         """Find other entities with the same label and such a statement, which could be meant."""
         ends = "?other", "?end"
         several = " UNION ".join(f"{{ {_pattern(*way, *ends)} }}" for way in hop.ways)
-        query = (
-            "SELECT DISTINCT ?entity ?other WHERE { $values ?entity rdfs:label ?label . "
-            f'FILTER(LANG(?label) = "{self.paths.language}") ?other rdfs:label ?label . '
-            f"FILTER(?other != ?entity) FILTER EXISTS {{ {several} }} }}"
-        )
-        return {entity_of(row[1]) for row in self._ask(query, "entity", entities)} - {UNKNOWN}
+        found = self._of_one_name(entities, "?other", f"FILTER EXISTS {{ {several} }}")
+        return {entity_of(other) for _, (other,) in found} - {UNKNOWN}
 
     def _classes_of_namesakes(self) -> dict[str, frozenset[str]]:
         """Return the classes of all namesakes of entities that paths begin with."""
         starts: set[str] = set()
         for path in self.paths.paths.values():
             starts |= self.links[path.hops[0]].keys()
+        found: dict[str, set[str]] = defaultdict(set)
+        for entity, (_, kind) in self._of_one_name(
+            starts, "?other ?class", "?other wdt:P31 ?class"
+        ):
+            found[entity].add(entity_of(kind))
+        return {entity: frozenset(kinds - {UNKNOWN}) for entity, kinds in sorted(found.items())}
+
+    def _of_one_name(
+        self, entities: Iterable[str], variables: str, pattern: str
+    ) -> Iterator[tuple[str, tuple[Term | None, ...]]]:
+        """Query other entities (?other) with the label of some, whichever of the two tags it has.
+
+        Texts are asked for with both tags: a store has an index of labels, but none of their texts.
+        """
+        from kb_cache.wikidata.sparql.session import tagged_literal
+
+        named: dict[str, set[str]] = defaultdict(set)
+        for entity, label in self._ask(self._labels_query, "entity", entities):
+            named[label.value].add(entity_of(entity))
+        tags = self.paths.language, "mul"
+        labels = [tagged_literal(text, tag) for text in named for tag in tags]
         query = (
-            "SELECT DISTINCT ?entity ?class WHERE { $values ?entity rdfs:label ?label . "
-            f'FILTER(LANG(?label) = "{self.paths.language}") ?other rdfs:label ?label . '
-            "FILTER(?other != ?entity) ?other wdt:P31 ?class }"
+            f"SELECT DISTINCT ?label {variables} WHERE {{ $values ?other rdfs:label ?label . "
+            f"{pattern} }}"
         )
-        return self._gathered(query, starts, entity_of)
+        for label, other, *rest in self._ask(query, "label", labels):
+            for entity in named[label.value] - {entity_of(other)}:
+                yield entity, (other, *rest)
 
     def _other_readings(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Query answers under other readings of hops, and values that make facts doubtful."""
@@ -336,16 +354,19 @@ class _Collector:
             found[entity_of(entity)].add(read(value))
         return {entity: frozenset(values - {UNKNOWN}) for entity, values in sorted(found.items())}
 
+    @property
+    def _labels_query(self) -> str:
+        return (
+            "SELECT ?entity ?label WHERE { $values ?entity rdfs:label ?label "
+            f'FILTER(LANG(?label) IN ("{self.paths.language}", "mul")) }}'
+        )
+
     def _labels(self, entities: Iterable[str]) -> dict[str, str]:
         """Return labels in the language, or else those for all languages ("mul")."""
-        language = self.paths.language
-        query = (
-            "SELECT ?entity ?label WHERE { $values ?entity rdfs:label ?label "
-            f'FILTER(LANG(?label) IN ("{language}", "mul")) }}'
-        )
         found: dict[str, tuple[bool, str]] = {}
-        for entity, label in self._ask(query, "entity", entities):
-            name, key = entity_of(entity), (label.language != language, label.value.strip())
+        for entity, label in self._ask(self._labels_query, "entity", entities):
+            name = entity_of(entity)
+            key = (label.language != self.paths.language, label.value.strip())
             found[name] = min(found.get(name, key), key)
         return {name: text for name, (_, text) in sorted(found.items())}
 

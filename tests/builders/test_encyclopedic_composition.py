@@ -581,6 +581,22 @@ def test_the_answers_of_a_namesake_are_no_distractors(dump: Cut) -> None:
         assert not asked & {"Q100", "Q101"}
 
 
+@pytest.mark.parametrize("tags", [("mul", "mul"), ("en", "mul"), ("mul", "en")])
+def test_labels_for_all_languages_show_namesakes(dump: Cut, tags: tuple[str, str]) -> None:
+    toy = couples()
+    name = f'The "{invented(3001)}" and  #'
+    toy.lines = [line for line in toy.lines if invented(3001) not in line]
+    for film, tag in zip(("Q100", "Q101"), tags, strict=True):
+        toy.label(film, name.replace('"', r"\""), tag)
+    options: dict[str, Any] = {"dump": dump(toy), "only_paths": ("film-actor-spouse",)}
+    rows = flat(rows_of(built(**options, tier="full")))
+    asked = [row for row in rows if row["concept"] in ("Q100", "Q101")]
+    assert asked
+    for row in asked:
+        assert row["flags"] == ["shared_name"]
+        assert len({"Q300", "Q301"} & set(row["choice_nodes"])) == 1
+
+
 @pytest.mark.slow
 def test_marriage_is_true_from_both_ends_and_circles_are_not_asked(dump: Cut) -> None:
     toy = couples()

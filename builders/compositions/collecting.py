@@ -7,17 +7,27 @@ answers, so that an endpoint, a store in process and a cache of answers give the
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from builders.compositions.facts import UNKNOWN, Collected, Link, entity_of, year_of
+from builders.compositions.facts import (
+    UNKNOWN,
+    Collected,
+    Link,
+    entity_of,
+    may_be_a_century,
+    year_of,
+)
 from kbprobe.errors import SourceError
 
 if TYPE_CHECKING:
     from builders.compositions.paths import Hop, PathSet
     from kb_cache.wikidata.sparql.session import QuerySession
     from kb_cache.wikidata.sparql.types import QuerySource, Term
+
+logger = logging.getLogger(__name__)
 
 YEAR_PRECISION = 9
 """``wikibase:timePrecision`` of a date that is exact to the year; decades have 8."""
@@ -305,12 +315,16 @@ class _Collector:
         self.asked[hop.id] |= new
         read = year_of if hop.value == "year" else entity_of
         exact: dict[tuple[str, int, str], bool] = {}
+        year_alone: set[tuple[str, int, str]] = set()
         all_links: list[tuple[str, int, str, bool]] = []
         for at, way in enumerate(hop.ways):
             pattern = _pattern(*way, "?from", "?to")
             query = f"SELECT DISTINCT ?from ?to WHERE {{ $values {pattern} }}"
             for row in self._ask(query, "from", new):
-                all_links.append((entity_of(row[0]), at, read(row[1]), True))
+                key = (entity_of(row[0]), at, read(row[1]))
+                all_links.append((*key, True))
+                if hop.value == "year" and not may_be_a_century(row[1]):
+                    year_alone.add(key)
             if self._has_statements(way.name):
                 query = _statements(hop, way.name, way.inverse)
                 for row in self._ask(query, "from", new):
@@ -321,7 +335,15 @@ class _Collector:
         best = {key[:3] for key in all_links if key[3]}
         for entity, at, target, _ in all_links:
             key = (entity, at, target)
-            self.links[hop.id][entity].add(Link(target, at, key in best, exact.get(key, True)))
+            is_exact = exact.get(key, hop.value != "year" or key in year_alone)
+            self.links[hop.id][entity].add(Link(target, at, key in best, is_exact))
+        if hop.value == "year" and all_links and not exact:
+            logger.warning(
+                "%s states no precision of dates for %s: 1 January of 1900, 2000 and the like may "
+                "mean a century, and is not asked about",
+                self.session.source.name,
+                hop.id,
+            )
 
     def _has_statements(self, name: str) -> bool:
         if name not in self.statements:

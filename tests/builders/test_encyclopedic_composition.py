@@ -459,6 +459,17 @@ def test_a_source_with_ranks_precision_and_sitelinks_is_read_to_the_full(dump: C
             assert "1992" not in row["choices"]["text"]
 
 
+def test_centuries_are_not_asked_about_as_years(
+    dump: Cut, caplog: pytest.LogCaptureFixture
+) -> None:
+    toy = bands()
+    done = built(dump=dump(toy), only_paths=("band-start",))
+    assert not [row for row in flat(rows_of(done)) if gold(row) == "2000"]  # 1 January
+    assert "states no precision of dates for band-formed" in caplog.text
+    reason = "band-start: the date is not exact to the year"
+    assert done.manifest["counts"]["dropped"][reason] == 2
+
+
 def test_what_cannot_be_asked_is_dropped_and_counted(dump: Cut) -> None:
     toy = bands()
     toy.date("Q1000", "P571", "1950-01-01")

@@ -90,6 +90,7 @@ class _Collector:
         self.listed: dict[str, frozenset[str]] = {}
         self.statements: dict[str, bool] = {}
         self.dated: set[str] = set()
+        self.imprecise: set[str] = set()
 
     def run(self) -> dict[str, Any]:
         """Run all queries, and return the fields of `Collected`."""
@@ -337,7 +338,8 @@ class _Collector:
             key = (entity, at, target)
             is_exact = exact.get(key, hop.value != "year" or key in year_alone)
             self.links[hop.id][entity].add(Link(target, at, key in best, is_exact))
-        if hop.value == "year" and all_links and not exact:
+        if hop.value == "year" and all_links and not exact and hop.id not in self.imprecise:
+            self.imprecise.add(hop.id)
             logger.warning(
                 "%s states no precision of dates for %s: 1 January of 1900, 2000 and the like may "
                 "mean a century, and is not asked about",

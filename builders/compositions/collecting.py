@@ -7,17 +7,27 @@ answers, so that an endpoint, a store in process and a cache of answers give the
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from builders.compositions.facts import UNKNOWN, Collected, Link, entity_of, year_of
+from builders.compositions.facts import (
+    UNKNOWN,
+    Collected,
+    Link,
+    entity_of,
+    may_be_a_century,
+    year_of,
+)
 from kbprobe.errors import SourceError
 
 if TYPE_CHECKING:
     from builders.compositions.paths import Hop, PathSet
     from kb_cache.wikidata.sparql.session import QuerySession
     from kb_cache.wikidata.sparql.types import QuerySource, Term
+
+logger = logging.getLogger(__name__)
 
 YEAR_PRECISION = 9
 """``wikibase:timePrecision`` of a date that is exact to the year; decades have 8."""
@@ -80,10 +90,11 @@ class _Collector:
         self.listed: dict[str, frozenset[str]] = {}
         self.statements: dict[str, bool] = {}
         self.dated: set[str] = set()
+        self.imprecise: set[str] = set()
 
     def run(self) -> dict[str, Any]:
         """Run all queries, and return the fields of `Collected`."""
-        self.has_sitelinks = self._holds("?entity wikibase:sitelinks ?number")
+        self.sitelinks_path = self._path_to_sitelinks()
         self._collect_kinds()
         for path in self.paths.paths.values():
             hops = self.paths.of(path)
@@ -103,6 +114,7 @@ class _Collector:
                 f"{self.session.source.name} holds nothing on the paths "
                 f"{', '.join(self.paths.paths)}. "
                 "Is it Wikidata's own data (http://www.wikidata.org/entity/...)?"
+                f"{self._about_sitelinks()}"
             )
         classes = self._sets("?entity wdt:P31 ?value", entities)
         people = targets["like_people"]
@@ -143,6 +155,24 @@ class _Collector:
         query = f"SELECT (COUNT(*) AS ?n) WHERE {{ SELECT * WHERE {{ {pattern} }} LIMIT 1 }}"
         (row,) = self.session.select(query).rows
         return row[0] is not None and row[0].value != "0"
+
+    def _path_to_sitelinks(self) -> str:
+        """Return the property path from an entity to its sitelinks; "" if none are stated.
+
+        The query service states them of entities, raw dumps of the data nodes about entities.
+        """
+        if not self._holds("?entity wikibase:sitelinks ?number"):
+            return ""
+        of_entities = self._holds("?entity wikibase:sitelinks ?number ; wdt:P31 ?class")
+        return "wikibase:sitelinks" if of_entities else "^schema:about/wikibase:sitelinks"
+
+    def _about_sitelinks(self) -> str:
+        if not self.sitelinks_path or not self.min_sitelinks:
+            return ""
+        return (
+            f" Paths start only at entities with at least {self.min_sitelinks} sitelinks; "
+            "--min-sitelinks 0 includes all."
+        )
 
     def _collect_kinds(self) -> None:
         hops = self.paths.hops.values()
@@ -191,39 +221,58 @@ class _Collector:
         return self._best_known(found)
 
     def _well_known(self, variable: str) -> tuple[str, str]:
-        """Return the parts of a query that select well-known entities, if sitelinks are stated."""
-        if not self.has_sitelinks:
+        """Return the parts of a query that leave out entities stated to have few sitelinks."""
+        if not self.sitelinks_path:
             return "", ""
-        pattern = f"{variable} wikibase:sitelinks ?sitelinks . "
-        return "?sitelinks", f"{pattern}FILTER(?sitelinks >= {self.min_sitelinks}) "
+        pattern = f"OPTIONAL {{ {variable} {self.sitelinks_path} ?sitelinks }} "
+        few = f"BOUND(?sitelinks) && ?sitelinks < {self.min_sitelinks}"
+        return "?sitelinks", f"{pattern}FILTER(!({few})) "
 
     def _best_known(self, found: Mapping[str, int]) -> set[str]:
         """Return the entities with most sitelinks, or all if sitelinks are not stated."""
         order = sorted(found.keys() - {UNKNOWN}, key=lambda entity: (-found[entity], entity))
-        return set(order[: self.max_listed] if self.has_sitelinks and self.max_listed else order)
+        return set(order[: self.max_listed] if self.sitelinks_path and self.max_listed else order)
 
     def _namesakes(self, hop: Hop, entities: set[str]) -> set[str]:
         """Find other entities with the same label and such a statement, which could be meant."""
         ends = "?other", "?end"
         several = " UNION ".join(f"{{ {_pattern(*way, *ends)} }}" for way in hop.ways)
-        query = (
-            "SELECT DISTINCT ?entity ?other WHERE { $values ?entity rdfs:label ?label . "
-            f'FILTER(LANG(?label) = "{self.paths.language}") ?other rdfs:label ?label . '
-            f"FILTER(?other != ?entity) FILTER EXISTS {{ {several} }} }}"
-        )
-        return {entity_of(row[1]) for row in self._ask(query, "entity", entities)} - {UNKNOWN}
+        found = self._of_one_name(entities, "?other", f"FILTER EXISTS {{ {several} }}")
+        return {entity_of(other) for _, (other,) in found} - {UNKNOWN}
 
     def _classes_of_namesakes(self) -> dict[str, frozenset[str]]:
         """Return the classes of all namesakes of entities that paths begin with."""
         starts: set[str] = set()
         for path in self.paths.paths.values():
             starts |= self.links[path.hops[0]].keys()
+        found: dict[str, set[str]] = defaultdict(set)
+        for entity, (_, kind) in self._of_one_name(
+            starts, "?other ?class", "?other wdt:P31 ?class"
+        ):
+            found[entity].add(entity_of(kind))
+        return {entity: frozenset(kinds - {UNKNOWN}) for entity, kinds in sorted(found.items())}
+
+    def _of_one_name(
+        self, entities: Iterable[str], variables: str, pattern: str
+    ) -> Iterator[tuple[str, tuple[Term | None, ...]]]:
+        """Query other entities (?other) with the label of some, whichever of the two tags it has.
+
+        Texts are asked for with both tags: a store has an index of labels, but none of their texts.
+        """
+        from kb_cache.wikidata.sparql.session import tagged_literal
+
+        named: dict[str, set[str]] = defaultdict(set)
+        for entity, label in self._ask(self._labels_query, "entity", entities):
+            named[label.value].add(entity_of(entity))
+        tags = self.paths.language, "mul"
+        labels = [tagged_literal(text, tag) for text in named for tag in tags]
         query = (
-            "SELECT DISTINCT ?entity ?class WHERE { $values ?entity rdfs:label ?label . "
-            f'FILTER(LANG(?label) = "{self.paths.language}") ?other rdfs:label ?label . '
-            "FILTER(?other != ?entity) ?other wdt:P31 ?class }"
+            f"SELECT DISTINCT ?label {variables} WHERE {{ $values ?other rdfs:label ?label . "
+            f"{pattern} }}"
         )
-        return self._gathered(query, starts, entity_of)
+        for label, other, *rest in self._ask(query, "label", labels):
+            for entity in named[label.value] - {entity_of(other)}:
+                yield entity, (other, *rest)
 
     def _other_readings(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Query answers under other readings of hops, and values that make facts doubtful."""
@@ -267,12 +316,16 @@ class _Collector:
         self.asked[hop.id] |= new
         read = year_of if hop.value == "year" else entity_of
         exact: dict[tuple[str, int, str], bool] = {}
+        year_alone: set[tuple[str, int, str]] = set()
         all_links: list[tuple[str, int, str, bool]] = []
         for at, way in enumerate(hop.ways):
             pattern = _pattern(*way, "?from", "?to")
             query = f"SELECT DISTINCT ?from ?to WHERE {{ $values {pattern} }}"
             for row in self._ask(query, "from", new):
-                all_links.append((entity_of(row[0]), at, read(row[1]), True))
+                key = (entity_of(row[0]), at, read(row[1]))
+                all_links.append((*key, True))
+                if hop.value == "year" and not may_be_a_century(row[1]):
+                    year_alone.add(key)
             if self._has_statements(way.name):
                 query = _statements(hop, way.name, way.inverse)
                 for row in self._ask(query, "from", new):
@@ -283,7 +336,16 @@ class _Collector:
         best = {key[:3] for key in all_links if key[3]}
         for entity, at, target, _ in all_links:
             key = (entity, at, target)
-            self.links[hop.id][entity].add(Link(target, at, key in best, exact.get(key, True)))
+            is_exact = exact.get(key, hop.value != "year" or key in year_alone)
+            self.links[hop.id][entity].add(Link(target, at, key in best, is_exact))
+        if hop.value == "year" and all_links and not exact and hop.id not in self.imprecise:
+            self.imprecise.add(hop.id)
+            logger.warning(
+                "%s states no precision of dates for %s: 1 January of 1900, 2000 and the like may "
+                "mean a century, and is not asked about",
+                self.session.source.name,
+                hop.id,
+            )
 
     def _has_statements(self, name: str) -> bool:
         if name not in self.statements:
@@ -316,16 +378,19 @@ class _Collector:
             found[entity_of(entity)].add(read(value))
         return {entity: frozenset(values - {UNKNOWN}) for entity, values in sorted(found.items())}
 
+    @property
+    def _labels_query(self) -> str:
+        return (
+            "SELECT ?entity ?label WHERE { $values ?entity rdfs:label ?label "
+            f'FILTER(LANG(?label) IN ("{self.paths.language}", "mul")) }}'
+        )
+
     def _labels(self, entities: Iterable[str]) -> dict[str, str]:
         """Return labels in the language, or else those for all languages ("mul")."""
-        language = self.paths.language
-        query = (
-            "SELECT ?entity ?label WHERE { $values ?entity rdfs:label ?label "
-            f'FILTER(LANG(?label) IN ("{language}", "mul")) }}'
-        )
         found: dict[str, tuple[bool, str]] = {}
-        for entity, label in self._ask(query, "entity", entities):
-            name, key = entity_of(entity), (label.language != language, label.value.strip())
+        for entity, label in self._ask(self._labels_query, "entity", entities):
+            name = entity_of(entity)
+            key = (label.language != self.paths.language, label.value.strip())
             found[name] = min(found.get(name, key), key)
         return {name: text for name, (_, text) in sorted(found.items())}
 
@@ -355,11 +420,11 @@ class _Collector:
         return told
 
     def _sitelinks(self, entities: Iterable[str]) -> dict[str, int]:
-        if not self.has_sitelinks:
+        if not self.sitelinks_path:
             return {}
-        query = "SELECT ?entity ?number WHERE { $values ?entity wikibase:sitelinks ?number }"
+        query = f"SELECT ?entity ?number WHERE {{ $values ?entity {self.sitelinks_path} ?number }}"
         rows = self._ask(query, "entity", entities)
-        return {entity_of(entity): int(number.value) for entity, number in rows}
+        return {entity_of(row[0]): _count(row[1:]) for row in rows}
 
 
 def _pattern(name: str, inverse: bool, source: str, target: str) -> str:
@@ -389,8 +454,8 @@ def _statements(hop: Hop, name: str, inverse: bool) -> str:
 
 
 def _count(rest: Sequence[Term | None]) -> int:
-    """Return the number at the end of a row, if there is one."""
-    return int(rest[0].value) if rest and rest[0] is not None else 0
+    """Return the number at the end of a row; 0 if there is none."""
+    return int(rest[0].value) if rest and rest[0] and rest[0].value.isdecimal() else 0
 
 
 def _is_exact(precision: Term | None) -> bool:

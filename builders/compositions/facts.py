@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _ENTITY = re.compile(r"http://www\.wikidata\.org/entity/(Q[1-9][0-9]*)")
 _DATE = re.compile(r"\+?(\d{4,})-\d\d-\d\d(T|$)")
+_CENTURY = re.compile(r"\+?\d+00-01-01(T|$)")
 UNKNOWN = ""
 """A value that is unknown according to the source, or is neither an entity nor a year."""
 
@@ -134,3 +135,8 @@ def year_of(term: Term | None) -> str:
     """Return the year of a date ("1969"), or :data:`UNKNOWN` if it is missing or before year 1."""
     found = _DATE.match(term.value) if term is not None and term.kind == "literal" else None
     return str(int(found[1])) if found and 0 < int(found[1]) <= 9999 else UNKNOWN
+
+
+def may_be_a_century(term: Term | None) -> bool:
+    """Return whether a date may stand for a century: "20th century" is stored as 2000-01-01."""
+    return term is not None and bool(_CENTURY.match(term.value))

@@ -24,7 +24,7 @@ from kb_cache.fetching import fetch
 from kb_cache.wikidata.load import load_wikidata
 from kb_cache.wikidata.sparql.types import Term
 from kb_cache.wikidata.types import Wikidata
-from kbprobe.errors import UsageError
+from kbprobe.errors import SourceError, UsageError
 from kbprobe.format.items import plain
 from tests.builders.toy_wikidata import Toy, bands, invented
 from tests.real_data import MINIATURE, SAMPLE
@@ -459,6 +459,17 @@ def test_a_source_with_ranks_precision_and_sitelinks_is_read_to_the_full(dump: C
             assert "1992" not in row["choices"]["text"]
 
 
+def test_centuries_are_not_asked_about_as_years(
+    dump: Cut, caplog: pytest.LogCaptureFixture
+) -> None:
+    toy = bands()
+    done = built(dump=dump(toy), only_paths=("band-start",))
+    assert not [row for row in flat(rows_of(done)) if gold(row) == "2000"]  # 1 January
+    assert "states no precision of dates for band-formed" in caplog.text
+    reason = "band-start: the date is not exact to the year"
+    assert done.manifest["counts"]["dropped"][reason] == 2
+
+
 def test_what_cannot_be_asked_is_dropped_and_counted(dump: Cut) -> None:
     toy = bands()
     toy.date("Q1000", "P571", "1950-01-01")
@@ -502,6 +513,35 @@ def test_only_the_best_known_are_looked_up(dump: Cut) -> None:
     rows = flat(rows_of(built(dump=dump(toy), **options)))
     assert {row["cluster"] for row in rows} <= {f"Q{1000 + at}" for at in range(18, 30)}
     assert {row["concept"] for row in rows} <= {f"Q{2000 + at}" for at in range(36, 60)}
+
+
+def test_sitelinks_of_data_nodes_are_read_for_each_entity(dump: Cut) -> None:
+    toy = bands()
+    toy.sitelinks_of_data("Q1000", 3)  # the others are not described
+    rows = flat(rows_of(built(dump=dump(toy), only_paths=("band-start",))))
+    assert len({row["cluster"] for row in rows}) > 20
+    assert "Q1000" not in {row["cluster"] for row in rows}
+
+
+def test_sitelinks_of_data_nodes_select_the_best_known(dump: Cut) -> None:
+    toy = bands()
+    for number in (*range(1000, 1030), *range(2000, 2060)):
+        toy.sitelinks_of_data(f"Q{number}", number % 1000)
+    options = {"only_paths": ("band-start",), "min_sitelinks": 0, "max_listed": 24}
+    rows = flat(rows_of(built(dump=dump(toy), **options)))
+    assert rows
+    assert {row["concept"] for row in rows} <= {f"Q{2000 + at}" for at in range(36, 60)}
+
+
+@pytest.mark.parametrize("state", [Toy.sitelinks, Toy.sitelinks_of_data])
+def test_too_few_sitelinks_name_the_option(
+    dump: Cut, state: Callable[[Toy, str, int], None]
+) -> None:
+    toy = bands()
+    for number in (*range(1000, 1030), *range(2000, 2060)):
+        state(toy, f"Q{number}", 3)
+    with pytest.raises(SourceError, match="at least 20 sitelinks; --min-sitelinks 0"):
+        built(dump=dump(toy), only_paths=("band-start",))
 
 
 def couples() -> Toy:
@@ -550,6 +590,22 @@ def test_the_answers_of_a_namesake_are_no_distractors(dump: Cut) -> None:
                 assert row["flags"] == ["shared_name"]
         asked = {row["concept"] for row in flat(rows_of(built(seed, **options)))}
         assert not asked & {"Q100", "Q101"}
+
+
+@pytest.mark.parametrize("tags", [("mul", "mul"), ("en", "mul"), ("mul", "en")])
+def test_labels_for_all_languages_show_namesakes(dump: Cut, tags: tuple[str, str]) -> None:
+    toy = couples()
+    name = f'The "{invented(3001)}" and  #'
+    toy.lines = [line for line in toy.lines if invented(3001) not in line]
+    for film, tag in zip(("Q100", "Q101"), tags, strict=True):
+        toy.label(film, name.replace('"', r"\""), tag)
+    options: dict[str, Any] = {"dump": dump(toy), "only_paths": ("film-actor-spouse",)}
+    rows = flat(rows_of(built(**options, tier="full")))
+    asked = [row for row in rows if row["concept"] in ("Q100", "Q101")]
+    assert asked
+    for row in asked:
+        assert row["flags"] == ["shared_name"]
+        assert len({"Q300", "Q301"} & set(row["choice_nodes"])) == 1
 
 
 @pytest.mark.slow

@@ -76,6 +76,12 @@ class Toy:
         literal = f'"{number}"^^<{XSD}integer>'
         self.triple(ENTITY + subject, f"{WIKIBASE}sitelinks", literal)
 
+    def sitelinks_of_data(self, subject: str, number: int) -> None:
+        """State sitelinks as raw dumps do: of the data node about an entity."""
+        node = f"https://www.wikidata.org/wiki/Special:EntityData/{subject}"
+        self.triple(node, "http://schema.org/about", f"<{ENTITY}{subject}>")
+        self.triple(node, f"{WIKIBASE}sitelinks", f'"{number}"^^<{XSD}integer>')
+
     @property
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"

@@ -33,6 +33,8 @@ CHUNK = 200
 
 _WIKIDATA_ID = re.compile(r"[QPL][1-9][0-9]*")
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*')
+_TAGGED = re.compile(r'"(?:[^"\\\n\r]|\\[\\"nr])*"@[A-Za-z]+(?:-[A-Za-z0-9]+)*')
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 #: A query for some values.
@@ -142,8 +144,8 @@ def select_values(
         query: holds ``$values`` once, where ``VALUES ?variable { ... }`` is put. It must select
             the variable (or group by it), so that the answers to chunks add up to the whole's.
         variable: its name, without "?".
-        values: IRIs, or ids of Wikidata ("Q42"). They are sorted and used once, so that the
-            chunks are the same every time.
+        values: IRIs, ids of Wikidata ("Q42"), or literals as `tagged_literal` writes them. They are
+            sorted and used once, so that the chunks are the same every time.
         chunk: values asked for in one query.
 
     Returns:
@@ -179,16 +181,25 @@ def _join(answers: Sequence[Answer]) -> Answer:
     return answer(heads.pop() if heads else (), (row for found in answers for row in found.rows))
 
 
+def tagged_literal(text: str, language: str) -> str:
+    """Return a text with a language tag as written in a query."""
+    return f'"{text.translate(_ESCAPES)}"@{language}'
+
+
 def _iri(value: str) -> str:
     if _WIKIDATA_ID.fullmatch(value):
         return WIKIDATA_ENTITY + value
-    if not _IRI.fullmatch(value):
-        raise UsageError(f"{value!r} is neither an id of Wikidata, such as Q42, nor an IRI")
+    if not _IRI.fullmatch(value) and not _TAGGED.fullmatch(value):
+        raise UsageError(
+            f"{value!r} is neither an id of Wikidata, such as Q42, nor an IRI, nor a literal"
+        )
     return value
 
 
 def _written(iri: str) -> str:
-    """Return an IRI as written in a query: short, if it is one of Wikidata's entities."""
+    """Return a value as written in a query: short, if it is one of Wikidata's entities."""
+    if _TAGGED.fullmatch(iri):
+        return iri
     short = iri.removeprefix(WIKIDATA_ENTITY)
     return f"wd:{short}" if short != iri and _WIKIDATA_ID.fullmatch(short) else f"<{iri}>"
 

@@ -390,3 +390,6 @@ def test_words_with_prefixes_of_conceptnet_are_known(cache: Path, tmp_path: Path
     vectors = load_vectors("batch")
     assert vectors.words.to_pylist() == ["dog", "hot dog"]
     assert vectors.matrix.tolist() == [[1, 2], [5, 6]]
+    path.write_text("/c/de/hund 3 4\n/c/fr/chien 7 8\n")
+    with pytest.raises(SourceError, match=r"all 2 words .* of other languages than 'en'"):
+        fetch("vectors", source=path, name="foreign")

@@ -176,6 +176,7 @@ class Support:
         concept, synset = self._senses
         fields = np.zeros((len(self.conceptnet), len(names)), dtype=np.bool_)
         fields[concept, stored[synset]] = True
+        fields[:, [name == "" for name in names]] = False  # lexicons may state no topic
         which = self._has.indices
         owner = np.repeat(np.arange(len(self._has), dtype=np.int64), self._has.degrees)
         held = np.stack(

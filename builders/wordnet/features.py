@@ -37,6 +37,7 @@ from builders.wordnet.synsets import (
 )
 from kb_cache.derived import derived
 from kb_cache.graph import Graph
+from kb_cache.wordnet.source import LEXNAMES
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, KeySet, UInts, contains, mask_at
 from kbprobe.columns import codes, mask, to_numpy
@@ -225,8 +226,10 @@ class PairFeatures:
 
     @cached_property
     def _files(self) -> list[tuple[int, str]]:
+        """The code and name of each file of nouns and verbs; the code is -1 if none is in it."""
         names = codes(self.wordnet.synsets["lexname"])[1]
-        return [(at, name) for at, name in enumerate(names) if name.startswith(("noun.", "verb."))]
+        known = [name for name in LEXNAMES if name.startswith(("noun.", "verb."))]
+        return [(names.index(name) if name in names else -1, name) for name in known]
 
     def common(self, one: Ints, other: Ints) -> Floats:
         """Return the distance to the nearest ancestor that is equally far above two synsets."""

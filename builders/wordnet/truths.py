@@ -314,7 +314,7 @@ def _words(text: str) -> set[str]:
 
 def part_flags(wordnet: WordNet, concept: Ints, gold: Ints) -> Flags:
     """Return the flags of pairs of a concept and one of its parts."""
-    concrete = wordnet.in_files(*CONCRETE)
+    concrete = wordnet.in_files(*CONCRETE, "")  # "": lexicons may state no topic
     groups = taxa(wordnet)
     whole = sorted_unique(concept)
     kinds = np.bincount(wordnet.hyponyms.walk(whole).source, minlength=whole.size)

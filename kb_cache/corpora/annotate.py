@@ -214,7 +214,27 @@ def compile_corpus(
         raise SourceError(f"{source.path} holds no sentence and no pair. {left_out}".strip())
     named = [one._replace(id=id_) for one, id_ in zip(finished, _unique(finished), strict=True)]
     paired = [one._replace(id=id_) for one, id_ in zip(raw_pairs, _unique(raw_pairs), strict=True)]
-    return tables_of(named, paired, name), (*annotator.note(), *skipped.notes())
+    notes = (*annotator.note(), *skipped.notes(), *_unusable(finished))
+    return tables_of(named, paired, name), notes
+
+
+def _unusable(documents: Sequence[RawDocument]) -> Iterator[str]:
+    """Yield notes on documents that no probe can use: forms are hidden, or tags not Penn's."""
+    sentences = [one for document in documents for some in document.paragraphs for one in some]
+    hidden = sum(not one.text.strip(" _.,;:!?") for one in sentences)
+    if hidden * 2 > len(sentences):
+        yield (
+            f"{hidden:,} of {len(sentences):,} sentences have hidden forms (_): the treebank is "
+            "published without its text. Restore the forms with the treebank's own script, and "
+            "fetch the result."
+        )
+    tags = [tag for one in sentences for tag in one.xpos if tag]
+    if tags and not any(tag.startswith(("NN", "VB")) for tag in tags):
+        yield (
+            f"None of the tags (such as {', '.join(sorted(set(tags))[:3])}) is a noun or verb of "
+            "the Penn Treebank, which probes of function words need. Fetch the same text as plain "
+            "text (.txt) to have it tagged by --pipeline."
+        )
 
 
 def _annotated(

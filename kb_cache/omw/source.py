@@ -88,14 +88,14 @@ def _with_accents(text: str) -> str:
 def _words(text: str) -> list[str]:
     """Split what a line gives as one lemma, without remarks in parentheses or spaces in elisions.
 
-    Commas of a name ("Atlanta, Georgia") and of numbers in a formula belong to the word.
+    Commas between capitalised parts ("Atlanta, Georgia") and between digits belong to the word.
 
     >>> _words("cauteloso(a)"), _words("lende,material"), _words("2,4,6-trinitrotoluen")
     (['cauteloso'], ['lende', 'material'], ['2,4,6-trinitrotoluen'])
     """
     plain = _ELIDED.sub(r"\1", _REMARK.sub("", text))
     words = [word.strip(" ;") for word in _COMMA.split(plain)]
-    is_name = len(words) == 2 and ", " in plain and all(word[:1].isupper() for word in words)
+    is_name = ", " in plain and all(word[:1].isupper() for word in words)
     return [plain.strip(" ;")] if is_name else words
 
 

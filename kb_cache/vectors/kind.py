@@ -176,6 +176,12 @@ def compile_vectors(
             f"{source}: {len(undecodable):,} of {read:,} words are not UTF-8, the first of them "
             f"word {number:,}, {first!r}; convert the file first"
         )
+    if not known and foreign:
+        raise SourceError(
+            f"{source}: all {foreign:,} words with ConceptNet's prefixes (/c/de/hund) are of other "
+            f"languages than {LANGUAGE!r}, the only one that is kept. Give a file that has words "
+            f"of /c/{LANGUAGE}/; to keep others, remove the prefixes first"
+        )
     if not known:
         raise SourceError(f"{source} holds no words")
     notes = []

@@ -120,7 +120,7 @@ class _Lexicon:
             raise SourceError(
                 f"{self._path} gives several entries, senses or synsets the same id: "
                 f"{', '.join(repeated[:3])}{more}. Ids must be unique: rename or remove the "
-                "repetitions (python -m wn validate FILE lists them all)"
+                f"repetitions (python -m wn validate {self._path} lists them all)"
             )
 
     def _senses_of_synsets(self) -> dict[str, list[_Sense]]:

@@ -441,3 +441,16 @@ def test_any_bytes_can_be_decoded_and_read(content: bytes) -> None:
     documents = [*([document] if document else []), *read_conllu("x", text, Skipped())]
     corpus = corpus_of(documents)
     assert len(corpus.document_ids) == len(documents)
+
+
+@pytest.mark.parametrize(
+    ("form", "tag", "said"),
+    [("___", "NN", "1 of 1 sentences have hidden forms"), ("dog", "SG-NOM", "such as SG-NOM")],
+)
+def test_treebanks_that_probes_cannot_use_are_named_at_fetch(
+    cache: Path, tmp_path: Path, form: str, tag: str, said: str
+) -> None:
+    path = tmp_path / "x.conllu"
+    path.write_text(f"1\t{form}\t_\tNOUN\t{tag}\t_\t0\troot\t_\t_\n", encoding="utf-8")
+    fetched(path)
+    assert said in notes()

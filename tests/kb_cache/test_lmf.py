@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 from wn import lmf
 
+from builders.function_words.nli.lexicon import Lexicon
+from builders.wordnet.features import features_of
 from kb_cache.fetching import fetch
 from kb_cache.omw.load import load_in_language, load_lexicon
 from kb_cache.wordnet.lmf import is_lmf, read_lmf, spdx_of
@@ -22,7 +24,7 @@ from tests.kb_cache.conftest import RunCli
 from tests.kb_cache.lmf_export import as_lmf, lexicon_of
 
 MINI = Path(__file__).parent / "data" / "mini-wordnet"
-Lexicon = dict[str, Any]
+LexiconDict = dict[str, Any]
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def pointers(wordnet: WordNet) -> set[tuple[Any, ...]]:
     return {tuple(one.values()) for one in wordnet.pointers.to_pylist()}
 
 
-def write(path: Path, lexicon: Lexicon, *more: Lexicon) -> Path:
+def write(path: Path, lexicon: LexiconDict, *more: LexiconDict) -> Path:
     lmf.dump({"lmf_version": "1.4", "lexicons": [lexicon, *more]}, path)
     return path
 
@@ -262,7 +264,12 @@ def test_topics_are_read_from_subjects_and_their_absence_is_told(
     path = write(tmp_path / "none.xml", lexicon)
     told = run_cli("fetch", "wordnet", "none", "--from", str(path))
     assert "synsets state no topic" in told.stdout + told.stderr
-    assert not load_wordnet("none").in_files("noun.person").any()
+    none = load_wordnet("none")
+    assert not none.in_files("noun.person").any()
+    words = Lexicon(none)
+    assert (words.noun_kind("dog"), words.fixed_phrases > set()) == ("", True)
+    files = features_of(none)._files
+    assert ("noun.animal" in {name for _, name in files}, {at for at, _ in files}) == (True, {-1})
 
 
 def test_ids_given_twice_are_refused(mini: WordNet, tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_another_wordnet_of_a_language_keeps_its_own_licence(cache: Path, tmp_pa
 
 
 def test_commas_of_names_and_formulas_part_no_words(tmp_path: Path) -> None:
-    words = "Atlanta, Georgia", "2,4,6-trinitrotoluen", "pas, ker"
+    words = "Atlanta, Georgia, Usa", "2,4,6-trinitrotoluen", "pas, ker"
     lines = "".join(f"02084071-n\tita:lemma\t{word}\n" for word in words)
     found = [word for _, word in read_source(toy(tmp_path, lines)).lemmas]
     assert found == [*words[:2], "pas", "ker"]

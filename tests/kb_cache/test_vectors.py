@@ -392,6 +392,9 @@ def test_words_with_prefixes_of_conceptnet_are_known(cache: Path, tmp_path: Path
     vectors = load_vectors("batch")
     assert vectors.words.to_pylist() == ["dog", "hot dog"]
     assert vectors.matrix.tolist() == [[1, 2], [5, 6]]
+    path.write_text("/c/de/hund 3 4\n/c/fr/chien 7 8\n")
+    with pytest.raises(SourceError, match=r"all 2 words .* of other languages than 'en'"):
+        fetch("vectors", source=path, name="foreign")
 
 
 def test_what_another_process_wrote_meanwhile_is_replaced_by_nothing_else(tmp_path, monkeypatch):

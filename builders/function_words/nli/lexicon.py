@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 import pyarrow.compute as pc
 
 from builders.function_words.nli.clauses import fixed_words
-from kb_cache.wordnet.types import WordNet
+from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.columns import mask, single_chunk, to_numpy
 from kbprobe.plugins import lemminflect
 
@@ -29,31 +29,31 @@ class Lexicon:
 
     @cached_property
     def _first_kinds(self) -> Mapping[str, Mapping[str, str]]:
-        """Part of speech -> lower-case lemma -> lexicographer file of its first sense."""
+        """Part of speech (`POS`) -> lower-case lemma -> lexicographer file of its first sense."""
         senses, synsets = self.wordnet.senses, self.wordnet.synsets
         first = mask(pc.equal(senses["number"], 1))
         synset = to_numpy(senses["synset"])[first]
         lemma = pc.utf8_lower(self.wordnet.lemma_texts()).filter(first).to_pylist()
         kinds = single_chunk(synsets["lexname"]).take(synset).to_pylist()
-        found: dict[str, dict[str, str]] = {"noun": {}, "verb": {}, "adv": {}, "adj": {}}
-        for word, kind in zip(lemma, kinds, strict=True):
-            pos, _, name = kind.partition(".")
-            found[pos].setdefault(word, name)
+        parts = self.wordnet.pos_codes[synset].tolist()
+        found: dict[str, dict[str, str]] = {part: {} for part in POS}
+        for word, part, kind in zip(lemma, parts, kinds, strict=True):
+            found[POS[part]].setdefault(word, kind.partition(".")[2])  # a kind may be unknown
         return found
 
     def noun_kind(self, word: str) -> str:
         """Return the kind of a noun in its commonest sense ("artifact"); "" if unknown."""
-        nouns = self._first_kinds["noun"]
+        nouns = self._first_kinds["n"]
         lower = word.lower()
         return nouns.get(lower) or nouns.get(singular(lower), "")
 
     def verb_kind(self, lemma: str) -> str:
         """Return the kind of a verb in its commonest sense ("motion"); "" if unknown."""
-        return self._first_kinds["verb"].get(lemma, "")
+        return self._first_kinds["v"].get(lemma, "")
 
     def governs(self, lemma: str, preposition: str) -> bool:
         """Return whether verb and preposition form a verb in WordNet ("look after")."""
-        return f"{lemma} {preposition}" in self._first_kinds["verb"]
+        return f"{lemma} {preposition}" in self._first_kinds["v"]
 
     def is_compound(self, lower: Sequence[str], at: int) -> bool:
         """Return whether an adjective is part of a compound or a fixed expression.
@@ -63,7 +63,7 @@ class Lexicon:
         >>> words.is_compound("she left high school".split(), 2)
         True
         """
-        if " ".join(lower[at : at + 2]) in self._first_kinds["noun"]:
+        if " ".join(lower[at : at + 2]) in self._first_kinds["n"]:
             return True
         spans = ((1, 1), (1, 2), (0, 2), (0, 3), (2, 1), (2, 2))
         around = (" ".join(lower[max(at - one, 0) : at + two]) for one, two in spans)
@@ -72,7 +72,7 @@ class Lexicon:
     @cached_property
     def fixed_phrases(self) -> frozenset[str]:
         """Multi-word adverbs and adjectives ("in fact", "at home"), and listed phrases."""
-        adverbs = {word for pos in ("adv", "adj") for word in self._first_kinds[pos] if " " in word}
+        adverbs = {word for pos in "asr" for word in self._first_kinds[pos] if " " in word}
         return frozenset(adverbs) | fixed_words("fixed_phrases")
 
     @cached_property

@@ -1,6 +1,6 @@
-"""Measure how the time and memory of a build grow with its rows, and the gain from more workers.
+"""Measure how the time and memory of a build grow with its rows.
 
-    python benchmarks/build_scale.py [--rows 500000,1000000,...] [--workers 1,2] [--json]
+    python benchmarks/build_scale.py [--rows 500000,1000000,...] [--json]
 
 Each build runs in its own process: `wordnet_hypernymy` with the families of the paper and those
 near the gold, uniform sampling, all contexts and no caps, with as many perturbations as give about
@@ -8,16 +8,12 @@ the requested number of rows (duplicate rows are dropped). The audit is included
 the seconds of each phase, the peak memory of the process (on Linux phase by phase), rows per
 second, and how far the time deviates from a straight line fitted to all sizes. Imports and reading
 WordNet are excluded, since they do not grow with the rows.
-
-Builds of the same rows with different numbers of workers must write identical files; the report
-says whether they do.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import json
 import resource
 import shutil
@@ -68,7 +64,6 @@ def build_one(specification: Report) -> Report:
     from builders.engine.pipeline import build_all
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
-    from kbprobe.parallel import Workers, using_workers
 
     probe = find_probe(PROBE)
     options = {**OPTIONS, "perturbations": specification["perturbations"]}
@@ -83,16 +78,13 @@ def build_one(specification: Report) -> Report:
 
     start = time.perf_counter()
     folder = Path(specification["output"]) / "probe"
-    with using_workers(Workers(specification["workers"])):
-        [(built, manifest, _)] = build_all([(request, folder)], entered)
+    [(built, manifest, _)] = build_all([(request, folder)], entered)
     seconds = time.perf_counter() - start
     peaks[now[0]] = peak_mib()
-    files = hashlib.sha256("".join(file.sha256 for file in manifest["files"]).encode())
     return {
         "rows": manifest["counts"]["rows"],
         "files": len(manifest["files"]),
         "bytes": sum(file.bytes for file in manifest["files"]),
-        "sha256": files.hexdigest(),
         "seconds": built.seconds,
         "wall": seconds,
         "peaks_mib": peaks,
@@ -100,10 +92,10 @@ def build_one(specification: Report) -> Report:
     }
 
 
-def measure(perturbations: int, workers: int, scratch: Path) -> Report:
+def measure(perturbations: int, scratch: Path) -> Report:
     """Build in a fresh process."""
     folder = Path(tempfile.mkdtemp(dir=scratch))
-    given = {"perturbations": perturbations, "workers": workers, "output": str(folder)}
+    given = {"perturbations": perturbations, "output": str(folder)}
     report = run_part(__file__, "--build", json.dumps(given))
     shutil.rmtree(folder)
     return {**report, **given}
@@ -111,35 +103,22 @@ def measure(perturbations: int, workers: int, scratch: Path) -> Report:
 
 def table(found: Sequence[Report]) -> str:
     """Return the measurements as a Markdown table, one line per build."""
-    one = [line for line in found if line["workers"] == found[0]["workers"]]
-    rows, took = (np.array([of(line) for line in one]) for of in (itemgetter("rows"), growing))
+    rows, took = (np.array([of(line) for line in found]) for of in (itemgetter("rows"), growing))
     # Fit the straight line with the smallest relative errors.
-    by_row, start = np.polyfit(rows, took, 1, w=1 / took) if len(one) > 1 else (np.nan, np.nan)
+    by_row, start = np.polyfit(rows, took, 1, w=1 / took) if len(found) > 1 else (np.nan, np.nan)
     lines = [
-        f"| rows | workers | {' | '.join(GROWING)} | rows/s | off linear | peak MiB | files | MB |",
-        f"|{'---:|' * (8 + len(GROWING) - 1)}",
+        f"| rows | {' | '.join(GROWING)} | rows/s | off linear | peak MiB | files | MB |",
+        f"|{'---:|' * (6 + len(GROWING))}",
     ]
     for line in found:
         phases = " | ".join(f"{line['seconds'][name]:.1f}" for name in GROWING)
         seconds = growing(line)
-        fitted = line in one and len(one) > 1
-        off = f"{seconds / (start + by_row * line['rows']) - 1:+.0%}" if fitted else ""
+        off = f"{seconds / (start + by_row * line['rows']) - 1:+.0%}" if len(found) > 1 else ""
         lines.append(
-            f"| {line['rows']:,} | {line['workers']} | {phases} | {line['rows'] / seconds:,.0f} | "
+            f"| {line['rows']:,} | {phases} | {line['rows'] / seconds:,.0f} | "
             f"{off} | {line['peak_mib']:,.0f} | {line['files']} | {line['bytes'] / 1e6:,.0f} |"
         )
-    by_rows: dict[int, list[Report]] = {}
-    for line in found:
-        by_rows.setdefault(line["rows"], []).append(line)
-    for number, (first, *others) in by_rows.items():
-        for other in others:
-            ratio = growing(first) / growing(other)
-            same = "the same bytes" if first["sha256"] == other["sha256"] else "OTHER BYTES"
-            lines.append(
-                f"\n{number:,} rows: {other['workers']} workers are {ratio:.2f} times as fast as "
-                f"{first['workers']}; {same}."
-            )
-    if len(one) > 1:
+    if len(found) > 1:
         lines.append(f"\nThe line: {start:.1f} s, and {1e6 * by_row:.1f} s for each million rows.")
     return "\n".join(lines)
 
@@ -152,7 +131,6 @@ def growing(line: Report) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", default=",".join(map(str, ROWS)))
-    parser.add_argument("--workers", default="1")
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--build", help=argparse.SUPPRESS)
@@ -161,13 +139,12 @@ def main() -> None:
         print(json.dumps(build_one(json.loads(args.build))))
         return
     print("building 1 perturbation to count its rows", file=sys.stderr)
-    once = measure(1, 1, args.scratch)["rows"]
+    once = measure(1, args.scratch)["rows"]
     found = []
     for rows in map(int, args.rows.split(",")):
-        for workers in map(int, args.workers.split(",")):
-            perturbations = min(max(round(rows / once), 1), 50)
-            print(f"{rows:,} rows, {workers} worker(s)", file=sys.stderr)
-            found.append(measure(perturbations, workers, args.scratch))
+        perturbations = min(max(round(rows / once), 1), 50)
+        print(f"{rows:,} rows", file=sys.stderr)
+        found.append(measure(perturbations, args.scratch))
     print(json.dumps(found) if args.json else table(found))
 
 

@@ -172,20 +172,6 @@ def build_command(probes: Mapping[str, Entry | Probe]) -> Command:
     "--audit/--no-audit", default=True, section="Build", rare=True,
     help="Audit the probe after building it. [default: yes]",
 )  # fmt: skip
-@option(
-    "--workers", type=click.IntRange(1), metavar="N", default=2, section="Build",
-    help="Number of workers that draw, render and write large builds; rows do not depend on it. "
-    "[default: 2]",
-)  # fmt: skip
-@option(
-    "--executor", type=click.Choice(["local", "ray"]), default="local", section="Build", rare=True,
-    help="Where large builds are rendered and written: by workers on this machine, or by Ray. "
-    "[default: local]",
-)  # fmt: skip
-@option(
-    "--address", metavar="ADDRESS", section="Build", rare=True,
-    help="Address of the Ray cluster, such as auto; by default Ray starts on this machine.",
-)  # fmt: skip
 @option("--overwrite", is_flag=True, help="Replace another probe in the folder.")
 @option(
     "--sample", type=click.IntRange(1), metavar="N", section="Reading sheet",
@@ -224,9 +210,6 @@ def _build(
     template: Path | None,
     format: str,
     audit: bool,
-    workers: int,
-    executor: str,
-    address: str | None,
     overwrite: bool,
     sample: int | None,
     blind: bool,
@@ -256,13 +239,9 @@ def _build(
         raise UsageError("--sample cannot be combined with --from-manifest: name the probe.")
     from builders.engine import command
     from builders.engine.recipe import find_suite, read_recipe
-    from kbprobe.parallel import Workers
 
-    if address is not None and executor != "ray":
-        raise UsageError("--address is that of a Ray cluster: give --executor ray as well.")
-    chosen = Workers(workers, executor == "ray", address)
     if from_manifest is not None:
-        command.rebuild(from_manifest, output, template, overwrite, as_json, chosen)
+        command.rebuild(from_manifest, output, template, overwrite, as_json)
         return
     values = {"template": template, "format": format, "audit": audit}
     if suite is not None:
@@ -279,9 +258,7 @@ def _build(
     if sheet is not None and len(jobs) > 1:
         raise UsageError("--sheet is the folder of one probe's sheet; leave it out for several.")
     reading = None if sample is None else command.Reading(sample, blind, sheet)
-    command.run_jobs(
-        jobs, overwrite, as_json, reading, chosen, brief=suite is not None, failures=failures
-    )
+    command.run_jobs(jobs, overwrite, as_json, reading, brief=suite is not None, failures=failures)
     if declared is not None:
         command.finish(declared, as_json)
 

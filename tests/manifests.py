@@ -9,7 +9,7 @@ from typing import Any
 from kbprobe.format.dataset import data_folder
 from kbprobe.format.items import Items
 from kbprobe.format.manifest import DataFile
-from kbprobe.format.shards import SharedWork, write_shards
+from kbprobe.format.shards import write_shards
 
 
 def toy_manifest(
@@ -34,5 +34,5 @@ def toy_manifest(
 
 def write_parquet(folder: Path, configs: Mapping[str, Mapping[str, Items]]) -> list[DataFile]:
     """Write the items of each config and split into ``folder``."""
-    shards = write_shards(folder, configs, "parquet", SharedWork(2), data_folder)
+    shards = write_shards(folder, configs, "parquet", data_folder)
     return [shard.file for shard in shards]

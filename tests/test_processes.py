@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.executors.ray import connected
 from evaluation.reproduce import sources
-from kbprobe.parallel import spread
 from kbprobe.processes import outside_working_directory
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,16 +54,17 @@ def test_workers_import_nothing_from_the_working_directory(hostile: Path) -> Non
 @pytest.mark.slow
 def test_ray_imports_nothing_from_the_working_directory(hostile: Path) -> None:
     pytest.importorskip("ray", reason="ray is not installed: pip install 'kbprobe[ray]'")
-    (found,) = spread(_where_transformers_is, [0])
-    assert found == (str(hostile), False)
+    with connected(None) as ray:
+        found = ray.get(ray.remote(_finds_hostile_transformers).remote(str(hostile)))
+    assert not found
     assert not (hostile / "ran").exists()
 
 
-def _where_transformers_is(_: int) -> tuple[str, bool]:
+def _finds_hostile_transformers(folder: str) -> bool:
     from importlib.util import find_spec
 
     spec = find_spec("transformers")
-    return os.getcwd(), spec is not None and str(spec.origin).startswith(os.getcwd())
+    return spec is not None and str(spec.origin).startswith(folder)
 
 
 def test_python_is_started_in_one_place_alone() -> None:

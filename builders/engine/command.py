@@ -23,7 +23,6 @@ from kbprobe.files.targets import taking
 from kbprobe.format.manifest import Manifest, jsonable, read_manifest
 from kbprobe.format.setups import SPLITS
 from kbprobe.options import option_name
-from kbprobe.parallel import THIS_MACHINE, Workers, using_workers
 from kbprobe.plugins import let_arrow_ignore_pandas
 from kbprobe.terminal import echo
 
@@ -144,7 +143,6 @@ def run_jobs(
     overwrite: bool,
     as_json: bool,
     reading: Reading | None = None,
-    workers: Workers = THIS_MACHINE,
     brief: bool = False,
     failures: Failures | None = None,
 ) -> None:
@@ -194,7 +192,7 @@ def run_jobs(
             failures.add(str(folder), error)
             held[folder].close()
 
-        with shown_phase() as progress, using_workers(workers):
+        with shown_phase() as progress:
             for built, written, folder in build_all(waiting, progress, failed):
                 held[folder].close()
                 progress("")
@@ -242,7 +240,6 @@ def rebuild(
     template: Path | None,
     overwrite: bool,
     as_json: bool,
-    workers: Workers = THIS_MACHINE,
 ) -> None:
     """Rebuild what a manifest records, and compare the files' checksums.
 
@@ -278,7 +275,6 @@ def rebuild(
             if request.is_in(folder, held.enter_context(taking(folder, overwrite))):
                 echo(f"{folder} already holds exactly this.", err=as_json)
                 return
-        held.enter_context(using_workers(workers))
         built = build(request, held.enter_context(shown_phase()))
         new = write(built, folder)
     if as_json:

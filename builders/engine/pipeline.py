@@ -39,9 +39,8 @@ from kbprobe.format.items import Items, ItemsInParts, plain
 from kbprobe.format.licences import question_languages
 from kbprobe.format.manifest import SCHEMA_VERSION, Manifest, write_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS, SPLITS
-from kbprobe.format.shards import Shard, SharedWork, write_shards
+from kbprobe.format.shards import Shard, write_shards
 from kbprobe.options import option_name, spelled
-from kbprobe.parallel import spread, workers
 from kbprobe.rng import RandomGenerator
 
 CHECKED_ROWS = 100
@@ -245,8 +244,8 @@ def build_all(
             if number < len(jobs) and not built.in_parts:
                 writing = (built, writer.submit(write, built, folder), folder)
             else:
-                # Nothing is left to do meanwhile, or all workers are taken by it; here Ctrl-C stops
-                # the writing. Processes are forked while no other thread runs.
+                # Nothing is left to do meanwhile, or it is much and takes memory; here Ctrl-C stops
+                # the writing.
                 progress(f"{built.request.probe.name}: write")
                 yield built, write(built, folder), folder
         if writing is not None:  # the last one failed
@@ -260,16 +259,14 @@ def _placed(progress: Progress, place: str, phase: str) -> None:
 def write(built: Built, folder: Path) -> dict[str, Any]:
     """Write a build into ``folder`` atomically; return its manifest.
 
-    Large builds are rendered here, block by block, by as many processes as there are workers.
+    Large builds are rendered here, block by block.
 
     Raises:
         OSError: the folder cannot be written, or the disk is full.
     """
     start = time.perf_counter()
     with replacing_folder(folder, probe_files(folder)) as aside:
-        shards = write_shards(
-            aside, built.configs, built.request.format, _shared_work(), data_folder
-        )
+        shards = write_shards(aside, built.configs, built.request.format, data_folder)
         manifest = {**built.manifest, "files": [shard.file for shard in shards]}
         configs = _with_sizes(built.configs, shards)
         if manifest["screen"]["rows"] is None:
@@ -283,14 +280,6 @@ def write(built: Built, folder: Path) -> dict[str, Any]:
         write_manifest(aside, manifest)
     built.seconds["write"] = time.perf_counter() - start
     return manifest
-
-
-def _shared_work() -> SharedWork:
-    """Return the workers that write the files of a build."""
-    chosen = workers()
-    if chosen.ray:
-        return SharedWork(chosen.count, partial(spread, address=chosen.address))
-    return SharedWork(chosen.count)
 
 
 def _with_sizes(configs: Configs, shards: Iterable[Shard]) -> Configs:

@@ -299,7 +299,7 @@ class PairFeatures:
 
     def chances(self, model: JudgedModel, probe: str) -> Callable[[Ints, Ints, Ints], Floats]:
         """Return the model's probability as a function of the arguments of `beside`."""
-        asked = {name: float(name == probe) for name in JUDGED}
+        asked = {name: np.array(float(name == probe)) for name in JUDGED}
 
         def chance(concept: Ints, gold: Ints, node: Ints) -> Floats:
             return model.chance({**asked, **self.beside(concept, gold, node)})

@@ -9,6 +9,7 @@ folders. Nothing depends on the order in which runs end.
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 import uuid
@@ -21,14 +22,16 @@ from typing import Any
 from evaluation.executors.base import Ended, batches
 from evaluation.runs.folders import OWN
 from evaluation.runs.spec import RunSpec
-from kbprobe.errors import KbprobeError
+from kbprobe.errors import KbprobeError, MissingDependencyError
 from kbprobe.files import replacing_folder
 from kbprobe.files.targets import unwritable
-from kbprobe.parallel import PASSED_ON, connected
+from kbprobe.processes import outside_working_directory
 from kbprobe.terminal.progress import Progress, silent
 
 LOST = 3
 """Maximum number of times that runs are reassigned because their worker was lost."""
+PASSED_ON = ("KBPROBE_CACHE", "HF_HOME", "HF_HUB_OFFLINE", "NLTK_DATA")
+"""Environment variables that are passed on to workers."""
 _MARKER = ".kbprobe-suite"
 Files = Mapping[str, bytes]
 
@@ -240,3 +243,46 @@ def _write(files: Files, folder: Path) -> None:
             path = aside / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Connect to a running cluster, or start workers on this machine (None); yield ``ray``.
+
+    Raises:
+        MissingDependencyError: Ray is not installed.
+        KbprobeError: the cluster cannot be reached.
+    """
+    ray = _connect(address)
+    try:
+        yield ray
+    finally:
+        if address is None:
+            ray.shutdown()
+
+
+def _connect(address: str | None) -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise MissingDependencyError("ray", "ray", "--executor ray") from None
+    if ray.is_initialized():
+        return ray
+    settings: dict[str, Any] = {"include_dashboard": False} if address is None else {}
+    try:
+        with outside_working_directory():  # Ray's workers import from where it is started.
+            ray.init(
+                address=address,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=False,
+                **settings,
+            )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        where = "on this machine" if address is None else f"at {address}"
+        raise KbprobeError(
+            f"Ray cannot be used {where}: {str(error).strip()}. Name a running cluster with "
+            "--address, or leave --executor ray out."
+        ) from error
+    return ray

@@ -6,6 +6,7 @@ Importing this module needs lemminflect, for the inflected forms of the headword
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,6 @@ from kb_cache.frequency import zipf_frequencies
 from kb_cache.gcide import text as text
 from kb_cache.gcide.source import GcideSource, RawSense, read_json
 from kb_cache.mentions import Inflections, MentionFinder
-from kbprobe.parallel import side_by_side, workers
 
 #: The part of speech under which a headword's forms are looked up.
 _FINDER_POS = {"noun": "n", "verb": "v", "adjective": "a", "adverb": "r", "other": "r"}
@@ -130,7 +130,7 @@ def compile_gcide(
     """Compile GCIDE into the tables that `kb_cache.gcide.types.Gcide` describes.
 
     Deterministic: the same source, lemminflect and wordfreq give equal tables. ``progress`` is
-    called with (files done, files in all). Files are cleaned in several processes.
+    called with (files done, files in all). Files are cleaned two at a time.
 
     Raises:
         SourceError: a file is not of its format; the message names it.
@@ -138,9 +138,8 @@ def compile_gcide(
     shown = progress or (lambda done, total: None)
     files = [*source.files.items()]
     entries: list[_Entry] = []
-    cleaned = side_by_side(_cleaned, files, workers().count, fork=True)
     shown(0, len(files))
-    for done, found in enumerate(cleaned, start=1):
+    for done, found in enumerate(_all_cleaned(files), start=1):
         entries += found
         shown(done, len(files))
     report = Report()
@@ -148,6 +147,27 @@ def compile_gcide(
     # Sorted by word; within a word the order of the source stays.
     senses.sort(key=itemgetter("word"))
     return _tables(senses), report
+
+
+def _all_cleaned(files: Sequence[tuple[str, str]]) -> Iterator[list[_Entry]]:
+    """Clean files in order, two at a time; one at a time except on Linux, where forking is safe."""
+    if sys.platform != "linux":
+        yield from map(_cleaned, files)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(2, multiprocessing.get_context("fork"), _begin) as pool:
+        yield from pool.map(_cleaned, files)
+
+
+def _begin() -> None:
+    """Leave Ctrl-C to the parent process, and exit when it exits."""
+    import ctypes
+    import signal
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _cleaned(file: tuple[str, bytes]) -> list[_Entry]:

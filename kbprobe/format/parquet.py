@@ -53,7 +53,9 @@ def parquet_file(
     """
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(plain_path(target), schema, **_settings(schema, unique)) as writer:
+    # A stream is written too, to measure what rows take.
+    where = plain_path(target) if isinstance(target, Path) else target
+    with pq.ParquetWriter(where, schema, **_settings(schema, unique)) as writer:
         yield lambda table: writer.write_table(table, row_group_size=rows_per_group(table))
         if metadata:
             writer.add_key_value_metadata(dict(metadata))

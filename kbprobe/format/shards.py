@@ -1,16 +1,15 @@
-"""Writing items: how a split is cut into files, and how workers share them.
+"""Writing items, and how a split is cut into files.
 
 A split is one file, or, if it is made in parts and large, several of about ``SHARD_BYTES``. What is
-in a file depends on the items alone: neither the number of workers nor their order shows in it.
+in a file depends on the items alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import DataFile
 from kbprobe.format.parquet import ROWS_PER_GROUP, parquet_file, write_parquet
-from kbprobe.parallel import side_by_side
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,19 +28,6 @@ SHARD_BYTES = 134_000_000
 
 Format = Literal["parquet", "jsonl"]
 Splits = Mapping[str, "Items | ItemsInParts"]
-
-
-class SharedWork(NamedTuple):
-    """The workers that write files.
-
-    Attributes:
-        workers: the number of workers on this machine.
-        elsewhere: applies a function to jobs on other machines, and yields what it returns in
-            order of the jobs; None: files that are made in parts are written here, as others are.
-    """
-
-    workers: int
-    elsewhere: Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]] | None = None
 
 
 class Shard(NamedTuple):
@@ -74,14 +59,6 @@ class _Job:
         """Write the file."""
         write = _write_jsonl if self.path.suffix == ".jsonl" else _write_parquet
         return write(self)
-
-    def sent(self) -> tuple[Shard, bytes]:
-        """Write the file on the current machine; return its contents."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, self.path.relative_to(self.folder))
-            path.parent.mkdir(parents=True)
-            shard = replace(self, folder=Path(folder), path=path).run()
-            return shard, path.read_bytes()
 
     def laid_out(self) -> Iterator[tuple[pa.Table, int, int]]:
         """Yield tables of at most ``ROWS_PER_GROUP`` rows, and the counts of each part."""
@@ -116,10 +93,9 @@ def write_shards(
     folder: Path,
     configs: Mapping[str, Splits],
     format: Format,
-    shared: SharedWork,
     data_folder: Callable[[Path, str], Path],
 ) -> list[Shard]:
-    """Write the items of each config and split into ``folder``, several files at a time.
+    """Write the items of each config and split into ``folder``.
 
     Raises:
         OSError: the disk is full, or the folder cannot be written.
@@ -140,15 +116,7 @@ def write_shards(
                 path = place / (name if format == "parquet" else f"{split}.jsonl")
                 some = parts[len(parts) * at // count : len(parts) * (at + 1) // count]
                 jobs.append(_Job(folder, path, config, split, items, tuple(some)))
-    in_parts = any(not isinstance(job.items, Items) for job in jobs)
-    if not in_parts or shared.elsewhere is None:
-        # Parts are rendered in Python while they are written.
-        return list(side_by_side(_Job.run, jobs, shared.workers, fork=in_parts))
-    shards = []
-    for job, (shard, content) in zip(jobs, shared.elsewhere(_Job.sent, jobs), strict=True):
-        job.path.write_bytes(content)
-        shards.append(shard)
-    return shards
+    return [job.run() for job in jobs]
 
 
 def _bytes_per_row(splits: Splits) -> float:

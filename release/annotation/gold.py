@@ -33,7 +33,7 @@ from kbprobe.format.items import COLUMNS, LABELS, Coded, Items
 from kbprobe.format.labels import write_labels
 from kbprobe.format.manifest import Manifest, read_manifest, write_manifest
 from kbprobe.format.setups import CONTROLS, DEFAULT_CONFIG
-from kbprobe.format.shards import SharedWork, write_shards
+from kbprobe.format.shards import write_shards
 from kbprobe.format.sheets import Key
 from kbprobe.options import option_name, spelled
 from kbprobe.reading import read_text
@@ -156,7 +156,7 @@ class Imported:
             for name in (name for name in CONTROLS if name in there):
                 configs[name] = {key.split: items_of(rows_kept(name))}
         with replacing_folder(output, probe_files(output)) as folder:
-            shards = write_shards(folder, configs, "parquet", SharedWork(2), data_folder)
+            shards = write_shards(folder, configs, "parquet", data_folder)
             manifest = {
                 # Records are about the source's rows.
                 **{name: entry for name, entry in source.content.items() if name not in TITLES},

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.engine.draw import families
 from builders.engine.pipeline import Built, build, write
 from builders.engine.plan import Plan
 from builders.engine.probe import find_probe
@@ -26,7 +25,6 @@ from kbprobe.format import shards
 from kbprobe.format.dataset import load
 from kbprobe.format.items import ItemsInParts, plain
 from kbprobe.format.manifest import read_manifest
-from kbprobe.parallel import Workers, using_workers
 from tests.builders.test_sub_questions import NAME, PROBE
 from tests.real_data import MINIATURE
 
@@ -116,65 +114,29 @@ def test_rows_do_not_depend_on_the_size_of_blocks(
         assert rows_of(built) == expected
 
 
-def written(
-    asked: Request, folder: Path, workers: int, patch: pytest.MonkeyPatch, *, ray: bool = False
-) -> Path:
-    """Write a probe in blocks of 30 rows and files of two blocks or so, drawn in processes."""
-    patch.setattr(families, "FORKED_ROWS", 0)
+def written(asked: Request, folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """Write a probe in blocks of 30 rows and files of two blocks or so."""
     patch.setattr(blocks, "BLOCK_ROWS", 30)
     patch.setattr(shards, "SHARD_BYTES", 6_000)
-    with using_workers(Workers(workers, ray)):
-        write(build(asked), folder)
+    write(build(asked), folder)
     return folder
 
 
 @pytest.fixture(scope="module")
 def sharded(asked: Callable[[str], Request], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a probe in many files, written by two workers."""
+    """Return the folder of a probe in many files."""
     with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("sharded") / "ages"
-        return written(asked("age_comparison"), folder, 2, patch)
+        return written(asked("age_comparison"), tmp_path_factory.mktemp("sharded") / "ages", patch)
 
 
 @pytest.mark.slow
-def test_bytes_do_not_depend_on_the_number_of_workers(
-    asked: Callable[[str], Request],
-    sharded: Path,
-    whole: Callable[[str], Rows],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    name = "age_comparison"
-    folders = [sharded, written(asked(name), tmp_path / "by-one", 1, monkeypatch)]
-    one, *others = (
-        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
-        for folder in folders
-    )
-    for other in others:
-        assert one == other
-    manifest = read_manifest(folders[0])
+def test_large_splits_are_several_files(sharded: Path, whole: Callable[[str], Rows]) -> None:
+    manifest = read_manifest(sharded)
     test = [entry for entry in manifest.files_of("default") if entry.split == "test"]
     assert len(test) > 1
     assert test[0].path == f"data/test-00000-of-{len(test):05d}.parquet"
-    loaded = load(folders[0], "no_language")
-    assert loaded["test"].to_list() == whole(name)["no_language", "test"]
-
-
-@pytest.mark.slow
-@pytest.mark.posix
-def test_rays_workers_write_the_same_bytes(
-    asked: Callable[[str], Request],
-    sharded: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pytest.importorskip("ray", reason="ray is not installed: pip install '.[ray]'")
-    other = written(asked("age_comparison"), tmp_path / "ages", 2, monkeypatch, ray=True)
-    one, two = (
-        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
-        for folder in (sharded, other)
-    )
-    assert one == two
+    loaded = load(sharded, "no_language")
+    assert loaded["test"].to_list() == whole("age_comparison")["no_language", "test"]
 
 
 def test_sharded_builds_are_streamed_by_their_card(
@@ -202,7 +164,7 @@ def test_what_is_counted_of_rows_does_not_depend_on_blocks(
 ) -> None:
     audited = request("wordnet_hypernymy", audit=True)
     write(build(audited), tmp_path / "whole")
-    written(audited, tmp_path / "blocks", 2, monkeypatch)
+    written(audited, tmp_path / "blocks", monkeypatch)
     one, other = (
         json.loads((tmp_path / kind / "manifest.json").read_text(encoding="utf-8"))
         for kind in ("whole", "blocks")
@@ -234,5 +196,5 @@ def test_an_error_in_a_worker_leaves_no_folder(
 
     monkeypatch.setattr(shards._Job, "run", full)
     with pytest.raises(OSError, match="No space left"):
-        written(asked("age_comparison"), tmp_path / "ages", 2, monkeypatch)
+        written(asked("age_comparison"), tmp_path / "ages", monkeypatch)
     assert not (tmp_path / "ages").exists()

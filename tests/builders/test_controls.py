@@ -218,11 +218,8 @@ def test_controls_leave_the_default_config_as_it_is(tmp_path: Path, toy: Path) -
     assert "build-probe toy_cloze --no-controls\n" in (alone / "README.md").read_text()
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_bytes_are_the_same_again_with_any_number_of_workers(
-    tmp_path: Path, toy: Path, workers: int
-) -> None:
-    again = written(tmp_path / "again", workers=workers)
+def test_bytes_are_the_same_again(tmp_path: Path, toy: Path) -> None:
+    again = written(tmp_path / "again")
     paths = sorted(path.relative_to(toy) for path in toy.rglob("*.parquet"))
     assert len(paths) == 9
     assert all((again / path).read_bytes() == (toy / path).read_bytes() for path in paths)

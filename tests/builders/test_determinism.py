@@ -1,4 +1,4 @@
-"""The same knowledge base, options and seed give the same bytes, anywhere, by any workers."""
+"""The same knowledge base, options and seed give the same bytes, anywhere."""
 
 from __future__ import annotations
 
@@ -31,13 +31,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from builders.engine.pipeline import build, request_of, write
-from kbprobe.parallel import Workers, using_workers
 from kbprobe.format.manifest import read_manifest
 
-for name, manifest in zip(sys.argv[3::2], sys.argv[4::2]):
+for name, manifest in zip(sys.argv[2::2], sys.argv[3::2]):
     request = replace(request_of(read_manifest(Path(manifest))), audit=False)
-    with using_workers(Workers(int(sys.argv[1]))):
-        write(build(request), Path(sys.argv[2]) / name)
+    write(build(request), Path(sys.argv[1]) / name)
 """
 
 
@@ -49,18 +47,17 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("workers", "hash_seed", "builds"),
+    ("hash_seed", "builds"),
     [
-        pytest.param(1, "1", [("wordnet_hypernymy", "miniature")], marks=pytest.mark.slow),
-        (3, "2", [("wordnet_hyponymy", "small")]),
-        pytest.param(3, "2", [("wordnet_hyponymy", "published")], marks=pytest.mark.slow),
+        pytest.param("1", [("wordnet_hypernymy", "miniature")], marks=pytest.mark.slow),
+        ("2", [("wordnet_hyponymy", "small")]),
+        pytest.param("2", [("wordnet_hyponymy", "published")], marks=pytest.mark.slow),
     ],
 )
-def test_another_process_with_other_workers_writes_the_same_bytes(
+def test_another_process_writes_the_same_bytes(
     tmp_path: Path,
     environment: dict[str, str],
     built: Built,
-    workers: int,
     hash_seed: str,
     builds: list[tuple[str, str]],
 ) -> None:
@@ -68,7 +65,7 @@ def test_another_process_with_other_workers_writes_the_same_bytes(
         word for name, kind in builds for word in (name, str(built(name, kind) / "manifest.json"))
     ]
     subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, str(workers), str(tmp_path), *wanted],
+        [sys.executable, "-c", ELSEWHERE, str(tmp_path), *wanted],
         check=True,
         cwd=tmp_path,
         env=environment | {"PYTHONHASHSEED": hash_seed},

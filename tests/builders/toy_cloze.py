@@ -20,7 +20,6 @@ from builders.engine.request import Request
 from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.splits import assign_splits
 from kbprobe.format.items import Coded
-from kbprobe.parallel import Workers, using_workers
 from kbprobe.rng import RandomGenerator
 
 NAME = "toy_cloze"
@@ -118,9 +117,8 @@ def request(seed: int = 0, template: Path | None = None, **options: Any) -> Requ
     return Request(TOY, TOY.options.parse(options, NAME), seed, template)
 
 
-def written(folder: Path, seed: int = 0, workers: int = 2, **options: Any) -> Path:
-    with using_workers(Workers(workers)):
-        write(build(request(seed, **options)), folder)
+def written(folder: Path, seed: int = 0, **options: Any) -> Path:
+    write(build(request(seed, **options)), folder)
     return folder
 
 

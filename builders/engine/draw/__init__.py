@@ -18,5 +18,5 @@ candidates are in :mod:`.balanced`. Comparisons of ages need no strategy: every 
 about in all orders, which makes it a choice group by itself.
 
 All of them depend only on the rows and the random generator, not on the order in which rows are
-drawn or on the number of workers.
+drawn.
 """

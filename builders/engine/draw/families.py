@@ -26,7 +26,6 @@ from builders.engine.draw.balanced import (
 from builders.engine.options import RANDOM
 from kb_cache.graph import Graph
 from kbprobe.arrays import AnyInts, Bools, Ints, KeySet, mask_at, ragged_ranges, sorted_unique
-from kbprobe.parallel import side_by_side, workers
 from kbprobe.rng import RandomGenerator
 
 NEVER_DRAWN = -1
@@ -34,9 +33,6 @@ NEVER_DRAWN = -1
 
 CHUNK_ROWS = 1 << 16
 """Rows per chunk under uniform sampling: bounds memory for probes of any size."""
-
-FORKED_ROWS = 1 << 20
-"""Minimum number of rows for which starting processes is worthwhile."""
 
 POOL_SAMPLE = 24
 """Number of draws from a large pool under uniform sampling; only a few of them are used."""
@@ -233,8 +229,7 @@ def perturb(
     kinds, drawable = int(node_kind.max(initial=0)) + 1, np.flatnonzero(node_kind >= 0)
     anywhere = Pool.from_pairs(kinds, node_kind[drawable], drawable)
 
-    def draw(job: tuple[Family, Ints, RandomGenerator]) -> tuple[AnyInts, AnyInts, Bools]:
-        family, rows, chance = job
+    def draw(family: Family, rows: Ints, chance: RandomGenerator) -> Perturbation:
         some = asked.take(rows)
         if family.name == RANDOM:
             pool, key = anywhere, some.kind
@@ -247,27 +242,15 @@ def perturb(
         drawn = draw_uniform(found, np.arange(rows.size), distractors, chance)
         drawn, filled = _fill(drawn, some, anywhere, truth, max_fill, chance.child("fill"))
         # All families are kept in memory until the last is drawn: use narrow types.
-        return rows[drawn.rows].astype(np.int32), drawn.nodes.astype(np.int32), filled
+        narrow = rows[drawn.rows].astype(np.int32), drawn.nodes.astype(np.int32)
+        return Perturbation(family, *narrow, filled)
 
     lines = np.arange(asked.gold.size, dtype=np.int64)
-    starts = range(0, lines.size, CHUNK_ROWS)
-    jobs = [
-        (
-            family,
-            lines[start : start + CHUNK_ROWS],
-            rng.child(family.name, family.distance, repeat).child("rows", start),
-        )
-        for family in families
-        for repeat in range(repeats)
-        for start in starts
-    ]
-    # Draws depend only on their rng, so they may run in parallel: NumPy releases the interpreter's
-    # lock for part of its sorting and gathering.
-    fork = sum(rows.size for _, rows, _ in jobs) >= FORKED_ROWS
-    for (family, *_), drawn in zip(
-        jobs, side_by_side(draw, jobs, workers().count, fork=fork), strict=True
-    ):
-        yield Perturbation(family, *drawn)
+    for family in families:
+        for repeat in range(repeats):
+            chance = rng.child(family.name, family.distance, repeat)
+            for start in range(0, lines.size, CHUNK_ROWS):
+                yield draw(family, lines[start : start + CHUNK_ROWS], chance.child("rows", start))
 
 
 def _pool_of(family: Family, asked: QuestionBatch) -> tuple[Pool, Ints]:

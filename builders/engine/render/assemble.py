@@ -24,7 +24,6 @@ from kbprobe.columns import to_numpy
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.items import UNKNOWN, Coded, Items, Ragged
 from kbprobe.format.setups import MASK, SPLITS
-from kbprobe.parallel import side_by_side, workers
 from kbprobe.rng import RandomGenerator
 
 Fields = Mapping[str, Sequence[Any]]
@@ -413,11 +412,11 @@ def _row_order(plan: Plan, ids: UInts, kept: Any, rng: RandomGenerator) -> Any:
         return rows[np.lexsort([column[rows] for column in columns])]
 
     # Rows are divided by split and the first bits of their piece, and the parts sorted separately:
-    # in parallel, and in nearby memory.
+    # in nearby memory.
     part = plan.split[kept].astype(np.uint8) << 4 | (piece >> np.uint64(60)).astype(np.uint8)
     ends = np.cumsum(np.bincount(part, minlength=len(SPLITS) << 4))
     parts = np.split(np.argsort(part, kind="stable"), ends[:-1])
-    return kept[np.concatenate(list(side_by_side(sort, parts, workers().count, fork=False)))]
+    return kept[np.concatenate([sort(rows) for rows in parts])]
 
 
 def _choice_texts(plan: Plan, template: Template, shown: Ints) -> pa.Array:

@@ -8,7 +8,7 @@ distractor families exist.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 import numpy as np
@@ -95,6 +95,11 @@ class AskedEdges:
     stop: Ints = field(default_factory=lambda: NONE)
     most_golds: int = 0
     min_zipf: float = 0.0
+
+    def of_concepts(self, kept: Bools) -> AskedEdges:
+        """Return the edges of the concepts that a mask of nodes marks."""
+        edges = {name: lines_of(ends, kept[ends[0]]) for name, ends in self.edges.items()}
+        return replace(self, edges=edges)
 
 
 def relation_plan(

@@ -33,6 +33,8 @@ from kbprobe.options import command_option
 from kbprobe.tables import in_markdown
 
 _BODY = r"(?:\n\n(?:(?!^<!-- ).*\n)*?<!-- end -->$)?"
+LONGEST_LINE = 96
+
 COMMENT = re.compile(rf"^<!-- (options|flags|help|fields): (.+) -->${_BODY}", re.M)
 OBJECT = re.compile(rf"^<!-- ::: ([\w.]+)(?: as ([\w.]+))? -->${_BODY}", re.M)
 ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):`~?([\w.]+)`")
@@ -89,18 +91,27 @@ def _signature(documented: Any, name: str) -> str:
         elif isinstance(line, ast.FunctionDef):
             line.body = [ast.Expr(ast.Constant(...))]
     node.body = lines or [ast.Expr(ast.Constant(...))]
-    wrapped = [
-        textwrap.fill(
-            line,
-            96,
-            subsequent_indent=" " * (8 + len(line) - len(line.lstrip())),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for line in ast.unparse(node).splitlines()
-        if line
-    ]
-    return "\n".join(wrapped)
+    return "\n".join(_wrapped(line) for line in ast.unparse(node).splitlines() if line)
+
+
+def _wrapped(line: str) -> str:
+    """Return a long first line of a function with each of its parameters on a line of its own."""
+    if len(line) <= LONGEST_LINE or not line.lstrip().startswith("def "):
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    (node,) = ast.parse(f"{line.strip()} ...").body
+    assert isinstance(node, ast.FunctionDef)
+    start, returns = line[: line.index("(") + 1], line[line.rindex(")") :]
+    arguments = ast.unparse(node.args)
+    parts, depth = [""], 0
+    for letter in arguments:
+        depth += (letter in "[({") - (letter in "])}")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    listed = "".join(f"{indent}    {part.strip()},\n" for part in parts)
+    return f"{start}\n{listed}{indent}{returns}"
 
 
 def options(*probes: str) -> str:

@@ -34,6 +34,5 @@ def wordnet_antonymy(wordnet: WordNet, options: AntonymyOptions, rng: RandomGene
         {"antonym": named_first(wordnet, options, "antonym")},
         flags=partial(opposite_flags, wordnet),
         maybe=partial(near_opposites, wordnet),
-        min_zipf=options.min_zipf,
     )
     return Planner(wordnet, options, rng).of_edges(asked, possible_opposites)

@@ -8,7 +8,6 @@ from builders.engine.plan import Plan
 from builders.engine.probe import probe
 from builders.relations import (
     AskedEdges,
-    Edges,
 )
 from builders.wordnet.content import is_common
 from builders.wordnet.options import (
@@ -36,18 +35,14 @@ from kbprobe.rng import RandomGenerator
 @probe("wordnet_meronymy", options=MeronymyOptions, flags=PART_FLAGS, **ABOUT_EDGES)
 def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five concepts is a part, a member or a substance of another?"""
-    edges: dict[str, Edges] = {
-        name: asked_edges(wordnet, options, f"{name}_meronym") for name in options.relations
-    }
-    if options.common_only:
-        kept = is_common(wordnet)
-        edges = {name: (one[kept[one]], gold[kept[one]]) for name, (one, gold) in edges.items()}
+    edges = {of: asked_edges(wordnet, options, f"{of}_meronym") for of in options.relations}
     asked = AskedEdges(
         edges,
         flags=partial(part_flags, wordnet),
         maybe=partial(parts_without_edge, wordnet),
         stop=stop_list(wordnet, options.stop_concepts, STOP_CONCEPTS),
         most_golds=options.golds_per_concept,
-        min_zipf=options.min_zipf,
     )
+    if options.common_only:
+        asked = asked.of_concepts(is_common(wordnet))
     return Planner(wordnet, options, rng).of_edges(asked, possible_parts)

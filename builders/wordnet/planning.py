@@ -183,7 +183,8 @@ class Planner:
         ``true_of`` returns the nodes that must not be distractors in questions about some synsets.
         """
         wordnet, options, dropped = self.wordnet, self.options, self.dropped
-        asked = replace(asked, edges=edges_in_language(wordnet, options, asked.edges, dropped))
+        edges = edges_in_language(wordnet, options, asked.edges, dropped)
+        asked = replace(asked, edges=edges, min_zipf=options.min_zipf)
         concepts = np.concatenate([concept for concept, _ in asked.edges.values()])
         true = true_of(wordnet, sorted_unique(concepts))
         source = synset_source(wordnet, options)

@@ -149,7 +149,7 @@ def compile_gcide(
     return _tables(senses), report
 
 
-def _all_cleaned(files: Sequence[tuple[str, str]]) -> Iterator[list[_Entry]]:
+def _all_cleaned(files: Sequence[tuple[str, bytes]]) -> Iterator[list[_Entry]]:
     """Clean files in order, two at a time; one at a time except on Linux, where forking is safe."""
     if sys.platform != "linux":
         yield from map(_cleaned, files)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +55,8 @@ def parquet_file(
     import pyarrow.parquet as pq
 
     # A stream is written too, to measure what rows take.
-    where = plain_path(target) if isinstance(target, Path) else target
-    with pq.ParquetWriter(where, schema, **_settings(schema, unique)) as writer:
+    write = partial(pq.ParquetWriter, schema=schema, **_settings(schema, unique))
+    with write(plain_path(target) if isinstance(target, Path) else target) as writer:
         yield lambda table: writer.write_table(table, row_group_size=rows_per_group(table))
         if metadata:
             writer.add_key_value_metadata(dict(metadata))

@@ -599,11 +599,12 @@ def test_answers_written_here_are_those_of_greedy_decoding_alone_or_together(nam
             new.append(token)
         text = tokenizer.decode(new, skip_special_tokens=True)
         assert reply.text == text.partition("\n")[0]
-    marker = AddedToken("[/THINK]", special=True)
-    tokenizer.add_special_tokens({"additional_special_tokens": [marker, "<|note|>"]})
-    scorer = GENERATE.make(ScorerInputs(model, tokenizer, GENERATE.options(max_tokens=4)))
-    ids = tokenizer("The answer is A<|note|>[/THINK]B<|note|><|endoftext|>")["input_ids"]
-    assert scorer._text(ids) == "The answer is A[/THINK]B"
+    if not roberta:  # whose tokenizer here has no decoder of bytes
+        marker = AddedToken("[/THINK]", special=True)
+        tokenizer.add_special_tokens({"additional_special_tokens": [marker, "<|note|>"]})
+        scorer = GENERATE.make(ScorerInputs(model, tokenizer, GENERATE.options(max_tokens=4)))
+        ids = tokenizer("The answer is A<|note|>[/THINK]B<|note|><|endoftext|>")["input_ids"]
+        assert scorer._text(ids) == "The answer is A[/THINK]B"
     long = Asked("water " * 4000, "", ())
     length = len(tokenizer(long.prompt)["input_ids"]) - roberta
     assert scorer.replies([long]) == [Reply("", length, True)]

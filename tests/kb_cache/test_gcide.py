@@ -103,7 +103,7 @@ def test_without_package_and_snapshot_the_remedy_is_named(
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr("kb_cache.unpack.package_version", missing)
-    with pytest.raises(MissingDependencyError, match=r"kbprobe\[gcide\]"):
+    with pytest.raises(MissingDependencyError, match=r"'\.\[gcide\]'"):
         load_gcide()
 
 

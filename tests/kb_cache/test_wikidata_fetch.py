@@ -230,7 +230,7 @@ def test_without_pyoxigraph(cache: Path, tmp_path: Path, monkeypatch: pytest.Mon
     fetch(path)
     monkeypatch.setattr("kbprobe.errors.find_spec", lambda name: None)
     for attempt in (lambda: fetch(path), lambda: load_wikidata("x")):
-        with pytest.raises(MissingDependencyError, match=r"kbprobe\[wikidata\]"):
+        with pytest.raises(MissingDependencyError, match=r"'\.\[wikidata\]'"):
             attempt()
 
 

@@ -35,7 +35,7 @@ from kbprobe.rng import RandomGenerator
 @probe("wordnet_meronymy", options=MeronymyOptions, flags=PART_FLAGS, **ABOUT_EDGES)
 def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five concepts is a part, a member or a substance of another?"""
-    edges = {of: asked_edges(wordnet, options, f"{of}_meronym") for of in options.relations}
+    edges = {str(of): asked_edges(wordnet, options, f"{of}_meronym") for of in options.relations}
     asked = AskedEdges(
         edges,
         flags=partial(part_flags, wordnet),

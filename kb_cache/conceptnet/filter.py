@@ -278,6 +278,10 @@ def parts_of_speech(texts: object, wordnet: WordNet) -> PosSets:
 _PARTS = r"^/c/(?P<language>[^/]+)/(?P<text>[^/]+)(?:/(?P<pos>[^/]*)(?:/(?P<sense>.*))?)?$"
 
 
+class NoEdges(SourceError):
+    """No edge of a source is wanted, or all are malformed."""
+
+
 def compile_edges(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.Table], int]:
     """Compile edges into the tables of ``ConceptNet``; also return how many edges were merged.
 
@@ -289,11 +293,11 @@ def compile_edges(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.Table
         batches: of `kb_cache.conceptnet.types.edges_schema`; all are held in memory.
 
     Raises:
-        SourceError: there are no edges.
+        NoEdges: there are none.
     """
     held = [batch for batch in batches if batch.num_rows]
     if not held:
-        raise SourceError(
+        raise NoEdges(
             "the source has no edge of the wanted languages and relations "
             "(see kb-cache fetch conceptnet --help)"
         )

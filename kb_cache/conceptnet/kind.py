@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from kb_cache.base import Compiled, Download, FetchOptions, Kind, Progress, Source
 from kb_cache.conceptnet.types import DEFAULT_VERSION, KIND, Malformed, Selection
+from kbprobe.errors import SourceError
 
 
 class ConceptNetOptions(FetchOptions):
@@ -85,12 +86,18 @@ class ConceptNetKind(Kind[Source, ConceptNetOptions]):
         self, source: Source, options: ConceptNetOptions, folder: Path, progress: Progress
     ) -> Compiled:
         """Turn the edges into the tables of `kb_cache.conceptnet.types.ConceptNet`."""
-        from kb_cache.conceptnet.filter import compile_edges  # imports Arrow, as do all readers
+        # Imports Arrow, as do all readers.
+        from kb_cache.conceptnet.filter import NoEdges, compile_edges
         from kb_cache.conceptnet.source import read_edges
 
         malformed = Malformed(source.path)
         edges = read_edges(source.path, options.selection, malformed, progress)
-        tables, merged = compile_edges(edges)
+        try:
+            tables, merged = compile_edges(edges)
+        except NoEdges as error:
+            raise SourceError(
+                f"{source.path}: {'. '.join([str(error), *malformed.notes])}"
+            ) from None
         notes = malformed.notes
         if merged:
             notes += (f"{merged:,} edges that repeat others were merged with them.",)

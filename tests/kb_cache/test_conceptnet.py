@@ -158,6 +158,19 @@ def test_nothing_fetched_yet(cache: Path) -> None:
         load_conceptnet()
 
 
+def test_malformed_lines_are_counted_where_no_edge_is_left(cache: Path, tmp_path: Path) -> None:
+    """A dump saved again as CSV has quotes around its columns of JSON."""
+    info = '"{""dataset"": ""/d/conceptnet/4/en"", ""weight"": 2.0}"'
+    line = f'"/a/[/r/IsA/,/c/en/dog/,/c/en/animal/]"\t/r/IsA\t/c/en/dog\t/c/en/animal\t{info}\n'
+    path = tmp_path / "quotes.csv"
+    path.write_text(2 * line)
+    expected = (
+        r"quotes.csv: the source has no edge .* 2 malformed lines were left out: line 1: its last"
+    )
+    with pytest.raises(SourceError, match=expected):
+        fetch(path)
+
+
 def test_no_edge_is_wanted(cache: Path) -> None:
     with pytest.raises(SourceError, match="no edge of the wanted languages and relations"):
         fetch(MINI, selection=Selection(("fr",)))

@@ -95,9 +95,8 @@ class ConceptNetKind(Kind[Source, ConceptNetOptions]):
         try:
             tables, merged = compile_edges(edges)
         except NoEdges as error:
-            raise SourceError(
-                f"{source.path}: {'. '.join([str(error), *malformed.notes])}"
-            ) from None
+            why = ". ".join([str(error), *malformed.notes])
+            raise SourceError(f"{source.path}: {why}") from None
         notes = malformed.notes
         if merged:
             notes += (f"{merged:,} edges that repeat others were merged with them.",)

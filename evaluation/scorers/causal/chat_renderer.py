@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 MEMORY = 1 << 30
@@ -37,7 +37,7 @@ def answered(render: Callable[..., Any], setting: dict[str, Any], chat: Any) -> 
 
 def main() -> None:
     """Answer line by line until the input ends."""
-    from transformers.utils.chat_template_utils import render_jinja_template
+    from transformers.utils import chat_template_utils
 
     try:
         import resource
@@ -46,11 +46,25 @@ def main() -> None:
     except (ImportError, OSError, ValueError):  # not on this system
         pass
     setting = json.loads(sys.stdin.buffer.readline())
-    # In place of transformers' own, which reads the clock.
-    setting["strftime_now"] = datetime.fromisoformat(setting.pop("day")).strftime
+    day = datetime.fromisoformat(setting.pop("day"))
+
+    class Clock(datetime):
+        """The clock that templates are told the time of: it is always midnight of the day."""
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Any:
+            """Return the beginning of the day."""
+            return day
+
+    # The template's function strftime_now reads it; one given as an argument is not called.
+    vars(chat_template_utils)["datetime"] = Clock
+    render = chat_template_utils.render_jinja_template
     print("{}", flush=True)
     for line in sys.stdin.buffer:
-        print(json.dumps(answered(render_jinja_template, setting, json.loads(line))), flush=True)
+        print(
+            json.dumps(answered(render, setting, json.loads(line))),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

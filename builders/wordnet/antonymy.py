@@ -7,16 +7,9 @@ from functools import partial
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
 from builders.relations import AskedEdges
-from builders.wordnet.options import (
-    AntonymyOptions,
-)
-from builders.wordnet.planning import (
-    ABOUT_EDGES,
-    Planner,
-)
-from builders.wordnet.source import (
-    named_first,
-)
+from builders.wordnet.options import AntonymyOptions
+from builders.wordnet.planning import ABOUT_EDGES, Planner
+from builders.wordnet.source import named_first
 from builders.wordnet.truths import (
     OPPOSITE_FLAGS,
     near_opposites,

@@ -6,22 +6,10 @@ import numpy as np
 
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
-from builders.wordnet.options import (
-    DefinitionsOptions,
-)
-from builders.wordnet.planning import (
-    IN_CONTEXT,
-    Planner,
-    in_contexts,
-)
-from builders.wordnet.source import (
-    has_glosses,
-    require_enough,
-)
-from builders.wordnet.synsets import (
-    contexts_of,
-    of_parts_of_speech,
-)
+from builders.wordnet.options import DefinitionsOptions
+from builders.wordnet.planning import IN_CONTEXT, Planner, in_contexts
+from builders.wordnet.source import has_glosses, require_enough
+from builders.wordnet.synsets import contexts_of, of_parts_of_speech
 from kb_cache.wordnet.types import WordNet
 from kbprobe.rng import RandomGenerator
 

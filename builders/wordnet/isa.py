@@ -14,31 +14,11 @@ from builders.engine.plan import Plan
 from builders.engine.probe import probe
 from builders.engine.rows import Asking
 from builders.wordnet.flags import ISA_FLAGS, isa_flags
-from builders.wordnet.options import (
-    ABSTRACTIONS,
-    HypernymyOptions,
-    HyponymyOptions,
-    IsaOptions,
-)
-from builders.wordnet.planning import (
-    IN_CONTEXT,
-    PROBE_OF,
-    Planner,
-    in_contexts,
-    stop_list,
-)
-from builders.wordnet.source import (
-    repeated,
-)
-from builders.wordnet.synsets import (
-    alike_in_any,
-    contexts_of,
-    of_parts_of_speech,
-    path_facts,
-)
-from builders.wordnet.truths import (
-    true_of_namesakes,
-)
+from builders.wordnet.options import ABSTRACTIONS, HypernymyOptions, HyponymyOptions, IsaOptions
+from builders.wordnet.planning import IN_CONTEXT, PROBE_OF, Planner, in_contexts, stop_list
+from builders.wordnet.source import repeated
+from builders.wordnet.synsets import alike_in_any, contexts_of, of_parts_of_speech, path_facts
+from builders.wordnet.truths import true_of_namesakes
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import contains, lines_of, occurrences, sorted_unique

@@ -6,28 +6,12 @@ from functools import partial
 
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
-from builders.relations import (
-    AskedEdges,
-)
+from builders.relations import AskedEdges
 from builders.wordnet.content import is_common
-from builders.wordnet.options import (
-    STOP_CONCEPTS,
-    MeronymyOptions,
-)
-from builders.wordnet.planning import (
-    ABOUT_EDGES,
-    Planner,
-    stop_list,
-)
-from builders.wordnet.source import (
-    asked_edges,
-)
-from builders.wordnet.truths import (
-    PART_FLAGS,
-    part_flags,
-    parts_without_edge,
-    possible_parts,
-)
+from builders.wordnet.options import STOP_CONCEPTS, MeronymyOptions
+from builders.wordnet.planning import ABOUT_EDGES, Planner, stop_list
+from builders.wordnet.source import asked_edges
+from builders.wordnet.truths import PART_FLAGS, part_flags, parts_without_edge, possible_parts
 from kb_cache.wordnet.types import WordNet
 from kbprobe.rng import RandomGenerator
 

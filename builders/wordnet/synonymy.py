@@ -7,22 +7,11 @@ import pyarrow as pa
 
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
-from builders.relations import (
-    looks_alike,
-)
+from builders.relations import looks_alike
 from builders.wordnet.content import is_common
-from builders.wordnet.options import (
-    SynonymyOptions,
-)
-from builders.wordnet.planning import (
-    IN_CONTEXT,
-    Planner,
-)
-from builders.wordnet.source import (
-    familiar,
-    repeated,
-    require_enough,
-)
+from builders.wordnet.options import SynonymyOptions
+from builders.wordnet.planning import IN_CONTEXT, Planner
+from builders.wordnet.source import familiar, repeated, require_enough
 from builders.wordnet.synsets import (
     first_words,
     has_name,

@@ -309,7 +309,7 @@ def test_the_tutorial_can_be_followed(tmp_path: Path, monkeypatch: pytest.Monkey
     write("llama", tmp_path / "SmolLM2-tiny")
     replaced = {MODEL: "SmolLM2-tiny", "--limit 200": "--limit 20"}
     steps = _script("follow.py")["follow"](DOCS / "tutorial.md", tmp_path, replaced)
-    assert steps == 6
+    assert steps == 7
     assert (tmp_path / "figure.png").stat().st_size > 5000
     assert (tmp_path / "results" / "report.html").exists()
 

@@ -150,13 +150,16 @@ def compile_gcide(
 
 
 def _all_cleaned(files: Sequence[tuple[str, bytes]]) -> Iterator[list[_Entry]]:
-    """Clean files in order, two at a time; one at a time except on Linux, where forking is safe."""
-    if sys.platform != "linux":
-        yield from map(_cleaned, files)
-        return
+    """Clean files in order, two at a time; one at a time where forking is unsafe or forbidden.
+
+    Forking is safe on Linux alone, and daemonic processes may not have children.
+    """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
+    if sys.platform != "linux" or multiprocessing.current_process().daemon:
+        yield from map(_cleaned, files)
+        return
     with ProcessPoolExecutor(2, multiprocessing.get_context("fork"), _begin) as pool:
         yield from pool.map(_cleaned, files)
 

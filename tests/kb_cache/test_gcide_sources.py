@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import shutil
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -91,3 +93,16 @@ def test_what_is_not_gcide_is_refused(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("<html>")
     with pytest.raises(SourceError, match="neither a folder nor an archive"):
         read_source(tmp_path / "page.html")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs fork")
+def test_a_daemonic_process_compiles_without_children() -> None:
+    """Workers of a pool are daemonic: they may not have children."""
+
+    def compile_there() -> None:
+        compile_gcide(read_source(JSON))
+
+    worker = multiprocessing.get_context("fork").Process(target=compile_there, daemon=True)
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0

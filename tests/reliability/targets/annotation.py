@@ -15,7 +15,7 @@ Votes = list[tuple[str, str, str]]
 
 
 def _sheets(folder: Path) -> list[Path]:
-    long = "item_id,question,answer,annotator\n" + "".join(
+    long = "item_id,remark,answer,annotator\n" + "".join(
         f'{item},"What is it, ""{item}""?",{letter},{name}\n'
         for name in ("ann", "bob")
         for item, letter in zip(_ITEMS, "ABCDABCDABCD", strict=True)

@@ -804,7 +804,7 @@ def publish(
     message: str = "",
     force: bool = False,
     dry_run: bool = False,
-    prefer: Literal["generated", "hub"] | None = None,
+    replace: bool = False,
     canary_column: bool = False,
 ) -> Publication: ...
 

@@ -135,8 +135,8 @@ def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )  # fmt: skip
 @option("--force", is_flag=True, help="Publish even if the check fails; the card says so.")
 @option(
-    "--prefer", type=click.Choice(["hub", "generated"]), rare=True,
-    help="Which version to keep where both have changed: that on the Hub, or the new one.",
+    "--replace", is_flag=True, rare=True,
+    help="Also replace files on the Hub that release-probe did not write.",
 )  # fmt: skip
 @option(
     "--dry-run", is_flag=True, help="Only show what would change; needs neither token nor network."
@@ -296,7 +296,7 @@ def _show(done: Publication) -> None:
         mark, style = MARKS[one.state].split()
         console.print(Text(f"{mark} {one.state:8}{one.size:>14,}  {one.path}", style=style))
     if done.plan.card.kept:
-        kept = ", ".join(name or "its beginning" for name in done.plan.card.kept)
+        kept = ", ".join(done.plan.card.kept)
         console.print(Text(f"Kept in README.md, as edited on the Hub: {kept}"))
     new_card = any(one.path == CARD and one.state == "new" for one in done.plan.changes)
     if done.dry_run and done.plan.card_diff and not new_card:

@@ -24,7 +24,7 @@ from release.croissant import croissant_text
 from release.exports.flat import FlatConfig, write_flat_configs
 from release.hub.names import prefix_of, published_name
 from release.hub.registration import evaluation_section, registration
-from release.hub.repo_card import GeneratedCard, unmarked
+from release.hub.repo_card import unmarked
 
 FORMAT = 1
 RELEASE = "## Release"
@@ -124,7 +124,7 @@ def pack(
         "check": [asdict(one) for one in report.findings],
         "forced": [one.name for one in report.failed],
         "files": [{"path": one.path, "bytes": one.size, "sha256": one.sha256} for one in files],
-        "card": asdict(GeneratedCard.of(front, text)),
+        "front": front,
         "registration": registered,
     }
     content = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
@@ -253,12 +253,12 @@ class Record:
     """What ``release.json`` says about the last publication.
 
     Attributes:
-        card: what was generated for the card.
+        front: what was generated as the card's front matter.
         files: SHA-256 by path.
-        registration: what was registered in ``eval.yaml``; empty before kbprobe 0.2.
+        registration: what was registered in ``eval.yaml``.
     """
 
-    card: GeneratedCard = field(default_factory=GeneratedCard)
+    front: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     registration: Mapping[str, Any] = field(default_factory=dict)
 
@@ -267,8 +267,7 @@ def read_record(content: bytes | None) -> Record | None:
     """Read the record of the last publication; None if it is missing or damaged."""
     try:
         record = json_value(content or b"", RECORD)
-        card = GeneratedCard(dict(record["card"]["front"]), dict(record["card"]["sections"]))
         files = {str(one["path"]): str(one["sha256"]) for one in record["files"]}
-        return Record(card, files, dict(record.get("registration", {})))
+        return Record(dict(record["front"]), files, dict(record["registration"]))
     except (UsageError, ValueError, KeyError, TypeError):
         return None

@@ -20,7 +20,7 @@ from release.hub.client import Remote, RemoteFile
 from release.hub.names import prefix_of, published_name
 from release.hub.package import LocalFile, Package, Record, read_record
 from release.hub.registration import merge_registration
-from release.hub.repo_card import GeneratedCard, MergedCard, Prefer, as_lists, hub_front, merge_card
+from release.hub.repo_card import MergedCard, as_lists, hub_front, merge_card
 
 State = Literal["new", "changed", "same", "deleted"]
 
@@ -41,7 +41,7 @@ class Plan:
     Attributes:
         changes: each file of the package, the card, and deleted files of an earlier release.
         upload: the files to send, including the card.
-        card: the card; ``kept`` names the manual changes that are kept.
+        card: the card; ``kept`` names the changed entries that are kept.
         card_diff: the difference between the card on the Hub and the new one, as by ``diff -u``.
     """
 
@@ -66,14 +66,13 @@ class Neighbour:
     front: Mapping[str, Any]
 
 
-def make_plan(package: Package, remote: Remote, prefer: Prefer | None = None) -> Plan:
+def make_plan(package: Package, remote: Remote, replace: bool = False) -> Plan:
     """Compare a package with a repository at one commit.
-
-    ``prefer`` decides which part of the card to use if both changed it.
 
     Raises:
         UsageError: the card cannot be merged; a file to be replaced is not the one that was
-            published; names or licences clash with those of another probe in the repository.
+            published, and ``replace`` is not given; names or licences clash with those of another
+            probe in the repository.
     """
     held, prefix = remote.files, prefix_of(package.config)
     before = _manifest_at(prefix, remote)
@@ -87,20 +86,20 @@ def make_plan(package: Package, remote: Remote, prefer: Prefer | None = None) ->
     record = _record_at(prefix, remote)
     hub = remote.content(CARD)
     hub_text = None if hub is None else hub.decode("utf-8", errors="replace")
-    front, base = _shared_front(package, hub_text, record.card, neighbours)
-    card = merge_card(package.config, front, package.text, hub_text, base, prefer)
+    front, base = _shared_front(package, hub_text, record.front, neighbours)
+    card = merge_card(package.config, front, package.text, hub_text, base)
     files = [LocalFile.of(CARD, card.text.encode()), *package.files]
     registered = merge_registration(
-        package.registration, remote.content(REGISTRATION), record.registration, prefer
+        package.registration, remote.content(REGISTRATION), record.registration
     )
     if registered is not None:
         files.insert(1, LocalFile.of(REGISTRATION, registered))
     changes = [Change(one.path, state_of(one, held.get(one.path)), one.size) for one in files]
-    if prefer != "generated" and (foreign := _foreign(changes, prefix, record, remote)):
+    if not replace and (foreign := _foreign(changes, prefix, record, remote)):
         raise UsageError(
             f"the Hub holds other files than release-probe published there: {some(foreign)}. They "
             "are left alone. Publish to another repository, under another --config-name, or "
-            "replace them with --prefer generated."
+            "replace them with --replace."
         )
     upload = [one for one, change in zip(files, changes, strict=True) if change.state != "same"]
     outdated = _outdated(package, before, record, held, neighbours)
@@ -142,7 +141,7 @@ def _neighbours(config: str, remote: Remote) -> Iterator[Neighbour]:
     for other in manifest_folders(remote.files):
         manifest = None if other == config else _manifest_at(prefix_of(other), remote)
         if manifest is not None:
-            yield Neighbour(other, manifest, _record_at(prefix_of(other), remote).card.front)
+            yield Neighbour(other, manifest, _record_at(prefix_of(other), remote).front)
 
 
 def _check_names(package: Package, neighbours: Sequence[Neighbour]) -> None:
@@ -218,15 +217,15 @@ def _outdated(
 
 
 def _shared_front(
-    package: Package, hub: str | None, base: GeneratedCard, neighbours: Sequence[Neighbour]
-) -> tuple[dict[str, Any], GeneratedCard]:
+    package: Package, hub: str | None, base: Mapping[str, Any], neighbours: Sequence[Neighbour]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Adapt the front matter of a probe to a repository that holds others too.
 
     Returns:
         The front matter to merge, and what it was when the probe was published last.
     """
     theirs = as_lists(hub_front(hub)) if hub else {}
-    front, was = dict(package.front), dict(base.front)
+    front, was = dict(package.front), dict(base)
     own = {one["config_name"] for one in (*front["configs"], *was.get("configs", ()))}
     has_default = any(
         one.get("default")
@@ -240,7 +239,7 @@ def _shared_front(
                 for at, one in enumerate(side["configs"])
             ]
     if not neighbours:
-        return front, GeneratedCard(was, base.sections)
+        return front, was
     others = [one.front for one in neighbours]
     for key in LISTED[:-2]:
         # An entry shared with another probe of the repository must not be removed.
@@ -254,7 +253,7 @@ def _shared_front(
     for key in LICENCE:
         if key in theirs and theirs[key] in [one.get(key) for one in (was, *others)]:
             was[key] = theirs[key]
-    return front, GeneratedCard(was, base.sections)
+    return front, was
 
 
 def _with_default(config: Mapping[str, Any], default: bool) -> dict[str, Any]:

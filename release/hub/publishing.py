@@ -38,7 +38,6 @@ from release.hub.client import (
 from release.hub.names import add_canary_column, check_name
 from release.hub.package import LocalFile, Package, pack
 from release.hub.plan import Plan, make_plan, state_of
-from release.hub.repo_card import Prefer
 
 Progress = Callable[[str], None]
 
@@ -104,7 +103,7 @@ class PublishOptions(Options):
     message: str = ""
     force: bool = False
     dry_run: bool = False
-    prefer: Prefer | None = None
+    replace: bool = False
     canary_column: bool = False
 
     def check(self) -> None:
@@ -141,8 +140,8 @@ def publish(
         progress: called with a line about each step.
         **options: ``private`` (for a new repository), ``revision`` (a branch), ``tag``,
             ``create_pr``, ``config_name`` (in a repository of several probes), ``message`` (of
-            the commit), ``force`` (although the check failed), ``dry_run``, ``prefer`` ("hub" or
-            "generated": where both changed the card), ``canary_column``.
+            the commit), ``force`` (although the check failed), ``dry_run``, ``replace``
+            (files that others put there), ``canary_column``.
 
     Returns:
         The commit and what it changed; no changes if the Hub already had all of it.
@@ -271,7 +270,7 @@ class _Publishing:
                 f"{self.hub.repo_id} is public, but --private was given. Make it private in its "
                 f"settings ({self.hub.url}/settings), or leave --private out."
             )
-        plan = make_plan(self.package, remote, self.options.prefer)
+        plan = make_plan(self.package, remote, self.options.replace)
         for file in plan.upload:
             if isinstance(file.source, bytes) and self.hub.is_secret(file.source):
                 raise KbprobeError(

@@ -18,7 +18,7 @@ from release.cards import by_config, listed, yaml_text
 from release.checks.files import REGISTRATION
 from release.exports.flat import FIELDS, METADATA, FlatConfig
 from release.hub.names import published_name
-from release.hub.repo_card import Merge, Prefer
+from release.hub.repo_card import merge
 
 FRAMEWORK = "inspect-ai"
 _LETTERS = (
@@ -97,36 +97,25 @@ def evaluation_section(
 
 
 def merge_registration(
-    ours: Mapping[str, Any],
-    hub: bytes | None,
-    base: Mapping[str, Any],
-    prefer: Prefer | None = None,
+    ours: Mapping[str, Any], hub: bytes | None, base: Mapping[str, Any]
 ) -> bytes | None:
     """Merge what is registered for a probe into the ``eval.yaml`` of a repository.
 
-    ``base`` is what was registered when the probe was published last.
-
-    Tasks of other probes, and manual changes, are kept.
+    ``base`` is what was registered when the probe was published last. Tasks of other probes, and
+    manual changes, are kept.
 
     Returns:
         The content of the file; None if no task is left in it.
 
     Raises:
-        UsageError: the file on the Hub is not a registration; or both changed the same entry, and
-            ``prefer`` is not given.
+        UsageError: the file on the Hub is not a registration.
     """
     if hub is None:
         return yaml_text(ours).encode() if ours else None
     theirs = _read(hub)
     # The existing name is that of the whole repository.
     kept = {key: ours[key] for key in ours if key in theirs and key != "tasks" and key not in base}
-    merge = Merge(prefer)
-    merged = merge.tree({**base, **kept}, dict(ours) or {**theirs, "tasks": []}, theirs)
-    if merge.conflicts:
-        raise UsageError(
-            f"{REGISTRATION} was changed on the Hub where its generated part changes too: "
-            f"{', '.join(merge.conflicts)}. Choose a side: --prefer hub or --prefer generated."
-        )
+    merged = merge({**base, **kept}, dict(ours) or {**theirs, "tasks": []}, theirs)
     if not merged.get("tasks"):
         return None
     return hub if merged == theirs else yaml_text(merged).encode()

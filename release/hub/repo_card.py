@@ -1,25 +1,21 @@
-"""The card of a repository: three-way merge of generated text (between marks) and the owner's.
+"""The card of a repository: generated text between marks, everything else is the owner's.
 
-A repository's card has a part for each probe in it. Sections that somebody edited between the marks
-are kept too, as long as what is generated there has not changed as well.
-
-A change by only one side is taken from that side. Different changes by both sides are a conflict,
-which is reported and which only the publisher can resolve.
+A repository's card has a part for each probe in it. What stands between the marks of a probe is
+replaced when it is published; text outside them, and entries of front matter that somebody added or
+changed, are kept. An entry that has been changed on both sides is taken from the new card.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import DEFAULT_CONFIG
 from release.cards import join_card, parse_header, sections, split_header
 
-Prefer = Literal["generated", "hub"]
 KEYS = ("id", "config_name", "split", "name")
 """The keys that identify entries in lists of mappings: in tasks, and in front matter."""
 
@@ -28,73 +24,37 @@ ABSENT = object()
 """Represents a missing value, since None is a value in YAML."""
 
 
-@dataclass
-class Merge:
-    """Merges trees of mappings, lists and plain values.
+def merge(base: Any, ours: Any, theirs: Any) -> Any:
+    """Merge three versions of a value: last published, to be published, and on the Hub.
 
-    Attributes:
-        prefer: which side wins a conflict; None: the Hub's, and ``conflicts`` names the place.
-        conflicts: the places that both sides changed, found so far.
+    Mappings and lists are merged by entry. A change by one side alone is taken; where both changed
+    a value, ours is taken. :data:`ABSENT` represents a missing value.
     """
+    if ours == theirs or theirs == base:
+        return ours
+    if ours == base:
+        return theirs
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        return _merge_mappings(base if isinstance(base, Mapping) else {}, ours, theirs)
+    if isinstance(ours, list) and isinstance(theirs, list):
+        sides = [base if isinstance(base, list) else [], ours, theirs]
+        for key in ("", *KEYS):
+            keyed = [_by_key(side, key) for side in sides]
+            if None not in keyed:
+                before, new, other = (side or {} for side in keyed)
+                return list(_merge_mappings(before, new, other).values())
+    # What is no longer generated, but was edited by somebody, stays.
+    return theirs if ours is ABSENT else ours
 
-    prefer: Prefer | None = None
-    conflicts: list[str] = field(default_factory=list)
 
-    def tree(self, base: Any, ours: Any, theirs: Any, place: str = "") -> Any:
-        """Merge three versions of a value: last published, to be published, and on the Hub.
-
-        :data:`ABSENT` represents a missing value; ``place`` is for messages.
-        """
-        if ours == theirs or theirs == base:
-            return ours
-        if ours == base:
-            return theirs
-        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-            return self._mapping(base if isinstance(base, Mapping) else {}, ours, theirs, place)
-        if isinstance(ours, list) and isinstance(theirs, list):
-            sides = [base if isinstance(base, list) else [], ours, theirs]
-            for key in ("", *KEYS):
-                keyed = [_by_key(side, key) for side in sides]
-                if None not in keyed:
-                    was, mine, other = (side or {} for side in keyed)
-                    return list(self._mapping(was, mine, other, place).values())
-        if theirs is ABSENT:  # removed on the Hub, but it has changed since
-            return ours
-        if ours is ABSENT:  # no longer generated, but somebody edited it
-            return theirs
-        if self.prefer is None:
-            self.conflicts.append(place)
-        return ours if self.prefer == "generated" else theirs
-
-    def texts(
-        self,
-        base: Mapping[str, str],
-        ours: Mapping[str, str],
-        theirs: Mapping[str, str],
-        digest: Callable[[str], str],
-    ) -> dict[str, str]:
-        """Merge sections of text by name, given only digests of the base."""
-        known = {digest(text): text for side in (ours, theirs) for text in side.values()}
-        mine, other = ({name: digest(side[name]) for name in side} for side in (ours, theirs))
-        merged = self._mapping(base, mine, other, "", spell=lambda name: f"section {name!r}")
-        return {name: known[code] for name, code in merged.items()}
-
-    def _mapping(
-        self,
-        base: Mapping[str, Any],
-        ours: Mapping[str, Any],
-        theirs: Mapping[str, Any],
-        place: str,
-        spell: Callable[[str], str] = str,
-    ) -> dict[str, Any]:
-        merged = {}
-        for name in in_order(theirs, ours):
-            at = f"{place}.{spell(name)}" if place else spell(name)
-            was, mine, other = (side.get(name, ABSENT) for side in (base, ours, theirs))
-            value = self.tree(was, mine, other, at)
-            if value is not ABSENT:
-                merged[name] = value
-        return merged
+def _merge_mappings(
+    base: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any]
+) -> dict[str, Any]:
+    merged = {
+        name: merge(*(side.get(name, ABSENT) for side in (base, ours, theirs)))
+        for name in in_order(theirs, ours)
+    }
+    return {name: value for name, value in merged.items() if value is not ABSENT}
 
 
 def _by_key(entries: Iterable[Any], key: str) -> dict[str, Any] | None:
@@ -137,24 +97,8 @@ _MARKS = re.compile(
 
 
 @dataclass(frozen=True)
-class GeneratedCard:
-    """What was generated for the card when a probe was published, as ``release.json`` keeps it.
-
-    Sections are kept as digests, by their headings.
-    """
-
-    front: Mapping[str, Any] = field(default_factory=dict)
-    sections: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, front: Mapping[str, Any], text: str) -> GeneratedCard:
-        """Record what is generated, for the next publication."""
-        return cls(dict(front), {name: digest(part) for name, part in sections(text).items()})
-
-
-@dataclass(frozen=True)
 class MergedCard:
-    """A card to be published; ``kept`` names sections and entries that others wrote."""
+    """A card to be published; ``kept`` names entries of front matter that others changed."""
 
     text: str
     kept: tuple[str, ...]
@@ -165,41 +109,31 @@ def merge_card(
     front: Mapping[str, Any],
     text: str,
     hub: str | None,
-    base: GeneratedCard,
-    prefer: Prefer | None = None,
+    base: Mapping[str, Any],
 ) -> MergedCard:
     """Merge ``front`` and ``text``, generated for a probe, into a repository's card.
 
     The probe is published as the config ``name``. ``hub`` is the card on the Hub, if any, and
-    ``base`` what was generated when the probe was published last. ``prefer`` settles conflicts.
+    ``base`` the front matter that was generated when the probe was published last.
 
     Raises:
-        UsageError: both changed the same entry or section, and ``prefer`` is not given; or the
-            card on the Hub cannot be read.
+        UsageError: the card on the Hub cannot be read.
     """
     if hub is None:
         return MergedCard(join_card(front, f"\n{marked(name, text)}"), ())
     header, rest = split_header(hub.replace("\r\n", "\n"))
     before = hub_front(hub)
-    merge = Merge(prefer)
-    merged = merge.tree(base.front, dict(front), as_lists(before))
-    rest, kept = _merge_text(merge, name, text, rest, base)
-    if merge.conflicts:
-        raise UsageError(
-            "README.md was changed on the Hub where its generated part changes too: "
-            f"{', '.join(merge.conflicts)}. Move what was written there below the last mark "
-            "(<!-- kbprobe:end ... -->), where it is kept, or choose a side: --prefer hub or "
-            "--prefer generated."
-        )
-    edited = [
+    merged = merge(base, dict(front), as_lists(before))
+    rest = _with_part(name, text, rest)
+    kept = tuple(
         key
-        for key in base.front
+        for key in base
         if key in front
-        and before.get(key) not in (None, base.front[key])
+        and before.get(key) not in (None, base[key])
         and merged.get(key) != front[key]
-    ]
+    )
     text = f"---\n{header}---\n{rest}" if merged == before else join_card(merged, rest, header)
-    return MergedCard(text, (*edited, *kept))
+    return MergedCard(text, kept)
 
 
 def hub_front(card: str) -> dict[str, Any]:
@@ -223,44 +157,21 @@ def as_lists(front: Mapping[str, Any]) -> dict[str, Any]:
     return {**front, **single}
 
 
-def _merge_text(
-    merge: Merge, name: str, text: str, rest: str, base: GeneratedCard
-) -> tuple[str, list[str]]:
-    ours = sections(text)
-    place = next((found for found in _MARKS.finditer(rest) if found["name"] == name), None)
-    if place is None:
-        around = _without_generated(rest, base.sections).rstrip("\n")
-        return (f"{around}\n\n" if around.strip() else "\n") + marked(name, text), []
-    theirs = sections(place["block"])
-    merged = merge.texts(base.sections, ours, theirs, digest)
-    kept = [key for key, part in merged.items() if part != ours.get(key)]
-    if merged == theirs:
-        return rest, kept
-    inside = marked(name, "".join(merged.values()))
-    return rest[: place.start()] + inside + rest[place.end() :], kept
-
-
-def _without_generated(rest: str, generated: Mapping[str, str]) -> str:
-    """Remove generated sections, given their digests, from a card whose marks somebody deleted.
-
-    The parts of other probes, between their marks, are left alone.
-    """
-    if not generated:
-        return rest
-    kept, at = [], 0
-    for start, end in (*(found.span() for found in _MARKS.finditer(rest)), (len(rest), len(rest))):
-        outside = sections(rest[at:start])
-        kept += [part for key, part in outside.items() if generated.get(key) != digest(part)]
-        kept.append(rest[start:end])
-        at = end
-    return "".join(kept)
+def _with_part(name: str, text: str, rest: str) -> str:
+    """Replace a probe's part of a card, or add it at the end."""
+    part = marked(name, text)
+    for place in _MARKS.finditer(rest):
+        if place["name"] == name:
+            return rest[: place.start()] + part + rest[place.end() :]
+    around = rest.rstrip("\n")
+    return (f"{around}\n\n" if around.strip() else "\n") + part
 
 
 def marked(name: str, text: str) -> str:
     """Return a probe's part of a card between its marks."""
     body = "".join(sections(text).values()).rstrip()
     return (
-        f"<!-- kbprobe:begin {name} (release-probe writes everything down to the end mark; text "
+        f"<!-- kbprobe:begin {name} (release-probe replaces everything down to the end mark; text "
         f"outside the marks is kept) -->\n{body}\n<!-- kbprobe:end {name} -->\n"
     )
 
@@ -268,8 +179,3 @@ def marked(name: str, text: str) -> str:
 def unmarked(text: str) -> str:
     """Return the text of a card without marks; the text between them is kept."""
     return re.sub(r"^<!-- kbprobe:(?:begin|end) [^\n]*-->\n?", "", text, flags=re.MULTILINE)
-
-
-def digest(text: str) -> str:
-    """Return the SHA-256 of a text, in hexadecimal."""
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -28,7 +28,7 @@ from release.hub.plan import manifest_folders
 from release.hub.registration import unread_tasks
 from release.hub.repo_card import hub_front
 
-AGAIN = "Publish it again (--prefer generated replaces it), or ask the person who changed it."
+AGAIN = "Publish it again (--replace replaces it), or ask the person who changed it."
 LARGEST_TEXT = 64 << 20
 """Maximum size of a manifest or a card, in bytes."""
 

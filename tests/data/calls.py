@@ -35,8 +35,8 @@ def calls(
     kbprobe.compare([done, "results/ages"], seed=1)
     kbprobe.compare(done, other, partial="yes", rows=3)  # wrong: a text, and no such option
 
-    kbprobe.publish("probes/ages", "me/ages", private=True, dry_run=True, prefer="hub")
-    kbprobe.publish("probes/ages", "me/ages", prefer="mine")  # wrong: none of the values
+    kbprobe.publish("probes/ages", "me/ages", private=True, dry_run=True, replace=True)
+    kbprobe.publish("probes/ages", "me/ages", replace="mine")  # wrong: yes or no
 
     trainer.add_callback(kbprobe.ProbeCallback(trainer, probe, every="epoch", normalization="sum"))
     kbprobe.ProbeCallback(trainer, {"ages": "probes/ages"}, every=5, shots=2, limit=None)

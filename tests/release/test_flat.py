@@ -104,9 +104,9 @@ def said(*tasks: dict[str, Any], **further: Any) -> dict[str, Any]:
 
 
 def merged(
-    ours: dict[str, Any], hub: dict[str, Any], base: dict[str, Any], prefer: Any = None
+    ours: dict[str, Any], hub: dict[str, Any], base: dict[str, Any]
 ) -> dict[str, Any] | None:
-    content = merge_registration(ours, yaml.safe_dump(hub).encode(), base, prefer)
+    content = merge_registration(ours, yaml.safe_dump(hub).encode(), base)
     found: dict[str, Any] | None = None if content is None else yaml.safe_load(content)
     return found
 
@@ -133,14 +133,6 @@ def test_what_is_no_longer_registered_goes() -> None:
     assert merged({}, said(task("a")), base) is None
     assert merged({}, said(task("a"), task("theirs")), base) == said(task("theirs"))
     assert merge_registration({}, None, {}) is None
-
-
-def test_what_both_changed_is_named() -> None:
-    base, hub, new = (said(task("a", epochs=number)) for number in (1, 2, 3))
-    with pytest.raises(UsageError, match=r"tasks\.a\.epochs\. Choose a side"):
-        merged(new, hub, base)
-    assert merged(new, hub, base, "hub") == hub
-    assert merged(new, hub, base, "generated") == new
 
 
 def test_comments_stay_where_nothing_changes() -> None:

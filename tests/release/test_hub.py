@@ -99,7 +99,6 @@ def test_a_card_edited_by_hand_is_merged(hub: HubServer, probe_copy: Copy) -> No
     folder = probe_copy(NAME)
     publish(hub, folder)
     edit(hub, "tags:\n", "viewer: false   # by hand\ntags:\n- mine\n")
-    edit(hub, "<!-- kbprobe:end", "## Ours\n\nInside.\n\n<!-- kbprobe:end")
     hub.put(REPO, {"README.md": hub.content(REPO, "README.md") + b"\n## Thanks\n\nTo all.\n"})
     before = hub.content(REPO, "README.md")
     assert not publish(hub, folder).changed
@@ -110,26 +109,11 @@ def test_a_card_edited_by_hand_is_merged(hub: HubServer, probe_copy: Copy) -> No
     for kept in (
         "viewer: false   # by hand\n",
         "- mine\n",
-        "## Ours\n\nInside.",
         "\n## Thanks\n\nTo all.\n",
     ):
         assert kept in card
     assert "This is version v2" in card
-    assert set(done.plan.card.kept) == {"tags", "Ours"}
-
-
-@pytest.mark.slow
-def test_a_card_that_both_changed_stops_before_anything_is_sent(
-    hub: HubServer, probe_copy: Copy
-) -> None:
-    folder = probe_copy(NAME)
-    publish(hub, folder)
-    edit(hub, "Published by kbprobe", "Published by us")
-    message = refusal(hub, folder, tag="v2")
-    assert "section 'Release'" in message
-    assert commits(hub) == 3
-    assert publish(hub, folder, tag="v2", prefer="hub").plan.card.kept == ("Release",)
-    assert "Published by us" in hub.content(REPO, "README.md").decode()
+    assert done.plan.card.kept == ("tags",)
 
 
 @pytest.mark.slow
@@ -195,7 +179,7 @@ def test_data_of_others_is_not_replaced(hub: HubServer, probe_copy: Copy) -> Non
     message = refusal(hub, folder)
     assert f"other files than release-probe published there: {path}." in message
     assert not hub.asked("POST", "/commit/")
-    publish(hub, folder, prefer="generated")
+    publish(hub, folder, replace=True)
     assert hub.content(REPO, path) == (folder / path).read_bytes()
     hub.put(REPO, {"croissant.json": b"{}"})
     assert "croissant.json" in refusal(hub, folder)
@@ -376,7 +360,7 @@ def test_the_same_pull_request_is_not_opened_twice(hub: HubServer, probe_copy: C
 def test_options_that_are_none_are_refused(hub: HubServer, probe_copy: Copy) -> None:
     folder = probe_copy(NAME)
     assert "Did you mean 'revision'?" in refusal(hub, folder, revison="draft")
-    assert "generated, hub" in refusal(hub, folder, prefer="mine")
+    assert "replace" in refusal(hub, folder, replace="mine")
     assert "not a valid tag" in refusal(hub, folder, tag="a b")
     assert "leave --revision out" in refusal(hub, folder, create_pr=True, revision="draft")
     assert not hub.seen

@@ -1,4 +1,4 @@
-"""Three-way merging: what only one side changed is kept, what both changed is named."""
+"""Merging cards: what others wrote is kept, what was generated is replaced."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from kbprobe.errors import UsageError
 from release.cards import join_card, parse_header, sections, split_header
 from release.hub.repo_card import (
     ABSENT,
-    GeneratedCard,
-    Merge,
-    digest,
     hub_front,
     marked,
+    merge,
     merge_card,
     unmarked,
 )
@@ -46,8 +44,7 @@ What it is.
 
 300 rows.
 """
-FIRST = merge_card("default", FRONT, TEXT, None, GeneratedCard()).text
-BASE = GeneratedCard.of(FRONT, TEXT)
+FIRST = merge_card("default", FRONT, TEXT, None, {}).text
 
 trees = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["a", "b", "c"]),
@@ -61,57 +58,34 @@ trees = st.recursive(
 
 @given(trees, trees)
 def test_what_one_side_alone_changed_is_taken(base: Any, changed: Any) -> None:
-    for ours, theirs in ((base, changed), (changed, base)):
-        merge = Merge()
-        assert merge.tree(base, ours, theirs) == changed
-        assert not merge.conflicts
+    assert merge(base, base, changed) == merge(base, changed, base) == changed
 
 
 @given(trees, trees, trees)
 def test_merging_again_changes_nothing(base: Any, ours: Any, theirs: Any) -> None:
-    once = Merge(prefer="hub").tree(base, ours, theirs)
-    if once is not ABSENT:
-        assert Merge(prefer="hub").tree(ours, ours, once) == once
-
-
-@given(trees, trees, trees)
-def test_a_preference_leaves_no_conflict(base: Any, ours: Any, theirs: Any) -> None:
-    merge = Merge(prefer="generated")
-    merge.tree(base, ours, theirs)
-    assert not merge.conflicts
+    merged = merge(base, ours, theirs)
+    if merged is not ABSENT:
+        assert merge(ours, ours, merged) == merged
 
 
 def test_lists_are_merged_by_entry() -> None:
-    merge = Merge()
-    assert merge.tree(["a", "b"], ["a", "c"], ["mine", "b", "a"]) == ["mine", "a", "c"]
+    assert merge(["a", "b"], ["a", "c"], ["mine", "b", "a"]) == ["mine", "a", "c"]
     base = [{"name": "x", "n": 1}, {"name": "gone", "n": 1}]
     ours = [{"name": "x", "n": 2}, {"name": "new", "n": 1}]
     theirs = [{"name": "theirs"}, {"name": "x", "n": 1, "by hand": True}, {"name": "gone", "n": 1}]
-    assert merge.tree(base, ours, theirs) == [
+    assert merge(base, ours, theirs) == [
         {"name": "theirs"},
         {"name": "x", "n": 2, "by hand": True},
         {"name": "new", "n": 1},
     ]
-    assert not merge.conflicts
 
 
-def test_a_conflict_is_named_by_its_place() -> None:
-    merge = Merge()
-    theirs = {"configs": [{"config_name": "default", "data_files": "all/*"}]}
-    ours = {"configs": [{"config_name": "default", "data_files": "data/*"}]}
-    assert merge.tree({}, ours, theirs) == theirs
-    assert merge.conflicts == ["configs.default.data_files"]
-
-
-def test_sections_that_were_deleted_stay_away_until_they_change() -> None:
-    base = {"a": digest("A"), "b": digest("B")}
-    merge = Merge()
-    assert merge.texts(base, {"a": "A", "b": "B"}, {"a": "A"}, digest) == {"a": "A"}
-    assert merge.texts(base, {"a": "A", "b": "B2"}, {"a": "A"}, digest) == {
-        "a": "A",
-        "b": "B2",
+def test_where_both_changed_a_value_the_new_one_is_taken() -> None:
+    theirs = {"license": "mit", "pretty_name": "Mine"}
+    assert merge({"license": "other"}, {"license": "cc0-1.0"}, theirs) == {
+        "license": "cc0-1.0",
+        "pretty_name": "Mine",
     }
-    assert not merge.conflicts
 
 
 # Cards.
@@ -125,7 +99,7 @@ def test_a_first_card_has_marks_around_all_its_text() -> None:
 
 
 def test_the_same_card_again_is_the_same_text() -> None:
-    again = merge_card("default", FRONT, TEXT, FIRST, BASE)
+    again = merge_card("default", FRONT, TEXT, FIRST, FRONT)
     assert again.text == FIRST
     assert again.kept == ()
 
@@ -138,7 +112,6 @@ BY_HAND = (
     FIRST.replace("tags:", "# why these\npretty_name:   'Mine'  # mine\ntags:")
     .replace("- kbprobe\n", "- kbprobe\n- my-tag\n")
     .replace("<!-- kbprobe:begin", "A word before.\n\n<!-- kbprobe:begin", 1)
-    .replace("What it is.", "What it is, in my words.  \nNext line.")
     + "\n## Mine\n\nKeep   this.\n"
 )
 
@@ -146,12 +119,11 @@ BY_HAND = (
 def test_what_was_written_by_hand_is_kept() -> None:
     new = TEXT.replace("300", "400")
     front = {**FRONT, "tags": ["probing", "kbprobe", "new"], "size_categories": ["n<1K"]}
-    merged = merge_card("default", front, new, BY_HAND, BASE)
+    merged = merge_card("default", front, new, BY_HAND, FRONT)
     assert merged.text.startswith(BY_HAND[: BY_HAND.index("tags:")])
     for kept in ("# why these\npretty_name:   'Mine'  # mine\n", "A word before.\n\n<!--"):
         assert kept in merged.text
     assert merged.text.endswith("<!-- kbprobe:end default -->\n\n## Mine\n\nKeep   this.\n")
-    assert "What it is, in my words.  \nNext line." in merged.text
     assert "400 rows." in merged.text
     assert "300 rows." not in merged.text
     assert hub_front(merged.text) == {
@@ -159,70 +131,51 @@ def test_what_was_written_by_hand_is_kept() -> None:
         "tags": ["probing", "kbprobe", "new", "my-tag"],
         "pretty_name": "Mine",
     }
-    assert set(merged.kept) == {"tags", ""}
-    again = merge_card("default", front, new, merged.text, GeneratedCard.of(front, new))
+    assert merged.kept == ("tags",)
+    again = merge_card("default", front, new, merged.text, front)
     assert again.text == merged.text
 
 
 def test_nothing_new_leaves_the_card_as_it_is_to_the_byte() -> None:
-    for hub in (BY_HAND, BY_HAND.replace("\n\n", "\n\n\n")):
-        assert merge_card("default", FRONT, TEXT, hub, BASE).text == hub
+    for hub in (BY_HAND, BY_HAND + "\n\n"):
+        assert merge_card("default", FRONT, TEXT, hub, FRONT).text == hub
 
 
-def test_what_both_changed_stops_and_says_where() -> None:
-    hub = FIRST.replace("300 rows.", "300 rows, I say.").replace("license: other", "license: mit")
-    new, front = TEXT.replace("300", "400"), {**FRONT, "license": "cc0-1.0"}
-    with pytest.raises(UsageError, match=r"license, section 'Counts'.*--prefer") as caught:
-        merge_card("default", front, new, hub, BASE)
-    assert "kbprobe:end" in str(caught.value)
-    ours = merge_card("default", front, new, hub, BASE, "generated").text
-    assert "400 rows." in ours
-    assert "license: cc0-1.0" in ours
-    theirs = merge_card("default", front, new, hub, BASE, "hub")
-    assert "300 rows, I say." in theirs.text
-    assert "license: mit" in theirs.text
-    assert set(theirs.kept) == {"license", "Counts"}
+def test_text_between_the_marks_is_replaced() -> None:
+    hub = FIRST.replace("300 rows.", "300 rows, I say.")
+    new = TEXT.replace("300", "400")
+    assert merge_card("default", FRONT, new, hub, FRONT).text == FIRST.replace("300", "400")
 
 
 def test_a_card_of_somebody_elses_is_kept_above_ours() -> None:
     hub = "---\nlicense: other\nviewer: false\n---\n# My page\n\n## Counts\n\nMine.\n"
-    merged = merge_card("default", FRONT, TEXT, hub, GeneratedCard())
+    merged = merge_card("default", FRONT, TEXT, hub, {})
     assert "viewer: false\n" in merged.text
     assert "# My page\n\n## Counts\n\nMine.\n\n<!-- kbprobe:begin default" in merged.text
 
 
-def test_marks_that_were_removed_come_back_without_doubling_the_text() -> None:
-    hub = unmarked(BY_HAND)
-    merged = merge_card("default", FRONT, TEXT, hub, BASE)
-    assert merged.text.count("300 rows.") == 1
-    assert "## Mine" in merged.text
-    assert "in my words" in merged.text
-    again = merge_card("default", FRONT, TEXT, merged.text, BASE)
-    assert again.text == merged.text
-
-
 def test_several_probes_have_a_part_each() -> None:
     other = {"license": "other", "configs": [{"config_name": "b", "data_files": []}]}
-    both = merge_card("b", other, "# b\n\n## Counts\n\n7 rows.\n", FIRST, GeneratedCard()).text
+    both = merge_card("b", other, "# b\n\n## Counts\n\n7 rows.\n", FIRST, {}).text
     assert both.count("kbprobe:begin") == 2
     assert "300 rows." in both
     names = [one["config_name"] for one in hub_front(both)["configs"]]
     assert names == ["default", "b"]
-    newer = merge_card("default", FRONT, TEXT.replace("300", "400"), both, BASE).text
+    newer = merge_card("default", FRONT, TEXT.replace("300", "400"), both, FRONT).text
     assert "7 rows." in newer
     assert "400 rows." in newer
 
 
 def test_front_matter_that_is_no_yaml_is_not_overwritten() -> None:
     with pytest.raises(UsageError, match=r"not YAML.*Correct the lines"):
-        merge_card("default", FRONT, TEXT, "---\na: [\n---\n# x\n", GeneratedCard())
+        merge_card("default", FRONT, TEXT, "---\na: [\n---\n# x\n", {})
     with pytest.raises(UsageError, match="not a mapping"):
-        merge_card("default", FRONT, TEXT, "---\n- a\n---\n# x\n", GeneratedCard())
+        merge_card("default", FRONT, TEXT, "---\n- a\n---\n# x\n", {})
 
 
 def test_windows_line_ends_are_read() -> None:
     hub = FIRST.replace("\n", "\r\n")
-    assert merge_card("default", FRONT, TEXT, hub, BASE).text == FIRST
+    assert merge_card("default", FRONT, TEXT, hub, FRONT).text == FIRST
 
 
 def test_entries_keep_their_spelling() -> None:

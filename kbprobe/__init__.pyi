@@ -76,7 +76,6 @@ def build(
     min_votes: int = 1,
     min_agreement: float = 0.5,
     max_majority: float = 0.26,
-    silver: bool = False,
 ) -> datasets.DatasetDict: ...
 @overload
 def build(

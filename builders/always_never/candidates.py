@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.always_never.options import SCALE
 from builders.always_never.slots import FAMILIES, Pool, Slots, Terms, said_of
 from builders.comparisons.objects import load_things
 from kb_cache.graph import Graph
@@ -256,59 +255,3 @@ class _Taken(NamedTuple):
             self.subjects[pair[0]] += 1
             self.objects[pair[1]] += 1
             self.pairs.append(pair)
-
-
-def all_said(pool: Pool, slots: Slots) -> tuple[Ints, Ints]:
-    """Return the pairs about which ConceptNet says something, including denials.
-
-    Pairs are left out if a single contributor denies them although they are stated of a kind of the
-    subject or of many similar things ("elephants never have fur"): it is unknown which is wrong.
-    """
-    stated, denial = pool.weights(False) > 0, pool.weights(True)
-    denied = denial > 0
-    doubtful = denied & (denial < SEVERAL) & ~stated & _backed(pool, slots)
-    rows, columns = np.nonzero(pool.apart() & (stated | denied) & ~doubtful)
-    return rows.astype(np.int64), columns.astype(np.int64)
-
-
-def grades(pool: Pool, slots: Slots, subjects: Ints, objects: Ints) -> Ints:
-    """Grade pairs by what ConceptNet says about them, and by how many people support it.
-
-    ConceptNet does not say how often something holds, so the grades are not a gold standard.
-
-    - never: denied, and stated by nobody;
-    - rarely: denied with at least the weight with which it is stated;
-    - sometimes: stated with more weight than denied, or by one contributor only;
-    - often: stated by several, or by one and also of a kind of the subject or many similar things;
-    - always: stated with the family's firm weight, or by several and also of these.
-
-    Args:
-        pool: the pairs' words and edges.
-        slots: where its words come from.
-        subjects: indices of its subjects.
-        objects: indices of its objects.
-
-    Returns:
-        Indices of the scale.
-    """
-    yes, no = (pool.weights(negated)[subjects, objects] for negated in (False, True))
-    backed, firm = _backed(pool, slots)[subjects, objects], pool.family.firm
-    grade = np.select(
-        [
-            yes == 0,
-            (no > 0) & (no >= yes),
-            (no > 0) | ((yes < min(SEVERAL, firm)) & ~backed),
-            (yes < firm) & ((yes < SEVERAL) | ~backed),
-        ],
-        [SCALE.index(name) for name in ("never", "rarely", "sometimes", "often")],
-        SCALE.index("always"),
-    )
-    return np.asarray(grade, dtype=np.int64)
-
-
-def _backed(pool: Pool, slots: Slots) -> Bools:
-    """Return (subjects, objects) whether pairs are stated of the subject's kind or kin."""
-    if not pool.family.by_nature:
-        return np.zeros((pool.subjects.size, pool.objects.size), dtype=np.bool_)
-    inherited, share = support(pool, slots)
-    return inherited | (share >= COMMON)

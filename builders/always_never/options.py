@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from builders.engine.options import (
     ConceptNetName,
@@ -53,9 +53,8 @@ class AlwaysNeverOptions(ProbeOptions):
     labels: LabelFiles = ()
     readings: bool = Field(
         True,
-        description="Without --labels, --silver and --proposer, ask what language models have "
-        "read, and answer it by these readings; --no-readings: candidates for annotators, without "
-        "answers.",
+        description="Without --labels and --proposer, ask what language models have read, and "
+        "answer it by these readings; --no-readings: candidates for annotators, without answers.",
     )
     min_votes: MinVotes = 1
     min_agreement: MinAgreement = 0.5
@@ -65,11 +64,6 @@ class AlwaysNeverOptions(ProbeOptions):
         le=1,
         description="Maximum share of an answer among the rows of a family and split that have "
         "answers; others are left out (1: none).",
-    )
-    silver: bool = Field(
-        False,
-        description="Label by what ConceptNet states and denies, and how firmly, instead of by "
-        "people.",
     )
 
     @field_validator("families")
@@ -82,13 +76,3 @@ class AlwaysNeverOptions(ProbeOptions):
                     f"{', '.join(FAMILIES)}"
                 )
         return tuple(name for name in FAMILIES if name in families)
-
-    @model_validator(mode="after")
-    def _one_kind_of_labels(self) -> Self:
-        if self.silver and (self.labels or self.proposer):
-            other = "--labels" if self.labels else "--proposer"
-            raise ValueError(
-                f"--silver and {other} exclude each other: silver labels are never mixed with "
-                "people's, and are of ConceptNet's own pairs"
-            )
-        return self

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from builders.always_never.candidates import all_said, draw, grades, pool
+from builders.always_never.candidates import draw, pool
 from builders.always_never.options import FAMILIES, SCALE, AlwaysNeverOptions
 from builders.always_never.slots import PACKAGE, Pool, Slots
 from builders.engine.drops import DropLog
@@ -28,7 +28,7 @@ from builders.engine.probe import probe
 from builders.engine.rows import RowArrays, named_clusters, plan_rows
 from builders.engine.splits import assign_splits
 from builders.engine.strategies import FixedScale
-from builders.labels.rows import Decided, answered, decide_rows, unlabelled
+from builders.labels.rows import answered, decide_rows, unlabelled
 from builders.labels.verdicts import NONE, balanced, files_digest, readings
 from builders.lexicons import ConceptNetFirst, conceptnet_first
 from kb_cache.conceptnet.types import ConceptNet
@@ -46,11 +46,6 @@ CALIBRATION = (
     "at most a step from it in 97%; they may have been trained on these."
 )
 """Agreement of the readings with people's votes, for the card."""
-
-SILVER = (
-    "Silver labels, given by nobody: they grade what ConceptNet says of each pair, and how many "
-    "people stand behind it. They are no gold standard."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +96,11 @@ def always_never(
     if not found:
         found, read = [_pairs(slots, name, options, rng) for name in options.families], NONE
     dropped = DropLog()
-    for words, one, _ in found if not options.silver and not read.votes else ():
+    for words, one, _ in found if not read.votes else ():
         dropped[f"{words.name}: too few words for as many candidates"] = (
             options.per_family - one.size
         )
     plan = _candidates(slots, found, options, dropped, rng)
-    if options.silver:
-        return _silver(plan, found, slots, options, rng)
     if not options.labels and not read.votes:
         return plan
     decided = decide_rows(
@@ -129,7 +122,7 @@ Pairs = tuple[Pool, Ints, Ints]
 
 def _read(slots: Slots, options: AlwaysNeverOptions) -> list[Pairs]:
     """Return the pairs judged by readers whose words are in the knowledge base."""
-    if not options.readings or options.labels or options.silver or options.proposer:
+    if not options.readings or options.labels or options.proposer:
         return []
     found = []
     for name in options.families:
@@ -152,8 +145,6 @@ def _read(slots: Slots, options: AlwaysNeverOptions) -> list[Pairs]:
 def _pairs(slots: Slots, name: str, options: AlwaysNeverOptions, rng: RandomGenerator) -> Pairs:
     """Choose a family's pairs."""
     found = pool(slots, name)
-    if options.silver:
-        return found, *all_said(found, slots)
     if options.proposer:
         found = propose(found, options.proposer, options.proposer_top_k)
     return found, *draw(found, slots, options.per_family, rng.child("candidates", name))
@@ -205,25 +196,6 @@ def _candidates(
         answers=unlabelled(len(pairs), NAME),
         dropped=dropped,
     )
-
-
-def _silver(
-    plan: Plan,
-    found: Sequence[Pairs],
-    slots: Slots,
-    options: AlwaysNeverOptions,
-    rng: RandomGenerator,
-) -> Plan:
-    """Label the rows by what ConceptNet says, and balance them."""
-    answer = np.concatenate([grades(pool, slots, ones, others) for pool, ones, others in found])
-    rows = np.arange(len(plan), dtype=np.int64)
-    stay = _balanced(plan, rows, answer, options, rng)
-    dropped = DropLog(plan.dropped)
-    dropped.keep("silver: left out to balance the answers", stay)
-    dropped.require(int(stay.sum()), _remedy(options), f"{NAME}: no labelled row is left")
-    about = {"source": SILVER, "annotator_kind": "silver"}
-    decided = Decided(rows[stay], answer[stay], about, (), +dropped)
-    return answered(plan, decided, "silver")
 
 
 def _remedy(options: AlwaysNeverOptions) -> str:

@@ -272,10 +272,6 @@ class StatementFamily(_Entry):
         sources: the edges by which ConceptNet can say something about a pair; none for comparisons.
         prompt: the statement without its adverb, for a language model to complete.
         left_out: objects that would upset annotators, or make no sense here.
-        by_nature: whether statements about a kind tend to hold for its members (birds have wings);
-            those about habits do not.
-        firm: minimum weight of a statement that is taken to hold always. For body parts one
-            contributor is enough: whatever has them at all always has them.
     """
 
     subjects: tuple[str, ...]
@@ -283,8 +279,6 @@ class StatementFamily(_Entry):
     sources: tuple[Source, ...] = ()
     prompt: str = "{} [MASK]."
     left_out: frozenset[str] = frozenset()
-    by_nature: bool = False
-    firm: float = 4.0
 
 
 FAMILIES: Mapping[str, StatementFamily] = {

@@ -1,4 +1,4 @@
-"""Always-Never: candidates that make sense, the way from votes to labels, silver, a proposer."""
+"""Always-Never: candidates that make sense, the way from votes to labels, a proposer."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ Rows = list[dict[str, Any]]
 
 def built(conceptnet: str, seed: int = 0, audit: bool = True, **options: Any) -> Built:
     probe = find_probe(NAME)
-    asked = {"conceptnet": conceptnet, "readings": False, **options}
-    if not options.get("silver"):
-        asked = {"per_family": 230, **asked}
+    asked = {"conceptnet": conceptnet, "readings": False, "per_family": 230, **options}
     parsed = probe.options.parse(asked, NAME)
     return build(Request(probe, parsed, seed, audit=audit))
 
@@ -397,28 +395,6 @@ def test_balancing_keeps_as_many_rows_as_it_can() -> None:
 
 
 @pytest.mark.slow
-def test_silver_says_so_and_follows_the_edges(conceptnet: str, tmp_path: Path, extent: str) -> None:
-    done = built(conceptnet, audit=False, silver=True, families=FAMILIES, max_majority=1)
-    graded = rows_of(done)
-    assert len(graded) > {MINIATURE: 200, SAMPLE: 300}[extent]
-    assert {row["relation"] for row in graded} == {"silver"}
-    for row in graded:
-        answer = SCALE[row["answer"]]
-        told = {source.relation for source in DECLARED[row["distractor_family"]].sources}
-        stated = any(t["relation"] in told for t in row["triples"])
-        denied = any(t["relation"].removeprefix("Not") in told - {t["relation"]}
-                     and t["relation"].startswith("Not") for t in row["triples"])  # fmt: skip
-        assert stated or denied
-        assert (answer == "never") == (not stated), row["question"]
-        assert answer not in ("often", "always") or not denied
-        assert answer != "rarely" or (stated and denied)
-    manifest = write(done, tmp_path / NAME)
-    assert manifest["annotation"]["annotator_kind"] == "silver"
-    assert "Silver labels" in (tmp_path / NAME / "README.md").read_text(encoding="utf-8")
-    assert not (tmp_path / NAME / "annotations.jsonl").exists()
-
-
-@pytest.mark.slow
 def test_what_was_read_is_answered_by_its_readings(conceptnet: str, extent: str) -> None:
     done = built(conceptnet, audit=False, readings=True, max_majority=1)
     read = readings(NAME, "builders.always_never").votes
@@ -434,26 +410,6 @@ def test_what_was_read_is_answered_by_its_readings(conceptnet: str, extent: str)
     # Other families were not read: they are candidates.
     other = built(conceptnet, audit=False, readings=True, families=("deed",))
     assert other.manifest["counts"]["unlabelled"]
-
-
-def test_silver_is_never_mixed_with_votes() -> None:
-    for other in ({"labels": ("votes.csv",)}, {"proposer": "some-model"}):
-        with pytest.raises(UsageError, match="exclude each other"):
-            AlwaysNeverOptions.parse({"silver": True, **other}, NAME)
-
-
-@pytest.mark.slow
-def test_silver_rows_have_the_ids_of_candidates(conceptnet: str, rows: Rows) -> None:
-    silver = rows_of(built(conceptnet, silver=True, audit=False, max_majority=1))
-    asked = {(row["distractor_family"], *(a["value"] for a in row["arguments"])): row["id"]
-             for row in rows}  # fmt: skip
-    shared = 0
-    for row in silver:
-        key = (row["distractor_family"], *(a["value"] for a in row["arguments"]))
-        if key in asked:
-            shared += 1
-            assert asked[key] == row["id"]
-    assert shared > 50
 
 
 def test_families_are_checked() -> None:

@@ -26,7 +26,6 @@ PUBLISHED = {"tier": "full", "sampling": "uniform", "families": ("paper",)}
 GOES_WITH: dict[str, Values] = {
     "max_distance": PUBLISHED,
     "max_fill": PUBLISHED,
-    "max_majority": {"silver": True, "max_majority": 1},
     "min_agreement": {"labels": ("no_such_votes.csv",)},
     "min_votes": {"labels": ("no_such_votes.csv",)},
     "other_pos": {"pos": ("noun", "verb")},

@@ -140,10 +140,9 @@ def test_nine_edges_leave_no_question_about_properties(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["body_part", "dish", "diet", "placed", "deed", "quality"])
-@pytest.mark.parametrize("silver", [False, True])
-def test_nine_edges_leave_no_candidate(nine_edges: str, family: str, silver: bool) -> None:
+def test_nine_edges_leave_no_candidate(nine_edges: str, family: str) -> None:
     with pytest.raises(UsageError, match="no candidate is left"):
-        builders.build("always_never", conceptnet=nine_edges, families=(family,), silver=silver)
+        builders.build("always_never", conceptnet=nine_edges, families=(family,))
 
 
 def test_words_without_neighbours_are_asked_with_random_distractors() -> None:

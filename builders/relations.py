@@ -141,7 +141,7 @@ def relation_plan(
         # Flagged golds do not take the places of others.
         cell = 2 * (concept * len(names) + relation) + marked.flagged
         first = first_of_each(cell, asked.most_golds, rng.child("golds"), gold)
-        keep = dropped.keep("beyond --golds-per-concept", first)
+        keep = dropped.keep("beyond the golds of a concept", first)
         concept, gold, relation = lines_of((concept, gold, relation), keep)
         marked = marked.take(keep)
     key, question = np.unique(concept * len(names) + relation, return_inverse=True)

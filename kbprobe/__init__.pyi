@@ -103,7 +103,6 @@ def build(
     min_zipf: float = 1.5,
     indirect: bool = True,
     look_alikes: bool = False,
-    pairs_per_word: int = 8,
     tokenizer: str = "",
 ) -> datasets.DatasetDict: ...
 @overload
@@ -135,8 +134,6 @@ def build(
     contexts: _Several[Literal["usage", "quotation"]] = ...,
     max_contexts: int = 0,
     other_pos: bool = False,
-    max_definition: int = 240,
-    max_context: int = 240,
     stem_overlap: Literal["drop", "keep"] = "drop",
 ) -> datasets.DatasetDict: ...
 @overload
@@ -172,7 +169,6 @@ def build(
     max_per_entity: int = 4,
     max_per_bearer: int = 10,
     max_per_gold: int = 40,
-    path_share: float = 0.4,
     published_wordings: bool = False,
 ) -> datasets.DatasetDict: ...
 @overload
@@ -365,7 +361,6 @@ def build(
     evaluation_ages: tuple[int, int] = ...,
     evaluation_rows: int = 1000,
     wording: Literal["plain", "tacl"] = "plain",
-    superlatives: _Several[Literal["oldest", "youngest"]] = ...,
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
@@ -389,8 +384,6 @@ def build(
     evaluation_domains: _Several[str] = ...,
     bucket_bounds: _Several[float] = ...,
     same_bucket: bool = False,
-    min_ratio: float = 0.0,
-    min_ratio_uneven: float = 6.0,
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
@@ -415,9 +408,7 @@ def build(
     wordnet: str = "3.0",
     relations: _Several[str] = ...,
     min_weight: float = 2.0,
-    max_holders: int = 400,
     sampling: Literal["balanced", "uniform"] = "balanced",
-    max_share: float = 0.45,
     perturbations: int = 1,
     cap_per_gold: int = 20,
 ) -> datasets.DatasetDict: ...
@@ -441,13 +432,10 @@ def build(
     wordnet: str = "3.0",
     conceptnet: str = "",
     families: _Several[Literal["conjunction", "level", "paper"]] = ...,
-    level_shares: tuple[float, float, float] = ...,
     stop_golds: _Several[str] = ...,
     min_zipf: float = 1.8,
     tokenizer: str = "",
     max_hops: int = 4,
-    max_reach: int = 1800,
-    min_share: float = 0.5,
     level: float = 15.0,
     min_weight: float = 3.0,
     cap_per_gold: int = 240,
@@ -484,7 +472,6 @@ def build(
     pos: _Several[Literal["noun", "verb", "adjective", "adverb"]] = ...,
     families: _Several[str] = ...,
     sister_depth: int = 2,
-    max_distance: int = 4,
     min_zipf: float = 2.0,
 ) -> datasets.DatasetDict: ...
 @overload
@@ -518,7 +505,6 @@ def build(
     pos: _Several[Literal["noun", "verb", "adjective", "adverb"]] = ...,
     families: _Several[str] = ...,
     sister_depth: int = 2,
-    max_distance: int = 4,
     max_contexts: int = 0,
     min_depth: int = 0,
     min_zipf: float = 0.0,
@@ -555,7 +541,6 @@ def build(
     pos: _Several[Literal["noun", "verb"]] = ...,
     families: _Several[str] = ...,
     sister_depth: int = 2,
-    max_distance: int = 4,
     max_contexts: int = 0,
     min_depth: int = 0,
     min_zipf: float = 0.0,
@@ -594,7 +579,6 @@ def build(
     pos: _Several[Literal["noun", "verb"]] = ...,
     families: _Several[str] = ...,
     sister_depth: int = 2,
-    max_distance: int = 4,
     max_contexts: int = 0,
     min_depth: int = 0,
     min_zipf: float = 0.0,
@@ -635,12 +619,9 @@ def build(
     pos: _Several[Literal["noun"]] = ...,
     families: _Several[str] = ...,
     sister_depth: int = 2,
-    max_distance: int = 4,
     min_zipf: float = 2.0,
     common_only: bool = False,
     relations: _Several[Literal["part", "member", "substance"]] = ...,
-    stop_concepts: _Several[str] = ...,
-    golds_per_concept: int = 6,
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
@@ -672,7 +653,6 @@ def build(
     pos: _Several[Literal["noun", "verb", "adjective", "adverb"]] = ...,
     families: _Several[str] = ...,
     sister_depth: int = 2,
-    max_distance: int = 4,
     min_depth: int = 0,
     min_zipf: float = 0.0,
     stem_overlap: Literal["drop", "keep"] = "drop",

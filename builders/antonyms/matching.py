@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
+PAIRS_PER_WORD = 8
+"""Maximum number of antonym pairs, and of synonym pairs, for one word."""
+
 LENGTHS = np.arange(4, 13)
 FREQUENCIES = np.arange(2.5, 6.5, 0.5)
 """Thresholds of length (letters) and frequency (Zipf): in each position, equally many words of
@@ -192,18 +195,18 @@ def match(
     denied = frozenset(word for pair in found for word in pair.words)
     both = [pair for pair in found if _is_open(pair, agreeing)]
     synonyms = [pair for pair in agreed if _is_open(pair, denied)]
-    antonyms = _capped(both, agreeing, options.pairs_per_word, rng)
+    antonyms = _capped(both, agreeing, PAIRS_PER_WORD, rng)
     blocks, cut = _blocks(antonyms)
     kept = [pair for block in blocks for pair in block]
     split = _assign(blocks, options.split_shares, rng)
     where = [part for block, part in zip(blocks, split, strict=True) for _ in block]
-    at, part = select_matching(*_matching(kept, where, synonyms, rng), options.pairs_per_word)
+    at, part = select_matching(*_matching(kept, where, synonyms, rng), PAIRS_PER_WORD)
     chosen = [synonyms[one] for one in at]
     matched, where = _level(kept, where, chosen, part)
     dropped.update(
         {
             "antonyms: no synonyms of either word": len(found) - len(both),
-            "antonyms: beyond --pairs-per-word": len(both) - len(antonyms),
+            "antonyms: beyond the pairs of a word": len(both) - len(antonyms),
             "antonyms: cut to keep words in one split": len(cut),
             "antonyms: no synonyms left to match them": len(kept) - len(matched),
             "synonyms: more than there are antonyms": len(synonyms) - len(chosen),

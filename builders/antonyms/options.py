@@ -52,9 +52,6 @@ class AntonymOptions(ProbeOptions):
         description="Keep pairs of words that share most of their letters (happy and unhappy): "
         "their prefixes and suffixes tell antonyms from synonyms.",
     )
-    pairs_per_word: int = Field(
-        8, ge=1, description="Maximum number of antonym pairs, and of synonym pairs, for one word."
-    )
     tokenizer: Tokenizer = ""
 
     @property

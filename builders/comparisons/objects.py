@@ -109,6 +109,7 @@ BUCKET_FAMILIES = ("1 bucket apart", "2 buckets apart", "3 buckets or more apart
 
 
 LEAST_RATIO: dict[Dimension, float] = {"size": 4, "weight": 10, "speed": 3}
+UNEVEN_RATIO = 6.0
 """Dimension -> minimum ratio of two estimates at which people agree without measuring."""
 
 UNEVEN: dict[Dimension, tuple[str, ...]] = {
@@ -178,20 +179,20 @@ def bucket(estimate: float) -> int:
 def far_apart(things: Sequence[Thing], x: Ints, y: Ints, options: ObjectOptions) -> Bools:
     """Mark the pairs of things whose order is clear to people.
 
-    Their estimates are in different buckets and differ by ``min_ratio``, or by ``min_ratio_uneven``
-    if one is long, flat, or of varying size. The larger is also the heavier, if weights are known:
-    a thing that is only longer does not count as larger.
+    Their estimates are in different buckets and differ by :data:`LEAST_RATIO`, or by
+    :data:`UNEVEN_RATIO` if one is long, flat, or of varying size. The larger is also the heavier,
+    if weights are known: a thing that is only longer does not count as larger.
 
     Args:
         things: all things.
         x: (pairs,) indices of things that have an estimate.
         y: (pairs,) the others.
-        options: the dimension and the ratios.
+        options: the dimension and the buckets.
     """
     one, other = (_estimates(things, options.dimension)[ends] for ends in (x, y))
     uneven = np.array([thing.shape in UNEVEN[options.dimension] for thing in things])
-    least = options.min_ratio or LEAST_RATIO[options.dimension]
-    ratio = np.where(uneven[x] | uneven[y], max(options.min_ratio_uneven, least), least)
+    least = LEAST_RATIO[options.dimension]
+    ratio = np.where(uneven[x] | uneven[y], max(UNEVEN_RATIO, least), least)
     apart = np.abs(np.log(one / other)) >= np.log(ratio)
     if not options.same_bucket:
         apart &= _buckets(one, options) != _buckets(other, options)
@@ -226,8 +227,8 @@ def object_plan(things: Things, options: ObjectOptions, rng: RandomGenerator) ->
     if chosen.x.size == 0:
         raise UsageError(
             "object_comparison: under these options no two things differ in "
-            f"{options.dimension} by a bucket and --min-ratio. Choose more domains, or a smaller "
-            "ratio."
+            f"{options.dimension} by a bucket and a factor of {LEAST_RATIO[options.dimension]:g}. "
+            "Choose more domains with --train-domains and --evaluation-domains."
         )
     return _plan(things.things, estimate, chosen, options)
 

@@ -11,7 +11,6 @@ from builders.engine.options import ProbeOptions
 from builders.english.articles import MAX_NUMBER
 
 Wording = Literal["plain", "tacl", "arxiv"]
-Superlative = Literal["oldest", "youngest"]
 Dimension = Literal["size", "weight", "speed"]
 
 
@@ -116,9 +115,6 @@ class MultihopOptions(AgesOptions):
         "56-year-old, in that order. The [MASK] was the oldest.; and two others) or tacl (When "
         "comparing an 83 year old, a 63 year old and a 56 year old, the [MASK] is oldest.).",
     )
-    superlatives: tuple[Superlative, ...] = Field(
-        ("oldest", "youngest"), min_length=1, description="What to ask for: oldest, youngest."
-    )
 
 
 class ObjectOptions(ComparisonOptions):
@@ -148,18 +144,6 @@ class ObjectOptions(ComparisonOptions):
     )
     same_bucket: bool = Field(
         False, description="Ask about pairs in one bucket as well, where their ratio allows."
-    )
-    min_ratio: float = Field(
-        0.0,
-        ge=0,
-        description="Minimum ratio of two things' estimates, besides different buckets (0: 4 for "
-        "size, 10 for weight, 3 for speed).",
-    )
-    min_ratio_uneven: float = Field(
-        6.0,
-        ge=1,
-        description="The same where one of the two is long, flat, or of varying size (the column "
-        "shape of the table), if it is more.",
     )
 
     @field_validator("bucket_bounds")

@@ -311,11 +311,10 @@ def multihop_comparison(integers: Integers, options: MultihopOptions, rng: Rando
     """
     size = options.choices
     sets, set_split = age_sets(options, size, rng.child("sets"))
-    asked = np.array([SUPERLATIVES.index(name) for name in options.superlatives], dtype=np.int64)
     turn = np.empty(len(sets), dtype=np.int64)
     for split in np.unique(set_split):
         here = np.flatnonzero(set_split == split)
-        turn[here] = asked[np.arange(here.size) % asked.size]
+        turn[here] = np.arange(here.size) % len(SUPERLATIVES)
     cluster = np.repeat(np.arange(len(sets), dtype=np.int64), size)
     position = np.tile(np.arange(size, dtype=np.int64), len(sets))
     superlative = turn[cluster]

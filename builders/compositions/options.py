@@ -73,13 +73,6 @@ class CompositionOptions(ProbeOptions):
     max_per_gold: int = Field(
         40, ge=0, description="Maximum rows of a path that have one gold (0: all)."
     )
-    path_share: float = Field(
-        0.4,
-        gt=0,
-        le=1,
-        description="Maximum rows of one path, as a share of the rows of a split of the clean tier "
-        "(1: no limit; full has none).",
-    )
     published_wordings: bool = Field(
         False,
         description="Ask about the paper's three paths in the paper's words, which presuppose one "

@@ -118,7 +118,7 @@ def encyclopedic_composition(
     chains, split = split_chains(chains, options.split_shares, rng.child("splits"), dropped)
     rows = with_choices(knowledge, chains, split.tolist(), options, rng.child("sets"), dropped)
     if options.tier == "clean":
-        rows = limit_paths(rows, options.path_share, rng.child("path share"), dropped)
+        rows = limit_paths(rows, PATH_SHARE, rng.child("path share"), dropped)
     facts = facts_alone(knowledge, rows, options.choices, rng.child("facts"))
     rows = with_their_facts(rows, facts, dropped)
     dropped.require(len(rows), "Loosen one of them, or ask a larger source.")
@@ -172,6 +172,9 @@ def composition_oracles(knowledge: Knowledge, rows: Sequence[tuple[Chain, Row]])
     return made
 
 
+PATH_SHARE = 0.4
+"""Maximum share of one path among the rows of a split, in the clean tier."""
+
 Rows = list[tuple[Chain, Row]]
 Group = tuple[str, int, int]
 """A path, a split, and the number of a choice group."""
@@ -193,7 +196,7 @@ def limit_paths(rows: Rows, share: float, rng: RandomGenerator, dropped: Counter
             if taken[some[at][0]] + groups[some[at]] <= most:
                 keep.add(some[at])
                 taken[some[at][0]] += groups[some[at]]
-    return _kept(rows, keep, "beyond --path-share", dropped)
+    return _kept(rows, keep, "beyond the share of a path", dropped)
 
 
 def _most_of_a_path(rows: Counter[str], share: float) -> float:

@@ -38,10 +38,6 @@ class WordSenseOptions(DrawOptions):
         False,
         description="Let senses of different parts of speech share choices, as published.",
     )
-    max_definition: int = Field(
-        240, ge=1, description="Maximum length of a definition, in characters."
-    )
-    max_context: int = Field(240, ge=1, description="Maximum length of a context, in characters.")
     stem_overlap: Literal["drop", "keep"] = Field(
         "drop",
         description="What to do with questions whose gold is given away by a word that it shares "

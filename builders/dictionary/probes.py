@@ -138,6 +138,9 @@ PARTS = 8
 REFERS_ELSEWHERE = r"\bSee\b|\bCf\.|\b[Ss]enses? \d|\bNo\. \d|\bNos\. |\bDef\. |\bthe Vocabulary\b"
 """Definitions that refer to another entry of the dictionary."""
 
+LONGEST = 240
+"""Maximum length of a definition, and of a context, in characters."""
+
 SHORTEST_REST = 6
 """Minimum number of characters of a context besides the word: two short words and spaces."""
 
@@ -216,15 +219,15 @@ def _asked_about(
     definitions = _shown_definitions(gcide)
     definition = definitions.take(pa.array(asking.sense))
     elsewhere = mask(pc.match_substring_regex(definition, REFERS_ELSEWHERE))
-    long = mask(pc.greater(pc.utf8_length(definition), options.max_definition))
+    long = mask(pc.greater(pc.utf8_length(definition), LONGEST))
     length, start, end = (
         to_numpy(column).astype(np.int64)[asking.context]
         for column in (pc.utf8_length(contexts["text"]), contexts["start"], contexts["end"])
     )
-    bare = (length - (end - start) < SHORTEST_REST) | (length > options.max_context)
+    bare = (length - (end - start) < SHORTEST_REST) | (length > LONGEST)
     tests = {
         "the definition sends the reader elsewhere": elsewhere,
-        "the definition is longer than --max-definition": long,
+        "the definition is too long": long,
         "the context is the word alone, or too long": bare,
     }
     asking = lines_of(asking, dropped.sift(tests))

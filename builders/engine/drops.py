@@ -20,10 +20,8 @@ KEPT_BY = {
     "gold is too rare a word": "--min-zipf 0",
     "gold is on the stop list or too near its root": "--stop-golds, --min-depth",
     "gold is too near its root": "--min-depth 0",
-    "the concept is on the stop list": "--stop-concepts",
     "too few distractors of any family": "--random-share 1",
     "pairs: sentences without one that keeps the balance": "--no-balanced",
-    "the context is the word alone, or too long": "--max-context",
 }
 """Reasons whose text does not name the option responsible -> that option, if a probe has it."""
 

@@ -47,6 +47,9 @@ MIN_ZIPF = 2.5
 TOLD = 3
 """Minimum number of edges of a concept that is used only for its kinds: few readers know others."""
 
+MAX_HOLDERS = 400
+"""Properties of more concepts are never denied: what is so common may be true of any."""
+
 OUTWEIGH = 4
 """Minimum ratio of an edge's weight to that of its denials: volunteers make errors and jokes."""
 
@@ -138,7 +141,7 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     For other properties, statistics are used. An edge of less weight than ``LOOSE_WEIGHT`` counts
     only if an edge states the same of a similar concept. A concept lacks the property if there is
     no evidence for it (see `builders.properties.contrast`): no edge states it of the concept or of
-    its kinds; at most ``rules.max_holders`` concepts have it; and, with the contrast "kind", no
+    its kinds; at most :data:`MAX_HOLDERS` concepts have it; and, with the contrast "kind", no
     similar concept has it, the concept has no similar property, and ConceptNet has other edges of
     the concept with the same relation.
 
@@ -183,7 +186,7 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     anywhere = known.open | (verb[:, None] & (relation == PLACE))
     impossible = ~(spoken_for | mentioned | known.possible | anywhere | known.doubtful)
     impossible[known.unknown] = False
-    spoken_for |= (support.holders > rules.max_holders) | (code % 2 == 1)
+    spoken_for |= (support.holders > MAX_HOLDERS) | (code % 2 == 1)
     alike = support.of_one_kind() | support.of_alike()
     spoken_for |= alike | support.by_alike() | mentioned | ~support.described()
     spoken_for |= support.usual_in_field()

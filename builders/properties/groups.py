@@ -14,7 +14,7 @@ import numpy as np
 from builders.properties.contrast import EVENTS
 from builders.properties.facts import Evidence
 from builders.properties.kinds import PLACE
-from builders.properties.options import CAP_PER_QUESTION, PropertyOptions
+from builders.properties.options import CAP_PER_QUESTION, MAX_SHARE, PropertyOptions
 from builders.properties.rows import FEW, PropertyPairs, graph_of, one_of, pairs_of
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints
@@ -248,7 +248,7 @@ def _chosen(
     together: set[tuple[int, ...]] = set()
     relations: Counter[int] = Counter()
     relation = (evidence.relation // 2).tolist()
-    cap, max_share = options.cap_per_gold, options.max_share
+    cap = options.cap_per_gold
     kept: list[int] = []
     identity = np.arange(len(groups), dtype=np.int64)
     times = np.bincount(groups[:, :, 0].ravel(), minlength=len(split))
@@ -268,7 +268,7 @@ def _chosen(
             or any(answered[answer] >= repeats for answer in answers)
             or members in together
             or any(
-                relations[name] + count > max(max_share * size, FEW) for name, count in more.items()
+                relations[name] + count > max(MAX_SHARE * size, FEW) for name, count in more.items()
             )
         ):
             continue

@@ -25,6 +25,9 @@ FIRM_WEIGHT = 4.0
 """Minimum weight of edges without further support: of golds of property_conjunction_but_not, and of
 IsA if WordNet does not agree."""
 
+MAX_SHARE = 0.45
+"""Maximum share of one relation among the properties asked about."""
+
 CAP_PER_QUESTION = 10
 """Maximum number of rows of a split with the same question and different golds."""
 
@@ -47,22 +50,10 @@ class PropertyOptions(ProbeOptions):
     min_weight: float = Field(
         2.0, ge=0, description="Minimum weight of an edge that makes a gold true (CN-100K: 1)."
     )
-    max_holders: int = Field(
-        400,
-        ge=1,
-        description="Properties of more concepts than this are never denied: what is so common "
-        "may be true of any.",
-    )
     sampling: Literal["balanced", "uniform"] = Field(
         "balanced",
         description="balanced: choice groups, in which each of three choices is the gold once "
         "(with three choices alone); uniform: every candidate alike.",
-    )
-    max_share: float = Field(
-        0.45,
-        gt=0,
-        le=1,
-        description="Maximum share of one relation among the properties asked about.",
     )
     perturbations: int = Field(
         1,

@@ -31,7 +31,7 @@ from builders.properties.groups import (
 )
 from builders.properties.items import PropertyLayout
 from builders.properties.kinds import PLACE
-from builders.properties.options import CAP_PER_QUESTION, WORDED, PropertyOptions
+from builders.properties.options import CAP_PER_QUESTION, MAX_SHARE, WORDED, PropertyOptions
 from builders.properties.rows import (
     PropertyPairs,
     capped,
@@ -98,7 +98,7 @@ def property_conjunction_but_not(
     return _Build.of(sources, options, False, rng).plan()
 
 
-_RULES = {"relations", "min_weight", "max_holders", "screen"}
+_RULES = {"relations", "min_weight", "screen"}
 
 
 @lru_cache(maxsize=1)
@@ -249,8 +249,8 @@ class _Build:
             dropped["questions with too few distractors"] += line.size - drawn.line.size
             mine = lines_of(mine, drawn.line)
             relations = evidence.relation[np.stack([mine.first, mine.second], axis=1)] // 2
-            kept = capped(relations, options.max_share, here.child("share"))
-            drawn = lines_of(drawn, dropped.keep("questions beyond --max-share", kept))
+            kept = capped(relations, MAX_SHARE, here.child("share"))
+            drawn = lines_of(drawn, dropped.keep("questions beyond the share of a relation", kept))
             lines.append(line[drawn.line])
             others.append(drawn.nodes)
         line = np.concatenate(lines)

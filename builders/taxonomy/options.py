@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from builders.engine.options import ConceptNetName, ProbeOptions, Tokenizer, WordNetName
 from builders.english.word_lists import word_groups, word_list
@@ -69,11 +69,6 @@ class TaxonomyOptions(ProbeOptions):
         "cross), level (at the gold's level, true of neither word) and paper (any hypernym of one "
         "of the two).",
     )
-    level_shares: tuple[float, float, float] = Field(
-        (0.55, 0.55, 0.2),
-        description="Maximum shares of the family level, of which one word is enough, in train, "
-        "validation and test, where there are conjunctions (tier clean).",
-    )
     stop_golds: tuple[str, ...] = Field(
         tuple(sorted(word_list("vague_kinds"))), description="Words that are no answers."
     )
@@ -82,15 +77,6 @@ class TaxonomyOptions(ProbeOptions):
     )
     tokenizer: Tokenizer = ""
     max_hops: int = Field(4, ge=1, le=20, description="Maximum hops from a word to a choice.")
-    max_reach: int = Field(
-        1800, ge=1, description="Maximum number of hyponyms of a choice, at any depth."
-    )
-    min_share: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="Minimum share of a word's uses in which it is what a choice says.",
-    )
     level: float = Field(
         15.0,
         ge=1,
@@ -107,10 +93,3 @@ class TaxonomyOptions(ProbeOptions):
         description="Maximum number of questions about a word in each of its two places (0: no "
         "cap).",
     )
-
-    @field_validator("level_shares")
-    @classmethod
-    def _below_one(cls, shares: tuple[float, float, float]) -> tuple[float, float, float]:
-        if not all(0 <= share < 1 for share in shares):
-            raise ValueError("three numbers from 0 to below 1, such as 0.5,0.5,0.2")
-        return shares

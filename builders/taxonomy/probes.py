@@ -92,7 +92,7 @@ def taxonomy_conjunction(
         if drawn and few:
             others = np.bincount(_splits(drawn[0], askable), minlength=len(SPLITS))
             kept = _within_shares(level, others, askable)
-            level = lines_of(level, dropped.keep("level: beyond --level-shares", kept))
+            level = lines_of(level, dropped.keep("level: beyond its share", kept))
         drawn.append(level)
     if PAPER in options.families:
         drawn.append(_papers(askable, rng.child(PAPER), dropped))
@@ -156,12 +156,16 @@ def _splits(drawn: DrawnPairs, askable: AskableTaxonomy) -> Ints:
     return askable.split[askable.all_pairs.word[drawn.x]]
 
 
+LEVEL_SHARES = (0.55, 0.55, 0.2)
+"""Maximum shares of the family ``level``, of which one word is enough, in each split."""
+
+
 def _within_shares(level: DrawnPairs, others: Ints, askable: AskableTaxonomy) -> Bools:
     """Mark the groups of the family ``level`` that fit its shares, nearest first.
 
     ``others`` is how many questions of other families each split has.
     """
-    share = np.array(askable.options.level_shares)
+    share = np.array(LEVEL_SHARES)
     room = others * share / (1 - share)
     split = _splits(level, askable)
     order = np.lexsort((level.group, level.family[:, 0], split))

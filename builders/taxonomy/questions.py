@@ -51,6 +51,12 @@ from kbprobe.columns import mask, to_numpy
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
 
+MAX_REACH = 1_800
+"""Maximum number of hyponyms of a choice, at any depth."""
+
+MIN_SHARE = 0.5
+"""Minimum share of a word's uses in which it is what a choice says."""
+
 KIN_HOPS = 3
 """Maximum number of edges from related answers to a common hypernym."""
 
@@ -225,9 +231,7 @@ class AskableTaxonomy:
         for code, names in enumerate(TREES_OF_SPLITS.values()):
             split_of_tree[[list(TREES).index(name) for name in names]] = code
         reach = generality(wordnet)
-        asked = np.where(
-            (split_of_tree[tree] >= 0) & (reach <= np.log(options.max_reach)), tree, -1
-        )
+        asked = np.where((split_of_tree[tree] >= 0) & (reach <= np.log(MAX_REACH)), tree, -1)
         shown = taxonomy.zipf >= options.min_zipf
         if options.tokenizer:
             shown &= whole_words(taxonomy.words.to_pylist(), options.tokenizer)
@@ -241,7 +245,7 @@ class AskableTaxonomy:
         min_weight = options.min_weight if taxonomy.conceptnet else 0.0
         entities = shown & taxonomy.counted_like_a_noun
         pairs = pairs_of(taxonomy, entities, named, options.max_hops, min_weight)
-        sound = (pairs.share >= options.min_share) & ~_names_answer(taxonomy, pairs)
+        sound = (pairs.share >= MIN_SHARE) & ~_names_answer(taxonomy, pairs)
         pairs = lines_of(pairs, sound)
         tops = np.full(size, -1, dtype=np.int64)
         crossing, kinds = _crossing_pairs(taxonomy, listed, tree, min_weight)

@@ -125,6 +125,10 @@ def _runs(nodes: Ints, group: Ints, place: Ints, size: int) -> Ints:
     return run[again]
 
 
+MAX_DISTANCE = 4
+"""Maximum distance of published hyponym and hypernym distractors, in hops."""
+
+
 def _published(
     wordnet: WordNet, options: WordNetOptions, asking: Asking, name: str
 ) -> Iterator[Family]:
@@ -135,7 +139,7 @@ def _published(
         parents, most = parents_for_levels(wordnet), options.sister_depth
         make = lambda depth: sisters(parents, concepts, depth)  # noqa: E731
     else:
-        graph, most = wordnet.isa, options.max_distance
+        graph, most = wordnet.isa, MAX_DISTANCE
         graph = graph if name == "hypernym" else graph.reversed
         make = lambda distance: at_distance(graph, concepts, distance)  # noqa: E731
     for distance in range(1, most + 1):

@@ -9,11 +9,15 @@ from builders.engine.probe import probe
 from builders.relations import AskedEdges
 from builders.wordnet.content import is_common
 from builders.wordnet.options import STOP_CONCEPTS, MeronymyOptions
-from builders.wordnet.planning import ABOUT_EDGES, Planner, stop_list
+from builders.wordnet.planning import ABOUT_EDGES, Planner
 from builders.wordnet.source import asked_edges
+from builders.wordnet.synsets import known_synsets
 from builders.wordnet.truths import PART_FLAGS, part_flags, parts_without_edge, possible_parts
 from kb_cache.wordnet.types import WordNet
 from kbprobe.rng import RandomGenerator
+
+GOLDS_PER_CONCEPT = 6
+"""Maximum parts, members or substances asked about for a concept."""
 
 
 @probe("wordnet_meronymy", options=MeronymyOptions, flags=PART_FLAGS, **ABOUT_EDGES)
@@ -24,8 +28,8 @@ def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGene
         edges,
         flags=partial(part_flags, wordnet),
         maybe=partial(parts_without_edge, wordnet),
-        stop=stop_list(wordnet, options.stop_concepts, STOP_CONCEPTS),
-        most_golds=options.golds_per_concept,
+        stop=known_synsets(wordnet, STOP_CONCEPTS),
+        most_golds=GOLDS_PER_CONCEPT,
     )
     if options.common_only:
         asked = asked.of_concepts(is_common(wordnet))

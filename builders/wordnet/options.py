@@ -56,9 +56,6 @@ class WordNetOptions(DrawOptions):
     sister_depth: Annotated[int, RARE] = Field(
         2, ge=1, le=6, description="Maximum depth of sister distractors (1: siblings)."
     )
-    max_distance: Annotated[int, RARE] = Field(
-        4, ge=1, le=20, description="Maximum distance of hyponym and hypernym distractors, in hops."
-    )
     max_contexts: Annotated[int, RARE] = Field(
         0, ge=0, description="Example sentences for a concept (0: all)."
     )
@@ -250,17 +247,8 @@ class MeronymyOptions(RelationOptions):
     relations: tuple[Literal["part", "member", "substance"], ...] = Field(
         ("part", "member", "substance"), min_length=1, description="Relations to ask about."
     )
-    stop_concepts: tuple[str, ...] = Field(
-        STOP_CONCEPTS,
-        description="Synsets never asked about: they have many more parts than WordNet lists.",
-    )
     min_zipf: Annotated[float, RARE] = Field(
         2.0, ge=0, le=8, description="Minimum word frequency of both words (Zipf scale)."
-    )
-    golds_per_concept: int = Field(
-        6,
-        ge=0,
-        description="Maximum parts, members or substances asked about for a concept (0: all).",
     )
 
 

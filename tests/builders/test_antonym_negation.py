@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import builders
-from builders.antonyms.matching import LARGEST_BLOCK, match, prune
+from builders.antonyms.matching import LARGEST_BLOCK, PAIRS_PER_WORD, match, prune
 from builders.antonyms.options import AntonymOptions
 from builders.antonyms.pairs import Pair, find_pairs, look_alike, sense_names
 from builders.antonyms.senses import FLAGS, Senses, is_compared
@@ -200,7 +200,7 @@ def test_any_two_words_are_asked_about_once(rows: Rows) -> None:
     assert set(pairs.values()) == {1}
     assert all(len(pair) == 2 for pair in pairs)
     per_word = Counter((row["gold"], word) for row in rows for word in (row["x"], row["y"]))
-    assert max(per_word.values()) <= AntonymOptions().pairs_per_word
+    assert max(per_word.values()) <= PAIRS_PER_WORD
 
 
 def test_words_are_frequent_single_and_unlike(rows: Rows) -> None:

@@ -294,7 +294,6 @@ def test_a_users_wordings_are_used_beside_the_family_chosen(tmp_path: Path) -> N
         (AGE, {"reference_year": 5}, "--reference-year"),
         (AGE, {"split_shares": (1, 0, 0)}, "validation or test needs a share"),
         (HOPS, {"choices": 6}, "--choices"),
-        (HOPS, {"superlatives": ("wisest",)}, "--superlatives"),
     ],
 )
 def test_impossible_options_are_refused(name: str, given: dict[str, Any], message: str) -> None:
@@ -361,11 +360,6 @@ def test_a_set_of_ages_is_a_cluster_and_asked_about_once_for_each_position() -> 
         assert len(ages) == len({row["split"] for row in rows}) == 1
         assert all(age in name for age in next(iter(ages)))
         assert sorted(row["gold"] for row in rows) == ["first", "second", "third"]
-
-
-def test_only_the_oldest_by_option() -> None:
-    rows = rows_of(HOPS, superlatives=("oldest",), train_rows=60, evaluation_rows=30)
-    assert {row["relation"] for row in rows} == {"oldest"}
 
 
 def test_one_age_of_three_tells_something_and_the_rest_nothing() -> None:

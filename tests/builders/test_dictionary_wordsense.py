@@ -383,7 +383,6 @@ def test_what_is_left_out_is_counted(gcide: Gcide) -> None:
         ({"sampling": "uniform"}, lambda row: True),
         ({"other_pos": True}, lambda row: True),
         ({"split_shares": (0, 0, 1)}, lambda row: True),
-        ({"max_context": 25}, lambda row: len(row["context"]) <= 25),
     ],
 )
 def test_options_do_what_they_say(
@@ -417,8 +416,6 @@ def test_contexts_of_a_sense_are_capped(gcide: Gcide) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"max_definition": 1},
-        {"max_context": 1},
         {"contexts": ("quotation",)},
         {"pos": ("other",)},
     ],
@@ -436,7 +433,6 @@ def test_options_that_leave_nothing_say_so(gcide: Gcide, options: dict[str, Any]
         ("contexts", ()),
         ("max_contexts", -1),
         ("random_share", 1.5),
-        ("max_definition", 0),
         ("sampling", "fair"),
         ("stem_overlap", "maybe"),
     ],

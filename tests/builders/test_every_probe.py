@@ -94,7 +94,6 @@ BUILT_TWICE = pytest.mark.parametrize(
 """Every probe, the quick ones by default."""
 
 READ_WITH_OTHERS = {
-    "max_distance": "families",
     "max_fill": "sampling",
     "max_majority": "labels",
     "max_requests": "endpoint",

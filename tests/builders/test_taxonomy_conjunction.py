@@ -430,7 +430,6 @@ def test_every_tree_is_in_one_split_and_of_this_wordnet(wordnet: WordNet) -> Non
         ({"families": ("easy",)}, "--families"),
         ({"stop_golds": ("nosuchword",)}, "--stop-golds: 'nosuchword'"),
         ({"min_zipf": 8.0}, "no question is left to ask"),
-        ({"level_shares": (0.5, 1.0, 0.2)}, "--level-shares"),
     ],
 )
 def test_impossible_options(chosen: dict[str, Any], message: str) -> None:

@@ -22,7 +22,7 @@ probes:
       tier: full
       perturbations: 2
   - probe: wordnet_meronymy
-    options: {relations: [part], stop_concepts: [entity]}
+    options: {relations: [part]}
   - probe: wordnet_hypernymy
     output: again
     options:

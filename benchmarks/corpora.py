@@ -36,14 +36,14 @@ EXTRACT = ROOT / "tests" / "data" / "miniatures" / "corpora" / "masc_tagged"
 
 def ours(folder: Path) -> Report:
     from kb_cache.base import Compiled
-    from kb_cache.corpora.annotate import Annotator, compile_corpus
+    from kb_cache.corpora.annotate import TextAnnotator, compile_corpus
     from kb_cache.corpora.source import read_source
     from kb_cache.corpora.types import Corpus
     from kb_cache.snapshot import SourceInfo, read_info, read_tables, write_snapshot
 
     start, cpu = time.perf_counter(), time.process_time()
     source = read_source(folder)
-    tables, _ = compile_corpus(source, "corpus-x", Annotator("blank:en"), columns={})
+    tables, _ = compile_corpus(source, "corpus-x", TextAnnotator("blank:en"), columns={})
     compiled, cpu = time.perf_counter(), time.process_time() - cpu
     with tempfile.TemporaryDirectory() as name:
         target = Path(name)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from builders.antonyms.pairs import sense_names
-from builders.antonyms.senses import Senses, antonym_features
+from builders.antonyms.senses import SenseColumns, antonym_features
 from builders.engine.splits import connected_components
 from builders.judged.model import DATA, JUDGED, MODELS, PAIRS, STRATA
 from builders.wordnet.features import Glosses, features_of
@@ -114,7 +114,7 @@ def antonym_model(wordnet: WordNet) -> dict[str, Any]:
     """Fit the model of antonyms on the pairs of words that readers judged."""
     with (DATA / "word_pairs.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["relation"] == "antonym"]
-    senses = Senses.of(wordnet, ("adjective", "noun", "verb"), min_zipf=0.0)
+    senses = SenseColumns.of(wordnet, ("adjective", "noun", "verb"), min_zipf=0.0)
     row_of = {name: row for row, name in enumerate(sense_names(wordnet).to_pylist())}
     paths = [[row_of[name] for name in row["path"].split()] for row in rows]
     asked = [not any(senses.defect[sense] for sense in path) for path in paths]

@@ -143,7 +143,7 @@ def hand_out(runs: int) -> float:
     """Return the driver's seconds per run if a hundred workers answer at once."""
     import ray
 
-    from evaluation.executors.ray import RayWorkers, _Batch
+    from evaluation.executors.ray import RayWorkers, _RunBatch
     from evaluation.runs.spec import RunSpec
 
     ray.init(include_dashboard=False, log_to_driver=False)
@@ -152,7 +152,7 @@ def hand_out(runs: int) -> float:
     ray.get([one.run.remote([]) for one in actors])
     workers = [Slot(actors[at % PROCESSES]) for at in range(SIMULATED)]
     specs = [RunSpec("probe", f"model-{at % 10}") for at in range(runs)]
-    batches = [_Batch([at], specs[at].model) for at in range(runs)]
+    batches = [_RunBatch([at], specs[at].model) for at in range(runs)]
     began = time.perf_counter()
     ended = list(RayWorkers()._hand_out(ray, specs, batches, workers, None))
     seconds = time.perf_counter() - began

@@ -23,7 +23,7 @@ from kbprobe.terminal import echo
 
 if TYPE_CHECKING:
     from builders.engine.probe import Probe
-    from builders.engine.registry import Entry
+    from builders.engine.registry import ProbeEntry
 
 PROGRAM = "build-probe"
 SUBCOMMANDS = {
@@ -51,7 +51,7 @@ def main(args: Sequence[str] | None = None) -> None:
     sys.exit(run(program, args, PROGRAM))
 
 
-def named_probes(words: Sequence[str]) -> dict[str, Entry | Probe]:
+def named_probes(words: Sequence[str]) -> dict[str, ProbeEntry | Probe]:
     """Return the probes named on a command line; values of options may be among them.
 
     Built-in probes are not imported for this.
@@ -59,7 +59,7 @@ def named_probes(words: Sequence[str]) -> dict[str, Entry | Probe]:
     Raises:
         UsageError: a word that can only be the name of a probe is not one.
     """
-    found: dict[str, Entry | Probe] = {}
+    found: dict[str, ProbeEntry | Probe] = {}
     certain = _certain_names(words)
     for at, word in enumerate(words):
         if word in PROBES:
@@ -122,7 +122,7 @@ def _having(option: str) -> str:
     return f" These have it: {', '.join(sorted(names))}." if names else ""
 
 
-def build_command(probes: Mapping[str, Entry | Probe]) -> Command:
+def build_command(probes: Mapping[str, ProbeEntry | Probe]) -> Command:
     """Make the build command, with the options of the given probes."""
     fields: dict[str, Any] = {}
     for probe in probes.values():

@@ -21,7 +21,7 @@ from builders.engine.draw.families import Family, Truth
 from builders.engine.drops import DropLog
 from builders.engine.options import DrawOptions
 from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions
-from builders.engine.rows import Asking, Candidates, QuestionSet, Territory, draw_plan
+from builders.engine.rows import Asking, NodePools, QuestionSet, Territory, draw_plan
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints, lines_of, sorted_unique
 from kbprobe.rng import RandomGenerator
@@ -168,7 +168,7 @@ def relation_plan(
     relations = pa.array(names, pa.string()).take(pa.array(relation))
     return draw_plan(
         QuestionSet(asking, questions, facts, relations, territory.of_concept(asking)),
-        Candidates(source.choices, source.kinds, source.reads, territory.part, source.offensive),
+        NodePools(source.choices, source.kinds, source.reads, territory.part, source.offensive),
         truth,
         source.families,
         options,

@@ -99,12 +99,12 @@ def download(
     with locked(lock, f"downloading {target}", advance=received):
         complete = target.is_file() and size in (None, target.stat().st_size)
         if not complete or (sha256 is not None and file_sha256(target) != sha256.lower()):
-            _Download(url, target, sha256, size, progress).run()
+            _Transfer(url, target, sha256, size, progress).run()
     return target
 
 
 @dataclass
-class _Download:
+class _Transfer:
     """One download, over as many connections as it takes; the fields are `download`'s."""
 
     url: str

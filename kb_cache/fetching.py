@@ -35,7 +35,7 @@ from kb_cache.snapshot import (
     read_tables,
     write_snapshot,
 )
-from kb_cache.store import EMBEDDED_DIR, Entry, downloads_dir, entries, find, verify
+from kb_cache.store import EMBEDDED_DIR, StoreEntry, downloads_dir, entries, find, verify
 from kbprobe.errors import (
     CacheError,
     KbprobeError,
@@ -69,7 +69,7 @@ def fetch(
     output: Path | None = None,
     progress: PhaseProgress = lambda *_: None,
     **options: Any,
-) -> Entry:
+) -> StoreEntry:
     """Compile a knowledge base into the cache, replacing an entry of the same name.
 
     Args:
@@ -106,8 +106,8 @@ def fetch(
     if output is not None:
         with taking(output, overwrite=True):
             compiling(output, record_path=False)
-        return Entry(name, output, embedded=False)
-    entry = Entry(name, store.entry_path(name), embedded=False)
+        return StoreEntry(name, output, embedded=False)
+    entry = StoreEntry(name, store.entry_path(name), embedded=False)
     before = state_of(entry.folder)
     with store.entry_lock(name):
         if before == state_of(entry.folder) or verify(entry):
@@ -117,7 +117,7 @@ def fetch(
     return entry
 
 
-def _refuse_other(entry: Entry, source: Source, options: FetchOptions) -> None:
+def _refuse_other(entry: StoreEntry, source: Source, options: FetchOptions) -> None:
     """Refuse a snapshot that was compiled from another source, or with other options."""
     there = read_info(entry.folder).source
     if there.files != dict(source.sha256) or there.options != options.recorded():
@@ -242,14 +242,14 @@ def open_snapshot(kind: str, name: str) -> tuple[SnapshotInfo, dict[str, pa.Tabl
     return _read(entry, kind)
 
 
-def _read(entry: Entry, kind: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
+def _read(entry: StoreEntry, kind: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
     info = read_info(entry.folder)
     if info.kind != kind:
         raise UsageError(f"{entry.name} is a snapshot of kind {info.kind!r}, not {kind!r}")
     return info, read_tables(entry.folder, info)
 
 
-def rebuild(entry: Entry) -> None:
+def rebuild(entry: StoreEntry) -> None:
     """Compile a damaged cached snapshot again from the source that it records.
 
     Does nothing if the snapshot is undamaged, for instance because another process was faster.
@@ -268,7 +268,7 @@ def rebuild(entry: Entry) -> None:
             _write(kind, source, options, entry.name, entry.folder)
 
 
-def _recorded(entry: Entry) -> tuple[AnyKind, Source, FetchOptions]:
+def _recorded(entry: StoreEntry) -> tuple[AnyKind, Source, FetchOptions]:
     """Return what a snapshot records of its source, and check that it is still the same."""
     try:
         info = read_info(entry.folder)
@@ -299,7 +299,7 @@ _HEAD = ("NAME", "VERSION", "KIND", "CONTENT", "SIZE", "AGE", "WHERE")
 class SnapshotHolding(Holding):
     """A snapshot."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: StoreEntry) -> None:
         self.entry, self.name, self.embedded = entry, entry.name, entry.embedded
 
     def row(self) -> dict[str, Any]:

@@ -280,7 +280,7 @@ EMBEDDED_DIR = Path(__file__).resolve().parent / "data"
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoreEntry:
     """A snapshot that exists: embedded in the package, or in the cache."""
 
     name: str
@@ -288,15 +288,15 @@ class Entry:
     embedded: bool
 
 
-def entries() -> list[Entry]:
+def entries() -> list[StoreEntry]:
     """All snapshots, embedded ones first, whether or not they are damaged."""
     known = {
-        folder.name: Entry(folder.name, folder, embedded=True)
+        folder.name: StoreEntry(folder.name, folder, embedded=True)
         for folder in sorted(EMBEDDED_DIR.iterdir())
         if (folder / INFO_FILE).is_file()
     }
     for name in entry_names():
-        known.setdefault(name, Entry(name, entry_path(name), embedded=False))
+        known.setdefault(name, StoreEntry(name, entry_path(name), embedded=False))
     return list(known.values())
 
 
@@ -331,7 +331,7 @@ def downloads_dir() -> Path:
     return cache_dir() / "downloads"
 
 
-def find(name: str, kind: str | None = None) -> Entry:
+def find(name: str, kind: str | None = None) -> StoreEntry:
     """Return the entry with a name; if ``kind`` is given, "KIND-" may be omitted.
 
     Raises:
@@ -341,7 +341,7 @@ def find(name: str, kind: str | None = None) -> Entry:
     # Embedded snapshots are found without reading the cache, which may be unreadable or huge.
     for full in wanted:
         if (EMBEDDED_DIR / full / INFO_FILE).is_file() and Path(full).name == full:
-            return Entry(full, EMBEDDED_DIR / full, embedded=True)
+            return StoreEntry(full, EMBEDDED_DIR / full, embedded=True)
     known = {entry.name: entry for entry in entries()}
     for full in wanted:
         if full in known:
@@ -355,7 +355,7 @@ def find(name: str, kind: str | None = None) -> Entry:
     )
 
 
-def verify(entry: Entry) -> list[str]:
+def verify(entry: StoreEntry) -> list[str]:
     """Compare every byte of a snapshot with its checksums; return what is wrong, or []."""
     try:
         return find_damage(entry.folder, read_info(entry.folder), full=True)

@@ -140,7 +140,7 @@ class KeySet:
         return _hashed(keys, self._shift)
 
 
-class Answers:
+class AnswerCache:
     """A cache for a yes-or-no function of integer keys (0 or more).
 
     It is a hash table whose slots hold the latest key with that hash, and its answer.

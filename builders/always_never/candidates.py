@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.always_never.slots import FAMILIES, Pool, Slots, Terms, said_of
+from builders.always_never.slots import FAMILIES, Slots, SlotWords, StatementPool, said_of
 from builders.comparisons.objects import load_things
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
@@ -53,7 +53,7 @@ for "always", the range for "often", and the maximum for "sometimes". Pairs in b
 about."""
 
 
-def said_levels(pool: Pool, slots: Slots) -> Ints:
+def said_levels(pool: StatementPool, slots: Slots) -> Ints:
     """Return (subjects, objects) the level of each pair, by what ConceptNet says.
 
     - 4: stated by several people, or of the subject and of its kind;
@@ -78,7 +78,7 @@ def said_levels(pool: Pool, slots: Slots) -> Ints:
     )
 
 
-def support(pool: Pool, slots: Slots) -> tuple[Bools, Floats]:
+def support(pool: StatementPool, slots: Slots) -> tuple[Bools, Floats]:
     """Return the support for pairs that comes from statements about other subjects.
 
     Returns:
@@ -97,7 +97,7 @@ def support(pool: Pool, slots: Slots) -> tuple[Bools, Floats]:
     return inherited, share
 
 
-def size_levels(subjects: Terms, objects: Terms, smaller: bool) -> Ints:
+def size_levels(subjects: SlotWords, objects: SlotWords, smaller: bool) -> Ints:
     """Return (subjects, objects) the level of "larger" (or "smaller"), by estimated sizes."""
     sizes = {thing.name: thing for thing in load_things().things if thing.metres}
     metres, varies = (
@@ -126,13 +126,13 @@ def size_levels(subjects: Terms, objects: Terms, smaller: bool) -> Ints:
     return level
 
 
-def sized(terms: Terms) -> Bools:
+def sized(terms: SlotWords) -> Bools:
     """Mark the words for which we have an estimate of size."""
     known = {thing.name for thing in load_things().things if thing.metres}
     return np.array([text in known for text in terms.text], dtype=np.bool_)
 
 
-def _senses(slots: Slots, terms: Terms) -> Ints:
+def _senses(slots: Slots, terms: SlotWords) -> Ints:
     """Return the first noun sense of each word, or -1 if WordNet has none."""
     wordnet = slots.wordnet
     lines = np.flatnonzero(wordnet.first_nouns)
@@ -142,7 +142,7 @@ def _senses(slots: Slots, terms: Terms) -> Ints:
     return np.where(found < 0, -1, wordnet.sense_synset[lines][found])
 
 
-def _above(slots: Slots, terms: Terms) -> Graph:
+def _above(slots: Slots, terms: SlotWords) -> Graph:
     """Return the graph from each word (by index) to ConceptNet's words for its hypernyms."""
     wordnet, senses = slots.wordnet, _senses(slots, terms)
     places = np.flatnonzero(senses >= 0)
@@ -156,7 +156,7 @@ def _above(slots: Slots, terms: Terms) -> Graph:
     return Graph.from_edges(size, places[walk.source[known]], named[known])
 
 
-def _kin(slots: Slots, terms: Terms) -> Floats:
+def _kin(slots: Slots, terms: SlotWords) -> Floats:
     """Return (words, words) 1 if two different words are related, else 0."""
     isa, senses = slots.wordnet.isa, _senses(slots, terms)
     places = np.flatnonzero(senses >= 0)
@@ -171,7 +171,7 @@ def _kin(slots: Slots, terms: Terms) -> Floats:
     return kin
 
 
-def pool(slots: Slots, name: str) -> Pool:
+def pool(slots: Slots, name: str) -> StatementPool:
     """Look up a family's words, and what ConceptNet says about their pairs."""
     family = FAMILIES[name]
     subjects, objects = slots.terms(*family.subjects), slots.terms(*family.objects)
@@ -181,17 +181,19 @@ def pool(slots: Slots, name: str) -> Pool:
         )
     fits = [at for at, text in enumerate(objects.text) if text not in family.left_out]
     objects = objects.take(fits)
-    return Pool(name, family, subjects, objects, said_of(slots, family, subjects.id, objects))
+    return StatementPool(
+        name, family, subjects, objects, said_of(slots, family, subjects.id, objects)
+    )
 
 
-def levels(pool: Pool, slots: Slots) -> Ints:
+def levels(pool: StatementPool, slots: Slots) -> Ints:
     """Return (subjects, objects) the expected level of each pair; UNFIT if not asked about."""
     if not pool.family.sources:
         return size_levels(pool.subjects, pool.objects, pool.name == "smaller")
     return said_levels(pool, slots)
 
 
-def draw(pool: Pool, slots: Slots, rows: int, rng: RandomGenerator) -> tuple[Ints, Ints]:
+def draw(pool: StatementPool, slots: Slots, rows: int, rng: RandomGenerator) -> tuple[Ints, Ints]:
     """Choose equally many candidates from each level, with no word much more frequent than others.
 
     Args:

@@ -21,7 +21,7 @@ import numpy as np
 
 from builders.always_never.candidates import draw, pool
 from builders.always_never.options import FAMILIES, SCALE, AlwaysNeverOptions
-from builders.always_never.slots import PACKAGE, Pool, Slots
+from builders.always_never.slots import PACKAGE, Slots, StatementPool
 from builders.engine.drops import DropLog
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import probe
@@ -49,7 +49,7 @@ CALIBRATION = (
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled(ConceptNetFirst):
+class LabelledSources(ConceptNetFirst):
     """The knowledge bases, and the sha256 of the label files."""
 
     labels: str
@@ -69,7 +69,7 @@ def open_sources(options: AlwaysNeverOptions) -> ConceptNetFirst:
     loaded = conceptnet_first(options.conceptnet, options.wordnet)
     if not options.labels:
         return loaded
-    return Labelled(loaded.conceptnet, loaded.wordnet, files_digest(options.labels))
+    return LabelledSources(loaded.conceptnet, loaded.wordnet, files_digest(options.labels))
 
 
 @lru_cache(maxsize=2)
@@ -117,7 +117,7 @@ def always_never(
     return answered(plan, decided, "voted" if options.labels else "read")
 
 
-Pairs = tuple[Pool, Ints, Ints]
+Pairs = tuple[StatementPool, Ints, Ints]
 
 
 def _read(slots: Slots, options: AlwaysNeverOptions) -> list[Pairs]:
@@ -214,7 +214,7 @@ def _balanced(
 BATCH = 64
 
 
-def propose(pool: Pool, model: str, top_k: int) -> Pool:
+def propose(pool: StatementPool, model: str, top_k: int) -> StatementPool:
     """Restrict a family's pairs to those that a masked LM proposes.
 
     Args:

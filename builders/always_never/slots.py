@@ -34,11 +34,11 @@ from kbprobe.columns import mask, positions, single_chunk, to_numpy
 PACKAGE = "builders.always_never"
 
 
-class _Entry(BaseModel):
+class _SlotEntry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Kind(_Entry):
+class WordKind(_SlotEntry):
     """Words of one kind.
 
     Attributes:
@@ -69,8 +69,8 @@ class Kind(_Entry):
         return [word.replace("_", " ") for word in str(text).split()]
 
 
-KINDS: Mapping[str, Kind] = {
-    name: Kind(**values) for name, values in data_table("kinds", PACKAGE).items()
+KINDS: Mapping[str, WordKind] = {
+    name: WordKind(**values) for name, values in data_table("kinds", PACKAGE).items()
 }
 """Every kind, by name."""
 
@@ -87,7 +87,7 @@ TOLD = 2.0
 """Minimum weight of an edge that makes an activity or a quality eligible."""
 
 
-class Terms(NamedTuple):
+class SlotWords(NamedTuple):
     """Words that may fill a slot: parallel arrays, sorted by id.
 
     ``shown`` is the form in which a statement shows them, ``plural`` whether it takes "are".
@@ -104,13 +104,13 @@ class Terms(NamedTuple):
         """The number of words."""
         return int(self.id.size)
 
-    def take(self, rows: Sequence[int]) -> Terms:
+    def take(self, rows: Sequence[int]) -> SlotWords:
         """Return some of the terms."""
         columns = ([column[row] for row in rows] for column in self[1:])
-        return Terms(self.id[np.array(rows, dtype=np.int64)], *columns)  # type: ignore[arg-type]
+        return SlotWords(self.id[np.array(rows, dtype=np.int64)], *columns)  # type: ignore[arg-type]
 
 
-class Edge(NamedTuple):
+class StatedEdge(NamedTuple):
     """An edge of ConceptNet, its ends spelled out."""
 
     subject: str
@@ -128,11 +128,11 @@ class Slots:
         self.conceptnet, self.wordnet = conceptnet, wordnet
         self.min_zipf, self.screen = min_zipf, screen
         self.texts = single_chunk(conceptnet.concepts["text"])
-        self._found: dict[str, Terms] = {}
+        self._found: dict[str, SlotWords] = {}
         self._goals: dict[str, set[int]] = {}
-        self._reasons: dict[tuple[int, str], list[Edge]] = {}
+        self._reasons: dict[tuple[int, str], list[StatedEdge]] = {}
 
-    def terms(self, *kinds: str) -> Terms:
+    def terms(self, *kinds: str) -> SlotWords:
         """Return the words of some kinds; a word of several kinds counts for the first."""
         rows = {
             row[0]: row
@@ -149,13 +149,13 @@ class Slots:
         start, end, weight = self.conceptnet.edges(relation, negated)
         return self.conceptnet.terms[start], self.conceptnet.terms[end], weight
 
-    def reasons(self, concept: int, kind: str) -> list[Edge]:
+    def reasons(self, concept: int, kind: str) -> list[StatedEdge]:
         """Return the shortest path of IsA edges from a word to a name of the kind, if any."""
         if (concept, kind) not in self._reasons:
             self._reasons[concept, kind] = self._way_up(concept, self._tops(kind))
         return self._reasons[concept, kind]
 
-    def _way_up(self, concept: int, goals: set[int]) -> list[Edge]:
+    def _way_up(self, concept: int, goals: set[int]) -> list[StatedEdge]:
         ways: list[list[int]] = [[concept]]
         for _ in range(MAX_HOPS):
             ways = [
@@ -163,7 +163,7 @@ class Slots:
             ]
             if reached := [way for way in ways if way[-1] in goals]:
                 names = [self.texts[i].as_py() for i in min(reached)]
-                return [Edge(one, "IsA", other) for one, other in pairwise(names)]
+                return [StatedEdge(one, "IsA", other) for one, other in pairwise(names)]
         return []
 
     @cached_property
@@ -178,12 +178,12 @@ class Slots:
             self._goals[kind] = set(self.conceptnet.lookup(list(KINDS[kind].isa)).tolist()) - {-1}
         return self._goals[kind]
 
-    def _of_kind(self, name: str) -> Terms:
+    def _of_kind(self, name: str) -> SlotWords:
         if name not in self._found:
             self._found[name] = self._find(name, KINDS[name])
         return self._found[name]
 
-    def _find(self, name: str, kind: Kind) -> Terms:
+    def _find(self, name: str, kind: WordKind) -> SlotWords:
         ids = [np.empty(0, dtype=np.int64)]
         if kind.isa:
             top = np.array(sorted(self._tops(name)), dtype=np.int64)
@@ -208,7 +208,7 @@ class Slots:
         found, texts = found[fits], texts.filter(pa.array(fits))
         return _terms(list(self._worded(found, texts.to_pylist(), name, kind)))
 
-    def _nouns(self, texts: pa.Array, kind: Kind) -> Bools:
+    def _nouns(self, texts: pa.Array, kind: WordKind) -> Bools:
         """Mark the words whose first noun sense (or any) is below the kind's synsets in WordNet."""
         wordnet = self.wordnet
         goals = np.array([wordnet.synset_id(name) for name in kind.synsets], dtype=np.int64)
@@ -224,7 +224,7 @@ class Slots:
         return mask(pc.is_in(texts, value_set=lemmas))
 
     def _worded(
-        self, ids: Ints, texts: Sequence[str], name: str, kind: Kind
+        self, ids: Ints, texts: Sequence[str], name: str, kind: WordKind
     ) -> Iterator[tuple[int, str, str, str, bool]]:
         nouns = Nouns(self.wordnet, texts)
         if kind.pos != "noun":
@@ -247,13 +247,13 @@ class Slots:
                 yield i, text, name, plural, True
 
 
-def _terms(rows: list[tuple[int, str, str, str, bool]]) -> Terms:
+def _terms(rows: list[tuple[int, str, str, str, bool]]) -> SlotWords:
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(5)]
     ids = np.array(columns[0], dtype=np.int64)
-    return Terms(ids, *columns[1:])
+    return SlotWords(ids, *columns[1:])
 
 
-class Source(_Entry):
+class EdgeSource(_SlotEntry):
     """Edges that say something about a pair: a relation from subject to object, or the reverse.
 
     If there are ``verbs``, the edge's end is one of them followed by the object ("eat mouse").
@@ -264,7 +264,7 @@ class Source(_Entry):
     verbs: tuple[str, ...] = ("",)
 
 
-class StatementFamily(_Entry):
+class StatementFamily(_SlotEntry):
     """A template family.
 
     Attributes:
@@ -276,7 +276,7 @@ class StatementFamily(_Entry):
 
     subjects: tuple[str, ...]
     objects: tuple[str, ...]
-    sources: tuple[Source, ...] = ()
+    sources: tuple[EdgeSource, ...] = ()
     prompt: str = "{} [MASK]."
     left_out: frozenset[str] = frozenset()
 
@@ -303,7 +303,7 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pool:
+class StatementPool:
     """All pairs of a family.
 
     ``proposed`` are pairs that a language model proposed; None if none was used.
@@ -311,8 +311,8 @@ class Pool:
 
     name: str
     family: StatementFamily
-    subjects: Terms
-    objects: Terms
+    subjects: SlotWords
+    objects: SlotWords
     said: Said
     proposed: Bools | None = None
 
@@ -334,7 +334,7 @@ class Pool:
         np.maximum.at(table, (said.subject[lines], said.object[lines]), said.weight[lines])
         return table
 
-    def edges(self, slots: Slots, subject: int, other: int) -> list[Edge]:
+    def edges(self, slots: Slots, subject: int, other: int) -> list[StatedEdge]:
         """Return the edges behind a pair: the kinds of its words, and the statements about it."""
         terms = (self.subjects, subject), (self.objects, other)
         found = [
@@ -345,11 +345,11 @@ class Pool:
         for line in lines.tolist():
             name = self.family.sources[said.source[line]].relation
             start, end = (slots.texts[int(ends[line])].as_py() for ends in (said.start, said.end))
-            found.append(Edge(start, f"Not{name}" if said.negated[line] else name, end))
+            found.append(StatedEdge(start, f"Not{name}" if said.negated[line] else name, end))
         return list(dict.fromkeys(found))
 
 
-def said_of(slots: Slots, family: StatementFamily, subjects: Ints, objects: Terms) -> Said:
+def said_of(slots: Slots, family: StatementFamily, subjects: Ints, objects: SlotWords) -> Said:
     """Find what ConceptNet says about subjects (ids, ascending) and the objects of a slot."""
     none = np.empty(0, dtype=np.int64)
     parts = [Said(none, none, none, none.astype(np.bool_), none.astype(np.float64), none, none)]

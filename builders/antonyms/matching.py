@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from builders.antonyms.options import AntonymOptions
-from builders.antonyms.pairs import Pair, common_stretch
+from builders.antonyms.pairs import WordPair, common_stretch
 from builders.engine.draw.balanced import Cell, Matching, select_matching
 from builders.engine.drops import DropLog
 from kb_cache.frequency import zipf_frequencies
@@ -47,7 +47,7 @@ ENDINGS = ("al", "ed", "ess", "ing", "ize", "ous", "y")
 
 
 def choose_order(
-    pairs: Sequence[Pair], split: Sequence[int], lot: npt.NDArray[np.uint64]
+    pairs: Sequence[WordPair], split: Sequence[int], lot: npt.NDArray[np.uint64]
 ) -> list[bool]:
     """Decide which pairs are asked in reverse order.
 
@@ -77,7 +77,7 @@ def choose_order(
     return swap
 
 
-def _turned(pairs: Sequence[Pair]) -> Bools:
+def _turned(pairs: Sequence[WordPair]) -> Bools:
     """Decide on the pairs of one split and part of speech, given in random order."""
     words = [word for pair in pairs for word in pair.words]
     zipf = zipf_frequencies(words).reshape(-1, 2)
@@ -176,8 +176,8 @@ Single beginnings and endings count least, since there are so many of them."""
 
 
 def match(
-    pairs: Sequence[Pair], options: AntonymOptions, rng: RandomGenerator, dropped: DropLog
-) -> tuple[list[Pair], list[int]]:
+    pairs: Sequence[WordPair], options: AntonymOptions, rng: RandomGenerator, dropped: DropLog
+) -> tuple[list[WordPair], list[int]]:
     """Split the antonym pairs and choose matching synonym pairs for each split.
 
     Args:
@@ -215,7 +215,7 @@ def match(
     return [*matched, *chosen], [*where, *part]
 
 
-def _is_open(pair: Pair, others: frozenset[str]) -> bool:
+def _is_open(pair: WordPair, others: frozenset[str]) -> bool:
     """Return whether a word of a pair is also in ``others``, the words with the other answer.
 
     A word with only one answer gives that answer away. Adjectives are exempt.
@@ -224,8 +224,8 @@ def _is_open(pair: Pair, others: frozenset[str]) -> bool:
 
 
 def _capped(
-    pairs: Sequence[Pair], agreeing: frozenset[str], per_word: int, rng: RandomGenerator
-) -> list[Pair]:
+    pairs: Sequence[WordPair], agreeing: frozenset[str], per_word: int, rng: RandomGenerator
+) -> list[WordPair]:
     """Keep at most ``per_word`` pairs per word: first with synonyms, then direct antonyms."""
     tie = rng.child("cap").bits(np.arange(len(pairs)))
     order = sorted(
@@ -246,7 +246,7 @@ def _capped(
     return kept
 
 
-def _blocks(pairs: Sequence[Pair]) -> tuple[list[list[Pair]], list[Pair]]:
+def _blocks(pairs: Sequence[WordPair]) -> tuple[list[list[WordPair]], list[WordPair]]:
     """Group pairs that share words, cutting groups of more than LARGEST_BLOCK.
 
     A group is traversed breadth-first from its rarest word (on its periphery), so that the pieces
@@ -255,7 +255,7 @@ def _blocks(pairs: Sequence[Pair]) -> tuple[list[list[Pair]], list[Pair]]:
     Returns:
         The groups, and the pairs cut.
     """
-    of_word: dict[str, list[Pair]] = defaultdict(list)
+    of_word: dict[str, list[WordPair]] = defaultdict(list)
     for pair in pairs:
         for word in pair.words:
             of_word[word].append(pair)
@@ -277,20 +277,20 @@ def _blocks(pairs: Sequence[Pair]) -> tuple[list[list[Pair]], list[Pair]]:
             block[word] = number
             size[number] += len(new)
             queue.extend(_other(p, word) for p in of_word[word] if _other(p, word) not in block)
-    found: dict[int, list[Pair]] = defaultdict(list)
-    cut: list[Pair] = []
+    found: dict[int, list[WordPair]] = defaultdict(list)
+    cut: list[WordPair] = []
     for pair in pairs:
         one, other = (block[word] for word in pair.words)
         (found[one] if one == other else cut).append(pair)
     return list(found.values()), cut
 
 
-def _other(pair: Pair, word: str) -> str:
+def _other(pair: WordPair, word: str) -> str:
     return pair.words[pair.words[0] == word]
 
 
 def _assign(
-    blocks: Sequence[Sequence[Pair]], shares: tuple[float, float, float], rng: RandomGenerator
+    blocks: Sequence[Sequence[WordPair]], shares: tuple[float, float, float], rng: RandomGenerator
 ) -> list[int]:
     """Return each block's split: large blocks first, each to the split that needs it most."""
     total = Counter(pair.carrier for block in blocks for pair in block)
@@ -310,7 +310,10 @@ def _assign(
 
 
 def _matching(
-    antonyms: Sequence[Pair], split: Sequence[int], synonyms: Sequence[Pair], rng: RandomGenerator
+    antonyms: Sequence[WordPair],
+    split: Sequence[int],
+    synonyms: Sequence[WordPair],
+    rng: RandomGenerator,
 ) -> tuple[Matching, dict[Cell, int]]:
     """Return the synonyms to select from, and how many are needed in each split and cell."""
     words = sorted({word for pair in chain(antonyms, synonyms) for word in pair.words})
@@ -323,7 +326,7 @@ def _matching(
     number: dict[Feature, int] = {}
     denied = frozenset(word for pair in antonyms for word in pair.words)
 
-    def numbers(pairs: Sequence[Pair]) -> list[list[int]]:
+    def numbers(pairs: Sequence[WordPair]) -> list[list[int]]:
         return [
             [number.setdefault(feature, len(number)) for feature in _features(pair, zipf, denied)]
             for pair in pairs
@@ -349,7 +352,7 @@ def _matching(
     return rows, Counter(zip(split, (cells[pair.carrier] for pair in antonyms), strict=True))
 
 
-def _features(pair: Pair, zipf: Mapping[str, float], denied: frozenset[str]) -> list[Feature]:
+def _features(pair: WordPair, zipf: Mapping[str, float], denied: frozenset[str]) -> list[Feature]:
     """List the features of a pair that may give its label away.
 
     ``denied`` is the set of words of all antonyms.
@@ -386,11 +389,14 @@ def _features(pair: Pair, zipf: Mapping[str, float], denied: frozenset[str]) -> 
 
 
 def _level(
-    antonyms: Sequence[Pair], split: Sequence[int], synonyms: Iterable[Pair], part: Sequence[int]
-) -> tuple[list[Pair], list[int]]:
+    antonyms: Sequence[WordPair],
+    split: Sequence[int],
+    synonyms: Iterable[WordPair],
+    part: Sequence[int],
+) -> tuple[list[WordPair], list[int]]:
     """Drop the antonyms with the worst fit in cells that have fewer synonyms."""
     room = Counter(zip(part, (pair.carrier for pair in synonyms), strict=True))
-    kept: list[Pair] = []
+    kept: list[WordPair] = []
     where: list[int] = []
     for at in sorted(range(len(antonyms)), key=lambda i: (-antonyms[i].fit, antonyms[i].words)):
         key = split[at], antonyms[at].carrier
@@ -401,7 +407,7 @@ def _level(
     return kept, where
 
 
-def prune(pairs: Sequence[Pair], split: Sequence[int]) -> Bools:
+def prune(pairs: Sequence[WordPair], split: Sequence[int]) -> Bools:
     """Mark the pairs to keep, equally many antonyms and synonyms per split and carrier sentence.
 
     One pair of antonyms and one of synonyms are dropped at a time: the two whose removal best
@@ -435,7 +441,7 @@ def prune(pairs: Sequence[Pair], split: Sequence[int]) -> Bools:
     return stay
 
 
-def _letters(pairs: Sequence[Pair]) -> csr_array:
+def _letters(pairs: Sequence[WordPair]) -> csr_array:
     """Return how often each pair has each n-gram, length and frequency, (pairs, n)."""
     from scipy.sparse import csr_array
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.antonyms.options import AntonymOptions
-from builders.antonyms.senses import LEAST_CHANCE, Carriers, Senses, antonym_features, doubts
+from builders.antonyms.senses import LEAST_CHANCE, Carriers, SenseColumns, antonym_features, doubts
 from builders.engine.drops import DropLog
 from builders.english.word_lists import word_groups
 from builders.judged.model import judged_model
@@ -35,7 +35,7 @@ STEM = 6
 """Number of letters by which words are compared: *danger* also matches *dangerous*."""
 
 
-def close_satellites(senses: Senses) -> dict[int, list[int]]:
+def close_satellites(senses: SenseColumns) -> dict[int, list[int]]:
     """Return the close satellites (synsets) of each head synset that has antonyms.
 
     Args:
@@ -93,7 +93,7 @@ _KIND_OF = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective"}
 Known = tuple[int, int]
 
 
-class Pair(NamedTuple):
+class WordPair(NamedTuple):
     """Two words and the relation between them.
 
     Attributes:
@@ -123,7 +123,7 @@ class Pair(NamedTuple):
     doubts: tuple[str, ...] = ()
 
 
-class _Link(NamedTuple):
+class _WordLink(NamedTuple):
     """A path between two senses (rows of ``WordNet.senses``), not tested yet."""
 
     senses: tuple[int, ...]
@@ -146,7 +146,7 @@ class _Best(NamedTuple):
     sound: bool
     nearness: int
     fit: float
-    link: _Link
+    link: _WordLink
 
 
 _Key = tuple[bool, tuple[str, str], str]
@@ -161,7 +161,7 @@ def sense_names(wordnet: WordNet) -> pa.Array:
 
 def find_pairs(
     wordnet: WordNet, conceptnet: ConceptNet | None, options: AntonymOptions, dropped: DropLog
-) -> list[Pair]:
+) -> list[WordPair]:
     """Find all pairs that can be asked about.
 
     Args:
@@ -177,7 +177,7 @@ def find_pairs(
         MissingDependencyError: transformers, for ``--tokenizer``, is not installed.
         UsageError: the tokenizer cannot be loaded.
     """
-    senses = Senses.of(
+    senses = SenseColumns.of(
         wordnet, options.asked_pos, options.min_zipf, options.tokenizer, options.screen
     )
     links = _wordnet_links(senses, options.indirect)
@@ -193,7 +193,7 @@ def find_pairs(
         for one, *others in word_groups("odd_pairs", "builders.antonyms")
         for other in others
     }
-    pairs: dict[tuple[str, str], Pair] = {}
+    pairs: dict[tuple[str, str], WordPair] = {}
     opposed: set[str] = set()
     # Antonyms first: which pairs of synonyms are accepted depends on them.
     for antonym, words, kind in sorted(best, key=lambda key: (not key[0], *key)):
@@ -219,7 +219,7 @@ def find_pairs(
             opposed.update(words)
         path = link.names or tuple(names[sense].as_py() for sense in link.senses)
         similar = _satellites(senses, link)
-        pairs[words] = Pair(
+        pairs[words] = WordPair(
             words,
             kind,
             antonym,
@@ -234,7 +234,7 @@ def find_pairs(
     return list(pairs.values())
 
 
-def _chances(senses: Senses, best: Mapping[_Key, _Best]) -> dict[_Key, float]:
+def _chances(senses: SenseColumns, best: Mapping[_Key, _Best]) -> dict[_Key, float]:
     """Return the probability that readers accept each pair of antonyms linked by WordNet."""
     keys = [key for key, found in best.items() if key[0] and not found.link.names]
     links = [best[key].link for key in keys]
@@ -244,7 +244,7 @@ def _chances(senses: Senses, best: Mapping[_Key, _Best]) -> dict[_Key, float]:
     return dict(zip(keys, judged_model("antonym").chance(features).tolist(), strict=True))
 
 
-def _satellites(senses: Senses, link: _Link) -> list[str]:
+def _satellites(senses: SenseColumns, link: _WordLink) -> list[str]:
     """Return the ends of a link that are reached through a similar adjective."""
     if "similar to" not in link.relations:
         return []
@@ -257,8 +257,8 @@ def _satellites(senses: Senses, link: _Link) -> list[str]:
     ]
 
 
-def _entries(senses: Senses) -> dict[tuple[str, str], Known]:
-    """Return `Pair.known` of each word and part of speech."""
+def _entries(senses: SenseColumns) -> dict[tuple[str, str], Known]:
+    """Return `WordPair.known` of each word and part of speech."""
     count = Counter(senses.lemma)
     size = np.bincount(senses.synset)
     rows = sorted(chain.from_iterable(senses.members.values()), key=lambda row: -senses.share[row])
@@ -270,7 +270,7 @@ def _entries(senses: Senses) -> dict[tuple[str, str], Known]:
     return entries
 
 
-def _best_links(senses: Senses, links: Iterable[_Link]) -> dict[_Key, _Best]:
+def _best_links(senses: SenseColumns, links: Iterable[_WordLink]) -> dict[_Key, _Best]:
     """Choose one link for each two words: of sound senses, short, and with a good fit."""
     best: dict[_Key, _Best] = {}
     for link in links:
@@ -280,7 +280,7 @@ def _best_links(senses: Senses, links: Iterable[_Link]) -> dict[_Key, _Best]:
         # ConceptNet's links are between words, so their senses are unknown.
         fit = 1.0 if link.names else math.sqrt(senses.share[one] * senses.share[other])
         if senses.lemma[one] > senses.lemma[other]:
-            link = _Link(link.senses[::-1], link.relations[::-1], link.names[::-1])
+            link = _WordLink(link.senses[::-1], link.relations[::-1], link.names[::-1])
             one, other = other, one
         sound = not (senses.defect[one] or senses.defect[other])
         found = _Best(sound, -len(link.relations), fit, link)
@@ -290,7 +290,7 @@ def _best_links(senses: Senses, links: Iterable[_Link]) -> dict[_Key, _Best]:
     return best
 
 
-def _unsound(senses: Senses, link: _Link, fit: float, opposed: bool) -> str:
+def _unsound(senses: SenseColumns, link: _WordLink, fit: float, opposed: bool) -> str:
     """Return why readers might not accept the words as synonyms or antonyms; "" if they would."""
     one, other = link.ends
     # A similar adjective has the antonyms of its head, provided that readers know it.
@@ -314,7 +314,7 @@ def _unsound(senses: Senses, link: _Link, fit: float, opposed: bool) -> str:
     return ""
 
 
-def _least_fit(zipf: float, link: _Link, opposed: bool) -> float:
+def _least_fit(zipf: float, link: _WordLink, opposed: bool) -> float:
     """Return the minimum fit of synonyms; ``zipf`` is the rarer word's frequency."""
     if "similar to" in link.relations:
         return SIMILAR_FIT
@@ -354,7 +354,7 @@ def common_stretch(one: str, other: str) -> int:
     return longest
 
 
-def _wordnet_links(senses: Senses, indirect: bool) -> Iterator[_Link]:
+def _wordnet_links(senses: SenseColumns, indirect: bool) -> Iterator[_WordLink]:
     """Yield synonyms (senses of one synset) and antonyms.
 
     According to WordNet, *rise* and *fall* are antonyms, and *ascend* is a synonym of *rise*: so
@@ -363,14 +363,14 @@ def _wordnet_links(senses: Senses, indirect: bool) -> Iterator[_Link]:
     wordnet = senses.wordnet
     for members in senses.members.values():
         for pair in combinations(members, 2):
-            yield _Link(pair, ("synonym",))
+            yield _WordLink(pair, ("synonym",))
     satellites = {
         head: list(chain.from_iterable(senses.members.get(one, ()) for one in close))
         for head, close in (close_satellites(senses) if indirect else {}).items()
     }
     for head, close in satellites.items():
         for similar in product(close, senses.members.get(head, ())):
-            yield _Link(similar, ("similar to",))
+            yield _WordLink(similar, ("similar to",))
     kind, kinds = codes(wordnet.pointers["kind"])
     stated = np.flatnonzero(kind == kinds.index("antonym"))
     ends = (
@@ -383,15 +383,15 @@ def _wordnet_links(senses: Senses, indirect: bool) -> Iterator[_Link]:
             for right in rights:
                 path = tuple(dict.fromkeys((left, one, other, right)))
                 before, after = ("synonym",) * (left != one), ("synonym",) * (right != other)
-                yield _Link(path, (*before, "antonym", *after))
+                yield _WordLink(path, (*before, "antonym", *after))
         for left, right in product(satellites.get(source, ()), rights):
             path = tuple(dict.fromkeys((left, one, other, right)))
-            yield _Link(path, ("similar to", "antonym", "synonym")[: len(path) - 1])
+            yield _WordLink(path, ("similar to", "antonym", "synonym")[: len(path) - 1])
         for left, right in product(satellites.get(source, ()), satellites.get(target, ())):
-            yield _Link((left, one, other, right), ("similar to", "antonym", "similar to"))
+            yield _WordLink((left, one, other, right), ("similar to", "antonym", "similar to"))
 
 
-def _conceptnet_links(conceptnet: ConceptNet, senses: Senses) -> Iterator[_Link]:
+def _conceptnet_links(conceptnet: ConceptNet, senses: SenseColumns) -> Iterator[_WordLink]:
     """Yield ConceptNet's English antonyms and synonyms whose words are in WordNet.
 
     If ConceptNet gives no part of speech, the only one that both words have in WordNet is used, if
@@ -415,10 +415,10 @@ def _conceptnet_links(conceptnet: ConceptNet, senses: Senses) -> Iterator[_Link]
             rows = tuple(senses.first[word, shared[0]] for word in words)
             named = zip(words, given, strict=True)
             names = tuple("/".join(filter(None, ("/c/en", *parts))) for parts in named)
-            yield _Link(rows, (relation.lower(),), names)
+            yield _WordLink(rows, (relation.lower(),), names)
 
 
-def _known_words(conceptnet: ConceptNet, senses: Senses) -> Bools:
+def _known_words(conceptnet: ConceptNet, senses: SenseColumns) -> Bools:
     """Mark ConceptNet's English concepts that are words in WordNet."""
     words = pa.array(sorted({word for word, _ in senses.first}))
     is_word = pc.is_in(conceptnet.concepts["text"], value_set=words)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from builders.antonyms.matching import choose_order, match, prune
 from builders.antonyms.options import AntonymOptions, Wording
-from builders.antonyms.pairs import Pair, find_pairs
+from builders.antonyms.pairs import WordPair, find_pairs
 from builders.antonyms.senses import FLAGS
 from builders.engine.drops import DropLog
 from builders.engine.plan import (
@@ -47,7 +47,7 @@ TARGET = 0.75
 """Maximum accuracy allowed by one word alone: halfway between chance and certainty."""
 
 
-def antonym_oracles(asked: Sequence[Pair], pairs: Iterable[Pair]) -> Oracles:
+def antonym_oracles(asked: Sequence[WordPair], pairs: Iterable[WordPair]) -> Oracles:
     """Return oracles that know all antonyms and synonyms of one of the words.
 
     Args:
@@ -126,13 +126,13 @@ _RULES = {"pos", "intensifier", "min_zipf", "indirect", "look_alikes", "tokenize
 
 
 @lru_cache(maxsize=4)
-def _pairs(lexicon: WordNetFirst, rules: AntonymOptions) -> tuple[tuple[Pair, ...], DropLog]:
+def _pairs(lexicon: WordNetFirst, rules: AntonymOptions) -> tuple[tuple[WordPair, ...], DropLog]:
     """Find pairs, and count what is dropped; cached by the options that matter."""
     dropped = DropLog()
     return tuple(find_pairs(lexicon.wordnet, lexicon.conceptnet, rules, dropped)), dropped
 
 
-def _turned(pair: Pair) -> Pair:
+def _turned(pair: WordPair) -> WordPair:
     return pair._replace(
         words=(pair.words[1], pair.words[0]),
         path=pair.path[::-1],
@@ -140,13 +140,17 @@ def _turned(pair: Pair) -> Pair:
     )
 
 
-def _keys(pairs: Sequence[Pair]) -> Ints:
+def _keys(pairs: Sequence[WordPair]) -> Ints:
     """Return a key for each pair as asked: its words, in order, and part of speech."""
     return text_keys(*zip(*((pair.pos, *pair.words) for pair in pairs), strict=True))
 
 
 def _plan(
-    pairs: Sequence[Pair], found: Iterable[Pair], split: Ints, intensifier: str, dropped: DropLog
+    pairs: Sequence[WordPair],
+    found: Iterable[WordPair],
+    split: Ints,
+    intensifier: str,
+    dropped: DropLog,
 ) -> Plan:
     """Lay pairs out as rows, in the order given; ``found`` are all that could be asked about."""
     # The edges of each pair's path, from the first word's sense to the second's.
@@ -181,7 +185,7 @@ def _plan(
     )
 
 
-def _questions(pairs: Sequence[Pair], split: Ints, intensifier: str) -> Questions:
+def _questions(pairs: Sequence[WordPair], split: Ints, intensifier: str) -> Questions:
     shown = [(part, *pair.carrier) for part, pair in zip(split.tolist(), pairs, strict=True)]
     number = {one: i for i, one in enumerate(sorted(set(shown)))}
     fields: dict[str, Column] = {

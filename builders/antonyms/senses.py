@@ -89,7 +89,7 @@ _PREFERRED = ("", "it", "them", "thing")
 
 
 @dataclass(frozen=True)
-class Senses:
+class SenseColumns:
     """WordNet's senses as columns.
 
     Attributes:
@@ -127,7 +127,7 @@ class Senses:
         min_zipf: float,
         tokenizer: str = "",
         screen: bool = True,
-    ) -> Senses:
+    ) -> SenseColumns:
         """Read and check every sense.
 
         Args:
@@ -183,7 +183,7 @@ def _shares(wordnet: WordNet, word: pa.Array, code: Ints) -> tuple[Floats, Float
 
 
 def _defects(
-    senses: Senses, rows: Ints, min_zipf: float, tokenizer: str, screen: bool
+    senses: SenseColumns, rows: Ints, min_zipf: float, tokenizer: str, screen: bool
 ) -> Iterator[tuple[str, Bools]]:
     """Yield reasons not to ask about a sense, each with the mask of ``rows`` that it concerns."""
     wordnet, synset = senses.wordnet, senses.synset
@@ -242,7 +242,7 @@ def _is_one_of(column: pa.ChunkedArray, names: Sequence[str]) -> Bools:
 class Carriers:
     """Finds the carrier sentence that fits two words; each word is looked up once."""
 
-    def __init__(self, senses: Senses) -> None:
+    def __init__(self, senses: SenseColumns) -> None:
         self._senses = senses
         self._nouns = {word for word, kind in senses.first if kind == "noun"}
         code, names = codes(senses.wordnet.synsets["lexname"])
@@ -327,7 +327,7 @@ def _objects(wordnet: WordNet) -> list[frozenset[str]]:
     return [frozenset(objects) for objects in found]
 
 
-def _of_people(senses: Senses) -> Bools:
+def _of_people(senses: SenseColumns) -> Bools:
     """Mark adjectives that describe people: derived from nouns of feelings and traits, or by gloss.
 
     A similar adjective describes whatever its head describes.
@@ -368,7 +368,7 @@ _IRREGULAR = (
 
 
 def antonym_features(
-    senses: Senses, paths: Sequence[Sequence[int]], relations: Sequence[Sequence[str]]
+    senses: SenseColumns, paths: Sequence[Sequence[int]], relations: Sequence[Sequence[str]]
 ) -> Mapping[str, Floats]:
     """Return the features of each pair for the model of judged antonyms.
 
@@ -394,7 +394,9 @@ def antonym_features(
     }
 
 
-def doubts(senses: Senses, path: Sequence[int], antonym: bool, chance: float) -> Iterator[str]:
+def doubts(
+    senses: SenseColumns, path: Sequence[int], antonym: bool, chance: float
+) -> Iterator[str]:
     """Yield the flags of a path of senses (rows of ``WordNet.senses``).
 
     Args:
@@ -412,7 +414,7 @@ def doubts(senses: Senses, path: Sequence[int], antonym: bool, chance: float) ->
         yield "comparative"
 
 
-def is_compared(word: str, senses: Senses) -> bool:
+def is_compared(word: str, senses: SenseColumns) -> bool:
     """Return whether an adjective is the comparative or superlative of another."""
     if word in _IRREGULAR:
         return True

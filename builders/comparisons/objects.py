@@ -211,7 +211,7 @@ def _estimates(things: Sequence[Thing], dimension: Dimension) -> Floats:
     return np.array([math.nan if value is None else value for value in given])
 
 
-class Chosen(NamedTuple):
+class ChosenPairs(NamedTuple):
     """Pairs to ask about, each in one order only: indices of things, and splits."""
 
     x: Ints
@@ -270,7 +270,7 @@ def _pairs(
     split: Ints,
     options: ObjectOptions,
     rng: RandomGenerator,
-) -> Chosen:
+) -> ChosenPairs:
     """Choose pairs within each split: all of them, or a balanced subset if there are too many."""
     _, validation, test = options.split_shares
     first = round(options.evaluation_rows * validation / (validation + test))
@@ -289,7 +289,7 @@ def _pairs(
             family = _families(level[greater] - level[less])
             drawn = _balanced(things, greater, less, family, most[code] // 2, rng)
             x, y = x[drawn], y[drawn]
-        parts.append(Chosen(x, y, np.full(x.size, code, dtype=np.int64)))
+        parts.append(ChosenPairs(x, y, np.full(x.size, code, dtype=np.int64)))
     return joined(parts)
 
 
@@ -351,7 +351,7 @@ def _buckets(estimate: Floats, options: ObjectOptions) -> Ints:
 
 
 def _plan(
-    things: Sequence[Thing], estimate: Floats, chosen: Chosen, options: ObjectOptions
+    things: Sequence[Thing], estimate: Floats, chosen: ChosenPairs, options: ObjectOptions
 ) -> Plan:
     """Make the plan: each pair in both orders."""
     dimension = options.dimension

@@ -55,7 +55,7 @@ def collect(
     from kb_cache.wikidata.sparql.session import QuerySession
 
     session = QuerySession(source)
-    found = _Collector(session, paths, min_sitelinks, max_listed).run()
+    found = _FactCollector(session, paths, min_sitelinks, max_listed).run()
     digest = hashlib.sha256(f"{paths.digest}{session.digest}".encode()).hexdigest()
     return Collected(
         paths,
@@ -74,7 +74,7 @@ def _credits(source: QuerySource) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names if hasattr(source, name)}
 
 
-class _Collector:
+class _FactCollector:
     """Runs the queries, path by path and hop by hop."""
 
     def __init__(

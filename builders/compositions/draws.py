@@ -78,7 +78,7 @@ def draw_sets(
     The pool of a level is exhausted before the next is used. With ``all_asked``, each answer of a
     set is a gold: then the choices reveal nothing, but elimination reveals everything.
     """
-    return _Draw(rules, list(bearers), size, rng, all_asked).run()
+    return _ChoiceDraw(rules, list(bearers), size, rng, all_asked).run()
 
 
 def draw_balanced(
@@ -123,7 +123,7 @@ def _told(sets: Sequence[ChoiceSet], looks: Floats) -> float:
     return told
 
 
-class _Draw:
+class _ChoiceDraw:
     """The bearers that are in no set yet, and how often each answer was shown.
 
     Attributes:

@@ -45,11 +45,11 @@ Properties = Annotated[str, Field(pattern=r"^\^?P[1-9][0-9]*(/\^?P[1-9][0-9]*)*$
 Rule = Literal["near_years", "like_people", "same_country", "same_kind"]
 
 
-class _Entry(BaseModel):
+class _PathEntry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class QuestionText(_Entry):
+class PathWording(_PathEntry):
     """A question: Jinja text with ``{{ entity }}``, and its key words.
 
     Attributes:
@@ -75,7 +75,7 @@ class QuestionText(_Entry):
         return value
 
     @model_validator(mode="after")
-    def _is_sound(self) -> QuestionText:
+    def _is_sound(self) -> PathWording:
         from builders.engine.render.jinja import TemplateError, check_source
 
         try:
@@ -91,7 +91,7 @@ class QuestionText(_Entry):
         return self
 
 
-Questions = Mapping[Language, Annotated[tuple[QuestionText, ...], Field(min_length=1)]]
+Questions = Mapping[Language, Annotated[tuple[PathWording, ...], Field(min_length=1)]]
 
 
 class Way(NamedTuple):
@@ -101,7 +101,7 @@ class Way(NamedTuple):
     inverse: bool
 
 
-class Hop(_Entry):
+class Hop(_PathEntry):
     """One step from an entity to a value, by one of a few properties.
 
     Attributes:
@@ -194,7 +194,7 @@ class Hop(_Entry):
         return self.source_told_by if self.listed == "from" else self.told_by
 
 
-class Path(_Entry):
+class Path(_PathEntry):
     """A chain of hops, and the question that asks for its end.
 
     Attributes:
@@ -217,7 +217,7 @@ class Path(_Entry):
         return name
 
 
-class _File(_Entry):
+class _PathFile(_PathEntry):
     hops: tuple[Hop, ...] = ()
     paths: tuple[Path, ...] = ()
 
@@ -252,13 +252,13 @@ class PathSet:
             at += len(questions)
         return bounds
 
-    def _questions(self) -> Iterable[tuple[str, tuple[QuestionText, ...]]]:
+    def _questions(self) -> Iterable[tuple[str, tuple[PathWording, ...]]]:
         for name, path in self.paths.items():
             yield name, self._used(path.questions)
         for name, hop in self.hops.items():
             yield f"fact-{name}", self._used(hop.questions)
 
-    def _used(self, questions: Questions) -> tuple[QuestionText, ...]:
+    def _used(self, questions: Questions) -> tuple[PathWording, ...]:
         texts = questions[self.language]
         return tuple(text for text in texts if text.published == self.as_published) or texts
 
@@ -356,7 +356,7 @@ def load_paths(
 
 
 @cache
-def _built_in() -> _File:
+def _built_in() -> _PathFile:
     path = FilePath(str(resources.files("templates"))) / f"{PROBE}.yaml"
     return read_file(path, BUILT_IN)
 
@@ -370,7 +370,7 @@ def _check_language(questions: Questions, language: str, where: str) -> None:
         )
 
 
-def read_file(path: FilePath, source: str) -> _File:
+def read_file(path: FilePath, source: str) -> _PathFile:
     """Read a file of hops and paths.
 
     Raises:
@@ -380,7 +380,7 @@ def read_file(path: FilePath, source: str) -> _File:
 
     values = _values(read_nodes(path, source, "a file of paths")[1], source)
     try:
-        file = _File.model_validate(values)
+        file = _PathFile.model_validate(values)
     except ValidationError as error:
         problems = [_located(problem, values) for problem in error.errors()]
         more = f" (and {len(problems) - 5} more)" if len(problems) > 5 else ""

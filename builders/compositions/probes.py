@@ -31,7 +31,7 @@ from builders.compositions.collecting import collect
 from builders.compositions.facts import Collected
 from builders.compositions.options import CompositionOptions
 from builders.compositions.paths import FIELDS, PROBE
-from builders.compositions.rows import PathLayout, Row, facts_alone, with_choices
+from builders.compositions.rows import PathLayout, PathRow, facts_alone, with_choices
 from builders.engine.drops import DropLog
 from builders.engine.plan import Oracle, Oracles, Plan, credit, text_key
 from builders.engine.probe import probe
@@ -137,7 +137,7 @@ def encyclopedic_composition(
     )
 
 
-def composition_oracles(knowledge: Knowledge, rows: Sequence[tuple[Chain, Row]]) -> Oracles:
+def composition_oracles(knowledge: Knowledge, rows: Sequence[tuple[Chain, PathRow]]) -> Oracles:
     """Return the oracles of the questions of some rows."""
     kinds: dict[str, AnswerRules] = {}
     ends: dict[str, set[str]] = {}
@@ -175,7 +175,7 @@ def composition_oracles(knowledge: Knowledge, rows: Sequence[tuple[Chain, Row]])
 PATH_SHARE = 0.4
 """Maximum share of one path among the rows of a split, in the clean tier."""
 
-Rows = list[tuple[Chain, Row]]
+Rows = list[tuple[Chain, PathRow]]
 Group = tuple[str, int, int]
 """A path, a split, and the number of a choice group."""
 
@@ -209,7 +209,7 @@ def _most_of_a_path(rows: Counter[str], share: float) -> float:
     return most
 
 
-def with_their_facts(rows: Rows, facts: Sequence[Row], dropped: Counter[str]) -> Rows:
+def with_their_facts(rows: Rows, facts: Sequence[PathRow], dropped: Counter[str]) -> Rows:
     """Drop the choice groups of rows with a fact that has no question of its own."""
     asked = {row.edges[0][:3] for row in facts}
     groups = {_group_of(chain, row) for chain, row in rows}
@@ -221,7 +221,7 @@ def with_their_facts(rows: Rows, facts: Sequence[Row], dropped: Counter[str]) ->
     return _kept(rows, groups - lacking, "a fact of it has too few wrong answers", dropped)
 
 
-def _group_of(chain: Chain, row: Row) -> Group:
+def _group_of(chain: Chain, row: PathRow) -> Group:
     return chain.path, row.split, row.group
 
 

@@ -64,7 +64,7 @@ Fact = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Row:
+class PathRow:
     """A question with its choices.
 
     Attributes:
@@ -89,12 +89,12 @@ def with_choices(
     options: CompositionOptions,
     rng: RandomGenerator,
     dropped: Counter[str],
-) -> list[tuple[Chain, Row]]:
+) -> list[tuple[Chain, PathRow]]:
     """Draw choices for the chains of each path and split; count those left over.
 
     All questions about one bearer have the same choices.
     """
-    rows: list[tuple[Chain, Row]] = []
+    rows: list[tuple[Chain, PathRow]] = []
     asked = {chain.edges[-1][:3] for chain in chains}
     for path in knowledge.paths.paths.values():
         unasked = _unasked(knowledge, knowledge.paths.of(path), asked, options, rng)
@@ -105,7 +105,7 @@ def with_choices(
                 if (chain.path, own) == (path.id, code)
             ]
             if some:
-                cell = Cell(knowledge, knowledge.paths.of(path), some, unasked[code])
+                cell = PathCell(knowledge, knowledge.paths.of(path), some, unasked[code])
                 drawn = cell.in_sets(options.choices, code, rng.child(path.id, code))
                 rows += [(some[member], row) for member, row in drawn]
                 over = len(some) - len(drawn)
@@ -115,10 +115,10 @@ def with_choices(
 
 def facts_alone(
     knowledge: Knowledge,
-    rows: Iterable[tuple[Chain, Row]],
+    rows: Iterable[tuple[Chain, PathRow]],
     size: int,
     rng: RandomGenerator,
-) -> list[Row]:
+) -> list[PathRow]:
     """Draw choices for every single fact that the rows are based on.
 
     No fact may be missing, so facts left over get their distractors separately.
@@ -127,10 +127,10 @@ def facts_alone(
     for _, row in rows:
         for edge in row.edges:
             cells.setdefault((edge.hop, row.split), {})[edge[:3]] = edge
-    drawn: list[Row] = []
+    drawn: list[PathRow] = []
     for (name, code), edges in sorted(cells.items()):
         some = [Chain("", (edges[key],)) for key in sorted(edges)]
-        cell = Cell(knowledge, [knowledge.paths.hops[name]], some)
+        cell = PathCell(knowledge, [knowledge.paths.hops[name]], some)
         draw = rng.child(name, code)
         in_sets = dict(cell.in_sets(size, code, draw, all_asked=True))
         drawn += in_sets.values()
@@ -161,7 +161,7 @@ def _unasked(
     ]
 
 
-class Cell:
+class PathCell:
     """The questions of one path, or about one hop alone, in one split, and their distractors."""
 
     def __init__(
@@ -184,7 +184,7 @@ class Cell:
 
     def in_sets(
         self, size: int, split: int, rng: RandomGenerator, all_asked: bool = False
-    ) -> list[tuple[int, Row]]:
+    ) -> list[tuple[int, PathRow]]:
         """Return the rows of choice sets, each with the number of its question."""
         rows = []
         if all_asked:
@@ -200,7 +200,7 @@ class Cell:
 
     def one_by_one(
         self, members: Sequence[int], size: int, split: int, rng: RandomGenerator
-    ) -> list[Row]:
+    ) -> list[PathRow]:
         """Return rows that share their choices with no others."""
         drawn = draw_each(self.rules, [self._alone(member) for member in members], size, rng)
         return [self._row(member, shown, split, self.asked[member].key) for member, shown in drawn]
@@ -209,12 +209,14 @@ class Cell:
         asked = self.asked[member]
         return Bearer(self.rules.number[asked.gold], asked.key, (member,))
 
-    def _row(self, member: int, shown: Sequence[tuple[int, int]], split: int, group: int) -> Row:
+    def _row(
+        self, member: int, shown: Sequence[tuple[int, int]], split: int, group: int
+    ) -> PathRow:
         own = self.asked[member].gold
         others = [(self.rules.golds[gold], level) for gold, level in shown]
         choices = [(own, 0), *(other for other in others if other[0] != own)]
         nodes, levels = zip(*choices, strict=True)
-        return Row(self.chains[member].edges, nodes, levels, split, group)
+        return PathRow(self.chains[member].edges, nodes, levels, split, group)
 
 
 class PathLayout:
@@ -236,7 +238,7 @@ class PathLayout:
 
     def plan(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[PathRow],
         asked: Sequence[tuple[str, str]],
         whole: bool,
         sub_questions: Mapping[str, Plan] | None = None,
@@ -290,13 +292,15 @@ class PathLayout:
     def _numbers(self, nodes: Sequence[str]) -> Ints:
         return np.array([self.number[node] for node in nodes], dtype=np.int64)
 
-    def _families(self, rows: Sequence[Row], names: Sequence[str]) -> tuple[list[str], Ints, Ints]:
+    def _families(
+        self, rows: Sequence[PathRow], names: Sequence[str]
+    ) -> tuple[list[str], Ints, Ints]:
         """Name the families: a path's own, and those of its wider pools."""
         known = {GOLD: 0}
         for name in dict.fromkeys(names):
             known.setdefault(name, len(known))
 
-        def number(name: str, row: Row, level: int) -> int:
+        def number(name: str, row: PathRow, level: int) -> int:
             step = LEVELS[self.knowledge.paths.hops[row.edges[-1].hop].choices][level]
             return known.setdefault(f"{name}: {step}" if step else name, len(known))
 
@@ -308,7 +312,7 @@ class PathLayout:
         return list(known)[1:], np.array(family), np.array(node_family)
 
     def _questions(
-        self, rows: Sequence[Row], names: Sequence[str], whole: bool
+        self, rows: Sequence[PathRow], names: Sequence[str], whole: bool
     ) -> tuple[Questions, Ints]:
         """Return the distinct questions, and the index of each row's question."""
         # A path's question may have several golds; a fact's question is identified by the fact.
@@ -333,7 +337,7 @@ class PathLayout:
         """Return the definite article that an English name takes in a sentence, and a space."""
         return "the " if self.knowledge.paths.language == "en" and takes_the(label) else ""
 
-    def _facts(self, rows: Sequence[Row], whole: bool) -> Facts:
+    def _facts(self, rows: Sequence[PathRow], whole: bool) -> Facts:
         """Return the triples as the knowledge base states them, in either direction of a hop."""
         edges = [edge for row in rows for edge in row.edges]
         ways = [self.knowledge.paths.hops[edge.hop].ways[edge.way] for edge in edges]
@@ -352,7 +356,7 @@ class PathLayout:
             np.array([text_key(*edge[:3]) for edge in edges], dtype=np.int64) if whole else None,
         )
 
-    def _relations(self, rows: Sequence[Row]) -> pa.Array:
+    def _relations(self, rows: Sequence[PathRow]) -> pa.Array:
         """Return each row's path of facts in SPARQL notation: ``^P112/P159``."""
         hops = self.knowledge.paths.hops
         return pa.array(

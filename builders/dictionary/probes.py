@@ -25,7 +25,7 @@ from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM
 from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import probe
-from builders.engine.rows import Asking, Candidates, QuestionSet, draw_plan
+from builders.engine.rows import Asking, NodePools, QuestionSet, draw_plan
 from builders.engine.splits import assign_splits, connected_components
 from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.english.screen import OFFENSIVE, offensive_texts
@@ -196,7 +196,7 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
         QuestionSet(
             asking, _questions(gcide, asked), _facts(gcide, senses), "definition", split[fact]
         ),
-        Candidates(_nodes(gcide), kinds, reads, part),
+        NodePools(_nodes(gcide), kinds, reads, part),
         Truth(len(gcide), np.empty(0, dtype=np.int64), alike),
         families,
         options,

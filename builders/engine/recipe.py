@@ -52,7 +52,7 @@ MAX_PROBES = 1_000
 """Maximum number of probes in a recipe."""
 
 
-class Entry(BaseModel):
+class RecipeEntry(BaseModel):
     """One probe of a recipe."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -75,7 +75,7 @@ class Recipe(BaseModel):
     seed: int = Field(0, ge=0, le=MAX_SEED)
     format: Literal["parquet", "jsonl"] | None = None
     options: dict[str, Any] = Field(default_factory=dict)
-    probes: tuple[Entry, ...] = Field(min_length=1, max_length=MAX_PROBES)
+    probes: tuple[RecipeEntry, ...] = Field(min_length=1, max_length=MAX_PROBES)
 
 
 def _refuse_shared(folders: Sequence[str], path: Path) -> None:

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from builders.engine.options import ProbeOptions
 
 
-class Entry(NamedTuple):
+class ProbeEntry(NamedTuple):
     """A probe that is not loaded yet.
 
     Attributes:
         source: the heading under which help lists it: its main source.
         place: the module of ``builders`` that registers it on import.
-        model: the model of its options, in the module ``options`` beside that one.
+        model: the model of its options, in the module ``options`` of its package; a probe that is
+            a module of ``builders`` itself defines its own.
         summary: what it asks, in one line: the first line of the planner's docstring.
     """
 
@@ -37,7 +38,8 @@ class Entry(NamedTuple):
     @property
     def options(self) -> type[ProbeOptions]:
         """The model of the probe's options."""
-        module = import_module(f"{self.module.rpartition('.')[0]}.options")
+        package, dot, _ = self.place.rpartition(".")
+        module = import_module(f"builders.{package}.options" if dot else self.module)
         model: type[ProbeOptions] = getattr(module, self.model)
         return model
 
@@ -54,10 +56,10 @@ SOURCES = (
 WORDNET, CONCEPTNET, WIKIDATA, GCIDE, CORPUS, NONE = SOURCES
 
 
-def _entries() -> dict[str, Entry]:
+def _entries() -> dict[str, ProbeEntry]:
     file = resources.files("builders.engine").joinpath("data", "probes.csv")
     _, *lines = csv.reader(file.read_text("utf-8").splitlines())
-    return {name: Entry(*columns) for name, *columns in lines}
+    return {name: ProbeEntry(*columns) for name, *columns in lines}
 
 
 PROBES = _entries()

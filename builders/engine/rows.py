@@ -12,9 +12,9 @@ import pyarrow as pa
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import (
     NEVER_DRAWN,
+    DrawRequest,
     Family,
     Perturbation,
-    QuestionBatch,
     Truth,
     perturb,
 )
@@ -24,7 +24,7 @@ from builders.engine.options import RANDOM, DrawOptions
 from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Questions
 from builders.engine.strategies import ByChoiceGroup, FromKnowledgeBase, Shuffled
 from builders.english.screen import OFFENSIVE, offensive_texts
-from kbprobe.arrays import Answers, Bools, Ints, ragged_ranges, sorted_unique
+from kbprobe.arrays import AnswerCache, Bools, Ints, ragged_ranges, sorted_unique
 from kbprobe.format.items import Coded
 from kbprobe.rng import RandomGenerator
 
@@ -227,7 +227,7 @@ class QuestionSet:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class NodePools:
     """The nodes that golds and distractors are drawn from.
 
     Attributes:
@@ -247,7 +247,7 @@ class Candidates:
 
 def draw_plan(
     asked: QuestionSet,
-    candidates: Candidates,
+    candidates: NodePools,
     truth: Truth,
     families: Callable[[Asking], Iterable[Family]],
     options: DrawOptions,
@@ -324,7 +324,7 @@ def draw_plan(
         wanted = list(families(drawn))
         parts = list(
             perturb(
-                QuestionBatch(drawn.concept, drawn.gold, kinds[drawn.gold]),
+                DrawRequest(drawn.concept, drawn.gold, kinds[drawn.gold]),
                 wanted,
                 truth,
                 kinds,
@@ -366,7 +366,7 @@ def draw_plan(
 def _wrong(asking: Asking, truth: Truth, arguable: Arguable | None) -> Wrong:
     """Return a function that returns whether a gold is a wrong answer to another question."""
     pair = np.unique(asking.concept * truth.size + asking.gold, return_inverse=True)[1]
-    answers = Answers(ANSWERS)
+    answers = AnswerCache(ANSWERS)
 
     def decide(concept: Ints, gold: Ints, node: Ints) -> Bools:
         found = truth.is_false(concept, gold, node)

@@ -15,7 +15,7 @@ from builders.engine.rows import RowArrays, named_clusters, plan_rows
 from builders.engine.splits import assign_folds
 from builders.engine.strategies import FromAnnotators, Scattered
 from builders.function_words.options import AcceptabilityOptions
-from builders.function_words.pairs import Candidates, Chosen
+from builders.function_words.pairs import ChosenSwaps, SwapCandidates
 from builders.labels.rows import answered, decide_rows
 from kb_cache.corpora.types import TextCorpus
 from kbprobe.arrays import Ints, mask_at
@@ -56,7 +56,7 @@ CLOZES = {
 
 def acceptability_plan(
     probe: str,
-    chosen: Chosen,
+    chosen: ChosenSwaps,
     corpus: TextCorpus,
     options: AcceptabilityOptions,
     rng: RandomGenerator,
@@ -144,7 +144,7 @@ def acceptability_plan(
     return replace(plan, variants=variants)
 
 
-def _cut(chosen: Chosen, options: AcceptabilityOptions, rng: RandomGenerator) -> Chosen:
+def _cut(chosen: ChosenSwaps, options: AcceptabilityOptions, rng: RandomGenerator) -> ChosenSwaps:
     """Limit the pairs to --max-pairs, at random."""
     pairs = chosen.candidates
     if not options.max_pairs or len(pairs) <= options.max_pairs:
@@ -172,7 +172,7 @@ Asked = tuple[str, str, list[int], list[str], list[str]]
 of all of them, each with the gold first."""
 
 
-def _variants(pairs: Candidates, places: list[int]) -> Iterator[Asked]:
+def _variants(pairs: SwapCandidates, places: list[int]) -> Iterator[Asked]:
     sentences = [text for at in places for text in (pairs.original[at], pairs.changed[at])]
     yield "minimal_pairs", "pair", places, [""] * len(places), sentences
     clozes = {at: cloze for at in places if (cloze := pairs.cloze[at]) is not None}

@@ -33,7 +33,7 @@ Feature = tuple[str, str]
 """A kind of feature ("word", "before") and its value ("who", "people who")."""
 
 
-class Effort(NamedTuple):
+class SearchEffort(NamedTuple):
     """How long to search.
 
     Attributes:
@@ -45,7 +45,7 @@ class Effort(NamedTuple):
     given_up: float = 0.03
 
 
-EFFORT = Effort()
+EFFORT = SearchEffort()
 
 
 class Tolerance(NamedTuple):
@@ -65,7 +65,7 @@ class Tolerance(NamedTuple):
     alone: int = 0
 
 
-class Change(NamedTuple):
+class TextChange(NamedTuple):
     """One way to change one text.
 
     Attributes:
@@ -81,10 +81,10 @@ class Change(NamedTuple):
 
 
 def choose_balanced(
-    changes: Sequence[Change],
+    changes: Sequence[TextChange],
     tolerance: Mapping[str, Tolerance],
     rng: RandomGenerator,
-    effort: Effort = EFFORT,
+    effort: SearchEffort = EFFORT,
 ) -> list[int]:
     """Choose as many changes as possible such that features are balanced.
 
@@ -118,7 +118,7 @@ class _Search:
     when their features have moved.
     """
 
-    def __init__(self, changes: Sequence[Change], tolerance: Mapping[str, Tolerance]) -> None:
+    def __init__(self, changes: Sequence[TextChange], tolerance: Mapping[str, Tolerance]) -> None:
         self.chosen: dict[int, int] = {}
         group = np.array([change.group for change in changes], dtype=np.int64)
         self.groups, self._group = np.unique(group, return_inverse=True)

@@ -14,7 +14,7 @@ import numpy as np
 from builders.engine.plan import Flags
 from builders.function_words.acceptability import masked
 from builders.function_words.balance import Feature
-from builders.function_words.pairs import Candidates
+from builders.function_words.pairs import SwapCandidates
 from builders.function_words.tokens import TaggedTexts
 from kbprobe.arrays import Ints
 
@@ -53,7 +53,7 @@ def changed_texts(
     return changed
 
 
-class Shown(NamedTuple):
+class ShownWords(NamedTuple):
     """The words at changed places, one line for each text; several places are joined by PLACES.
 
     Attributes:
@@ -69,7 +69,7 @@ def shown_places(
     tagged: TaggedTexts,
     tokens: Sequence[Sequence[int]],
     words: Sequence[Sequence[str]] | None = None,
-) -> Shown:
+) -> ShownWords:
     """Return the words at some tokens of a text, and their neighbours.
 
     Args:
@@ -86,7 +86,7 @@ def shown_places(
     start, end, bounds = tagged.texts.start, tagged.texts.end, tagged.texts.token_start
     row = tagged.text[np.array([line[0] for line in tokens], dtype=np.int64)]
     texts = tagged.texts.text.take(row).to_pylist()
-    found = Shown([], [])
+    found = ShownWords([], [])
     for at, (line, text, number) in enumerate(zip(tokens, texts, row.tolist(), strict=True)):
         there: dict[int, str] = {}
         for place, token in enumerate(line):
@@ -140,7 +140,7 @@ class Swap(NamedTuple):
     flags: tuple[str, ...] = ()
 
 
-def swap_candidates(tagged: TaggedTexts, swaps: Sequence[Swap]) -> Candidates:
+def swap_candidates(tagged: TaggedTexts, swaps: Sequence[Swap]) -> SwapCandidates:
     """Make the candidates of swaps."""
     tokens = [swap.tokens for swap in swaps]
     words = [swap.words for swap in swaps]
@@ -149,7 +149,7 @@ def swap_candidates(tagged: TaggedTexts, swaps: Sequence[Swap]) -> Candidates:
     original = tagged.texts.text.take(sentence).to_pylist() if first.size else []
     before = [tuple(tagged.words[tagged.code[token]] for token in line) for line in tokens]
     shown, shown_changed = shown_places(tagged, tokens), shown_places(tagged, tokens, words)
-    return Candidates(
+    return SwapCandidates(
         sentence=sentence,
         original=original,
         changed=changed_texts(tagged, original, swaps),

@@ -1,8 +1,8 @@
 """Select the pairs to ask about from all possible changes: natural, new, and balanced.
 
-Each probe provides its possible changes (:class:`Candidates`). This module contains what all probes
-share: selecting suitable sentences, dropping doubtful changes and those that change nothing or
-result in sentences of the corpus, and choosing among the rest.
+Each probe provides its possible changes (:class:`SwapCandidates`). This module contains what all
+probes share: selecting suitable sentences, dropping doubtful changes and those that change nothing
+or result in sentences of the corpus, and choosing among the rest.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from builders.engine.drops import DropLog
 from builders.engine.plan import Flags, text_keys
 from builders.function_words.balance import (
     EFFORT,
-    Change,
-    Effort,
     Feature,
+    SearchEffort,
+    TextChange,
     Tolerance,
     choose_balanced,
 )
@@ -43,7 +43,7 @@ Texts = Sequence[str]
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class SwapCandidates:
     """Texts and their possible changes: parallel arrays with one line for each change.
 
     Attributes:
@@ -71,7 +71,7 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.original)
 
-    def take(self, lines: Ints | Bools) -> Candidates:
+    def take(self, lines: Ints | Bools) -> SwapCandidates:
         """Return some of the lines."""
         kept = np.flatnonzero(lines) if lines.dtype == np.bool_ else lines
         numbers = kept.tolist()
@@ -89,24 +89,24 @@ class Candidates:
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class ChosenSwaps:
     """The chosen pairs, and the split of each."""
 
-    candidates: Candidates
+    candidates: SwapCandidates
     document: Ints
     split: Ints
     dropped: DropLog = field(default_factory=DropLog)
 
 
 def choose_pairs(
-    candidates: Candidates,
+    candidates: SwapCandidates,
     corpus: TextCorpus,
     options: AcceptabilityOptions,
     dropped: DropLog,
     rng: RandomGenerator,
     tolerance: Mapping[str, Tolerance] = TOLERANCE,
-    effort: Effort = EFFORT,
-) -> Chosen:
+    effort: SearchEffort = EFFORT,
+) -> ChosenSwaps:
     """Choose the pairs of a build: one per sentence, of the tier, balanced in each split.
 
     Args:
@@ -129,7 +129,7 @@ def choose_pairs(
     text_key = text_keys(candidates.original)
     if options.balanced:
         changes = [
-            Change(*line)
+            TextChange(*line)
             for line in zip(text_key.tolist(), split.tolist(), *candidates.features, strict=True)
         ]
         balanced = choose_balanced(changes, tolerance, rng.child("balance"), effort)
@@ -142,7 +142,7 @@ def choose_pairs(
         np.unique(text_key).size - chosen.size
     )
     dropped.require(chosen.size, "Name more corpora with --corpus, or add --no-balanced.")
-    return Chosen(candidates.take(chosen), document[chosen], split[chosen], dropped)
+    return ChosenSwaps(candidates.take(chosen), document[chosen], split[chosen], dropped)
 
 
 def document_splits(
@@ -163,7 +163,7 @@ def document_splits(
     return split
 
 
-def _new(candidates: Candidates, corpus: TextCorpus, dropped: DropLog) -> Bools:
+def _new(candidates: SwapCandidates, corpus: TextCorpus, dropped: DropLog) -> Bools:
     """Mark the lines whose changed text is neither the original nor a sentence of the corpus."""
     known = pc.unique(corpus.sentences.text)
     original, changed = (

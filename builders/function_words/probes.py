@@ -19,7 +19,7 @@ from builders.function_words.acceptability import (
     QUESTION_FIELDS,
     acceptability_plan,
 )
-from builders.function_words.balance import EFFORT, Effort, Tolerance
+from builders.function_words.balance import EFFORT, SearchEffort, Tolerance
 from builders.function_words.candidates import FLAGS, Swap, swap_candidates
 from builders.function_words.options import (
     AcceptabilityOptions,
@@ -27,7 +27,7 @@ from builders.function_words.options import (
     SentenceEndOptions,
     WhWordOptions,
 )
-from builders.function_words.pairs import TOLERANCE, Candidates, choose_pairs
+from builders.function_words.pairs import TOLERANCE, SwapCandidates, choose_pairs
 from builders.function_words.sentence_ends import FREE, sentence_end_candidates
 from builders.function_words.swaps import coordination_swaps, definiteness_swaps, wh_swaps
 from builders.function_words.tokens import (
@@ -51,7 +51,7 @@ FEW_WORDS = {
 }
 """Tolerances for few words (articles, conjunctions): no neighbour is unbalanced in two splits.
 """
-LONGER = Effort(4500, 0.007)
+LONGER = SearchEffort(4500, 0.007)
 """How long to search if there are few words."""
 
 
@@ -99,7 +99,7 @@ MOVED = (
 def fw_eos(corpus: TextCorpus, options: SentenceEndOptions, rng: RandomGenerator) -> Plan:
     """Do two sentences, without punctuation and capitals, end where they are parted?"""
 
-    def candidates(tagged: TaggedTexts, allowed: Bools) -> Candidates:
+    def candidates(tagged: TaggedTexts, allowed: Bools) -> SwapCandidates:
         return sentence_end_candidates(tagged, corpus, allowed, options.sigma, rng.child("ends"))
 
     tolerance = {**TOLERANCE, "before": Tolerance(2, 1)}
@@ -111,7 +111,7 @@ def swapped(
 ) -> Plan:
     """Plan a probe whose sentences are changed by swapping words; ``rest`` as for `_planned`."""
 
-    def candidates(tagged: TaggedTexts, allowed: Bools) -> Candidates:
+    def candidates(tagged: TaggedTexts, allowed: Bools) -> SwapCandidates:
         return swap_candidates(tagged, list(find(tagged, allowed)))
 
     return _planned(name, candidates, corpus, options, *rest)
@@ -119,12 +119,12 @@ def swapped(
 
 def _planned(
     name: str,
-    candidates: Callable[[TaggedTexts, Bools], Candidates],
+    candidates: Callable[[TaggedTexts, Bools], SwapCandidates],
     corpus: TextCorpus,
     options: AcceptabilityOptions,
     rng: RandomGenerator,
     tolerance: Mapping[str, Tolerance] = TOLERANCE,
-    effort: Effort = EFFORT,
+    effort: SearchEffort = EFFORT,
 ) -> Plan:
     """Plan a probe of pairs among ``candidates``, given the sentences and which may be changed."""
     dropped = DropLog()

@@ -15,7 +15,7 @@ import numpy as np
 from builders.engine.plan import Flags
 from builders.function_words.balance import Feature
 from builders.function_words.candidates import PLACES
-from builders.function_words.pairs import Candidates
+from builders.function_words.pairs import SwapCandidates
 from builders.function_words.tokens import FINITE, TaggedTexts
 from kb_cache.corpora.types import TextCorpus
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
@@ -157,7 +157,7 @@ def moves_freely(tags: Sequence[str], begins: bool) -> bool:
 
 def sentence_end_candidates(
     tagged: TaggedTexts, corpus: TextCorpus, allowed: Bools, sigma: float, rng: RandomGenerator
-) -> Candidates:
+) -> SwapCandidates:
     """Make a candidate of any two adjacent sentences, with one wrong end.
 
     Args:
@@ -186,7 +186,7 @@ def sentence_end_candidates(
         between = slice(min(end, end + by), max(end, end + by))
         free.append(moves_freely(all_tags[between], by > 0))
     flags = Flags.none(len(rights)).mark(FREE, np.array(free, dtype=np.bool_))
-    return Candidates(
+    return SwapCandidates(
         sentence=first,
         original=[line.text for line in rights],
         changed=[line.text for line in wrongs],

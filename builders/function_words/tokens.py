@@ -20,7 +20,7 @@ from builders.english.word_lists import word_list
 from builders.function_words.options import FunctionWordOptions
 from builders.labels.verdicts import files_digest
 from kb_cache.corpora.load import load_corpora
-from kb_cache.corpora.types import Corpora, Corpus, Labels, TextCorpus, Texts
+from kb_cache.corpora.types import CodedLabels, Corpora, Corpus, TextCorpus, Texts
 from kbprobe.arrays import Bools, Ints, mask_at
 from kbprobe.columns import mask, to_numpy
 from kbprobe.errors import UsageError
@@ -45,7 +45,7 @@ class TaggedTexts:
     texts: Texts
     code: Ints
     words: tuple[str, ...]
-    tags: Labels
+    tags: CodedLabels
 
     @classmethod
     def of(cls, texts: Texts, name: str) -> TaggedTexts:

@@ -56,7 +56,7 @@ OPPOSITES = ("Antonym", "DistinctFrom")
 """Relations that connect terms without making either a likely property of the other."""
 
 
-class Edges(NamedTuple):
+class WordEdges(NamedTuple):
     """Edges between words: ``key`` identifies the property, ``opposite`` its negation."""
 
     start: Ints
@@ -81,7 +81,7 @@ class Support:
 
     conceptnet: ConceptNet
     wordnet: WordNet
-    edges: Edges
+    edges: WordEdges
     concepts: Ints
     keys: Ints
     relation: npt.NDArray[np.str_]

@@ -20,7 +20,7 @@ from builders.engine.audit.kin import holds_kin
 from builders.engine.drops import DropLog
 from builders.english.screen import OFFENSIVE, offensive_words
 from builders.english.word_lists import data_table
-from builders.properties.contrast import EVENTS, Edges, Support, first_nouns, mostly_verbs
+from builders.properties.contrast import EVENTS, Support, WordEdges, first_nouns, mostly_verbs
 from builders.properties.kinds import (
     PLACE,
     decide,
@@ -82,7 +82,7 @@ VAGUE: Mapping[str, frozenset[str]] = {
 _PLAIN = r"^[a-z]+(?:[ -][a-z]+)*$"
 
 
-class Held(NamedTuple):
+class StatedProperties(NamedTuple):
     """Pairs of a concept and a property that it has: parallel arrays, sorted, each pair once.
 
     ``source`` is the ConceptNet id of the concept of which an edge states it: the concept itself,
@@ -120,7 +120,7 @@ class Evidence:
     relation: Ints
     object: Ints
     relation_names: tuple[str, ...]
-    sure: Held
+    sure: StatedProperties
     plausible: Bools
     lacks: Bools
     denied: Bools
@@ -224,7 +224,7 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     # Among several edges, the concept's own comes first.
     order = np.lexsort((-weight, source != concepts[cell // keys.size], cell))
     first = order[np.diff(cell[order], prepend=-1) > 0]
-    held = Held(*np.divmod(cell[first], keys.size), weight[first], source[first])
+    held = StatedProperties(*np.divmod(cell[first], keys.size), weight[first], source[first])
     # "Drink" is an event as a verb, but not as a noun: statements about things are left out for
     # verbs.
     event = np.isin(np.array(rules.relations)[code // 2], EVENTS)
@@ -256,14 +256,14 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     )
 
 
-def _with(held: Held, has: Bools, concepts: Ints, weight: float) -> Held:
+def _with(held: StatedProperties, has: Bools, concepts: Ints, weight: float) -> StatedProperties:
     """Return what ``has`` marks, with the edges of ``held`` or the concept itself as source."""
     known = has[held.concept, held.property]
     held = lines_of(held, known)
     more = has.copy()
     more[held.concept, held.property] = False
     concept, which = np.nonzero(more)
-    new = Held(concept, which, np.full(concept.size, weight), concepts[concept])
+    new = StatedProperties(concept, which, np.full(concept.size, weight), concepts[concept])
     both = joined([held, new])
     return lines_of(both, np.lexsort((both.property, both.concept)))
 
@@ -271,11 +271,11 @@ def _with(held: Held, has: Bools, concepts: Ints, weight: float) -> Held:
 def _passed_on(
     conceptnet: ConceptNet,
     wordnet: WordNet,
-    edges: Edges,
+    edges: WordEdges,
     rules: PropertyOptions,
     concepts: Ints,
     keys: Ints,
-) -> Held:
+) -> StatedProperties:
     """Return the properties that concepts have because of their kind."""
     relation = np.array(rules.relations)[keys // len(conceptnet) // 2]
     texts = single_chunk(conceptnet.concepts["text"])
@@ -283,7 +283,7 @@ def _passed_on(
     positive = (keys // len(conceptnet) % 2 == 0).tolist()
     names = zip(relation.tolist(), objects, positive, strict=True)
     number = {(name, text): at for at, (name, text, said) in enumerate(names) if said}
-    parts = [Held(*np.zeros((4, 0), dtype=np.int64))]
+    parts = [StatedProperties(*np.zeros((4, 0), dtype=np.int64))]
     passed = [one for one in members(conceptnet, wordnet, concepts) if one[0] in number]
     parents = conceptnet.lookup([parent for _, parent, _ in passed]).tolist()
     order = np.argsort(edges.key, kind="stable")
@@ -296,7 +296,9 @@ def _passed_on(
             source = np.full(member.size, above)
         if weight > 0:
             size = member.size
-            parts.append(Held(member, np.full(size, column), np.full(size, weight), source))
+            parts.append(
+                StatedProperties(member, np.full(size, column), np.full(size, weight), source)
+            )
     held = joined(parts)
     shown = texts.take(pa.array(concepts))
     all_objects = pa.array(objects, pa.string())
@@ -314,11 +316,11 @@ def _plain_nouns(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOption
     return nouns[fits & (zipf_frequencies(texts.to_pylist()) >= MIN_ZIPF)]
 
 
-def _edges_of(conceptnet: ConceptNet, relations: Sequence[str]) -> Edges:
+def _edges_of(conceptnet: ConceptNet, relations: Sequence[str]) -> WordEdges:
     """Read the edges of some relations and their negations; missing relations have none."""
     size = len(conceptnet)
     none = np.empty(0, dtype=np.int64)
-    parts = [Edges(none, none, none, np.empty(0, dtype=np.float64))]
+    parts = [WordEdges(none, none, none, np.empty(0, dtype=np.float64))]
     for number, name in enumerate(relations):
         if name not in conceptnet.relation_names:
             continue
@@ -329,14 +331,14 @@ def _edges_of(conceptnet: ConceptNet, relations: Sequence[str]) -> Edges:
                 weight = np.concatenate([weight, weight])
             start, end = conceptnet.terms[start], conceptnet.terms[end]
             code = 2 * number + negated
-            parts.append(Edges(start, code * size + end, (code ^ 1) * size + end, weight))
+            parts.append(WordEdges(start, code * size + end, (code ^ 1) * size + end, weight))
     edges = joined(parts)
     return lines_of(edges, edges.start != edges.key % size)
 
 
 def _sure_edges(
     conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions
-) -> tuple[Edges, DropLog]:
+) -> tuple[WordEdges, DropLog]:
     """Return the edges that may make a gold true, and how many were dropped, by reason."""
     size = len(conceptnet)
     asked = np.zeros(conceptnet.assertions.num_rows, dtype=np.bool_)

@@ -87,7 +87,7 @@ def property_conjunction(
     sources: ConceptNetFirst, options: PropertyOptions, rng: RandomGenerator
 ) -> Plan:
     """Which of three things has both of two properties?"""
-    return _Build.of(sources, options, True, rng).plan()
+    return _PropertyBuild.of(sources, options, True, rng).plan()
 
 
 @probe("property_conjunction_but_not", options=PropertyOptions, **_DECLARED)
@@ -95,7 +95,7 @@ def property_conjunction_but_not(
     sources: ConceptNetFirst, options: PropertyOptions, rng: RandomGenerator
 ) -> Plan:
     """Which of three things has one property but not another?"""
-    return _Build.of(sources, options, False, rng).plan()
+    return _PropertyBuild.of(sources, options, False, rng).plan()
 
 
 _RULES = {"relations", "min_weight", "screen"}
@@ -107,7 +107,7 @@ def _gathered(sources: ConceptNetFirst, rules: PropertyOptions) -> Evidence:
     return gather(sources.conceptnet, sources.wordnet, rules)
 
 
-class _Drawn(NamedTuple):
+class _DrawnLines(NamedTuple):
     """Rows: questions with their golds, (rows, K - 1) distractors, and further columns."""
 
     asking: PropertyPairs
@@ -118,7 +118,7 @@ class _Drawn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Build:
+class _PropertyBuild:
     """A build of one of the two probes; ``both``: the gold has both properties."""
 
     sources: ConceptNetFirst
@@ -131,7 +131,7 @@ class _Build:
     @classmethod
     def of(
         cls, sources: ConceptNetFirst, options: PropertyOptions, both: bool, rng: RandomGenerator
-    ) -> _Build:
+    ) -> _PropertyBuild:
         """Gather the evidence."""
         evidence = _gathered(sources, options.only(_RULES))
         return cls(sources, options, both, rng, evidence, DropLog(evidence.dropped))
@@ -150,7 +150,7 @@ class _Build:
             return self._laid_out(self._grouped(triples, splits))
         return self._laid_out(self._drawn(splits))
 
-    def _laid_out(self, rows: _Drawn) -> Plan:
+    def _laid_out(self, rows: _DrawnLines) -> Plan:
         """Make the plan of the rows."""
         evidence, sources = self.evidence, self.sources
         self.dropped.require(rows.split.size, "Loosen one of them, or use a larger ConceptNet.")
@@ -214,7 +214,7 @@ class _Build:
         flags = flags.mark(DOUBTFUL_LACK, doubtful[pairs.second])
         return flags.mark(ALIKE, holds_kin(objects, pairs.second, concepts, pairs.gold))
 
-    def _drawn(self, splits: Ints) -> _Drawn:
+    def _drawn(self, splits: Ints) -> _DrawnLines:
         """Draw rows one by one, split by split: any candidate may be a distractor."""
         options, evidence, dropped = self.options, self.evidence, self.dropped
         asking, sides = (
@@ -256,9 +256,9 @@ class _Build:
         line = np.concatenate(lines)
         chosen = lines_of(asking, line)
         split = splits[chosen.gold]
-        return _Drawn(chosen, np.concatenate(others), split, flags.take(line), Shuffled())
+        return _DrawnLines(chosen, np.concatenate(others), split, flags.take(line), Shuffled())
 
-    def _grouped(self, triples: Triples, splits: Ints) -> _Drawn:
+    def _grouped(self, triples: Triples, splits: Ints) -> _DrawnLines:
         """Draw the rows of choice groups."""
         options, evidence, rng = self.options, self.evidence, self.rng.child("groups")
         if self.both:
@@ -274,7 +274,7 @@ class _Build:
         kept = kept.reshape(-1, GROUP).all(axis=1).repeat(GROUP)
         asking = lines_of(asking, kept)
         order = ByChoiceGroup(np.arange(asking.gold.size, dtype=np.int64) // GROUP)
-        return _Drawn(asking, others[kept], splits[asking.gold], flags.take(kept), order)
+        return _DrawnLines(asking, others[kept], splits[asking.gold], flags.take(kept), order)
 
 
 TARGET = 2 / 3

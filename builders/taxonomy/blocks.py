@@ -39,7 +39,7 @@ know which bushes are herbs."""
 Lines = tuple[int, ...]
 
 
-class Block(NamedTuple):
+class AnswerBlock(NamedTuple):
     """Lines of ``AskableTaxonomy.pairs`` with one answer, of which any two make a question."""
 
     answer: int
@@ -64,7 +64,7 @@ class ChoiceGroups(NamedTuple):
 def choice_groups(askable: AskableTaxonomy, rng: RandomGenerator) -> ChoiceGroups:
     """Divide the words of each split into blocks, and put blocks into groups."""
     rows: list[tuple[int, int, int, int, bool, bool, int]] = []
-    fits = _Fit(askable)
+    fits = _BlockFit(askable)
     split_of = askable.split[askable.pairs.answer]
     group = 0
     for split in range(len(SPLITS)):
@@ -83,7 +83,7 @@ def choice_groups(askable: AskableTaxonomy, rng: RandomGenerator) -> ChoiceGroup
     return ChoiceGroups(table[:, 0], table[:, 1], table[:, 2:4], table[:, 4:6], table[:, 6])
 
 
-class _Fit:
+class _BlockFit:
     """Look-ups of which answers and words fit together."""
 
     def __init__(self, askable: AskableTaxonomy) -> None:
@@ -139,11 +139,11 @@ class _Fit:
         return tuple(line for line in lines if self._word[line] not in some)
 
 
-def _blocks(askable: AskableTaxonomy, lines: Ints, rng: RandomGenerator) -> list[Block]:
+def _blocks(askable: AskableTaxonomy, lines: Ints, rng: RandomGenerator) -> list[AnswerBlock]:
     """Divide the lines of each answer into blocks, as evenly as their words allow."""
     most = min(BLOCK, askable.options.cap_per_word + 1) if askable.options.cap_per_word else BLOCK
     cap = askable.options.cap_per_gold
-    found: list[Block] = []
+    found: list[AnswerBlock] = []
     answer = askable.pairs.answer[lines]
     tie = rng.bits(answer, askable.pairs.word[lines])
     order = lines[np.lexsort((tie, answer))]
@@ -164,7 +164,7 @@ def _blocks(askable: AskableTaxonomy, lines: Ints, rng: RandomGenerator) -> list
             left = [line for line in left if line not in block] if len(block) > 1 else left[1:]
             room -= len(block) * (len(block) - 1) // 2
             if len(block) > 1:
-                found.append(Block(int(askable.pairs.answer[block[0]]), tuple(block)))
+                found.append(AnswerBlock(int(askable.pairs.answer[block[0]]), tuple(block)))
             if room < 1:
                 break
     return found
@@ -180,8 +180,8 @@ def _couples(askable: AskableTaxonomy, lines: Ints) -> set[tuple[int, int]]:
 
 
 def _grouped(
-    blocks: Sequence[Block], fits: _Fit, rng: RandomGenerator
-) -> Iterator[tuple[Block, ...]]:
+    blocks: Sequence[AnswerBlock], fits: _BlockFit, rng: RandomGenerator
+) -> Iterator[tuple[AnswerBlock, ...]]:
     """Yield groups of three blocks of equal size with different answers.
 
     Large blocks come first. Their partners have answers at the same level, or of the same tree, if
@@ -200,14 +200,14 @@ def _grouped(
         for one in answers
     }
 
-    def cut(block: Block, *others: int) -> Block:
+    def cut(block: AnswerBlock, *others: int) -> AnswerBlock:
         lines = block.lines
         for answer in others:
             lines = fits.false_of(answer, lines)
-        return Block(block.answer, lines)
+        return AnswerBlock(block.answer, lines)
 
-    def best(first: Block, others: Sequence[Block]) -> Block | None:
-        def rank(other: Block) -> tuple[bool, int, int, int, float, int]:
+    def best(first: AnswerBlock, others: Sequence[AnswerBlock]) -> AnswerBlock | None:
+        def rank(other: AnswerBlock) -> tuple[bool, int, int, int, float, int]:
             room = min(len(cut(first, other.answer).lines), len(cut(other, first.answer).lines))
             near = fits.nearness(first.answer, other.answer)
             # Answers with partners at their own level are left to these.
@@ -239,11 +239,11 @@ def _grouped(
             continue
         waiting.remove(second)
         waiting.remove(third)
-        chosen = tuple(Block(block.answer, block.lines[:size]) for block in cuts)
+        chosen = tuple(AnswerBlock(block.answer, block.lines[:size]) for block in cuts)
         yield chosen
         for own, used in zip(trio, chosen, strict=True):
             rest = tuple(line for line in own.lines if line not in used.lines)
             if len(rest) > 1:
                 lot[rest[0]] = lot.get(rest[0], lot[own.lines[0]])
-                waiting.append(Block(own.answer, rest))
+                waiting.append(AnswerBlock(own.answer, rest))
         waiting.sort(key=lambda block: (-len(block.lines), lot[block.lines[0]]))

@@ -56,7 +56,7 @@ ROUNDS = 12
 """Number of rounds in which choices are compared again by how often they are shown."""
 
 
-class Listed(NamedTuple):
+class ListedWords(NamedTuple):
     """The kinds of listed words: parallel arrays with one line for each word and kind of a tree.
 
     ``word`` and ``kind`` are numbers of words, ``truth`` is TRUE, ARGUABLE or FALSE.
@@ -106,11 +106,11 @@ def listed_kinds() -> tuple[tuple[str, str, str, int], ...]:
     return tuple(lines)
 
 
-def listed_words(taxonomy: Taxonomy, shown: Bools, split_of_tree: Ints) -> Listed:
+def listed_words(taxonomy: Taxonomy, shown: Bools, split_of_tree: Ints) -> ListedWords:
     """Return what the list of crossing kinds says of the words that may be shown."""
     tree, word, kind, truth = zip(*listed_kinds(), strict=True)
     names = list(TREES)
-    listed = Listed(
+    listed = ListedWords(
         tree=np.array([names.index(name) for name in tree], dtype=np.int64),
         word=taxonomy.find(pa.array(word)),
         kind=taxonomy.find(pa.array(kind)),
@@ -121,7 +121,7 @@ def listed_words(taxonomy: Taxonomy, shown: Bools, split_of_tree: Ints) -> Liste
 
 
 def crossed(
-    listed: Listed,
+    listed: ListedWords,
     general: Floats,
     tested: Bools,
     also_shown: Callable[[int], Ints],

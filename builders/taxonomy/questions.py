@@ -17,7 +17,7 @@ from builders.engine.drops import DropLog
 from builders.engine.plan import Flags
 from builders.english.screen import whole_words
 from builders.english.word_lists import word_list
-from builders.taxonomy.crossing import ARGUABLE, TRUE, Listed, listed_words
+from builders.taxonomy.crossing import ARGUABLE, TRUE, ListedWords, listed_words
 from builders.taxonomy.options import (
     CLEAN_GAP,
     CLEAN_HOPS,
@@ -70,7 +70,7 @@ FOLLOWED = 4
 """Maximum number of edges that readers follow up from a sense of something intangible."""
 
 
-class Pairs(NamedTuple):
+class AnswerPairs(NamedTuple):
     """The answers of words: parallel arrays, each (word, answer) once, sorted.
 
     ``sense`` is the synset of the word and ``top`` that of the answer, ``hops`` edges above it
@@ -134,7 +134,7 @@ def answers_of(taxonomy: Taxonomy, allowed: Bools, tree: Ints) -> Ints:
 
 def pairs_of(
     taxonomy: Taxonomy, entities: Bools, named: Ints, max_hops: int | None, min_weight: float
-) -> Pairs:
+) -> AnswerPairs:
     """Return the answers of each entity.
 
     Args:
@@ -150,7 +150,7 @@ def pairs_of(
     kept = named[walk.node] >= 0
     row, top, hops = rows[walk.source[kept]], walk.node[kept], walk.hops[kept]
     used = np.where(senses.tangible[row] | (hops <= FOLLOWED), senses.share[row], 0.0)
-    found = Pairs(senses.word[row], named[top], hops, senses.synset[row], top, used)
+    found = AnswerPairs(senses.word[row], named[top], hops, senses.synset[row], top, used)
     synonym = np.repeat(np.arange(len(taxonomy.in_synset)), taxonomy.in_synset.degrees)
     same = synonym * size + taxonomy.in_synset.indices
     kept = (found.word != found.answer) & ~contains(same, found.sense * size + found.answer)
@@ -159,7 +159,7 @@ def pairs_of(
     is_answer = mask_at(size, named[named >= 0])
     edge = entities[start] & is_answer[end]
     start, end, none = start[edge], end[edge], np.full(int(edge.sum()), -1, dtype=np.int64)
-    stated = Pairs(start, end, np.ones_like(start), none, none, np.ones(start.size))
+    stated = AnswerPairs(start, end, np.ones_like(start), none, none, np.ones(start.size))
     both = joined([found, stated])
     # WordNet before ConceptNet, then the commonest sense, then the nearest.
     order = np.lexsort(
@@ -212,15 +212,15 @@ class AskableTaxonomy:
 
     taxonomy: Taxonomy
     options: TaxonomyOptions
-    pairs: Pairs
+    pairs: AnswerPairs
     flags: Flags
     split: Ints
     tops: Ints
     tree: Ints
     general: Floats
     undeniable: Ints
-    listed: Listed
-    crossing: Pairs
+    listed: ListedWords
+    crossing: AnswerPairs
 
     @classmethod
     def of(cls, taxonomy: Taxonomy, options: TaxonomyOptions, dropped: DropLog) -> AskableTaxonomy:
@@ -320,7 +320,7 @@ class AskableTaxonomy:
         return self.pairs.word * len(self.taxonomy) + self.pairs.answer
 
     @cached_property
-    def all_pairs(self) -> Pairs:
+    def all_pairs(self) -> AnswerPairs:
         """The pairs, and after them the crossing ones."""
         return joined([self.pairs, self.crossing])
 
@@ -407,8 +407,8 @@ class AskableTaxonomy:
 
 
 def _crossing_pairs(
-    taxonomy: Taxonomy, listed: Listed, tree: Ints, min_weight: float
-) -> tuple[Pairs, Ints]:
+    taxonomy: Taxonomy, listed: ListedWords, tree: Ints, min_weight: float
+) -> tuple[AnswerPairs, Ints]:
     """Return what listed words are, and the kind that names each synset (-1: none).
 
     Relations that WordNet does not state count as one step.
@@ -425,13 +425,13 @@ def _crossing_pairs(
     both = joined(
         [
             lines_of(stated, contains(wanted, keys)),
-            Pairs(more // size, more % size, one, none, none, np.ones(more.size)),
+            AnswerPairs(more // size, more % size, one, none, none, np.ones(more.size)),
         ]
     )
     return lines_of(both, np.lexsort((both.answer, both.word))), named
 
 
-def _flags(taxonomy: Taxonomy, pairs: Pairs) -> Flags:
+def _flags(taxonomy: Taxonomy, pairs: AnswerPairs) -> Flags:
     """Return the flags that keep pairs out of the clean tier."""
     doubtful = pa.array(sorted(word_list("doubtful_kinds")))
     answers = taxonomy.words.take(pa.array(pairs.answer))
@@ -454,7 +454,7 @@ def _flags(taxonomy: Taxonomy, pairs: Pairs) -> Flags:
     )
 
 
-def _otherwise(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
+def _otherwise(taxonomy: Taxonomy, pairs: AnswerPairs) -> Bools:
     """Mark pairs whose word has a sense that is not below the answer, except plants of foods."""
     senses, size = taxonomy.senses, len(taxonomy)
     rows = np.flatnonzero(np.isin(senses.word, pairs.word))
@@ -472,7 +472,7 @@ def _otherwise(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
     return np.asarray(agreeing < np.bincount(senses.word[rows], minlength=size)[pairs.word])
 
 
-def _names_answer(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
+def _names_answer(taxonomy: Taxonomy, pairs: AnswerPairs) -> Bools:
     """Mark pairs whose word and answer share a word: a houseboat and a boat."""
     words, answers = (
         taxonomy.words.take(pa.array(column)) for column in (pairs.word, pairs.answer)
@@ -484,7 +484,7 @@ def _names_answer(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
     return holds_kin(words, line, answers, line) | np.fromiter(held, np.bool_, count=len(words))
 
 
-def _homes(pairs: Pairs, split_of_answer: Ints, size: int) -> Ints:
+def _homes(pairs: AnswerPairs, split_of_answer: Ints, size: int) -> Ints:
     """Return the split of every word: an answer's own, otherwise that of most of its answers."""
     votes = np.zeros((size, len(SPLITS)), dtype=np.int64)
     np.add.at(votes, (pairs.word, split_of_answer[pairs.answer]), 1)

@@ -66,7 +66,7 @@ _THINGS = tuple(
 )
 
 
-class Senses(NamedTuple):
+class NounSenses(NamedTuple):
     """The noun senses of the words: parallel arrays, sorted by word, then by number.
 
     ``tagged`` is the count in the tagged texts, ``share`` the estimated share of the word's uses;
@@ -128,7 +128,7 @@ class Taxonomy(WordNetFirst):
         return zipf_frequencies(self.words.to_pylist())
 
     @cached_property
-    def senses(self) -> Senses:
+    def senses(self) -> NounSenses:
         """The noun senses of all words."""
         synset, number, count = (
             to_numpy(self.wordnet.senses[name]).astype(np.int64)
@@ -152,7 +152,7 @@ class Taxonomy(WordNetFirst):
         share = np.where(usual & known, weight / np.where(total > 0, total, 1), 0.0)
         share[~only & (most[word] == 0)] *= UNSURE
         main = usual & ((number == 1) | ((count > 0) & (count >= MAIN_SHARE * most[word])))
-        return Senses(word, synset, number, count, share, main, things | person)
+        return NounSenses(word, synset, number, count, share, main, things | person)
 
     def _second_thoughts(self, word: Ints, synset: Ints) -> Bools:
         """Mark derived senses of a word: the tree of a fruit, the wood of a tree.

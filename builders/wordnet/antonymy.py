@@ -8,7 +8,7 @@ from builders.engine.plan import Plan
 from builders.engine.probe import probe
 from builders.relations import AskedEdges
 from builders.wordnet.options import AntonymyOptions
-from builders.wordnet.planning import ABOUT_EDGES, Planner
+from builders.wordnet.planning import ABOUT_EDGES, WordNetPlanner
 from builders.wordnet.source import named_first
 from builders.wordnet.truths import (
     OPPOSITE_FLAGS,
@@ -28,4 +28,4 @@ def wordnet_antonymy(wordnet: WordNet, options: AntonymyOptions, rng: RandomGene
         flags=partial(opposite_flags, wordnet),
         maybe=partial(near_opposites, wordnet),
     )
-    return Planner(wordnet, options, rng).of_edges(asked, possible_opposites)
+    return WordNetPlanner(wordnet, options, rng).of_edges(asked, possible_opposites)

@@ -7,7 +7,7 @@ import numpy as np
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
 from builders.wordnet.options import DefinitionsOptions
-from builders.wordnet.planning import IN_CONTEXT, Planner, in_contexts
+from builders.wordnet.planning import IN_CONTEXT, WordNetPlanner, in_contexts
 from builders.wordnet.source import has_glosses, require_enough
 from builders.wordnet.synsets import contexts_of, of_parts_of_speech
 from kb_cache.wordnet.types import WordNet
@@ -27,4 +27,6 @@ def wordnet_definitions(
         require_enough(wordnet, found, every, "synsets with words and a definition")
     contexts = contexts_of(wordnet, asked, options.max_contexts, rng)
     questions = in_contexts(wordnet, contexts)
-    return Planner(wordnet, options, rng).of_concepts("definition", contexts.concept, questions)
+    return WordNetPlanner(wordnet, options, rng).of_concepts(
+        "definition", contexts.concept, questions
+    )

@@ -15,7 +15,7 @@ from builders.engine.probe import probe
 from builders.engine.rows import Asking
 from builders.wordnet.flags import ISA_FLAGS, isa_flags
 from builders.wordnet.options import ABSTRACTIONS, HypernymyOptions, HyponymyOptions, IsaOptions
-from builders.wordnet.planning import IN_CONTEXT, PROBE_OF, Planner, in_contexts, stop_list
+from builders.wordnet.planning import IN_CONTEXT, PROBE_OF, WordNetPlanner, in_contexts, stop_list
 from builders.wordnet.source import repeated
 from builders.wordnet.synsets import alike_in_any, contexts_of, of_parts_of_speech, path_facts
 from builders.wordnet.truths import true_of_namesakes
@@ -55,7 +55,7 @@ def _isa_plan(
     isa = wordnet.isa.reversed if down else wordnet.isa
     is_true = isa.walk(concepts)
     truth = Truth.of(concepts, is_true.source, is_true.node, alike_in_any(wordnet))
-    planner = Planner(wordnet, options, rng)
+    planner = WordNetPlanner(wordnet, options, rng)
     dropped = planner.dropped
 
     trivial = np.isin(gold, stop_list(wordnet, options.stop_golds, ABSTRACTIONS))

@@ -9,7 +9,7 @@ from builders.engine.probe import probe
 from builders.relations import AskedEdges
 from builders.wordnet.content import is_common
 from builders.wordnet.options import STOP_CONCEPTS, MeronymyOptions
-from builders.wordnet.planning import ABOUT_EDGES, Planner
+from builders.wordnet.planning import ABOUT_EDGES, WordNetPlanner
 from builders.wordnet.source import asked_edges
 from builders.wordnet.synsets import known_synsets
 from builders.wordnet.truths import PART_FLAGS, part_flags, parts_without_edge, possible_parts
@@ -33,4 +33,4 @@ def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGene
     )
     if options.common_only:
         asked = asked.of_concepts(is_common(wordnet))
-    return Planner(wordnet, options, rng).of_edges(asked, possible_parts)
+    return WordNetPlanner(wordnet, options, rng).of_edges(asked, possible_parts)

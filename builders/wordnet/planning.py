@@ -12,7 +12,7 @@ import numpy as np
 from builders.engine.draw.families import Truth
 from builders.engine.drops import DropLog
 from builders.engine.plan import Facts, Flags, Plan, Questions
-from builders.engine.rows import Asking, Candidates, QuestionSet, draw_plan
+from builders.engine.rows import Asking, NodePools, QuestionSet, draw_plan
 from builders.relations import (
     NONE,
     QUESTION_FIELDS,
@@ -105,7 +105,7 @@ IN_CONTEXT: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Planner:
+class WordNetPlanner:
     """What every step of planning a WordNet probe needs.
 
     Attributes:
@@ -209,7 +209,7 @@ class Planner:
         places = territory(wordnet.structure, options.split_shares, self.rng.seed)
         plan = draw_plan(
             QuestionSet(asking, shown, facts, relation, places.of_both(asking)),
-            Candidates(
+            NodePools(
                 nodes_of(wordnet, generality(wordnet), options.shows_glosses),
                 kinds=KINDS[wordnet.pos_codes],
                 # One language decides for all, so that they ask the same questions.

@@ -10,7 +10,7 @@ from builders.engine.probe import probe
 from builders.relations import looks_alike
 from builders.wordnet.content import is_common
 from builders.wordnet.options import SynonymyOptions
-from builders.wordnet.planning import IN_CONTEXT, Planner
+from builders.wordnet.planning import IN_CONTEXT, WordNetPlanner
 from builders.wordnet.source import familiar, repeated, require_enough
 from builders.wordnet.synsets import (
     first_words,
@@ -40,7 +40,7 @@ def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGene
     asked &= np.diff(wordnet.sense_start) >= options.min_lemmas
     if options.common_only:
         asked &= is_common(wordnet)
-    nodes, planner = np.flatnonzero(asked), Planner(wordnet, options, rng)
+    nodes, planner = np.flatnonzero(asked), WordNetPlanner(wordnet, options, rng)
     named = has_name(wordnet)[nodes]
     room = options.name_share * np.count_nonzero(~named) / max(1 - options.name_share, 1e-9)
     order = np.lexsort((rng.child("names").bits(nodes), ~named))
@@ -72,7 +72,7 @@ def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGen
         pairs = zip(first, others, strict=True)
         alike |= [any(looks_alike(word, other) for other in more) for word, more in pairs]
         short |= [len(more[0]) < FEWEST_LETTERS for more in others]
-    planner = Planner(wordnet, options, rng)
+    planner = WordNetPlanner(wordnet, options, rng)
     dropped = planner.dropped
     tests = {
         "the other words look like the word": alike,

@@ -182,7 +182,7 @@ TOO_LONG = "a prompt longer than the endpoint takes"
 FILTERED = "a prompt that the endpoint's content filter refuses"
 
 
-class Pair(NamedTuple):
+class TokenPair(NamedTuple):
     """A context without white space at its end, and a continuation that may begin with it."""
 
     context: str
@@ -217,17 +217,19 @@ class NothingBefore(Exception):
     """A continuation's first token is the first of the prompt, and so has no log-probability."""
 
 
-def divided(context: str, continuation: str) -> Pair:
+def divided(context: str, continuation: str) -> TokenPair:
     """Split a text into context and continuation like lm-evaluation-harness.
 
     >>> divided("Is it ", "a dog")
     Pair(context='Is it', continuation=' a dog')
     """
     kept = context.rstrip()
-    return Pair(kept, context[len(kept) :] + continuation)
+    return TokenPair(kept, context[len(kept) :] + continuation)
 
 
-def score_pair(pair: Pair, whole: PromptTokens, alone: Callable[[str], Sequence[str]]) -> Scored:
+def score_pair(
+    pair: TokenPair, whole: PromptTokens, alone: Callable[[str], Sequence[str]]
+) -> Scored:
     """Return the log-likelihood of a continuation.
 
     Args:
@@ -253,7 +255,7 @@ def score_pair(pair: Pair, whole: PromptTokens, alone: Callable[[str], Sequence[
 
 
 def _first_token(
-    pair: Pair, whole: PromptTokens, alone: Callable[[str], Sequence[str]]
+    pair: TokenPair, whole: PromptTokens, alone: Callable[[str], Sequence[str]]
 ) -> tuple[int, bool]:
     """Return the first token of the continuation, and :attr:`Scored.straddles`."""
     starts, boundary = whole.starts, len(pair.context)
@@ -265,7 +267,7 @@ def _first_token(
     return len(tokens), tokens != list(whole.texts[: len(tokens)])
 
 
-def _special_tokens(pair: Pair, whole: PromptTokens) -> int:
+def _special_tokens(pair: TokenPair, whole: PromptTokens) -> int:
     """Return how many tokens a server put before a text that is all continuation."""
     if whole.log_probs[0] is not None:
         return 0  # Its beginning is not shown, and was already accounted for.

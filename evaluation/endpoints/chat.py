@@ -70,7 +70,7 @@ def _response_format(form: str, letters: int) -> dict[str, Any]:
     return {"type": form, form: {"name": ANSWER, "strict": True, "schema": schema}}
 
 
-class Reply(NamedTuple):
+class ChatReply(NamedTuple):
     """What a model wrote.
 
     Attributes:
@@ -103,17 +103,17 @@ class ChatEndpoint(ServedModel):
         """Return whether answers are read by the probabilities of letters; see :meth:`replies`."""
         return "logprobs" in self._parameters(wanted, max_tokens)
 
-    def known(self, chat: Chat, wanted: Wanted, max_tokens: int) -> Reply | None:
+    def known(self, chat: Chat, wanted: Wanted, max_tokens: int) -> ChatReply | None:
         """Return the stored answer to a chat; None if it has not been sent."""
         parameters = self._known_parameters(wanted, max_tokens)
         kept = parameters and self.store.find("reply", *self._request(chat, parameters))
         # Earlier versions stored any refusal as an empty answer, without the last field.
-        refusal = kept and len(kept) < len(Reply._fields) and kept[:3] == ["", 0, True]
-        return None if kept is None or refusal else Reply(*kept)
+        refusal = kept and len(kept) < len(ChatReply._fields) and kept[:3] == ["", 0, True]
+        return None if kept is None or refusal else ChatReply(*kept)
 
     def replies(
         self, chats: Sequence[Chat], wanted: Wanted, max_tokens: int
-    ) -> Iterator[tuple[int, Reply]]:
+    ) -> Iterator[tuple[int, ChatReply]]:
         """Send chats, and yield the index and answer of each as it arrives and is stored.
 
         Args:
@@ -130,12 +130,12 @@ class ChatEndpoint(ServedModel):
         self.client.start()
         parameters = self._parameters(wanted, max_tokens)
 
-        def ask(chat: Chat) -> Reply:
+        def ask(chat: Chat) -> ChatReply:
             try:
                 answer = self._send(chat, parameters)
             except RequestRefused as error:
                 refused = prompt_refused(error, lambda: self._send(_FIRST, parameters))
-                return Reply("", 0, not refused.filtered, filtered=refused.filtered)
+                return ChatReply("", 0, not refused.filtered, filtered=refused.filtered)
             return read_reply(answer, self.url)
 
         for number, reply in in_threads(ask, chats, self.concurrency, self.client.stop):
@@ -242,7 +242,7 @@ def _leave_out(parameters: dict[str, Any], error: ServerError) -> None:
         raise error
 
 
-def read_reply(answer: Any, url: str) -> Reply:
+def read_reply(answer: Any, url: str) -> ChatReply:
     """Read the answer to a chat.
 
     Raises:
@@ -261,7 +261,7 @@ def read_reply(answer: Any, url: str) -> Reply:
     tokens = [_count(answer.get("usage"), name) for name in ("prompt_tokens", "completion_tokens")]
     first = _first_tokens(choice.get("logprobs"), malformed)
     end = choice.get("finish_reason")
-    return Reply(text, sum(tokens), end == "length", first, end == "content_filter")
+    return ChatReply(text, sum(tokens), end == "length", first, end == "content_filter")
 
 
 def _joined(content: Any) -> Any:

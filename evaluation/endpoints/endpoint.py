@@ -13,9 +13,9 @@ from evaluation.endpoints.answers import (
     REQUEST,
     TOO_LONG,
     NothingBefore,
-    Pair,
     PromptTokens,
     Scored,
+    TokenPair,
     read_answer,
     score_pair,
 )
@@ -66,12 +66,12 @@ class Endpoint(ServedModel):
         if texts:
             self.tokens_per_byte = len(texts) / len(FIXED_TEXT.encode())
 
-    def known(self, pair: Pair) -> Scored | None:
+    def known(self, pair: TokenPair) -> Scored | None:
         """Return the stored answer; None if the pair has not been sent."""
         kept = self.store.find("answer", self.digest, *pair)
         return None if kept is None else Scored(*kept)
 
-    def scores(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Scored]]:
+    def scores(self, pairs: Sequence[TokenPair]) -> Iterator[tuple[int, Scored]]:
         """Send pairs, and yield the index and log-likelihood of each as it arrives and is stored.
 
         Raises:
@@ -115,7 +115,7 @@ class Endpoint(ServedModel):
                 raise
         return tokens.result()
 
-    def _score(self, pair: Pair) -> Scored:
+    def _score(self, pair: TokenPair) -> Scored:
         try:
             return score_pair(pair, self._ask(pair.text), self._alone)
         except NothingBefore:

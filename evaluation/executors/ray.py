@@ -109,7 +109,7 @@ def _files(folder: Path | None) -> Files:
 
 
 @dataclass
-class _Batch:
+class _RunBatch:
     """Runs that one worker executes together: their places, and how often they were handed out."""
 
     places: list[int]
@@ -151,17 +151,22 @@ class RayWorkers:
         have = resources.get("GPU", 0) / gpus if gpus else resources.get("CPU", 1)
         folder = specs[0].folder
         assert folder is not None
-        waiting = [_Batch(places, model_key(specs[places[0]])) for places in batches(specs)]
+        waiting = [_RunBatch(places, model_key(specs[places[0]])) for places in batches(specs)]
         count = min(self.workers or max(1, int(have)), len(waiting))
         with _marked(folder.parent) as marker:
             new = _starter(ray, gpus, marker)
             yield from self._hand_out(ray, specs, waiting, [new() for _ in range(count)], new)
 
     def _hand_out(
-        self, ray: Any, specs: Sequence[RunSpec], waiting: list[_Batch], idle: list[Any], new: Any
+        self,
+        ray: Any,
+        specs: Sequence[RunSpec],
+        waiting: list[_RunBatch],
+        idle: list[Any],
+        new: Any,
     ) -> Iterator[Ended]:
         held: dict[Any, str] = {}
-        running: dict[Any, tuple[Any, _Batch]] = {}
+        running: dict[Any, tuple[Any, _RunBatch]] = {}
         done = 0
         while waiting or running:
             while idle and waiting:
@@ -198,7 +203,7 @@ class RayWorkers:
                 yield replace(ended, run=place)
 
 
-def _next(waiting: list[_Batch], held: str | None, others: Sequence[str]) -> _Batch:
+def _next(waiting: list[_RunBatch], held: str | None, others: Sequence[str]) -> _RunBatch:
     """Take the next runs for a worker: of the model it holds, else of the most delayed model.
 
     That is the model with the most runs left for each worker that holds it.

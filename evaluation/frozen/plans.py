@@ -28,7 +28,7 @@ from evaluation.frozen.readers import (
     answer_prompt,
 )
 from evaluation.frozen.store import VECTORS, VectorStore
-from evaluation.frozen.training import Cost, HeadPlan, Rows, RowTable, fit_side_by_side
+from evaluation.frozen.training import FeatureRows, HeadCost, HeadPlan, RowTable, fit_side_by_side
 from evaluation.items.types import Item
 from evaluation.learners.base import HeadTraining
 from evaluation.models.capabilities import Capability, head_that_gives
@@ -197,7 +197,7 @@ class ModelPlan(HeadPlan):
     def _reader(self) -> VectorReader:
         return self._kind(*self._load())
 
-    def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
+    def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[FeatureRows]:
         """Read the vectors of some rows of each split; see :meth:`HeadPlan.read`."""
         numbers: dict[Text, int] = {}
         places = [self._places(items, rows, numbers) for items, rows in splits]
@@ -219,7 +219,7 @@ class ModelPlan(HeadPlan):
             self._training.workers,
             self._training.progress,
         )
-        self.cost = Cost(len(numbers), found.tokens, found.parameters)
+        self.cost = HeadCost(len(numbers), found.tokens, found.parameters)
         self.vectors = self._ready(torch.from_numpy(found.vectors).to(model.device))
         return [self._rows(items, place) for (items, _), place in zip(splits, places, strict=True)]
 
@@ -236,7 +236,7 @@ class ModelPlan(HeadPlan):
         """Return the vectors as the heads read them."""
         return vectors
 
-    def _rows(self, items: Sequence[Item], places: Ints) -> Rows:
+    def _rows(self, items: Sequence[Item], places: Ints) -> FeatureRows:
         raise NotImplementedError
 
 
@@ -272,7 +272,7 @@ class CandidatePlan(ModelPlan, CandidateHeads):
         refuse_unembedded(model, tokenizer, (), pieces)
         return reasons
 
-    def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
+    def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[FeatureRows]:
         """Read vectors, and the output embeddings that the candidates start from."""
         model, _ = self._load()
         if self._make_body is not None:
@@ -295,12 +295,12 @@ class CandidatePlan(ModelPlan, CandidateHeads):
             parts = [self._body(part) for part in vectors.split(_AT_ONCE)]
         return torch.cat(parts).clone()
 
-    def _rows(self, items: Sequence[Item], places: Ints) -> Rows:
+    def _rows(self, items: Sequence[Item], places: Ints) -> FeatureRows:
         pieces = self._pieces[id(items)]
         counts = [len(choice) for row in pieces for choice in row]
         several = sum(any(len(choice) > 1 for choice in row) for row in pieces)
         table = row_table(items, places, self.numbered(pieces), self.vectors.device)
-        return Rows(table, np.array(counts, dtype=np.int64), {"several_pieces": several})
+        return FeatureRows(table, np.array(counts, dtype=np.int64), {"several_pieces": several})
 
 
 class UnitPlan(ModelPlan):
@@ -327,13 +327,13 @@ class UnitPlan(ModelPlan):
             reasons |= {rows[at]: reason for at, reason in found.items()}
         return reasons
 
-    def _rows(self, items: Sequence[Item], places: Ints) -> Rows:
+    def _rows(self, items: Sequence[Item], places: Ints) -> FeatureRows:
         counts = np.array([len(item.choices) for item in items])
         width = max(places.shape[1], int(counts.max(initial=1)))
         places = np.pad(places, ((0, 0), (0, width - places.shape[1])))
         candidates = np.where(np.arange(width) < counts[:, None], 0, -1)
         ones = np.ones(int(counts.sum()), dtype=np.int64)
-        return Rows(row_table(items, places, candidates, self.vectors.device), ones, {})
+        return FeatureRows(row_table(items, places, candidates, self.vectors.device), ones, {})
 
     def module(self, rows: RowTable, generator: torch.Generator) -> nn.Module:
         """Initialise a linear layer."""
@@ -343,13 +343,13 @@ class UnitPlan(ModelPlan):
 class LabelPlan(ModelPlan):
     """Small classifiers of texts: a score for each label of the rows' setup."""
 
-    def _rows(self, items: Sequence[Item], places: Ints) -> Rows:
+    def _rows(self, items: Sequence[Item], places: Ints) -> FeatureRows:
         labels = SETUPS[items[0].setup].labels
         number_of = {label: number for number, label in enumerate(labels)}
         numbers = [[number_of[label] for label in item.choices] for item in items]
         ones = np.ones(sum(map(len, numbers)), dtype=np.int64)
         table = row_table(items, places, np.array(numbers, dtype=np.int64), self.vectors.device)
-        return Rows(table, ones, {})
+        return FeatureRows(table, ones, {})
 
     def module(self, rows: RowTable, generator: torch.Generator) -> nn.Module:
         """Initialise a classifier; its rows have a choice for every label."""
@@ -372,7 +372,7 @@ class WordPlan(CandidateHeads):
         """Return nothing: any text can be read."""
         return {}
 
-    def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
+    def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[FeatureRows]:
         """Look up the words of some rows of each split."""
         asked = [items[row].question for items, rows in splits for row in rows.tolist()]
         questions = {text: number for number, text in enumerate(dict.fromkeys(asked))}
@@ -389,7 +389,7 @@ class WordPlan(CandidateHeads):
         read = [self._rows(items, rows, questions) for items, rows in splits]
         body, weight, bias = self.start(0)
         numbers = sum(part.numel() for part in (*body.parameters(), weight, bias))
-        self.cost = Cost(len(questions), len(flat), numbers)
+        self.cost = HeadCost(len(questions), len(flat), numbers)
         return read
 
     def start(self, seed: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
@@ -401,12 +401,12 @@ class WordPlan(CandidateHeads):
         bias = torch.zeros(candidates)
         return body.to(self._device), weight.to(self._device), bias.to(self._device)
 
-    def _rows(self, items: Sequence[Item], rows: Ints, questions: Mapping[str, int]) -> Rows:
+    def _rows(self, items: Sequence[Item], rows: Ints, questions: Mapping[str, int]) -> FeatureRows:
         places = np.zeros((len(items), 1), dtype=np.int64)
         places[rows, 0] = [questions[items[row].question] for row in rows.tolist()]
         table = self.numbered([item.choices for item in items])
         count = sum(len(item.choices) for item in items)
-        return Rows(
+        return FeatureRows(
             row_table(items, places, table, self._device), np.ones(count, dtype=np.int64), {}
         )
 

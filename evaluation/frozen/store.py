@@ -59,7 +59,7 @@ class Found:
     parameters: int
 
 
-class _Part(BaseModel):
+class _StoredPart(BaseModel):
     """The contents of ``NAME.part.json``."""
 
     parameters: int
@@ -193,7 +193,7 @@ class VectorStore:
                 with replacing_file(target, durable=False) as aside, aside.open("wb") as file:
                     np.save(file, values)
             # Written last: it marks a part as complete.
-            part = _Part(parameters=parameters, sha256=_digest(parameters, texts, vectors))
+            part = _StoredPart(parameters=parameters, sha256=_digest(parameters, texts, vectors))
             write_file(_record(self.folder, name), part.model_dump_json())
         except OSError as error:
             raise unusable(self.folder, error) from error
@@ -228,7 +228,7 @@ def _ends(held: Sequence[tuple[str, npt.NDArray[Any]]]) -> Ints:
     return np.cumsum([len(texts) for _, texts in held], dtype=np.int64)
 
 
-def _part(folder: Path, name: str) -> _Part | None:
+def _part(folder: Path, name: str) -> _StoredPart | None:
     """Return the record of a part; None if it is damaged or unfinished."""
     paths = (_file(folder, name, "texts"), _file(folder, name, "vectors"), _record(folder, name))
     try:
@@ -239,10 +239,12 @@ def _part(folder: Path, name: str) -> _Part | None:
 
 
 @lru_cache(maxsize=4096)
-def _verified(paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, ...], ...]) -> _Part | None:
+def _verified(
+    paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, ...], ...]
+) -> _StoredPart | None:
     """Hash a part, once as long as its files are unchanged: about 1 GB per second."""
     try:
-        part = read_record(paths[2], _Part)
+        part = read_record(paths[2], _StoredPart)
         texts, vectors = (np.load(regular_path(path), mmap_mode="r") for path in paths[:2])
     except (*DAMAGED_ARRAY, UsageError):
         return None

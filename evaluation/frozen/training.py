@@ -48,7 +48,7 @@ class RowTable:
 
 
 @dataclass(frozen=True)
-class Head:
+class UntrainedHead:
     """One head before its training.
 
     Attributes:
@@ -97,7 +97,7 @@ def score_rows(
 
 
 def train_heads(
-    heads: Sequence[Head],
+    heads: Sequence[UntrainedHead],
     vectors: torch.Tensor,
     options: TrainingOptions,
     learning_rate: float,
@@ -261,7 +261,7 @@ cache; other devices are faster the more heads are trained at once."""
 
 
 @dataclass(frozen=True)
-class Rows:
+class FeatureRows:
     """The rows of a split as heads read them.
 
     Attributes:
@@ -276,7 +276,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Cost:
+class HeadCost:
     """The cost of the vectors: texts and tokens encoded, and parameters of the model used."""
 
     texts: int
@@ -293,14 +293,14 @@ class HeadPlan(ABC):
     """
 
     vectors: torch.Tensor
-    cost: Cost
+    cost: HeadCost
 
     @abstractmethod
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
         """Return the rows of a split that heads cannot read, and why."""
 
     @abstractmethod
-    def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
+    def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[FeatureRows]:
         """Read the vectors of some rows of each split, given by index; called once."""
 
     def module(self, rows: RowTable, generator: torch.Generator) -> nn.Module:
@@ -341,7 +341,7 @@ def fit_side_by_side(training: HeadTraining, plan: HeadPlan) -> Iterator[tuple[i
         options = chunk[0].fitting.options
         seeds = [one.fitting.seed for one in chunk]
         made = plan.modules([one.fitted for one in chunk], seeds)
-        heads = [Head(*one, seed) for one, seed in zip(made, seeds, strict=True)]
+        heads = [UntrainedHead(*one, seed) for one, seed in zip(made, seeds, strict=True)]
         trained = train_heads(heads, plan.vectors, options, options.learning_rate)
         for at, one in enumerate(chunk):
             parameters = plan.whole(trained.of(at), one.fitted, one.fitting.seed)
@@ -369,7 +369,7 @@ class _Prepared:
     fitting: HeadFitting
     fitted: RowTable
     next: RowTable
-    scored: Rows
+    scored: FeatureRows
     set_aside: Mapping[int, str]
     notes: Mapping[str, int]
 
@@ -431,7 +431,9 @@ def _chunks(prepared: Sequence[_Prepared], plan: HeadPlan) -> list[list[_Prepare
     return chunks
 
 
-def _scores_of(one: _Prepared, found: torch.Tensor, cost: Cost, fitting: dict[str, Any]) -> Scores:
+def _scores_of(
+    one: _Prepared, found: torch.Tensor, cost: HeadCost, fitting: dict[str, Any]
+) -> Scores:
     shown = (one.scored.table.candidates >= 0).cpu().numpy()
     numbers = found.cpu().numpy().astype(np.float64)
     for row in one.set_aside:

@@ -42,7 +42,7 @@ from evaluation.registry import imported
 from evaluation.scorers.classifier import CLASSIFIER, ClassifierOptions
 from evaluation.scorers.entries import CANDIDATES, MULTIPLE_CHOICE
 from evaluation.scorers.entry import ScorerEntry
-from evaluation.vectors.options import VectorsOptions, vectors_content
+from evaluation.vectors.options import VectorsOption, vectors_content
 from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, QUESTION, SCORED_SETUPS
 from kbprobe.options import RARE, Metavar
 
@@ -143,7 +143,7 @@ class PooledOptions(HeadOptions):
     epochs: Epochs = 20
 
 
-class BaselineOptions(HeadOptions, VectorsOptions):
+class BaselineOptions(HeadOptions, VectorsOption):
     """How MLM-Baseline is trained: with Adam, as published, and so without weight decay."""
 
     weight_decay: WeightDecay = 0.0
@@ -170,7 +170,7 @@ def _head(
         fit=imported(f"evaluation.frozen.plans:fit_{name}"),
         options=options,
         setups=setups,
-        content=vectors_content if issubclass(options, VectorsOptions) else lambda _options: {},
+        content=vectors_content if issubclass(options, VectorsOption) else lambda _options: {},
     )
 
 
@@ -220,7 +220,7 @@ Dropout: TypeAlias = Annotated[
 ]
 
 
-class WordsOptions(TrainingOptions, VectorsOptions):
+class WordsOptions(TrainingOptions, VectorsOption):
     """How a network over word vectors is built and trained."""
 
     epochs: Epochs = 20

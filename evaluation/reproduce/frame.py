@@ -27,7 +27,7 @@ from evaluation.studies.base import StudyRequest
 from evaluation.studies.entries import open_model
 from evaluation.studies.registry import STUDIES
 from evaluation.studies.run import run_study
-from evaluation.vectors.options import VectorsOptions, word_vectors
+from evaluation.vectors.options import VectorsOption, word_vectors
 from kbprobe.document import Chart, Document, Dots, HeatMap, Section
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.terminal.progress import Progress, silent
@@ -112,7 +112,7 @@ class Asked:
     def vector_options(self) -> dict[str, str] | None:
         """Return the options of runs over word vectors; None, with a note, if there are none."""
         try:
-            word_vectors(VectorsOptions(vectors=self.vectors))
+            word_vectors(VectorsOption(vectors=self.vectors))
         except UsageError as error:
             self.left_out.append(f"Baselines over word vectors: {error}")
             return None

@@ -259,7 +259,8 @@ class ProbeInfo(Model):
     kbprobe_version: str | None = Field(description="The version that built the probe.")
     annotator_kind: str | None = Field(
         None,
-        description="Who gave the answers: human, or language model; null where the knowledge base states them.",
+        description="Who gave the answers: human, or language model; null where the knowledge base "
+        "states them.",
     )
 
 

@@ -15,7 +15,7 @@ from evaluation.registry import imported
 from evaluation.scorers.causal.options import CausalOptions, NeutralOptions, PromptOptions
 from evaluation.scorers.classifier import CLASSIFIER
 from evaluation.scorers.entry import ScorerEntry
-from evaluation.vectors.options import VectorsOptions, vectors_content
+from evaluation.vectors.options import VectorsOption, vectors_content
 from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, QUESTION, SCORED_SETUPS
 from kbprobe.options import RARE, Metavar, Options
 
@@ -312,7 +312,7 @@ VEC_SIMILARITY = ScorerEntry(
     version=2,
     needs=Capability.NOTHING,
     make=imported(f"{_HERE}.model_free:of_means"),
-    options=VectorsOptions,
+    options=VectorsOption,
     content=vectors_content,
 )
 VEC_SIMILARITY_PUBLISHED = ScorerEntry(
@@ -320,7 +320,7 @@ VEC_SIMILARITY_PUBLISHED = ScorerEntry(
     label="VecSimilarity as published",
     needs=Capability.NOTHING,
     make=imported(f"{_HERE}.model_free:published"),
-    options=VectorsOptions,
+    options=VectorsOption,
     content=vectors_content,
 )
 

@@ -28,7 +28,7 @@ from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
 from evaluation.studies.counting import average_groups, group_by, train_overlap
 from evaluation.studies.entries import open_model, refuse_idle_options, with_options_of
 from evaluation.studies.records import Record
-from evaluation.vectors.options import VectorsOptions, word_vectors
+from evaluation.vectors.options import VectorsOption, word_vectors
 from kbprobe import document as doc
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError, did_you_mean
@@ -259,11 +259,11 @@ def _check_vectors(request: StudyRequest, specs: Sequence[RunSpec]) -> None:
     """Refuse to start without the word vectors that some baselines read."""
     known = _known_baselines()
     used = dict.fromkeys(spec.run.learner or spec.run.scorer or "" for spec in specs)
-    readers = [name for name in used if issubclass(known[name].options, VectorsOptions)]
+    readers = [name for name in used if issubclass(known[name].options, VectorsOption)]
     if not readers:
         return
     try:
-        word_vectors(VectorsOptions(vectors=request.values.get("vectors")))
+        word_vectors(VectorsOption(vectors=request.values.get("vectors")))
     except UsageError as error:
         others = [name for name in used if name not in readers]
         instead = f" Or run those that need none: --baselines {','.join(others)}" if others else ""

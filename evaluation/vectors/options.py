@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kb_cache.vectors.types import WordVectors
 
 
-class VectorsOptions(Options):
+class VectorsOption(Options):
     """Which word vectors are read."""
 
     vectors: Annotated[str | None, RARE] = Field(
@@ -27,7 +27,7 @@ class VectorsOptions(Options):
     )
 
 
-def word_vectors(options: VectorsOptions) -> WordVectors:
+def word_vectors(options: VectorsOption) -> WordVectors:
     """Load the requested word vectors, once per process.
 
     Raises:
@@ -36,7 +36,7 @@ def word_vectors(options: VectorsOptions) -> WordVectors:
     return _loaded(options.vectors, cache_dir())
 
 
-def vectors_content(options: VectorsOptions) -> Mapping[str, str]:
+def vectors_content(options: VectorsOption) -> Mapping[str, str]:
     """Return what scores depend on (``content`` of scorers and learners): the vectors' digest."""
     return {"vectors_digest": word_vectors(options).digest}
 

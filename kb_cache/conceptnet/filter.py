@@ -100,7 +100,7 @@ class NoiseFilter(Options):
     )
 
 
-class Step(NamedTuple):
+class FilterStep(NamedTuple):
     """What one filter did: how many edges it removed, how many were left after it."""
 
     filter: str
@@ -113,7 +113,7 @@ class FilterReport:
     """What each filter removed of the edges left by the previous ones; ``edges`` is the total."""
 
     edges: int
-    steps: tuple[Step, ...]
+    steps: tuple[FilterStep, ...]
 
     def __str__(self) -> str:
         rows = [("filter", "removed", "left"), ("(none)", "", f"{self.edges:,}")]
@@ -154,18 +154,18 @@ def filter_noise(
         )
     left = np.ones(conceptnet.assertions.num_rows, dtype=np.bool_)
     steps = []
-    for name, keeps in _filters(_Terms(conceptnet, wordnet), chosen):
+    for name, keeps in _filters(_TermFeatures(conceptnet, wordnet), chosen):
         rows = np.flatnonzero(left)
         removed = rows[~keeps(rows)]
         left[removed] = False
-        steps.append(Step(name, removed.size, rows.size - removed.size))
+        steps.append(FilterStep(name, removed.size, rows.size - removed.size))
     return Filtered(conceptnet.select(left), FilterReport(left.size, tuple(steps)))
 
 
 RowFilter = Callable[[Ints], Any]
 
 
-def _filters(terms: _Terms, chosen: NoiseFilter) -> list[tuple[str, RowFilter]]:
+def _filters(terms: _TermFeatures, chosen: NoiseFilter) -> list[tuple[str, RowFilter]]:
     """Return the active filters: functions from row numbers to a mask of the rows to keep."""
     cn, least, frequent = terms.conceptnet, chosen.min_weight, chosen.min_zipf
     length, words = chosen.min_length, chosen.max_words
@@ -206,7 +206,7 @@ def _uncontradicted(cn: ConceptNet, rows: Ints) -> Bools:
 
 
 @dataclass
-class _Terms:
+class _TermFeatures:
     """Properties of concepts that the filters use, computed only for the concepts at hand."""
 
     conceptnet: ConceptNet

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kb_cache.base import Progress
 from kb_cache.corpora.reading import LONGEST, Skipped
 from kb_cache.corpora.rows import RawDocument, RawPair, RawText, tables_of
-from kb_cache.corpora.source import CorpusSource, Pair, PlainDocument, read_items
+from kb_cache.corpora.source import CorpusSource, PlainDocument, PlainPair, read_items
 from kbprobe.errors import MissingDependencyError, SourceError, require
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ BLANK = "blank:"
 PIECE = 100_000
 
 
-class Annotator:
+class TextAnnotator:
     """Splits texts into sentences and tokens, and tags, lemmatises and parses them.
 
     Annotation for which the pipeline has no component is unknown. It is loaded when first needed.
@@ -171,7 +171,7 @@ def _raw(span: Span, parsed: bool) -> RawText:
 def compile_corpus(
     source: CorpusSource,
     name: str,
-    annotator: Annotator,
+    annotator: TextAnnotator,
     *,
     columns: Mapping[str, str],
     genres: Sequence[str] = (),
@@ -195,9 +195,9 @@ def compile_corpus(
     """
     skipped = Skipped()
     documents: list[RawDocument | PlainDocument] = []
-    pairs: list[Pair] = []
+    pairs: list[PlainPair] = []
     for item in read_items(source, columns, skipped):
-        if isinstance(item, Pair):
+        if isinstance(item, PlainPair):
             pairs.append(item)
         elif genres and item.genre not in genres:
             skipped.add("documents of other genres were left out", item.id)
@@ -238,7 +238,7 @@ def _unusable(documents: Sequence[RawDocument]) -> Iterator[str]:
 
 
 def _annotated(
-    documents: Sequence[RawDocument | PlainDocument], annotator: Annotator, skipped: Skipped
+    documents: Sequence[RawDocument | PlainDocument], annotator: TextAnnotator, skipped: Skipped
 ) -> list[RawDocument]:
     """Add sentences and tokens to plain documents."""
     plain = {at: one for at, one in enumerate(documents) if isinstance(one, PlainDocument)}
@@ -268,7 +268,7 @@ class _At:
         return self.id
 
 
-def _with_tokens(pairs: Sequence[Pair], annotator: Annotator) -> list[RawPair]:
+def _with_tokens(pairs: Sequence[PlainPair], annotator: TextAnnotator) -> list[RawPair]:
     """Add tokens to pairs; each distinct text is annotated once."""
     if not pairs:
         return []

@@ -29,7 +29,7 @@ class _Word:
 
 
 @dataclass
-class _Document:
+class _ConlluDocument:
     """The part of a document that has been read."""
 
     id: str
@@ -62,7 +62,7 @@ def read_conllu(name: str, text: str, skipped: Skipped) -> Iterator[RawDocument]
     token, which takes the annotation of the word that heads them ("du": "de" and "le").
     """
     stem = name.removesuffix(".conllu")
-    document = _Document(stem)
+    document = _ConlluDocument(stem)
     number = 0
     for block, line in _blocks(text):
         comments = [row[1:].strip() for row in block if row.startswith("#")]
@@ -71,7 +71,7 @@ def read_conllu(name: str, text: str, skipped: Skipped) -> Iterator[RawDocument]
         if "newdoc" in stated or "newdoc id" in stated:
             yield from [document.raw()] if document.paragraphs else []
             number += 1
-            document = _Document(stated.get("newdoc id") or f"{stem}-{number}")
+            document = _ConlluDocument(stated.get("newdoc id") or f"{stem}-{number}")
         if "newpar" in stated or "newpar id" in stated:
             document.marked = document.begin = True
         if not rows:

@@ -12,7 +12,7 @@ import yaml
 from pydantic import Field, model_validator
 
 from kb_cache.base import CREDITS, UNSTATED, Compiled, Download, Kind, OwnDataOptions, Progress
-from kb_cache.corpora.annotate import Annotator
+from kb_cache.corpora.annotate import TextAnnotator
 from kb_cache.corpora.source import PREFIX, CorpusSource, read_source
 from kb_cache.corpora.types import KIND
 from kbprobe.errors import UsageError
@@ -159,7 +159,7 @@ class CorpusKind(Kind[CorpusSource, CorpusOptions]):
         """Turn the files into the tables of `kb_cache.corpora.types.Corpus`."""
         from kb_cache.corpora.annotate import compile_corpus  # imports Arrow
 
-        annotator = Annotator(options.pipeline)
+        annotator = TextAnnotator(options.pipeline)
         name = self.entry_name(options.name or source.version or "")
         tables, notes = compile_corpus(
             source,

@@ -37,7 +37,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 _NO_LABEL = ("", "-", "-1", "hidden")
 
 
-class Pair(NamedTuple):
+class PlainPair(NamedTuple):
     """A pair before its texts have tokens."""
 
     id: str
@@ -71,7 +71,7 @@ def pairs_of(
     name: str,
     skipped: Skipped,
     label_names: Mapping[Any, str] | None = None,
-) -> Iterator[Pair]:
+) -> Iterator[PlainPair]:
     """Yield the pairs of rows, each given with its place; those without both texts are counted.
 
     ``label_names`` are the names of labels that are numbers.
@@ -89,7 +89,7 @@ def pairs_of(
             shown = "" if label is None else str(label).strip()
             stated = row.get(columns["id"]) if columns["id"] else None
             id_ = f"{name}-{number}" if stated in (None, "") else str(stated)
-            yield Pair(id_, premise, hypothesis, None if shown in _NO_LABEL else shown)
+            yield PlainPair(id_, premise, hypothesis, None if shown in _NO_LABEL else shown)
 
 
 def _clean(text: Any) -> str:
@@ -141,7 +141,7 @@ def tsv_rows(name: str, text: str, skipped: Skipped) -> Iterator[tuple[str, dict
             )
 
 
-def read_rte(name: str, text: str, skipped: Skipped) -> Iterator[Pair]:
+def read_rte(name: str, text: str, skipped: Skipped) -> Iterator[PlainPair]:
     """Yield the pairs of a file of the RTE challenges.
 
     A pair's id is that of the file and its own; its label is that of the attribute ``value``
@@ -302,7 +302,7 @@ def _named(stem: str) -> str:
 
 def read_items(
     source: CorpusSource, columns: Mapping[str, str], skipped: Skipped
-) -> Iterator[RawDocument | PlainDocument | Pair]:
+) -> Iterator[RawDocument | PlainDocument | PlainPair]:
     """Yield the documents and pairs of a source, in the order of its files.
 
     Args:
@@ -329,7 +329,7 @@ def _of_file(
     columns: Mapping[str, str],
     genres: Mapping[str, str],
     skipped: Skipped,
-) -> Iterator[RawDocument | PlainDocument | Pair]:
+) -> Iterator[RawDocument | PlainDocument | PlainPair]:
     lower = name.lower()
     header = text.partition("\n")[0].split("\t")
     if lower.endswith(_JSON):
@@ -369,13 +369,13 @@ def _plain(id_: str, text: str, genre: str | None = None) -> PlainDocument:
 
 def _of_json(
     name: str, text: str, columns: Mapping[str, str], skipped: Skipped
-) -> Iterator[PlainDocument | Pair]:
+) -> Iterator[PlainDocument | PlainPair]:
     """Yield what the rows of JSON lines hold, or those of one JSON list of objects."""
     if text.lstrip().startswith("["):
         placed = list(_list_rows(name, json_value(text, name), skipped))
     else:
         placed = list(json_rows(name, text, skipped))
-    yield from _of_rows(_Rows(_ENDINGS.sub("", name), placed), name, columns, skipped)
+    yield from _of_rows(_TableRows(_ENDINGS.sub("", name), placed), name, columns, skipped)
 
 
 def _list_rows(
@@ -391,7 +391,7 @@ def _list_rows(
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _TableRows:
     """Rows of a file, each with its place; see `kb_cache.corpora.source.HubTable`."""
 
     name: str
@@ -409,8 +409,8 @@ class _Rows:
 
 
 def _of_rows(
-    table: HubTable | _Rows, source: str, columns: Mapping[str, str], skipped: Skipped
-) -> Iterator[PlainDocument | Pair]:
+    table: HubTable | _TableRows, source: str, columns: Mapping[str, str], skipped: Skipped
+) -> Iterator[PlainDocument | PlainPair]:
     """Yield the pairs, or else the documents, of a table; messages call it ``source``."""
     present = table.columns
     found = columns_of(present, columns, table.name)

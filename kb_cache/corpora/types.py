@@ -44,7 +44,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Labels:
+class CodedLabels:
     """A label for each of many things: ``names[codes[i]]``, or none if the code is -1.
 
     The order of the names has no meaning.
@@ -54,7 +54,7 @@ class Labels:
     names: Sequence[str]
 
     @classmethod
-    def of_column(cls, column: pa.ChunkedArray | pa.Array) -> Labels:
+    def of_column(cls, column: pa.ChunkedArray | pa.Array) -> CodedLabels:
         """Read a dictionary column; a null means no label."""
         array = single_chunk(column)
         stored = to_numpy(array.indices.fill_null(-1)).astype(np.int32)
@@ -110,10 +110,10 @@ class Texts:
     token_start: Ints
     start: Int32s
     end: Int32s
-    upos: Labels
-    xpos: Labels
-    lemma: Labels
-    deprel: Labels
+    upos: CodedLabels
+    xpos: CodedLabels
+    lemma: CodedLabels
+    deprel: CodedLabels
     head: Int32s
 
     @classmethod
@@ -131,7 +131,7 @@ class Texts:
             start=(ends - length).astype(np.int32),
             end=ends.astype(np.int32),
             head=to_numpy(tokens["head"]).astype(np.int32),
-            **{name: Labels.of_column(tokens[name]) for name in LAYERS if name != "head"},
+            **{name: CodedLabels.of_column(tokens[name]) for name in LAYERS if name != "head"},
         )
 
     def __repr__(self) -> str:
@@ -157,9 +157,9 @@ class Texts:
         return np.arange(self.tokens, dtype=np.int64) - self.token_start[self.token_text]
 
     @cached_property
-    def forms(self) -> Labels:
+    def forms(self) -> CodedLabels:
         """The form of every token as it is in the text, with its case."""
-        return Labels.of_column(self._words.dictionary_encode())
+        return CodedLabels.of_column(self._words.dictionary_encode())
 
     def words(self, row: int) -> list[str]:
         """Return the tokens of a text as they are in it."""
@@ -171,7 +171,7 @@ class Texts:
     def layer_mask(self, layer: str) -> Bools:
         """Return for every token whether it has that annotation (one of `LAYERS`)."""
         found = getattr(self, layer)
-        return np.asarray((found.codes if isinstance(found, Labels) else found) >= 0)
+        return np.asarray((found.codes if isinstance(found, CodedLabels) else found) >= 0)
 
     @property
     def _words(self) -> pa.Array:
@@ -198,7 +198,7 @@ class Texts:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Pairs:
+class SentencePairs:
     """Pairs of a premise and a hypothesis, each of which is one or more sentences.
 
     Attributes:
@@ -210,8 +210,8 @@ class Pairs:
     """
 
     id: pa.Array
-    source: Labels
-    label: Labels
+    source: CodedLabels
+    label: CodedLabels
     premise: Ints
     hypothesis: Ints
     passages: Texts
@@ -243,14 +243,14 @@ class _Views:
         return found
 
     @cached_property
-    def document_source(self) -> Labels:
+    def document_source(self) -> CodedLabels:
         """The corpus to which every document belongs."""
-        return Labels.of_column(self.tables["documents"]["source"])
+        return CodedLabels.of_column(self.tables["documents"]["source"])
 
     @cached_property
-    def document_genre(self) -> Labels:
+    def document_genre(self) -> CodedLabels:
         """The genre of every document, as the source calls it."""
-        return Labels.of_column(self.tables["documents"]["genre"])
+        return CodedLabels.of_column(self.tables["documents"]["genre"])
 
     @cached_property
     def has_paragraphs(self) -> Bools:
@@ -278,13 +278,13 @@ class _Views:
         return Texts.of_tables(self.tables["sentences"], self.tables["tokens"])
 
     @cached_property
-    def pairs(self) -> Pairs:
+    def pairs(self) -> SentencePairs:
         """The pairs of premise and hypothesis; a corpus of documents has none."""
         table = self.tables["pairs"]
-        return Pairs(
+        return SentencePairs(
             id=single_chunk(table["id"]),
-            source=Labels.of_column(table["source"]),
-            label=Labels.of_column(table["label"]),
+            source=CodedLabels.of_column(table["source"]),
+            label=CodedLabels.of_column(table["label"]),
             premise=to_numpy(table["premise"]).astype(np.int64),
             hypothesis=to_numpy(table["hypothesis"]).astype(np.int64),
             passages=Texts.of_tables(self.tables["passages"], self.tables["passage_tokens"]),

@@ -70,7 +70,7 @@ _CONTEXTS = pa.schema([
 
 
 @dataclass
-class Report:
+class GcideReport:
     """Counts of what compiling removed, by reason.
 
     Attributes:
@@ -105,7 +105,7 @@ class _Context(NamedTuple):
     end: int = -1
 
 
-class _Sense(NamedTuple):
+class _GcideSense(NamedTuple):
     """A cleaned definition, or why it is dropped."""
 
     definition: str
@@ -116,17 +116,17 @@ class _Sense(NamedTuple):
     lost: list[str]
 
 
-class _Entry(NamedTuple):
+class _GcideEntry(NamedTuple):
     word: str
     pos: str
     printed_pos: str
-    senses: list[_Sense]
+    senses: list[_GcideSense]
     lost: Counter[str]
 
 
 def compile_gcide(
     source: GcideSource, progress: Progress | None = None
-) -> tuple[dict[str, pa.Table], Report]:
+) -> tuple[dict[str, pa.Table], GcideReport]:
     """Compile GCIDE into the tables that `kb_cache.gcide.types.Gcide` describes.
 
     Deterministic: the same source, lemminflect and wordfreq give equal tables. ``progress`` is
@@ -137,19 +137,19 @@ def compile_gcide(
     """
     shown = progress or (lambda done, total: None)
     files = [*source.files.items()]
-    entries: list[_Entry] = []
+    entries: list[_GcideEntry] = []
     shown(0, len(files))
     for done, found in enumerate(_all_cleaned(files), start=1):
         entries += found
         shown(done, len(files))
-    report = Report()
+    report = GcideReport()
     senses = list(_kept(entries, report))
     # Sorted by word; within a word the order of the source stays.
     senses.sort(key=itemgetter("word"))
     return _tables(senses), report
 
 
-def _all_cleaned(files: Sequence[tuple[str, bytes]]) -> Iterator[list[_Entry]]:
+def _all_cleaned(files: Sequence[tuple[str, bytes]]) -> Iterator[list[_GcideEntry]]:
     """Clean files in order, two at a time; one at a time where forking is unsafe or forbidden.
 
     Forking is safe on Linux alone, and daemonic processes may not have children.
@@ -173,7 +173,7 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _cleaned(file: tuple[str, bytes]) -> list[_Entry]:
+def _cleaned(file: tuple[str, bytes]) -> list[_GcideEntry]:
     """Clean the entries of a file."""
     finder = MentionFinder(Inflections(_RULES, {"v": _ARCHAIC_VERBS}))
     entries = []
@@ -187,13 +187,13 @@ def _cleaned(file: tuple[str, bytes]) -> list[_Entry]:
             for context in () if reason else _contexts(raw, usage, word, lost):
                 span = finder.find(context.text, word, _FINDER_POS[pos])
                 contexts.append(context._replace(start=span[0], end=span[1]) if span else context)
-            senses.append(_Sense(definition, field, mark, reason, contexts, lost))
+            senses.append(_GcideSense(definition, field, mark, reason, contexts, lost))
         printed = text.printed_part_of_speech(entry.pos)
-        entries.append(_Entry(word, pos, printed, senses, entry.lost))
+        entries.append(_GcideEntry(word, pos, printed, senses, entry.lost))
     return entries
 
 
-def _kept(entries: Iterable[_Entry], report: Report) -> Iterator[dict[str, Any]]:
+def _kept(entries: Iterable[_GcideEntry], report: GcideReport) -> Iterator[dict[str, Any]]:
     """Yield the rows of `_SENSES` with their ``contexts``; count in ``report`` what is dropped."""
     entry_number: Counter[str] = Counter()
     seen: set[tuple[str, str, str]] = set()

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from kb_cache.base import UNSTATED, Compiled, Engine, Kind, OwnDataOptions, Progress
 from kb_cache.vectors.source import (
-    Batch,
+    VectorBatch,
     VectorsSource,
     installed_package,
     read_batches,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class VectorsOptions(OwnDataOptions):
+class FetchVectorsOptions(OwnDataOptions):
     """Options of ``kb-cache fetch vectors``."""
 
     source: Path | None = Field(
@@ -41,7 +41,7 @@ class VectorsOptions(OwnDataOptions):
     )
 
 
-class VectorsKind(Kind[VectorsSource, VectorsOptions]):
+class VectorsKind(Kind[VectorsSource, FetchVectorsOptions]):
     """Compile word vectors: GloVe, or any file in its format or word2vec's.
 
     Baselines of learners use them. Those that Stanford publishes are known by their file names;
@@ -50,7 +50,7 @@ class VectorsKind(Kind[VectorsSource, VectorsOptions]):
 
     name = KIND
     title = "word vectors"
-    options = VectorsOptions
+    options = FetchVectorsOptions
     licence = "PDDL-1.0"
     attribution = (
         "Contains GloVe word vectors (https://nlp.stanford.edu/projects/glove/), by Jeffrey "
@@ -69,16 +69,16 @@ class VectorsKind(Kind[VectorsSource, VectorsOptions]):
     #: The installed package is taken where no path is given.
     needs_source = False
 
-    def locate(self, options: VectorsOptions) -> Path | None:
+    def locate(self, options: FetchVectorsOptions) -> Path | None:
         """Return the path given, or that of the installed package."""
         return super().locate(options) or installed_package()
 
-    def read(self, path: Path, options: VectorsOptions) -> VectorsSource:
+    def read(self, path: Path, options: FetchVectorsOptions) -> VectorsSource:
         """Hash the files, and choose one of a zip's."""
         return read_source(path, options.member)
 
     def compile(
-        self, source: VectorsSource, options: VectorsOptions, folder: Path, progress: Progress
+        self, source: VectorsSource, options: FetchVectorsOptions, folder: Path, progress: Progress
     ) -> Compiled:
         """Turn the file into the parts of `kb_cache.vectors.types.WordVectors`."""
         batches = read_batches(source, progress)
@@ -95,7 +95,9 @@ class VectorsKind(Kind[VectorsSource, VectorsOptions]):
             engine=matrix,
         )
 
-    def usual_credits(self, options: VectorsOptions, source: VectorsSource) -> Mapping[str, str]:
+    def usual_credits(
+        self, options: FetchVectorsOptions, source: VectorsSource
+    ) -> Mapping[str, str]:
         """Return GloVe's authors for their own files; nobody for others."""
         return super().usual_credits(options, source) if source.glove else {}
 
@@ -120,7 +122,7 @@ _CONCEPT = re.compile(r"/c/([a-z]{2,3})/")
 
 
 def compile_vectors(
-    batches: Iterable[Batch], source: str, folder: Path
+    batches: Iterable[VectorBatch], source: str, folder: Path
 ) -> tuple[pa.Table, Engine, tuple[str, ...]]:
     """Write the matrix into a snapshot's folder, batch by batch.
 

@@ -28,7 +28,7 @@ _NUMERIC = b"0123456789.eE+- "
 _DECIMAL = re.compile(rb"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 
-class Batch(NamedTuple):
+class VectorBatch(NamedTuple):
     """Some words, still encoded, and their vectors, shape [words, dimensions]."""
 
     words: list[bytes]
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
 
 def read_text(
     file: UnpackedFile, source: str, dimensions: int, header: int | None = None
-) -> Iterator[Batch]:
+) -> Iterator[VectorBatch]:
     """Yield the words of a text file and their vectors.
 
     Words may contain spaces, like a few of GloVe's 840B: the last ``dimensions`` fields of a line
@@ -77,7 +77,7 @@ def is_numeric(text: bytes) -> bool:
     return not text.translate(None, _NUMERIC)
 
 
-def _parsed(lines: list[bytes], source: str, first: int, dimensions: int) -> Batch:
+def _parsed(lines: list[bytes], source: str, first: int, dimensions: int) -> VectorBatch:
     """Parse whole lines at once; if one is malformed, find it and raise an error."""
     fields = [line.rstrip(b" \r").rsplit(b" ", dimensions) for line in lines]
     words = [one[0] for one in fields]
@@ -91,7 +91,7 @@ def _parsed(lines: list[bytes], source: str, first: int, dimensions: int) -> Bat
             if vectors is not None and vectors.size == len(lines) * dimensions:
                 shaped = vectors.reshape(len(lines), dimensions)
                 if np.isfinite(shaped).all():
-                    return Batch(words, shaped)
+                    return VectorBatch(words, shaped)
     for at, one in enumerate(fields):
         if fault := _fault(one, dimensions):
             shown = lines[at][:60].decode(errors="replace")
@@ -195,7 +195,7 @@ def read_source(path: Path, member: str = "") -> VectorsSource:
     return replace(source, glove=_GLOVE.fullmatch(name) is not None)
 
 
-def read_batches(source: VectorsSource, progress: Progress) -> Iterator[Batch]:
+def read_batches(source: VectorsSource, progress: Progress) -> Iterator[VectorBatch]:
     """Yield the words of a source and their vectors.
 
     Raises:
@@ -279,7 +279,7 @@ def _folder_files(path: Path) -> list[Path]:
     return [found[0] for found in files]
 
 
-def _read_folder(path: Path, progress: Progress) -> Iterator[Batch]:
+def _read_folder(path: Path, progress: Progress) -> Iterator[VectorBatch]:
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -304,7 +304,7 @@ def _read_folder(path: Path, progress: Progress) -> Iterator[Batch]:
         some = matrix[start : start + _ROWS_AT_ONCE].astype(np.float32)
         if not np.isfinite(some).all():
             raise SourceError(f"{matrix_file} holds numbers that are not finite")
-        yield Batch(words[start : start + _ROWS_AT_ONCE], some)
+        yield VectorBatch(words[start : start + _ROWS_AT_ONCE], some)
         progress(min(start + _ROWS_AT_ONCE, len(words)), len(words))
 
 
@@ -313,7 +313,7 @@ _LONGEST_WORD = 1 << 12
 
 def read_binary(
     file: UnpackedFile, source: str, dimensions: int, count: int, skip: int
-) -> Iterator[Batch]:
+) -> Iterator[VectorBatch]:
     """Yield the words of a binary file and their vectors.
 
     Args:
@@ -346,7 +346,7 @@ def read_binary(
             vectors.append(rest[space + 1 : end])
             at, found = end, found + 1
         if words:
-            yield Batch(words, _numbers(vectors, source, dimensions, found - len(words)))
+            yield VectorBatch(words, _numbers(vectors, source, dimensions, found - len(words)))
         rest = rest[at:]
         block = file.read(_BLOCK_BYTES)
         if found == count and (rest + block).strip():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kb_cache.base import Loaded
 from kb_cache.wikidata.sparql.results import parse
-from kb_cache.wikidata.sparql.types import Answer, prepared
+from kb_cache.wikidata.sparql.types import SparqlAnswer, prepared
 from kbprobe.errors import SnapshotError, UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Wikidata(Loaded):
     def __repr__(self) -> str:
         return f"<Wikidata {self.name}: {len(self):,} triples, digest {self.digest[:12]}>"
 
-    def select(self, query: str) -> Answer:
+    def select(self, query: str) -> SparqlAnswer:
         """Answer a SELECT query, which is given without prefixes.
 
         Raises:

@@ -42,7 +42,7 @@ class _Bytes(io.BytesIO):
         return super().__next__().decode("utf-8")
 
 
-class _Files(PathPointer):  # type: ignore[misc]
+class _DatabaseFiles(PathPointer):  # type: ignore[misc]
     """Files in memory, as the root of a corpus reader.
 
     NLTK requires paths to be within ``nltk.data.path``, which is global; a root that is not a path
@@ -62,13 +62,13 @@ class _Files(PathPointer):  # type: ignore[misc]
         return self
 
 
-class _Reader(WordNetCorpusReader):  # type: ignore[misc]
+class _DatabaseReader(WordNetCorpusReader):  # type: ignore[misc]
     """NLTK's reader over files in memory."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The multilingual functions")
-            super().__init__(_Files(files), None)
+            super().__init__(_DatabaseFiles(files), None)
 
     def open(self, file: str) -> _Bytes:
         return _Bytes(self.root.files[file])
@@ -77,7 +77,7 @@ class _Reader(WordNetCorpusReader):  # type: ignore[misc]
         """Skip the map to WordNet 3.0, which needs that corpus to be installed."""
 
 
-class _Line(NamedTuple):
+class _DataLine(NamedTuple):
     """The position of a synset in the source: ``data.noun``, line 30."""
 
     file: str
@@ -104,10 +104,10 @@ def compile_wordnet(source: WordNetSource, progress: Progress | None = None) -> 
     return tables.finish()
 
 
-def _open_reader(files: Mapping[str, bytes]) -> _Reader:
+def _open_reader(files: Mapping[str, bytes]) -> _DatabaseReader:
     _check_lexnames(files["lexnames"])
     try:
-        return _Reader(files)
+        return _DatabaseReader(files)
     except WordNetError as error:  # "file index.noun, line 31: ..."
         raise SourceError(str(error).removeprefix("file ")) from error
     except (ValueError, LookupError, StopIteration, RuntimeError) as error:
@@ -143,7 +143,7 @@ def _blame(files: Mapping[str, bytes], error: Exception) -> str:
     return f"the database cannot be read: {type(error).__name__}: {error}"
 
 
-def _lines(files: Mapping[str, bytes]) -> Iterator[_Line]:
+def _lines(files: Mapping[str, bytes]) -> Iterator[_DataLine]:
     for name in DATA_FILES:
         offset = 0
         for number, line in enumerate(files[name].splitlines(keepends=True), start=1):
@@ -154,11 +154,11 @@ def _lines(files: Mapping[str, bytes]) -> Iterator[_Line]:
                         f" but stands at byte {offset}; the file was edited or its line ends "
                         "were converted. Take the original file."
                     )
-                yield _Line(name, number, offset)
+                yield _DataLine(name, number, offset)
             offset += len(line)
 
 
-def _read_synset(reader: _Reader, line: _Line) -> Any:
+def _read_synset(reader: _DatabaseReader, line: _DataLine) -> Any:
     try:
         with warnings.catch_warnings():
             # NLTK warns and goes on, with None, where a pointer leads nowhere.
@@ -176,7 +176,9 @@ def _read_synset(reader: _Reader, line: _Line) -> Any:
 class _Tables:
     """Collects the columns of all tables, synset by synset."""
 
-    def __init__(self, files: Mapping[str, bytes], lines: Sequence[_Line], reader: _Reader) -> None:
+    def __init__(
+        self, files: Mapping[str, bytes], lines: Sequence[_DataLine], reader: _DatabaseReader
+    ) -> None:
         self._index = reader._lemma_pos_offset_map
         self._synset = {(_DATA_POS[line.file], line.offset): row for row, line in enumerate(lines)}
         self._counts = _counts(files["cntlist.rev"])
@@ -188,7 +190,7 @@ class _Tables:
         # Lemmas become rows of ``senses`` once all synsets have theirs.
         self._pointers: list[tuple[int, int, int, int, int]] = []
 
-    def add(self, row: int, line: _Line, synset: Any) -> None:
+    def add(self, row: int, line: _DataLine, synset: Any) -> None:
         """Add one synset, which must be the next."""
         name, pos = synset.name(), synset.pos()
         gloss = synset.definition()
@@ -224,7 +226,7 @@ class _Tables:
                     mentions.append((len(examples), sense, *span))
             examples.append((row, text))
 
-    def _add_pointers(self, row: int, line: _Line, synset: Any) -> None:
+    def _add_pointers(self, row: int, line: _DataLine, synset: Any) -> None:
         position = {lemma.name(): i for i, lemma in enumerate(synset.lemmas())}
         for symbol, targets in synset._pointers.items():
             for pos, offset in targets:
@@ -234,7 +236,7 @@ class _Tables:
                 self._add_pointer(line, symbol, row, (pos, offset), position[lemma], target)
 
     def _add_pointer(
-        self, line: _Line, symbol: str, row: int, to: tuple[str, int], source: int, target: int
+        self, line: _DataLine, symbol: str, row: int, to: tuple[str, int], source: int, target: int
     ) -> None:
         pos, offset = to
         target_row = self._synset.get(("a" if pos == "s" else pos, offset))

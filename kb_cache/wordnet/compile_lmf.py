@@ -60,7 +60,7 @@ _PASSED_ON = ("hypernym", "instance_hypernym")
 _FRAMES = {text: number for number, text in enumerate(VERB_FRAME_STRINGS) if text}
 
 
-class _Sense(NamedTuple):
+class _LmfSense(NamedTuple):
     """A sense of the lexicon, with its entry's id and lemma, and its place among the senses."""
 
     entry: str
@@ -78,10 +78,10 @@ def compile_lmf(
     Raises:
         SourceError: synsets or senses are named that are not there, or nothing is left.
     """
-    return _Lexicon(source).compile(progress)
+    return _LmfLexicon(source).compile(progress)
 
 
-class _Lexicon:
+class _LmfLexicon:
     """A lexicon on its way into tables."""
 
     def __init__(self, source: LmfSource) -> None:
@@ -123,7 +123,7 @@ class _Lexicon:
                 f"repetitions (python -m wn validate {self._path} lists them all)"
             )
 
-    def _senses_of_synsets(self) -> dict[str, list[_Sense]]:
+    def _senses_of_synsets(self) -> dict[str, list[_LmfSense]]:
         """Return the senses of each synset, in its order.
 
         Entries that differ in case are one lemma, as in WordNet: *march*, *March*.
@@ -142,12 +142,14 @@ class _Lexicon:
                     )
                 found = of_lemma[lemma.lower(), "a" if part == "s" else part]
                 found.append((lemma, sense, entry))
-        senses_of: dict[str, list[_Sense]] = defaultdict(list)
+        senses_of: dict[str, list[_LmfSense]] = defaultdict(list)
         for found in of_lemma.values():
             found.sort(key=lambda one: int(one[1].get("n") or 0))  # stable
             for number, (lemma, sense, entry) in enumerate(found, start=1):
                 frames = tuple(self._frames_of(sense, entry))
-                senses_of[sense["synset"]].append(_Sense(entry["id"], lemma, number, sense, frames))
+                senses_of[sense["synset"]].append(
+                    _LmfSense(entry["id"], lemma, number, sense, frames)
+                )
         for name, group in senses_of.items():
             place = {member: at for at, member in enumerate(self._all[name].get("members") or ())}
             # Members are senses (WN-LMF 1.1) or, in Open English WordNet, entries.
@@ -200,7 +202,7 @@ class _Lexicon:
         rows: dict[str, list[tuple[Any, ...]]],
         row: int,
         synset: Mapping[str, Any],
-        senses: Sequence[_Sense],
+        senses: Sequence[_LmfSense],
     ) -> None:
         part = synset["partOfSpeech"]
         name = f"{senses[0].lemma.lower()}.{part}.{senses[0].number:02}"

@@ -16,7 +16,7 @@ from kbprobe.errors import SourceError
 from kbprobe.options import Metavar
 
 
-class WordNetOptions(OwnDataOptions):
+class FetchWordNetOptions(OwnDataOptions):
     """Options of ``kb-cache fetch wordnet``."""
 
     source: Path | None = Field(
@@ -33,7 +33,7 @@ class WordNetOptions(OwnDataOptions):
     )
 
 
-class WordNetKind(Kind[WordNetSource | LmfSource, WordNetOptions]):
+class WordNetKind(Kind[WordNetSource | LmfSource, FetchWordNetOptions]):
     """Compile a WordNet database, or a lexicon in WN-LMF.
 
     Databases are in the layout that NLTK reads. Wordnets of many languages are published in WN-LMF
@@ -43,7 +43,7 @@ class WordNetKind(Kind[WordNetSource | LmfSource, WordNetOptions]):
 
     name = KIND
     title = "a WordNet"
-    options = WordNetOptions
+    options = FetchWordNetOptions
     #: SPDX has no id for the licence under which Princeton publishes WordNet.
     licence = "LicenseRef-WordNet"
     attribution = (
@@ -65,7 +65,7 @@ class WordNetKind(Kind[WordNetSource | LmfSource, WordNetOptions]):
     packages = ("nltk", "lemminflect")
     extra = "wordnet"
 
-    def read(self, path: Path, options: WordNetOptions) -> WordNetSource | LmfSource:
+    def read(self, path: Path, options: FetchWordNetOptions) -> WordNetSource | LmfSource:
         """Read the database files, or the lexicon, into memory."""
         if not is_lmf(path):
             return read_source(path)
@@ -78,7 +78,7 @@ class WordNetKind(Kind[WordNetSource | LmfSource, WordNetOptions]):
         return source
 
     def usual_credits(
-        self, options: WordNetOptions, source: WordNetSource | LmfSource
+        self, options: FetchWordNetOptions, source: WordNetSource | LmfSource
     ) -> Mapping[str, str]:
         """Return what a lexicon says of itself, or Princeton's credits for a database."""
         if isinstance(source, LmfSource):
@@ -88,7 +88,7 @@ class WordNetKind(Kind[WordNetSource | LmfSource, WordNetOptions]):
     def compile(
         self,
         source: WordNetSource | LmfSource,
-        options: WordNetOptions,
+        options: FetchWordNetOptions,
         folder: Path,
         progress: Progress,
     ) -> Compiled:
@@ -105,7 +105,7 @@ class WordNetKind(Kind[WordNetSource | LmfSource, WordNetOptions]):
             created_by=versions_of("nltk", "lemminflect"),
         )
 
-    def language_of(self, options: WordNetOptions, source: WordNetSource | LmfSource) -> str:
+    def language_of(self, options: FetchWordNetOptions, source: WordNetSource | LmfSource) -> str:
         """Return the language given, or that of the lexicon."""
         stated = source.language if isinstance(source, LmfSource) else self.language
         return options.language or stated

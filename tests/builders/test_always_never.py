@@ -15,7 +15,7 @@ from builders.always_never.candidates import draw, levels, pool, size_levels
 from builders.always_never.options import SCALE
 from builders.always_never.probes import FAMILIES, AlwaysNeverOptions
 from builders.always_never.slots import FAMILIES as DECLARED
-from builders.always_never.slots import KINDS, Slots, Terms
+from builders.always_never.slots import KINDS, Slots, SlotWords
 from builders.comparisons.objects import load_things
 from builders.engine.pipeline import Built, build, write
 from builders.engine.probe import find_probe
@@ -166,7 +166,7 @@ def test_candidates_of_every_level_are_drawn(conceptnet: str, extent: str) -> No
 def test_levels_of_sizes_follow_the_estimates() -> None:
     sizes = {thing.name: thing.metres for thing in load_things().things}
     names = [name for name in ("ant", "goose", "rooster", "elephant", "horse") if sizes[name]]
-    terms = Terms(np.arange(5), names, ["animal"] * 5, names, [True] * 5)
+    terms = SlotWords(np.arange(5), names, ["animal"] * 5, names, [True] * 5)
     larger, smaller = (size_levels(terms, terms, one) for one in (False, True))
     assert (np.where(larger < 0, larger, 4 - larger) == smaller).all()
     place = names.index

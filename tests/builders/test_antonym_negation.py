@@ -17,8 +17,8 @@ import pytest
 import builders
 from builders.antonyms.matching import LARGEST_BLOCK, PAIRS_PER_WORD, match, prune
 from builders.antonyms.options import AntonymOptions
-from builders.antonyms.pairs import Pair, find_pairs, look_alike, sense_names
-from builders.antonyms.senses import FLAGS, Senses, is_compared
+from builders.antonyms.pairs import WordPair, find_pairs, look_alike, sense_names
+from builders.antonyms.senses import FLAGS, SenseColumns, is_compared
 from builders.engine.drops import DropLog
 from builders.english.word_lists import word_list
 from kb_cache.conceptnet.load import load_conceptnet
@@ -85,22 +85,22 @@ def rows_of(folder: Path) -> Rows:
 
 
 @cache
-def found(wordnet: WordNet, **options: Any) -> list[Pair]:
+def found(wordnet: WordNet, **options: Any) -> list[WordPair]:
     conceptnet = options.pop("conceptnet", None)
     chosen = AntonymOptions(**{"pos": ("adjective",), "min_zipf": 3.0, **options})
     return find_pairs(wordnet, conceptnet, chosen, DropLog())
 
 
 def matched(
-    pairs: list[Pair], shares: tuple[float, float, float], dropped: DropLog | None = None
-) -> list[tuple[Pair, int]]:
+    pairs: list[WordPair], shares: tuple[float, float, float], dropped: DropLog | None = None
+) -> list[tuple[WordPair, int]]:
     """Pairs with their splits."""
     options = AntonymOptions(split_shares=shares)
     log = DropLog() if dropped is None else dropped
     return list(zip(*match(pairs, options, RandomGenerator.of(1), log), strict=True))
 
 
-def words_of(pairs: list[Pair]) -> set[tuple[str, str]]:
+def words_of(pairs: list[WordPair]) -> set[tuple[str, str]]:
     return {pair.words for pair in pairs}
 
 
@@ -244,7 +244,7 @@ def test_every_path_is_made_of_wordnets_edges(rows: Rows, source: WordNet) -> No
 
 
 def test_no_pair_has_the_other_label_somewhere_else_in_wordnet(rows: Rows, source: WordNet) -> None:
-    senses = Senses.of(source, ("noun", "verb", "adjective"), 3.0, "")
+    senses = SenseColumns.of(source, ("noun", "verb", "adjective"), 3.0, "")
     alike = {
         frozenset((senses.lemma[one], senses.lemma[other]))
         for members in senses.members.values()
@@ -313,7 +313,7 @@ def test_pruned_pairs_have_more_alike_letters(wordnet: WordNet) -> None:
     stay = prune(asked, split)
     assert 0.8 * len(asked) < stay.sum() < len(asked)
 
-    def told(some: list[Pair]) -> float:
+    def told(some: list[WordPair]) -> float:
         """How often a first letter or last two letters are more frequent in one answer, in all."""
         count: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
         for pair in some:
@@ -518,10 +518,10 @@ def test_a_build_names_both_sources(
 
 def pair(
     one: str, other: str, antonym: bool, carrier: tuple[str, ...] = ("adjective", "it")
-) -> Pair:
+) -> WordPair:
     words = (one, other) if one < other else (other, one)
     relation = "antonym" if antonym else "synonym"
-    return Pair(words, carrier[0], antonym, 1.0, carrier, words, (relation,))
+    return WordPair(words, carrier[0], antonym, 1.0, carrier, words, (relation,))
 
 
 def letters(number: int, prefix: str) -> str:
@@ -529,8 +529,8 @@ def letters(number: int, prefix: str) -> str:
 
 
 @pytest.fixture
-def synthetic() -> Callable[[int, int], list[Pair]]:
-    def made(antonyms: int, synonyms: int) -> list[Pair]:
+def synthetic() -> Callable[[int, int], list[WordPair]]:
+    def made(antonyms: int, synonyms: int) -> list[WordPair]:
         denied = [pair(letters(i, "p"), letters(i, "q"), True) for i in range(antonyms)]
         other = [pair(letters(i, "r"), letters(i, "s"), False) for i in range(synonyms)]
         return denied + other
@@ -538,7 +538,7 @@ def synthetic() -> Callable[[int, int], list[Pair]]:
     return made
 
 
-def test_as_many_synonyms_as_antonyms(synthetic: Callable[[int, int], list[Pair]]) -> None:
+def test_as_many_synonyms_as_antonyms(synthetic: Callable[[int, int], list[WordPair]]) -> None:
     for antonyms, synonyms in ((40, 100), (40, 25)):
         dropped = DropLog()
         rows = matched(synthetic(antonyms, synonyms), (0.5, 0.25, 0.25), dropped)
@@ -551,7 +551,7 @@ def test_as_many_synonyms_as_antonyms(synthetic: Callable[[int, int], list[Pair]
 
 
 def test_synonyms_of_the_same_words_are_preferred(
-    synthetic: Callable[[int, int], list[Pair]],
+    synthetic: Callable[[int, int], list[WordPair]],
 ) -> None:
     pairs = synthetic(30, 60)
     closing = [pair(letters(i, "p"), letters(i + 1, "p"), False) for i in range(0, 30, 2)]
@@ -607,7 +607,7 @@ def test_clean_has_no_flags_and_full_says_why(rows: Rows, wordnet: WordNet) -> N
 
 
 def test_comparatives_are_known_by_their_bases(wordnet: WordNet) -> None:
-    senses = Senses.of(wordnet, ("adjective",), 3.0)
+    senses = SenseColumns.of(wordnet, ("adjective",), 3.0)
     compared = {
         word
         for word in ("bigger", "larger", "worse", "happier", "sober", "tender", "honest")

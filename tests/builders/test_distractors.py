@@ -15,7 +15,7 @@ from builders.engine.draw.balanced import (
     ranks_within,
     sorted_by,
 )
-from builders.engine.draw.families import Family, Perturbation, Pool, QuestionBatch, Truth, perturb
+from builders.engine.draw.families import DrawRequest, Family, Perturbation, Pool, Truth, perturb
 from builders.engine.options import RANDOM
 from kbprobe.arrays import Ints
 from kbprobe.rng import RandomGenerator
@@ -167,7 +167,7 @@ def drawn_with(family: Family, max_fill: int, truth: Truth, rows: int = 40) -> P
     concept = np.arange(rows, dtype=np.int64) % 8
     gold = (concept + 1) % 8
     parts = perturb(
-        QuestionBatch(concept, gold, KIND[gold]),
+        DrawRequest(concept, gold, KIND[gold]),
         [family._replace(key=concept)],
         truth,
         KIND,
@@ -211,7 +211,7 @@ def test_without_a_pool_the_candidates_are_the_golds_of_the_key() -> None:
     key = np.array([7, 7, 7, 7, 7, 7, -1], dtype=np.int64)
     concept = np.full(7, 11, dtype=np.int64)
     [drawn] = perturb(
-        QuestionBatch(concept, gold, KIND[gold]),
+        DrawRequest(concept, gold, KIND[gold]),
         [Family("near", 1, key)],
         truth_of(set(), set()),
         KIND,

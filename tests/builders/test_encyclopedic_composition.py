@@ -391,13 +391,13 @@ def test_caps_hold_within_a_path(knowledge: Collected) -> None:
 def test_server_store_and_cache_give_the_same_bytes(
     oxigraph_server: str, wikidata: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kb_cache.wikidata.sparql.endpoint import Endpoint, QueryLimits
+    from kb_cache.wikidata.sparql.endpoint import QueryLimits, SparqlEndpoint
     from kb_cache.wikidata.sparql.session import CachedEndpoint
 
     options = {"dump": wikidata, "only_paths": PAPERS}
     store = find_probe(NAME).open(find_probe(NAME).options.parse(options, NAME))
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    patient = CachedEndpoint(Endpoint(oxigraph_server, limits=QueryLimits(pause=0.0)))
+    patient = CachedEndpoint(SparqlEndpoint(oxigraph_server, limits=QueryLimits(pause=0.0)))
     server = collect(patient, load_paths(only=PAPERS), min_sitelinks=20, max_listed=500)
     offline = {"endpoint": oxigraph_server, "offline": True, "only_paths": PAPERS}
     cache = Request(find_probe(NAME), find_probe(NAME).options.parse(offline, NAME))

@@ -21,7 +21,13 @@ from builders.engine.request import Request
 from builders.engine.splits import FOLDS
 from builders.english.articles import with_article
 from builders.function_words import probes
-from builders.function_words.balance import WHOLE, Change, Effort, Tolerance, choose_balanced
+from builders.function_words.balance import (
+    WHOLE,
+    SearchEffort,
+    TextChange,
+    Tolerance,
+    choose_balanced,
+)
 from builders.function_words.candidates import (
     NO_FRAME,
     Swap,
@@ -152,11 +158,11 @@ def test_what_is_no_sentence_is_told(text: str, words: str, reason: str) -> None
     assert any(reason in name for name, wrong in found.items() if wrong[1])
 
 
-SHORT = Effort(rounds=20)
+SHORT = SearchEffort(rounds=20)
 FEATURE = st.tuples(st.sampled_from(["word", "behind"]), st.sampled_from(["a", "b", "c"]))
 CHANGES = st.lists(
     st.builds(
-        Change,
+        TextChange,
         st.integers(0, 20),
         st.integers(0, 2),
         st.lists(FEATURE, max_size=3),
@@ -167,7 +173,7 @@ CHANGES = st.lists(
 
 
 @given(CHANGES)
-def test_chosen_changes_are_balanced(changes: Sequence[Change]) -> None:
+def test_chosen_changes_are_balanced(changes: Sequence[TextChange]) -> None:
     tolerance = {"word": Tolerance(2, 1), "behind": Tolerance(1, 1)}
     chosen = choose_balanced(changes, tolerance, RandomGenerator.of(0), SHORT)
     groups = [changes[at].group for at in chosen]
@@ -183,7 +189,7 @@ def test_chosen_changes_are_balanced(changes: Sequence[Change]) -> None:
 
 def test_opposite_changes_are_all_chosen() -> None:
     one, other = [("word", "who")], [("word", "when")]
-    changes = [Change(at, 0, *((one, other) if at % 2 else (other, one))) for at in range(40)]
+    changes = [TextChange(at, 0, *((one, other) if at % 2 else (other, one))) for at in range(40)]
     tolerance = {"word": Tolerance(1, 1)}
     assert len(choose_balanced(changes, tolerance, RandomGenerator.of(0))) == 40
     lopsided = [change for change in changes if change.original == one]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from builders.engine.plan import Plan
 from builders.function_words.nli.clauses import PACKAGE, Sentence, clause_at, clauses
 from builders.function_words.nli.edits import Edit, negated, rewritten
-from builders.function_words.nli.lexicon import Lexicon, lexicon
+from builders.function_words.nli.lexicon import WordKinds, lexicon
 from builders.function_words.nli.options import NliOptions
 from builders.function_words.nli.pairs import (
     BOTH,
@@ -29,8 +29,8 @@ from builders.function_words.nli.pairs import (
     NEGATED,
     PATTERNS,
     SWAPPED,
+    PairSource,
     Places,
-    Source,
     TextPair,
     forms,
     patterns,
@@ -60,7 +60,7 @@ from kbprobe.rng import RandomGenerator
 
 
 @pytest.fixture(scope="module")
-def known() -> Lexicon:
+def known() -> WordKinds:
     return lexicon(load_wordnet("3.0"))
 
 
@@ -213,7 +213,7 @@ def test_clauses_end_where_lists_do_not() -> None:
     ]
 
 
-def test_what_is_not_denied_at_its_verb_is_denied_as_a_whole(known: Lexicon) -> None:
+def test_what_is_not_denied_at_its_verb_is_denied_as_a_whole(known: WordKinds) -> None:
     words = "The/DT road/NN was/VBD just/RB longer/JJR than/IN the/DT river/NN"
     assert made_of(f"{words} ./.", comparative_places, known) == {
         "swapped": ["The road was just shorter than the river."],
@@ -224,19 +224,19 @@ def test_what_is_not_denied_at_its_verb_is_denied_as_a_whole(known: Lexicon) -> 
     assert set(made_of(f"{denied} ./.", comparative_places, known)) == {SWAPPED}
 
 
-def test_the_sentence_before_is_shown_with_the_premise(known: Lexicon) -> None:
+def test_the_sentence_before_is_shown_with_the_premise(known: WordKinds) -> None:
     made = sentence("The/DT road/NN was/VBD longer/JJR than/IN the/DT river/NN ./.")
     before = "They saw both."
-    pairs = list(swaps_and_denials(comparative_places, Source(made, made, before), known))
+    pairs = list(swaps_and_denials(comparative_places, PairSource(made, made, before), known))
     assert {pair.premise for pair in pairs} == {f"{before} {made.text}"}
     assert {pair.hypothesis for pair in pairs if pair.kind == KEPT} == {made.text}
 
 
-def made_of(words: str, places: Places, known: Lexicon) -> dict[str, list[str]]:
+def made_of(words: str, places: Places, known: WordKinds) -> dict[str, list[str]]:
     """Return what is made of a sentence: kind -> hypotheses."""
     made = sentence(words)
     found: dict[str, list[str]] = {}
-    for pair in swaps_and_denials(places, Source(made, made), known):
+    for pair in swaps_and_denials(places, PairSource(made, made), known):
         assert pair.premise == made.text
         assert pair.hypothesis != made.text
         found.setdefault(pair.kind, []).append(pair.hypothesis)
@@ -291,7 +291,7 @@ def made_of(words: str, places: Places, known: Lexicon) -> dict[str, list[str]]:
     ],
 )
 def test_words_are_swapped_and_clauses_denied(
-    places: Places, words: str, swapped: str, negated: str, known: Lexicon
+    places: Places, words: str, swapped: str, negated: str, known: WordKinds
 ) -> None:
     found = made_of(words, places, known)
     assert swapped in found[SWAPPED]
@@ -320,17 +320,19 @@ def test_words_are_swapped_and_clauses_denied(
         (preposition_places, "It/PRP is/VBZ based/VBN on/IN the/DT car/NN ./."),
     ],
 )
-def test_what_stands_in_no_frame_is_left_alone(places: Places, words: str, known: Lexicon) -> None:
+def test_what_stands_in_no_frame_is_left_alone(
+    places: Places, words: str, known: WordKinds
+) -> None:
     assert made_of(words, places, known) == {}
 
 
-def test_prepositions_are_those_of_the_paper_and_of_one_frame(known: Lexicon) -> None:
+def test_prepositions_are_those_of_the_paper_and_of_one_frame(known: WordKinds) -> None:
     assert len(prepositions()) == 41
     shown = {word for frame in frames() for word in frame.by}
     assert prepositions() - shown == {"nearby"}
     assert shown <= prepositions()
     made = sentence("The/DT dog/NN sat/VBD under/IN the/DT car/NN ./.")
-    found = list(swaps(preposition_places, Source(made, made), known))
+    found = list(swaps(preposition_places, PairSource(made, made), known))
     assert {pair.kind for pair in found} == {SWAPPED}
     assert "The dog sat on top of the car." in {pair.hypothesis for pair in found}
     assert {pair.new for pair in found} <= prepositions() - {"under"}
@@ -340,9 +342,9 @@ CLAUSE = "the/DT house/NN was/VBD beautiful/JJ"
 
 
 @pytest.mark.slow
-def test_a_clause_of_a_sentence_has_all_sixteen_patterns(known: Lexicon) -> None:
+def test_a_clause_of_a_sentence_has_all_sixteen_patterns(known: WordKinds) -> None:
     made = sentence(f"In/IN 1990/CD ,/, {CLAUSE} ./.")
-    found = {pair.kind: pair for pair in patterns(Source(made, made), known)}
+    found = {pair.kind: pair for pair in patterns(PairSource(made, made), known)}
     assert set(found) == set(PATTERNS)
     assert len(PATTERNS) == 16
     stated = {"none": "was beautiful", "not": "was not beautiful", "antonym": "was ugly"}
@@ -354,18 +356,18 @@ def test_a_clause_of_a_sentence_has_all_sixteen_patterns(known: Lexicon) -> None
 
 
 @pytest.mark.slow
-def test_a_clause_that_is_the_sentence_has_those_that_differ(known: Lexicon) -> None:
+def test_a_clause_that_is_the_sentence_has_those_that_differ(known: WordKinds) -> None:
     made = sentence(f"{CLAUSE.replace('the/', 'The/')} ./.")
-    found = list(patterns(Source(made, made), known))
+    found = list(patterns(PairSource(made, made), known))
     assert len(found) == 12
     assert all(pair.premise != pair.hypothesis for pair in found)
 
 
 @pytest.mark.slow
-def test_pairs_with_an_antonym_have_all_sixteen_patterns(known: Lexicon) -> None:
+def test_pairs_with_an_antonym_have_all_sixteen_patterns(known: WordKinds) -> None:
     premise = sentence("The/DT house/NN was/VBD beautiful/JJ ./.")
     other = sentence("The/DT old/JJ place/NN is/VBZ ugly/JJ ./.")
-    found = list(patterns(Source(premise, other), known))
+    found = list(patterns(PairSource(premise, other), known))
     assert {pair.kind for pair in found} == set(PATTERNS)
     assert len({(pair.premise, pair.hypothesis) for pair in found}) == 16
 
@@ -576,10 +578,10 @@ def test_votes_become_a_labelled_probe(tmp_path: Path) -> None:
         assert row["choices"]["text"][row["answer"]] == expected
 
 
-def test_reworded_hypotheses_are_asked_in_four_forms(known: Lexicon) -> None:
+def test_reworded_hypotheses_are_asked_in_four_forms(known: WordKinds) -> None:
     made = sentence("Foreign/JJ steel/NN was/VBD also/RB much/RB cheaper/JJR ./.")
     reworded = forms("Domestic steel {was|was not} [more|less] expensive.")
-    found = list(swaps_and_denials(comparative_places, Source(made, made, "", reworded), known))
+    found = list(swaps_and_denials(comparative_places, PairSource(made, made, "", reworded), known))
     assert [(pair.kind, pair.old, pair.new) for pair in found[:4]] == [
         (KEPT, "more", "more"),
         (NEGATED, "more", "more"),

@@ -31,7 +31,7 @@ from builders.properties.kinds import (
     reviewed_kinds,
 )
 from builders.properties.options import ASKED, WORDED, PropertyOptions
-from builders.properties.probes import _Build
+from builders.properties.probes import _PropertyBuild
 from builders.properties.rows import split_concepts
 from kb_cache.conceptnet.load import load_conceptnet
 from kb_cache.wordnet.load import load_wordnet
@@ -192,7 +192,7 @@ def drawn(sources: ConceptNetFirst, name: str) -> Drawn:
     options = find_probe(name).options.parse({}, name)
     assert isinstance(options, PropertyOptions)
     rng = RandomGenerator.of(3, name)
-    build = _Build.of(sources, options, name == BOTH, rng)
+    build = _PropertyBuild.of(sources, options, name == BOTH, rng)
     evidence = build.evidence
     askable = evidence.reviewed & (evidence.relation % 2 == 0)
     triples = sharing_triples(evidence, askable, rng.child("triples"))
@@ -292,7 +292,7 @@ def test_every_reviewed_place_says_what_may_be_found_there_as_well() -> None:
 def test_what_may_be_found_at_a_place_does_not_lack_it(conceptnet: str) -> None:
     sources = ConceptNetFirst(load_conceptnet(conceptnet), load_wordnet())
     options = PropertyOptions()
-    evidence = _Build.of(sources, options, True, RandomGenerator.of(3, BOTH)).evidence
+    evidence = _PropertyBuild.of(sources, options, True, RandomGenerator.of(3, BOTH)).evidence
     texts = sources.conceptnet.concepts["text"].to_pylist()
     concept = {texts[node]: at for at, node in enumerate(evidence.concept.tolist())}
     place = {

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.engine.draw.families import NEVER_DRAWN, Family, Pool, QuestionBatch, Truth, perturb
+from builders.engine.draw.families import NEVER_DRAWN, DrawRequest, Family, Pool, Truth, perturb
 from builders.engine.pipeline import build, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
@@ -112,7 +112,7 @@ def test_nodes_that_are_never_drawn() -> None:
     pool = Pool.from_pairs(1, np.zeros(60, dtype=np.int64), nodes)
     nothing = np.empty(0, dtype=np.int64)
     parts = perturb(
-        QuestionBatch(gold, gold, kinds[gold]),
+        DrawRequest(gold, gold, kinds[gold]),
         [Family("near", 0, np.zeros_like(gold), pool=pool), Family("random", 0, gold)],
         Truth(60, nothing, nothing),
         kinds,

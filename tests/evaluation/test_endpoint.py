@@ -21,8 +21,8 @@ from evaluation.cli import main
 from evaluation.endpoints import client
 from evaluation.endpoints.answers import (
     NoPromptScores,
-    Pair,
     Scored,
+    TokenPair,
 )
 from evaluation.endpoints.client import API_KEY, PromptLimits
 from evaluation.endpoints.endpoint import Endpoint
@@ -249,7 +249,7 @@ def test_a_run_stops_at_its_budget_and_goes_on(
 
 def test_a_damaged_answer_is_asked_again(tmp_path: Path) -> None:
     """A flipped bit is neither another score nor the end of all answers."""
-    pair, scored_, tokens = Pair("A dog", " barks"), Scored(-12.375, 2, 5), ["A", " dog"]
+    pair, scored_, tokens = TokenPair("A dog", " barks"), Scored(-12.375, 2, 5), ["A", " dog"]
 
     def opened() -> AnswerStore:
         return AnswerStore("http://localhost:1/v1", "tiny", tmp_path)

@@ -30,7 +30,7 @@ from evaluation.frozen.readers import (
     PairReader,
     answer_prompt,
 )
-from evaluation.frozen.training import Head, RowTable, score_rows, train_heads
+from evaluation.frozen.training import RowTable, UntrainedHead, score_rows, train_heads
 from evaluation.items.control_task import control_keys, random_labels
 from evaluation.items.sources import open_probe
 from evaluation.items.types import Item, choice_starts
@@ -240,7 +240,7 @@ def random_rows(count, vectors, candidates, choices, seed):
     return table
 
 
-def alone(head: Head, vectors, options, rate):
+def alone(head: UntrainedHead, vectors, options, rate):
     """Train one head by the book: torch's own optimizer, clipping and indexing."""
     module = copy.deepcopy(head.module)
     weights = [weight for weight in module.parameters() if weight.requires_grad]
@@ -275,7 +275,7 @@ def candidate_heads(number, body):
         made = FreshBody(12, generator) if body else torch.nn.Identity()
         weight = torch.randn(9, 12, generator=generator)
         head = CandidateHead(made, weight, torch.randn(9, generator=generator))
-        yield Head(head, random_rows(70, 40, 9, 4, seed), seed)
+        yield UntrainedHead(head, random_rows(70, 40, 9, 4, seed), seed)
 
 
 def unit_heads(number):
@@ -283,7 +283,7 @@ def unit_heads(number):
         rows = random_rows(70, 40, 9, 4, seed)
         several = torch.randint(40, (70, 4), generator=torch.Generator().manual_seed(seed))
         unit = UnitHead(12, torch.Generator().manual_seed(seed))
-        yield Head(unit, replace(rows, vectors=several), seed)
+        yield UntrainedHead(unit, replace(rows, vectors=several), seed)
 
 
 def label_heads(number):
@@ -294,7 +294,7 @@ def label_heads(number):
             torch.stack([torch.randperm(3, generator=generator) for _ in range(70)]),
             torch.randint(3, (70,), generator=generator),
         )
-        yield Head(LabelHead(12, 3, generator), rows, seed)
+        yield UntrainedHead(LabelHead(12, 3, generator), rows, seed)
 
 
 HEADS = {

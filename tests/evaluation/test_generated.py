@@ -17,7 +17,7 @@ from tokenizers import AddedToken
 import evaluation
 from evaluation.cli import main
 from evaluation.endpoints import client
-from evaluation.endpoints.chat import Chat, ChatEndpoint, Reply
+from evaluation.endpoints.chat import Chat, ChatEndpoint, ChatReply
 from evaluation.endpoints.client import API_KEY, PromptLimits
 from evaluation.exports.command import export_command
 from evaluation.items.types import Item
@@ -464,7 +464,7 @@ def test_refusals_that_were_stored_as_empty_answers_are_asked_again(tmp_path: Pa
         endpoint.store.add("reply", ["", 0, True, None], *request)
         assert endpoint.known(chat, "text", 8) is None
         endpoint.store.add("reply", ["B", 21, False, None], *request)
-        assert endpoint.known(chat, "text", 8) == Reply("B", 21, False)
+        assert endpoint.known(chat, "text", 8) == ChatReply("B", 21, False)
 
 
 def test_an_answer_in_parts_is_joined_without_its_reasoning(probe: Path, server: Script) -> None:
@@ -607,7 +607,7 @@ def test_answers_written_here_are_those_of_greedy_decoding_alone_or_together(nam
         assert scorer._text(ids) == "The answer is A[/THINK]B"
     long = Asked("water " * 4000, "", ())
     length = len(tokenizer(long.prompt)["input_ids"]) - roberta
-    assert scorer.replies([long]) == [Reply("", length, True)]
+    assert scorer.replies([long]) == [ChatReply("", length, True)]
 
 
 def test_reasoning_that_the_template_opens_is_not_read_where_it_does_not_end(

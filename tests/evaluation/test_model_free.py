@@ -15,7 +15,7 @@ from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.entries import VEC_SIMILARITY, VEC_SIMILARITY_PUBLISHED
 from evaluation.scorers.model_free import GuessingScorer, MajorityScorer
 from evaluation.scorers.registry import choose_scorer
-from evaluation.vectors.options import VectorsOptions, word_vectors
+from evaluation.vectors.options import VectorsOption, word_vectors
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY, NLI
@@ -31,7 +31,7 @@ def vectors(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KBPROBE_CACHE", str(tmp_path_factory.mktemp("vectors")))
         fetch("vectors", source=SAMPLE, name="sample")
-        yield word_vectors(VectorsOptions())
+        yield word_vectors(VectorsOption())
 
 
 def scores(scorer, items):
@@ -74,7 +74,7 @@ def test_guesses_depend_on_seed_id_and_choice_alone():
 
 
 def similarity(entry=VEC_SIMILARITY):
-    return entry.make(ScorerInputs(None, None, VectorsOptions()))
+    return entry.make(ScorerInputs(None, None, VectorsOption()))
 
 
 def unit(found):
@@ -173,7 +173,7 @@ def test_they_run_without_a_model(tmp_path):
     assert not tables[0].equals(tables[1])
     similar = run(probe, scorer="vec_similarity", vectors="sample")
     assert similar.results.metrics.accuracy.value == 1
-    digest = word_vectors(VectorsOptions(vectors="sample")).digest
+    digest = word_vectors(VectorsOption(vectors="sample")).digest
     assert similar.results.scoring.options["vectors_digest"] == digest
     with pytest.raises(UsageError, match="no snapshot 'acme'"):
         run(probe, scorer="vec_similarity", vectors="acme")

@@ -18,13 +18,13 @@ from evaluation.learners.words import fitting
 from evaluation.learners.words.fitting import WordsScorer
 from evaluation.learners.words.networks import NETWORKS as LEARNERS
 from evaluation.learners.words.networks import (
-    Batch,
     ChoiceOnly,
     ChoiceToChoice,
-    Comparison,
     Esim,
     Padded,
     QuestionToChoice,
+    SequenceComparison,
+    WordBatch,
     align,
     pool,
 )
@@ -177,7 +177,7 @@ def batch_of(questions, choices):
     lengths = torch.tensor([len(one) for one in texts])
     row = torch.tensor([at for at, own in enumerate(choices) for _ in own])
     choice = torch.arange(len(questions), len(texts))
-    return Batch(Padded(states, lengths), row if questions else row[:0], choice, row)
+    return WordBatch(Padded(states, lengths), row if questions else row[:0], choice, row)
 
 
 def attention(unit, first, second):
@@ -215,7 +215,7 @@ def test_partial_inputs_are_scored_as_published(kind):
 
 def test_a_comparison_says_the_same_of_each_pair_whatever_the_batch():
     torch.manual_seed(0)
-    compare = Comparison(width=6, units=4, dropout=0.5).eval()
+    compare = SequenceComparison(width=6, units=4, dropout=0.5).eval()
     first, second = padded([3, 1, 4]), padded([2, 5, 1], seed=1)
     whole = compare(first, second)
     for row in range(3):

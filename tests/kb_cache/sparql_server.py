@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from kb_cache.wikidata.sparql.endpoint import Endpoint, QueryLimits
+from kb_cache.wikidata.sparql.endpoint import QueryLimits, SparqlEndpoint
 
 JSON = "application/sparql-results+json"
 
@@ -158,6 +158,6 @@ class FakeTime:
     monotonic = time
 
 
-def endpoint(server: ServerScript, **limits: float) -> Endpoint:
+def endpoint(server: ServerScript, **limits: float) -> SparqlEndpoint:
     """A client of a server."""
-    return Endpoint(server.url, limits=QueryLimits(**limits))  # type: ignore[arg-type]
+    return SparqlEndpoint(server.url, limits=QueryLimits(**limits))  # type: ignore[arg-type]

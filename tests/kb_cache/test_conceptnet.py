@@ -37,7 +37,7 @@ RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
 ENGLISH = Selection()
 
 
-def fetch(path: Path, name: str = "", selection: Selection = ENGLISH) -> store.Entry:
+def fetch(path: Path, name: str = "", selection: Selection = ENGLISH) -> store.StoreEntry:
     languages, relations = selection.languages, selection.relations
     return fetch_kind("conceptnet", source=path, name=name, language=languages, relation=relations)
 

@@ -32,7 +32,7 @@ DATA = Path(__file__).parent / "data"
 JSON = DATA / "gcide-mini-json"
 
 
-def fetch(path: Path, name: str = "") -> store.Entry:
+def fetch(path: Path, name: str = "") -> store.StoreEntry:
     return fetch_kind("gcide", source=path, name=name)
 
 

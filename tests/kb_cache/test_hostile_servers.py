@@ -13,7 +13,7 @@ import pytest
 
 from kb_cache import download as download_module
 from kb_cache.download import download
-from kb_cache.wikidata.sparql.endpoint import Endpoint, QueryLimits
+from kb_cache.wikidata.sparql.endpoint import QueryLimits, SparqlEndpoint
 from kb_cache.wikidata.sparql.types import QueryTimeout, prepared
 from kbprobe.errors import SourceError
 from kbprobe.http import Limits, open_session, within
@@ -149,7 +149,7 @@ JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/sparql-results+json\r\n\r\
 
 @pytest.mark.parametrize("reply", [dripping(b" ", JSON), dripping(b"X-Header: x\r\n", JSON[:17])])
 def test_an_answer_that_drips_is_given_up(serve: Callable[[Send], str], reply: Send) -> None:
-    endpoint = Endpoint(serve(reply), limits=QueryLimits(timeout=1.0, attempts=1, pause=0.0))
+    endpoint = SparqlEndpoint(serve(reply), limits=QueryLimits(timeout=1.0, attempts=1, pause=0.0))
     began = time.monotonic()
     with pytest.raises(QueryTimeout, match=r"within 1 s.*limits=QueryLimits\(timeout="):
         endpoint.ask(QUERY)
@@ -164,7 +164,7 @@ def test_an_answer_without_end_is_refused(serve: Callable[[Send], str]) -> None:
 
     limits = QueryLimits(max_bytes=1_000_000, attempts=1, pause=0.0)
     with pytest.raises(QueryTimeout, match=r"1,000,000 bytes.*limits=QueryLimits\(max_bytes="):
-        Endpoint(serve(send), limits=limits).ask(QUERY)
+        SparqlEndpoint(serve(send), limits=limits).ask(QUERY)
 
 
 def test_within_passes_results_and_errors_on() -> None:

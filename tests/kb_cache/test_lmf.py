@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from wn import lmf
 
-from builders.function_words.nli.lexicon import Lexicon
+from builders.function_words.nli.lexicon import WordKinds
 from builders.wordnet.features import features_of
 from kb_cache.fetching import fetch
 from kb_cache.omw.load import load_in_language, load_lexicon
@@ -266,7 +266,7 @@ def test_topics_are_read_from_subjects_and_their_absence_is_told(
     assert "synsets state no topic" in told.stdout + told.stderr
     none = load_wordnet("none")
     assert not none.in_files("noun.person").any()
-    words = Lexicon(none)
+    words = WordKinds(none)
     assert (words.noun_kind("dog"), words.fixed_phrases > set()) == ("", True)
     files = features_of(none)._files
     assert ("noun.animal" in {name for _, name in files}, {at for at, _ in files}) == (True, {-1})

@@ -103,14 +103,14 @@ DAMAGES: list[Callable[[Path], None]] = [flip, truncate, Path.unlink]
 
 
 @pytest.fixture
-def entry(cache: Path, mini: Path) -> store.Entry:
+def entry(cache: Path, mini: Path) -> store.StoreEntry:
     return fetch("wordnet", source=mini, name="mini")
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("file", ["synsets.parquet", "mentions.parquet", "LICENSE.txt"])
 def test_damage_is_found_and_named(
-    entry: store.Entry, damage: Callable[[Path], None], file: str
+    entry: store.StoreEntry, damage: Callable[[Path], None], file: str
 ) -> None:
     assert store.verify(entry) == []
     damage(entry.folder / file)
@@ -121,7 +121,7 @@ def test_damage_is_found_and_named(
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("file", ["synsets.parquet", "mentions.parquet"])
 def test_a_damaged_snapshot_is_rebuilt_when_loaded(
-    entry: store.Entry, damage: Callable[[Path], None], file: str
+    entry: store.StoreEntry, damage: Callable[[Path], None], file: str
 ) -> None:
     digest = read_info(entry.folder).digest
     damage(entry.folder / file)
@@ -129,7 +129,9 @@ def test_a_damaged_snapshot_is_rebuilt_when_loaded(
     assert store.verify(entry) == []
 
 
-def test_without_its_source_the_error_gives_the_command(entry: store.Entry, mini: Path) -> None:
+def test_without_its_source_the_error_gives_the_command(
+    entry: store.StoreEntry, mini: Path
+) -> None:
     truncate(entry.folder / "senses.parquet")
     mini.rename(mini.with_name("moved"))
     with pytest.raises(SnapshotError) as caught:
@@ -138,7 +140,7 @@ def test_without_its_source_the_error_gives_the_command(entry: store.Entry, mini
     assert "kb-cache fetch wordnet --from PATH --name mini" in str(caught.value)
 
 
-def test_a_changed_source_is_not_taken_silently(entry: store.Entry, mini: Path) -> None:
+def test_a_changed_source_is_not_taken_silently(entry: store.StoreEntry, mini: Path) -> None:
     truncate(entry.folder / "senses.parquet")
     with (mini / "cntlist.rev").open("a") as file:
         file.write("dog%1:05:00:: 1 1000000\n")
@@ -155,21 +157,21 @@ def test_a_changed_source_is_not_taken_silently(entry: store.Entry, mini: Path) 
         ('{"format": 2}', "was changed after kbprobe wrote it"),
     ],
 )
-def test_a_broken_description_is_named(entry: store.Entry, content: str, message: str) -> None:
+def test_a_broken_description_is_named(entry: store.StoreEntry, content: str, message: str) -> None:
     (entry.folder / INFO_FILE).write_text(content)
     with pytest.raises(SnapshotError, match=message) as caught:
         load_wordnet("mini")
     assert "kb-cache fetch wordnet" in str(caught.value)
 
 
-def test_another_kind_is_refused(entry: store.Entry) -> None:
+def test_another_kind_is_refused(entry: store.StoreEntry) -> None:
     write_info(entry.folder, replace(read_info(entry.folder), kind="conceptnet"))
     with pytest.raises(UsageError, match="of kind 'conceptnet'"):
         load_wordnet("mini")
 
 
 def test_a_damaged_embedded_snapshot_asks_to_reinstall(
-    entry: store.Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    entry: store.StoreEntry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "EMBEDDED_DIR", entry.folder.parent)
     truncate(entry.folder / "senses.parquet")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from kb_cache.wikidata.sparql.session import QuerySession, select_values
 from kb_cache.wikidata.sparql.types import (
     PREFIXES,
-    Answer,
     QueryTimeout,
+    SparqlAnswer,
     Term,
     answer,
     answer_digest,
@@ -42,7 +42,7 @@ class Films:
     def version(self) -> str:
         return "1"
 
-    def select(self, query: str) -> Answer:
+    def select(self, query: str) -> SparqlAnswer:
         films = re.findall(r"wd:(Q\d+)", query)
         self.asked.append(films)
         if len(films) > self.most or self.hopeless in films:
@@ -56,12 +56,12 @@ class Keeping(Films):
 
     def __init__(self, most: int = 1000) -> None:
         super().__init__(most)
-        self.kept: dict[str, Answer] = {}
+        self.kept: dict[str, SparqlAnswer] = {}
 
     def has(self, query: str) -> bool:
         return query in self.kept
 
-    def select(self, query: str) -> Answer:
+    def select(self, query: str) -> SparqlAnswer:
         if query not in self.kept:
             self.kept[query] = replace(super().select(query), date="2026-01-01T00:00:00Z")
         return self.kept[query]
@@ -186,7 +186,7 @@ def test_how_values_are_written() -> None:
     asked = []
 
     class Ear(Films):
-        def select(self, query: str) -> Answer:
+        def select(self, query: str) -> SparqlAnswer:
             asked.append(query)
             return answer(("film",), [])
 
@@ -221,7 +221,7 @@ def test_queries_that_cannot_take_values(query: str, variable: str, chunk: int) 
 
 def test_without_values_nothing_is_asked() -> None:
     source = Films()
-    assert select_values(source, QUERY, "film", []) == Answer((), ())
+    assert select_values(source, QUERY, "film", []) == SparqlAnswer((), ())
     assert not source.asked
 
 
@@ -257,7 +257,7 @@ def test_what_was_halved_once_is_not_tried_whole_again() -> None:
 
 def test_parts_with_different_variables() -> None:
     class Fickle(Films):
-        def select(self, query: str) -> Answer:
+        def select(self, query: str) -> SparqlAnswer:
             return answer((f"v{len(query)}",), [])
 
     with pytest.raises(SourceError, match="different variables"):

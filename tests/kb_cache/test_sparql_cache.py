@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from kb_cache.wikidata.sparql import answers as sparql_answers
 from kb_cache.wikidata.sparql.answers import EndpointAnswers
-from kb_cache.wikidata.sparql.endpoint import WIKIDATA, Endpoint, QueryLimits
+from kb_cache.wikidata.sparql.endpoint import WIKIDATA, QueryLimits, SparqlEndpoint
 from kb_cache.wikidata.sparql.session import CachedEndpoint, NotCached, QuerySession, select_values
 from kb_cache.wikidata.sparql.types import (
     QueryTimeout,
@@ -45,7 +45,7 @@ NOTHING = results(variables=["date"])
 
 def source(server: ServerScript, **options: Any) -> CachedEndpoint:
     options.setdefault("now", lambda: "2026-11-21T10:00:00Z")
-    endpoint = Endpoint(server.url, limits=QueryLimits(pause=0.0))
+    endpoint = SparqlEndpoint(server.url, limits=QueryLimits(pause=0.0))
     return CachedEndpoint(endpoint, **options)
 
 
@@ -284,7 +284,7 @@ def test_anything_over_http(
     where = chance.randrange(len(GOOD))
     body = chance.choice([GOOD, GOOD[:where], GOOD[:where] + chance.randbytes(3) + GOOD[where:]])
     server.reply_with(Reply(NOTHING), Reply(body, status, sent, kind))
-    endpoint = Endpoint(server.url, limits=QueryLimits(pause=0, attempts=2))
+    endpoint = SparqlEndpoint(server.url, limits=QueryLimits(pause=0, attempts=2))
     query = f"SELECT ?x {{ ?x ?y {seed} }}"
     try:
         found = CachedEndpoint(endpoint, refresh=True).select(query)

@@ -15,7 +15,7 @@ import pytest
 from kb_cache.wikidata.sparql import endpoint as endpoint_module
 from kb_cache.wikidata.sparql import endpoint as endpoints
 from kb_cache.wikidata.sparql.answers import slug
-from kb_cache.wikidata.sparql.endpoint import WIKIDATA, Endpoint
+from kb_cache.wikidata.sparql.endpoint import WIKIDATA, SparqlEndpoint
 from kb_cache.wikidata.sparql.results import MalformedAnswer
 from kb_cache.wikidata.sparql.types import QueryTimeout, Term, prepared
 from kbprobe.errors import SourceError, UsageError
@@ -37,7 +37,7 @@ TRACE = b"\njava.util.concurrent.TimeoutException\n\tat java.util.concurrent.Fut
 
 
 def test_what_is_sent(server: ServerScript, fake_time: FakeTime) -> None:
-    found = Endpoint(server.url, contact="me@example.org").ask(QUERY)
+    found = SparqlEndpoint(server.url, contact="me@example.org").ask(QUERY)
     assert found.rows == ROWS
     (request,) = server.asked
     assert (request.method, request.query) == ("GET", QUERY)
@@ -250,7 +250,7 @@ def test_a_server_that_stalls(server: ServerScript, fake_time: FakeTime) -> None
 
 
 def test_nobody_there(server: ServerScript, fake_time: FakeTime) -> None:
-    nowhere = Endpoint("http://127.0.0.1:9/sparql")
+    nowhere = SparqlEndpoint("http://127.0.0.1:9/sparql")
     with pytest.raises(ServerError, match=r"cannot be reached.*--offline"):
         nowhere.ask(QUERY)
     assert nowhere.requests == 5

@@ -11,8 +11,8 @@ import pytest
 
 from kb_cache.wikidata.sparql.endpoint import (
     WIKIDATA,
-    Endpoint,
     QueryLimits,
+    SparqlEndpoint,
     postpone,
     turn_file,
 )
@@ -34,10 +34,10 @@ ROWS = ((Term("http://example.org/a"),), (Term("http://example.org/b"),))
 def test_public_endpoints_need_a_contact(monkeypatch: pytest.MonkeyPatch, contact: str) -> None:
     monkeypatch.setenv("KBPROBE_CONTACT", contact)
     if contact == "me@example.org\n":  # white space around it does no harm
-        assert Endpoint(WIKIDATA).contact == "me@example.org"
+        assert SparqlEndpoint(WIKIDATA).contact == "me@example.org"
         return
     with pytest.raises(UsageError, match="KBPROBE_CONTACT"):
-        Endpoint(WIKIDATA)
+        SparqlEndpoint(WIKIDATA)
 
 
 def test_pause_between_requests(server: ServerScript, fake_time: FakeTime) -> None:
@@ -170,7 +170,7 @@ def test_one_request_at_a_time(server: ServerScript, fake_time: FakeTime) -> Non
 
 
 def _ask_slowly(url: str) -> None:
-    Endpoint(url, limits=QueryLimits(pause=0.0)).ask(QUERY)
+    SparqlEndpoint(url, limits=QueryLimits(pause=0.0)).ask(QUERY)
 
 
 @pytest.mark.slow

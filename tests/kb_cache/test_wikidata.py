@@ -10,9 +10,9 @@ import pytest
 from kb_cache import store
 from kb_cache.fetching import fetch
 from kb_cache.wikidata.load import load_wikidata
-from kb_cache.wikidata.sparql.endpoint import Endpoint, QueryLimits
+from kb_cache.wikidata.sparql.endpoint import QueryLimits, SparqlEndpoint
 from kb_cache.wikidata.sparql.session import QuerySession, select_values
-from kb_cache.wikidata.sparql.types import Answer, Term, prepared
+from kb_cache.wikidata.sparql.types import SparqlAnswer, Term, prepared
 from kb_cache.wikidata.types import Wikidata
 from kbprobe.errors import SnapshotError, UsageError
 from tests.oxigraph import serving
@@ -79,13 +79,13 @@ class Served:
     name, licence = "server", "CC0-1.0"
 
     def __init__(self, url: str) -> None:
-        self._endpoint = Endpoint(url, limits=QueryLimits(pause=0.0))
+        self._endpoint = SparqlEndpoint(url, limits=QueryLimits(pause=0.0))
 
     @property
     def version(self) -> str:
         return ""
 
-    def select(self, query: str) -> Answer:
+    def select(self, query: str) -> SparqlAnswer:
         return self._endpoint.ask(prepared(query))
 
 

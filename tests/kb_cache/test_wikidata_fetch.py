@@ -46,7 +46,7 @@ def written(path: Path, content: bytes) -> Path:
     return path
 
 
-def fetch(path: Path, name: str = "", lenient: bool = False) -> store.Entry:
+def fetch(path: Path, name: str = "", lenient: bool = False) -> store.StoreEntry:
     return fetch_kind("wikidata", source=path, name=name, lenient=lenient)
 
 

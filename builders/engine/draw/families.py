@@ -180,7 +180,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class QuestionBatch:
+class DrawRequest:
     """The questions to draw distractors for: parallel arrays, one line each."""
 
     concept: Ints
@@ -188,9 +188,9 @@ class QuestionBatch:
     kind: Ints
     """Part of speech: fills and random distractors are of the gold's kind."""
 
-    def take(self, rows: Ints) -> QuestionBatch:
+    def take(self, rows: Ints) -> DrawRequest:
         """Return some of the questions."""
-        return QuestionBatch(self.concept[rows], self.gold[rows], self.kind[rows])
+        return DrawRequest(self.concept[rows], self.gold[rows], self.kind[rows])
 
 
 class Perturbation(NamedTuple):
@@ -203,7 +203,7 @@ class Perturbation(NamedTuple):
 
 
 def perturb(
-    asked: QuestionBatch,
+    asked: DrawRequest,
     families: Sequence[Family],
     truth: Truth,
     node_kind: Ints,
@@ -253,7 +253,7 @@ def perturb(
                 yield draw(family, lines[start : start + CHUNK_ROWS], chance.child("rows", start))
 
 
-def _pool_of(family: Family, asked: QuestionBatch) -> tuple[Pool, Ints]:
+def _pool_of(family: Family, asked: DrawRequest) -> tuple[Pool, Ints]:
     """Return a family's candidates by key, and the key of each question.
 
     By default, the candidates are the golds of the questions of a key, or of the kin of a kind.
@@ -268,13 +268,13 @@ def _pool_of(family: Family, asked: QuestionBatch) -> tuple[Pool, Ints]:
     return Pool.from_pairs(int(key.max(initial=0)) + 1, key[known], asked.gold[known]), key
 
 
-def _false_only(candidates: Candidates, asked: QuestionBatch, truth: Truth) -> Candidates:
+def _false_only(candidates: Candidates, asked: DrawRequest, truth: Truth) -> Candidates:
     row, node = candidates.row, candidates.node
     return candidates.take(truth.is_false(asked.concept[row], asked.gold[row], node))
 
 
 def _fill(
-    draw: Draw, asked: QuestionBatch, pool: Pool, truth: Truth, max_fill: int, rng: RandomGenerator
+    draw: Draw, asked: DrawRequest, pool: Pool, truth: Truth, max_fill: int, rng: RandomGenerator
 ) -> tuple[Draw, Bools]:
     """Fill gaps (-1) with random nodes of the gold's kind; drop rows with too many gaps."""
     gaps = (draw.nodes < 0).sum(axis=1)

@@ -93,7 +93,7 @@ class Blocks:
                 found[name] = some_items(columns, start, stop)
             else:
                 cuts = [start, *(cut for cut in self.cuts if start < cut < stop), stop]
-                part = _Part(self, start, control)
+                part = _BlockPart(self, start, control)
                 found[name] = ItemsInParts(
                     tuple(cut - start for cut in cuts),
                     part,
@@ -185,7 +185,7 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _BlockPart:
     """Makes the items of a range of a split."""
 
     blocks: Blocks

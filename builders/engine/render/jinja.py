@@ -169,7 +169,7 @@ def _refuse(problem: str, node: nodes.Node) -> NoReturn:
     raise TemplateError(problem, line=node.lineno)
 
 
-class _Checker:
+class _NameChecker:
     """Walks a syntax tree and refuses anything not known to be harmless."""
 
     def __init__(self, fields: Collection[str]) -> None:
@@ -286,7 +286,7 @@ def _parse(source: str, fields: Collection[str]) -> tuple[nodes.Template, Checke
 
     if len(source) > MAX_SOURCE:
         raise TemplateError(f"longer than {MAX_SOURCE:,} characters", line=1)
-    checker = _Checker(fields)
+    checker = _NameChecker(fields)
     try:
         tree = _environment().parse(source)
         checker.check(tree)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from builders.english.articles import with_article
 from builders.function_words.nli.clauses import FINITE, NOUNS, Clause, Sentence, fixed_words
-from builders.function_words.nli.lexicon import Lexicon
+from builders.function_words.nli.lexicon import WordKinds
 from kbprobe.plugins import lemminflect
 
 
@@ -106,7 +106,7 @@ class Phrase(NamedTuple):
         """Whether it begins with any article or possessive."""
         return self.sentence.tags[self.first] in ("DT", "PRP$")
 
-    def kind(self, lexicon: Lexicon) -> str:
+    def kind(self, lexicon: WordKinds) -> str:
         """Return what it names: a kind of WordNet's nouns, "name" or "pronoun"."""
         tag = self.sentence.tags[self.head]
         if tag == "PRP":

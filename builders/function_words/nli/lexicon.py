@@ -22,7 +22,7 @@ LEAST_ZIPF = 3.3
 
 
 @dataclass(frozen=True, eq=False)
-class Lexicon:
+class WordKinds:
     """Word knowledge from WordNet."""
 
     wordnet: WordNet
@@ -112,6 +112,6 @@ def singular(noun: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def lexicon(wordnet: WordNet) -> Lexicon:
+def lexicon(wordnet: WordNet) -> WordKinds:
     """Return the lexicon of a WordNet, made once."""
-    return Lexicon(wordnet)
+    return WordKinds(wordnet)

@@ -27,7 +27,7 @@ from builders.function_words.nli.clauses import (
     fixed_words,
 )
 from builders.function_words.nli.edits import Denial, Edit, is_denied, negated, rewritten
-from builders.function_words.nli.lexicon import Lexicon
+from builders.function_words.nli.lexicon import WordKinds
 
 _WORD = re.compile(r"\[([^|]+)\|([^\]]+)\]")
 _VERB = re.compile(r"\{([^|]+)\|([^}]+)\}")
@@ -87,7 +87,7 @@ MOST_IN_DENIAL = 18
 """Maximum number of tokens of a text that is negated as a whole."""
 
 
-class Source(NamedTuple):
+class PairSource(NamedTuple):
     """The texts from which a pair is made.
 
     Attributes:
@@ -108,7 +108,7 @@ class Source(NamedTuple):
         """Whether the two are different texts."""
         return self.premise is not self.hypothesis
 
-    def with_rewordings(self, reworded: Mapping[str, Sequence[Form]]) -> Source:
+    def with_rewordings(self, reworded: Mapping[str, Sequence[Form]]) -> PairSource:
         """Return the source with the reworded hypotheses that were written for it."""
         return self._replace(reworded=reworded.get(self.shown(self.premise.text), ()))
 
@@ -163,17 +163,17 @@ class Place(NamedTuple):
     deny_subject: bool = False
 
 
-Places = Callable[[Sentence, Lexicon], Iterator[Place]]
+Places = Callable[[Sentence, WordKinds], Iterator[Place]]
 """A function that finds the places of a word class in a sentence."""
 
 
-def swaps(places: Places, source: Source, lexicon: Lexicon) -> Iterator[TextPair]:
+def swaps(places: Places, source: PairSource, lexicon: WordKinds) -> Iterator[TextPair]:
     """Yield the hypotheses in which a word is replaced: its clause, or the whole text."""
     for place in places(source.hypothesis, lexicon):
         yield from _swapped(source, place, _clause_of(source, place))
 
 
-def swaps_and_denials(places: Places, source: Source, lexicon: Lexicon) -> Iterator[TextPair]:
+def swaps_and_denials(places: Places, source: PairSource, lexicon: WordKinds) -> Iterator[TextPair]:
     """Yield the hypotheses in which a word is kept or replaced, affirmative and negated.
 
     A clause is negated at its verb; if that is not possible, the whole text is: "it is not true
@@ -200,7 +200,7 @@ def swaps_and_denials(places: Places, source: Source, lexicon: Lexicon) -> Itera
                 yield _pair(BOTH, source, place, new, clause, [*edits, *denied.edits], denied.flags)
 
 
-def _reworded(source: Source) -> Iterator[TextPair]:
+def _reworded(source: PairSource) -> Iterator[TextPair]:
     """Yield the reworded hypotheses."""
     premise = source.shown(source.premise.text)
     for form in source.reworded:
@@ -218,7 +218,9 @@ def _denied(clause: Clause | None, place: Place) -> Denial | None:
     return negated(clause)
 
 
-def _denied_as_a_whole(source: Source, place: Place, clause: Clause | None) -> Iterator[TextPair]:
+def _denied_as_a_whole(
+    source: PairSource, place: Place, clause: Clause | None
+) -> Iterator[TextPair]:
     """Yield the negations of a text that is short, affirmative, and begins with its subject."""
     sentence = source.hypothesis
     first, last = (clause.first, clause.last) if clause else (0, len(sentence))
@@ -243,12 +245,12 @@ def _denied_as_a_whole(source: Source, place: Place, clause: Clause | None) -> I
         yield pair._replace(hypothesis=f"It is not true that {text}")
 
 
-def _swapped(source: Source, place: Place, clause: Clause | None) -> Iterator[TextPair]:
+def _swapped(source: PairSource, place: Place, clause: Clause | None) -> Iterator[TextPair]:
     for new, edits in place.new:
         yield _pair(SWAPPED, source, place, new, clause, edits)
 
 
-def _clause_of(source: Source, place: Place) -> Clause | None:
+def _clause_of(source: PairSource, place: Place) -> Clause | None:
     """Return the longest clause with a place that can stand alone, or None.
 
     For a pair it is the whole hypothesis.
@@ -261,7 +263,7 @@ def _clause_of(source: Source, place: Place) -> Clause | None:
 
 def _pair(
     kind: str,
-    source: Source,
+    source: PairSource,
     place: Place,
     new: str,
     clause: Clause | None,
@@ -299,7 +301,7 @@ class _Opposed(NamedTuple):
         return rewritten(sentence, edits) if edits else sentence.text
 
 
-def patterns(source: Source, lexicon: Lexicon) -> Iterator[TextPair]:
+def patterns(source: PairSource, lexicon: WordKinds) -> Iterator[TextPair]:
     """Yield the text pairs of all patterns that a sentence, or a pair, allows.
 
     Premise and hypothesis are each unchanged (*none*), negated (*not*), with an adjective replaced
@@ -319,7 +321,9 @@ def patterns(source: Source, lexicon: Lexicon) -> Iterator[TextPair]:
         yield from _reworded_patterns(source, opposed)
 
 
-def _in_all_forms(source: Source, premise: _Opposed, hypothesis: _Opposed) -> Iterator[TextPair]:
+def _in_all_forms(
+    source: PairSource, premise: _Opposed, hypothesis: _Opposed
+) -> Iterator[TextPair]:
     for one, two in product(range(len(FORMS)), repeat=2):
         texts = source.shown(premise.text(one, alone=False)), hypothesis.text(two, alone=True)
         if texts[0] == texts[1]:
@@ -334,7 +338,7 @@ def _in_all_forms(source: Source, premise: _Opposed, hypothesis: _Opposed) -> It
         )
 
 
-def _reworded_patterns(source: Source, premise: _Opposed) -> Iterator[TextPair]:
+def _reworded_patterns(source: PairSource, premise: _Opposed) -> Iterator[TextPair]:
     """Yield the patterns of a premise and its reworded hypotheses."""
     for one, form in product(range(len(FORMS)), source.reworded):
         pattern = PATTERNS[len(FORMS) * one + form.negated + 2 * form.swapped]
@@ -343,7 +347,7 @@ def _reworded_patterns(source: Source, premise: _Opposed) -> Iterator[TextPair]:
         yield TextPair(pattern, premise.word, premise.other, text, form.text, flags)
 
 
-def _opposed(sentence: Sentence, lexicon: Lexicon) -> Iterator[_Opposed]:
+def _opposed(sentence: Sentence, lexicon: WordKinds) -> Iterator[_Opposed]:
     """Yield the only adjective of a sentence with an antonym, with each clause that contains it."""
     lower, one_way = sentence.lower, fixed_words("opposites_one_way")
     found = [

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from builders.english.word_lists import data_table, word_groups
 from builders.function_words.nli.clauses import PACKAGE, Sentence, fixed_words
 from builders.function_words.nli.edits import Edit, Phrase, noun_phrase, verb_lemma
-from builders.function_words.nli.lexicon import Lexicon, singular
+from builders.function_words.nli.lexicon import WordKinds, singular
 from builders.function_words.nli.pairs import Place
 
 _SPREAD = frozenset(("NNS", "NNPS", "VB", "VBD", "VBG", "VBN", "VBP", "VBZ", ","))
@@ -62,7 +62,7 @@ def changed_words() -> frozenset[str]:
     return frozenset(word for frame in frames() for word in frame.words)
 
 
-def preposition_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
+def preposition_places(sentence: Sentence, lexicon: WordKinds) -> Iterator[Place]:
     """Yield the prepositions of a sentence that stand in one of the frames."""
     lower = sentence.lower
     at = 0
@@ -85,7 +85,7 @@ def _longest(lower: Sequence[str], at: int, listed: Collection[str]) -> tuple[st
     return "", at + 1
 
 
-def _is_free(sentence: Sentence, lexicon: Lexicon, word: str, at: int, last: int) -> bool:
+def _is_free(sentence: Sentence, lexicon: WordKinds, word: str, at: int, last: int) -> bool:
     """Return whether a preposition is neither a particle nor part of a fixed expression."""
     lower, tags = sentence.lower, sentence.tags
     if tags[last - 1] not in _PREPOSITION and last - at == 1:
@@ -118,7 +118,7 @@ def _is_free(sentence: Sentence, lexicon: Lexicon, word: str, at: int, last: int
 
 
 def _replacements(
-    sentence: Sentence, lexicon: Lexicon, word: str, at: int, phrase: Phrase
+    sentence: Sentence, lexicon: WordKinds, word: str, at: int, phrase: Phrase
 ) -> list[str]:
     kind = phrase.kind(lexicon)
     if not kind or sentence.tags[phrase.last : phrase.last + 1] == ["POS"]:
@@ -198,7 +198,7 @@ def spatial_opposites() -> dict[str, str]:
     return {one.replace("-", " "): other.replace("-", " ") for one, other in pairs}
 
 
-def spatial_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
+def spatial_places(sentence: Sentence, lexicon: WordKinds) -> Iterator[Place]:
     """Yield the spatial words of a sentence that have an opposite."""
     at = 0
     while at < len(sentence) - 1:
@@ -209,7 +209,7 @@ def spatial_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
         at = last
 
 
-def _is_spatial(sentence: Sentence, lexicon: Lexicon, word: str, at: int, last: int) -> bool:
+def _is_spatial(sentence: Sentence, lexicon: WordKinds, word: str, at: int, last: int) -> bool:
     lower, tags = sentence.lower, sentence.tags
     before, behind = (lower[at - 1] if at else ""), lower[last]
     if at and (sentence.words[at][0].isupper() or tags[at - 1] == "CC" or tags[last] == "CC"):
@@ -255,7 +255,7 @@ def _is_spatial(sentence: Sentence, lexicon: Lexicon, word: str, at: int, last: 
     return kind in _THINGS and not (word in ("over", "under") and kind in _NOT_UNDER)
 
 
-def _is_fixed(lower: list[str], lexicon: Lexicon, at: int, last: int) -> bool:
+def _is_fixed(lower: list[str], lexicon: WordKinds, at: int, last: int) -> bool:
     """Return whether a word is in a fixed expression, or governed by the word before it."""
     around = [" ".join(lower[at : last + more]) for more in (1, 2)]
     around += [" ".join(lower[max(at - less, 0) : last + 1]) for less in (1, 2)]
@@ -266,14 +266,14 @@ def _is_fixed(lower: list[str], lexicon: Lexicon, at: int, last: int) -> bool:
     return f"{before} {word}" in governed or f"{verb_lemma(before)} {word}" in governed
 
 
-def _moves(sentence: Sentence, lexicon: Lexicon, at: int) -> bool:
+def _moves(sentence: Sentence, lexicon: WordKinds, at: int) -> bool:
     """Return whether a token is a verb of motion."""
     if not sentence.tags[at].startswith("VB"):
         return False
     return lexicon.verb_kind(verb_lemma(sentence.lower[at])) == "motion"
 
 
-def _object(sentence: Sentence, lexicon: Lexicon, at: int) -> str:
+def _object(sentence: Sentence, lexicon: WordKinds, at: int) -> str:
     """Return the kind of the noun phrase at a token; "" if there is none, or it is not a thing."""
     found = noun_phrase(sentence, at)
     if found is None or found.word in fixed_words("not_in_space"):

@@ -24,14 +24,14 @@ from builders.engine.splits import assign_folds
 from builders.engine.strategies import FixedScale
 from builders.function_words.nli.clauses import PACKAGE
 from builders.function_words.nli.edits import FLAGS
-from builders.function_words.nli.lexicon import Lexicon, lexicon
+from builders.function_words.nli.lexicon import WordKinds, lexicon
 from builders.function_words.nli.options import NegationOptions, NliOptions, PrepositionOptions
 from builders.function_words.nli.pairs import (
     KINDS,
     NEGATED,
     PATTERNS,
     SWAPPED,
-    Source,
+    PairSource,
     TextPair,
     patterns,
     rewordings,
@@ -67,7 +67,7 @@ CALIBRATION = (
 """Agreement of the readings with people's votes, for the card."""
 
 
-class Row(NamedTuple):
+class PairRow(NamedTuple):
     """A pair of texts and its origin."""
 
     origin: Origin
@@ -139,7 +139,7 @@ def _old(way: TextPair) -> tuple[str, str]:
     return "old", way.old
 
 
-Ways = Callable[[Source, Lexicon], Iterator[TextPair]]
+Ways = Callable[[PairSource, WordKinds], Iterator[TextPair]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +259,7 @@ def build(
         rng.child("choice"),
     )
     dropped["texts left out by --cap-per-word"] += len(found) - len({at for at, _ in chosen})
-    rows = [Row(found[at][0], pair) for at, pair in chosen]
+    rows = [PairRow(found[at][0], pair) for at, pair in chosen]
     dropped.require(
         len(rows), "Name more corpora with --corpus.", f"{name}: no pair can be made of these texts"
     )
@@ -312,7 +312,7 @@ def _new(found: Found, corpus: TextCorpus, dropped: DropLog) -> Found:
 
 def candidates_plan(
     probe: str,
-    rows: Sequence[Row],
+    rows: Sequence[PairRow],
     kinds: Sequence[str],
     options: NliOptions,
     dropped: DropLog,

@@ -9,7 +9,7 @@ from builders.english.articles import number_word
 from builders.english.word_lists import word_groups, word_list
 from builders.function_words.nli.clauses import NOUNS, PACKAGE, Sentence, fixed_words
 from builders.function_words.nli.edits import Edit, verb_lemma
-from builders.function_words.nli.lexicon import Lexicon
+from builders.function_words.nli.lexicon import WordKinds
 from builders.function_words.nli.pairs import Place
 
 _NUMBERS = {number_word(number): number for number in (*range(2, 21), *range(30, 100, 10))}
@@ -25,7 +25,7 @@ _OTHERS = {
 }
 
 
-def quantity_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
+def quantity_places(sentence: Sentence, lexicon: WordKinds) -> Iterator[Place]:
     """Yield the quantifiers, number words and fractions that quantify something."""
     lower, tags = sentence.lower, sentence.tags
     for at in range(len(sentence) - 2):
@@ -198,7 +198,7 @@ def comparatives() -> dict[str, str]:
     return dict(word_groups("comparatives", PACKAGE))  # type: ignore[arg-type]  # two words a line
 
 
-def comparative_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
+def comparative_places(sentence: Sentence, lexicon: WordKinds) -> Iterator[Place]:
     """Yield the comparatives of a sentence that have an opposite."""
     lower, tags = sentence.lower, sentence.tags
     for at in range(1, len(sentence) - 1):

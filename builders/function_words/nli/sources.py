@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from builders.engine.drops import DropLog
 from builders.function_words.nli.clauses import FINITE, Sentence
 from builders.function_words.nli.options import NliOptions
-from builders.function_words.nli.pairs import Source
+from builders.function_words.nli.pairs import PairSource
 from builders.function_words.patterns import Patterns
 from builders.function_words.tokens import TaggedTexts, natural_sentences, tagged_sentences
 from kb_cache.corpora.types import TextCorpus
@@ -40,7 +40,7 @@ class Origin(NamedTuple):
 
 def sources(
     corpus: TextCorpus, words: Sequence[str], options: NliOptions, dropped: DropLog
-) -> Iterator[tuple[Origin, Source]]:
+) -> Iterator[tuple[Origin, PairSource]]:
     """Yield the sentences, then the pairs, that may contain one of some words.
 
     Args:
@@ -57,7 +57,7 @@ def sources(
 
 def _sentences(
     corpus: TextCorpus, words: Sequence[str], options: NliOptions, dropped: DropLog
-) -> Iterator[tuple[Origin, Source]]:
+) -> Iterator[tuple[Origin, PairSource]]:
     tagged = tagged_sentences(corpus)
     fit = natural_sentences(
         tagged, options.min_tokens, options.max_tokens, dropped, screen=options.screen
@@ -79,12 +79,12 @@ def _sentences(
         name = f"{names[of]}:{corpus.document_ids[of]}"
         before = tagged.texts.text[row - 1].as_py() if follows[row] else ""
         origin = Origin(name, f"{name}#{row - int(first[of])}", of)
-        yield origin, Source(sentence, sentence, before)
+        yield origin, PairSource(sentence, sentence, before)
 
 
 def _pairs(
     corpus: TextCorpus, words: Sequence[str], options: NliOptions, dropped: DropLog
-) -> Iterator[tuple[Origin, Source]]:
+) -> Iterator[tuple[Origin, PairSource]]:
     pairs = corpus.pairs
     if not pairs.passages.xpos.known:
         dropped["pairs: no part-of-speech tags"] += len(pairs)
@@ -103,7 +103,7 @@ def _pairs(
             continue
         seen.add((premise.text, hypothesis.text))
         name = f"{pairs.source[row]}:{pairs.id[row].as_py()}"
-        yield Origin(f"premise: {premise.text}", name), Source(premise, hypothesis)
+        yield Origin(f"premise: {premise.text}", name), PairSource(premise, hypothesis)
 
 
 def _plain(tagged: TaggedTexts) -> Bools:

@@ -17,7 +17,7 @@ from evaluation.learners.base import Training
 from evaluation.learners.entries import WORDS_LEARNING_RATE, WordsOptions
 from evaluation.learners.finetune.training import ChoiceTraining
 from evaluation.learners.kept import TrainedOnce, training_folder, writing_model
-from evaluation.learners.words.networks import NETWORKS, Batch, Network, Padded
+from evaluation.learners.words.networks import NETWORKS, Padded, WordBatch, WordNetwork
 from evaluation.scorers.base import Encoded, ReadyScorer, Scorer, row_sequences
 from evaluation.vectors.options import word_vectors
 from kb_cache.vectors.texts import WordTexts
@@ -55,7 +55,7 @@ class EncodedRows(Encoded):
             self.vectors[torch.from_numpy(rows).to(device)], torch.from_numpy(lengths).to(device)
         )
 
-    def batch(self, rows: Ints) -> Batch:
+    def batch(self, rows: Ints) -> WordBatch:
         """Return some rows as a network reads them, each text once."""
         counts, slots = self.slots(rows)
         choice = self.choice[slots]
@@ -65,7 +65,7 @@ class EncodedRows(Encoded):
         device = self.vectors.device
         places = torch.from_numpy(place).to(device)
         row = torch.from_numpy(np.repeat(np.arange(len(rows)), counts)).to(device)
-        return Batch(self.padded(texts), places[: len(question)], places[len(question) :], row)
+        return WordBatch(self.padded(texts), places[: len(question)], places[len(question) :], row)
 
 
 class WordsScorer(Scorer):
@@ -77,7 +77,7 @@ class WordsScorer(Scorer):
     divisible = False  # A word that recurs is counted once.
     score_kind = "logit"  # comparable within an item only
 
-    def __init__(self, model: Network, vectors: WordVectors, device: torch.device) -> None:
+    def __init__(self, model: WordNetwork, vectors: WordVectors, device: torch.device) -> None:
         self.model = model.to(device).eval()
         self.device = device
         self._vectors = vectors
@@ -188,7 +188,7 @@ def _is_there(folder: Path) -> bool:
         return False
 
 
-def train(training: Training, vectors: WordVectors, kind: type[Network]) -> Network:
+def train(training: Training, vectors: WordVectors, kind: type[WordNetwork]) -> WordNetwork:
     """Train a network by cross-entropy over the choices of each row.
 
     On a CPU it is a pure function of vectors, rows, options and seed. torch's global random state

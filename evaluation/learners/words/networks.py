@@ -113,7 +113,7 @@ def highest(sequences: Padded) -> torch.Tensor:
     return sequences.states.masked_fill(padding, -torch.inf).amax(dim=1)
 
 
-class Comparison(nn.Module):
+class SequenceComparison(nn.Module):
     """Compares the tokens of two sequences and sums up what it finds: a vector for each pair.
 
     Each token's vector, what it is aligned with, their difference and their product go through a
@@ -159,7 +159,7 @@ class Score(nn.Module):
         return scores.squeeze(-1)
 
 
-class Batch(NamedTuple):
+class WordBatch(NamedTuple):
     """Rows with all their choices.
 
     Attributes:
@@ -176,7 +176,7 @@ class Batch(NamedTuple):
     row: torch.Tensor
 
 
-class Network(nn.Module, ABC):
+class WordNetwork(nn.Module, ABC):
     """Scores choices; word vectors are not changed.
 
     A row's scores depend on the row alone, not on others in the batch.
@@ -197,26 +197,26 @@ class Network(nn.Module, ABC):
         self.encode = RecurrentEncoder(dimensions, units)
 
     @abstractmethod
-    def forward(self, batch: Batch) -> torch.Tensor:
+    def forward(self, batch: WordBatch) -> torch.Tensor:
         """Return a score for each choice, shape [choices]."""
 
-    def encoded(self, batch: Batch) -> Padded:
+    def encoded(self, batch: WordBatch) -> Padded:
         """Return the states of the LSTM for each text."""
         read = Padded(self.dropout(batch.texts.states), batch.texts.lengths)
         states: Padded = self.encode(read)
         return states
 
 
-class Esim(Network):
+class Esim(WordNetwork):
     """ESIM: compares the tokens of a question and a choice that correspond to each other."""
 
     def __init__(self, dimensions: int, units: int, dropout: float) -> None:
-        """Draw the weights; see :class:`Network`."""
+        """Draw the weights; see :class:`WordNetwork`."""
         super().__init__(dimensions, units, dropout)
-        self.compare = Comparison(2 * units, units, dropout)
+        self.compare = SequenceComparison(2 * units, units, dropout)
         self.score = Score(8 * units, units, dropout)
 
-    def forward(self, batch: Batch) -> torch.Tensor:
+    def forward(self, batch: WordBatch) -> torch.Tensor:
         """Return a score for each choice, shape [choices]."""
         texts = self.encoded(batch)
         scores: torch.Tensor = self.score(
@@ -225,18 +225,18 @@ class Esim(Network):
         return scores
 
 
-class ChoiceOnly(Network):
+class ChoiceOnly(WordNetwork):
     """How plausible a choice is by itself: score(c) = w · r_c."""
 
     reads_questions = False
 
     def __init__(self, dimensions: int, units: int, dropout: float) -> None:
-        """Draw the weights; see :class:`Network`."""
+        """Draw the weights; see :class:`WordNetwork`."""
         super().__init__(dimensions, units, dropout)
         # Without bias, which all choices of a row would share.
         self.unit = linear(2 * units, 1, bias=False)
 
-    def forward(self, batch: Batch) -> torch.Tensor:
+    def forward(self, batch: WordBatch) -> torch.Tensor:
         """Return a score for each choice, shape [choices]."""
         pooled = highest(self.encoded(batch))
         scores: torch.Tensor = self.unit(self.dropout(pooled)).squeeze(-1)
@@ -257,7 +257,7 @@ class Attention(nn.Module):
         return numbers.squeeze(-1)
 
 
-class ChoiceToChoice(Network):
+class ChoiceToChoice(WordNetwork):
     """How a choice compares with the others of its row: score(c) = sum of Att(r_c, r_d).
 
     d are the row's other choices; a choice that stands alone scores 0.
@@ -266,11 +266,11 @@ class ChoiceToChoice(Network):
     reads_questions = False
 
     def __init__(self, dimensions: int, units: int, dropout: float) -> None:
-        """Draw the weights; see :class:`Network`."""
+        """Draw the weights; see :class:`WordNetwork`."""
         super().__init__(dimensions, units, dropout)
         self.attention = Attention(2 * units)
 
-    def forward(self, batch: Batch) -> torch.Tensor:
+    def forward(self, batch: WordBatch) -> torch.Tensor:
         """Return a score for each choice, shape [choices]."""
         pooled = self.dropout(highest(self.encoded(batch)))[batch.choice]
         together = batch.row.unsqueeze(0) == batch.row.unsqueeze(1)
@@ -279,22 +279,22 @@ class ChoiceToChoice(Network):
         return compared.new_zeros(len(pooled)).index_add(0, first, compared)
 
 
-class QuestionToChoice(Network):
+class QuestionToChoice(WordNetwork):
     """How a choice compares with its question: score(c) = Att(r_q, r_c)."""
 
     def __init__(self, dimensions: int, units: int, dropout: float) -> None:
-        """Draw the weights; see :class:`Network`."""
+        """Draw the weights; see :class:`WordNetwork`."""
         super().__init__(dimensions, units, dropout)
         self.attention = Attention(2 * units)
 
-    def forward(self, batch: Batch) -> torch.Tensor:
+    def forward(self, batch: WordBatch) -> torch.Tensor:
         """Return a score for each choice, shape [choices]."""
         pooled = self.dropout(highest(self.encoded(batch)))
         scores: torch.Tensor = self.attention(pooled[batch.question], pooled[batch.choice])
         return scores
 
 
-NETWORKS: dict[str, type[Network]] = {
+NETWORKS: dict[str, type[WordNetwork]] = {
     "esim": Esim,
     "choice_only": ChoiceOnly,
     "choice_to_choice": ChoiceToChoice,

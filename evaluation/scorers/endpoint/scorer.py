@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from evaluation.endpoints.answers import Pair, Scored, divided
+from evaluation.endpoints.answers import Scored, TokenPair, divided
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import Encoded, Scorer, ScorerInputs, aside
 from evaluation.scorers.causal.prompts import Prompt
@@ -36,7 +36,7 @@ class EndpointEncoded(Encoded):
         straddled: items with a token that spans the end of a context.
     """
 
-    pairs: Sequence[Pair]
+    pairs: Sequence[TokenPair]
     slot_weight: Floats
     item_of: Ints
     token_means: Floats
@@ -84,13 +84,13 @@ class EndpointScorer(Scorer):
         """
         starts = choice_starts(items)
         item_of = np.repeat(np.arange(len(items)), np.diff(starts))
-        slots: dict[Pair, list[tuple[int, float]]] = {}
+        slots: dict[TokenPair, list[tuple[int, float]]] = {}
         for item, first in zip(items, starts.tolist(), strict=False):
             for (context, continuations), weight in self._prompt.weighted(item):
                 for choice, continuation in enumerate(continuations, start=first):
                     pair = divided(context, continuation)
                     if not pair.context and self._start:
-                        pair = Pair(self._start, pair.continuation)
+                        pair = TokenPair(self._start, pair.continuation)
                     slots.setdefault(pair, []).append((choice, weight))
         flat = [slot for own in slots.values() for slot in own]
         lengths = [self._endpoint.estimated_tokens(pair.text) for pair in slots]

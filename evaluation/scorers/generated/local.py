@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
-from evaluation.endpoints.chat import Message, Reply
+from evaluation.endpoints.chat import ChatReply, Message
 from evaluation.items.types import Item
 from evaluation.models.loading import refuse_unembedded
 from evaluation.scorers.base import ScorerInputs
@@ -103,11 +103,11 @@ class LocalScorer(GeneratedScorer):
         """Return how many tokens each prompt has."""
         return [len(ids) for ids in self._ids(prompts)]
 
-    def replies(self, asked: Sequence[Asked]) -> list[Reply]:
+    def replies(self, asked: Sequence[Asked]) -> list[ChatReply]:
         """Get answers to some prompts, those of similar length together."""
         ids = self._ids([one.prompt for one in asked])
         room = self._longest - self.max_tokens
-        found = {at: Reply("", len(own), True) for at, own in enumerate(ids) if len(own) > room}
+        found = {at: ChatReply("", len(own), True) for at, own in enumerate(ids) if len(own) > room}
         todo = sorted(range(len(ids)), key=lambda at: len(ids[at]))
         todo = [at for at in todo if at not in found]
         for some in self._together(todo, ids):
@@ -212,7 +212,7 @@ class LocalScorer(GeneratedScorer):
         return tokens
 
     @torch.inference_mode()
-    def _written(self, ids: Sequence[Sequence[int]]) -> list[Reply]:
+    def _written(self, ids: Sequence[Sequence[int]]) -> list[ChatReply]:
         """Decode the answers to some prompts."""
         longest, ends = max(map(len, ids)), self._ends()
         if self._decoding is Decoding.PLAIN:
@@ -234,7 +234,7 @@ class LocalScorer(GeneratedScorer):
             first, line_end, _ = text.partition("\n")
             ended = stop < len(new) or (self._template is None and bool(line_end))
             text = first if self._template is None else text
-            replies.append(Reply(text, len(own) + stop, not ended and stop >= self.max_tokens))
+            replies.append(ChatReply(text, len(own) + stop, not ended and stop >= self.max_tokens))
         return replies
 
     def _text(self, ids: list[int]) -> str:

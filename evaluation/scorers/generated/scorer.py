@@ -22,7 +22,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from evaluation.endpoints.chat import ANSWER, Chat, ChatEndpoint, Message, Reply
+from evaluation.endpoints.chat import ANSWER, Chat, ChatEndpoint, ChatReply, Message
 from evaluation.items.orders import LETTERS
 from evaluation.items.types import Item, choice_starts
 from evaluation.results.analyses.generated import UNREAD, Answer
@@ -107,7 +107,7 @@ class GeneratedScorer(Scorer):
         """Return about how many tokens each prompt has."""
 
     @abstractmethod
-    def replies(self, asked: Sequence[Asked]) -> Sequence[Reply]:
+    def replies(self, asked: Sequence[Asked]) -> Sequence[ChatReply]:
         """Get answers to some prompts."""
 
     def encode(self, items: Sequence[Item]) -> GeneratedEncoded:
@@ -163,7 +163,9 @@ class GeneratedScorer(Scorer):
             return "log of the mean probability of a letter"
         return "log of the share of written answers"
 
-    def _read(self, reply: Reply, asked: Asked, choices: Sequence[str]) -> tuple[Answer, Floats]:
+    def _read(
+        self, reply: ChatReply, asked: Asked, choices: Sequence[str]
+    ) -> tuple[Answer, Floats]:
         """Read an answer to a question; return it with the share of each choice."""
         shown = asked.shown
         shares, mass = np.zeros(len(choices)), None
@@ -243,7 +245,7 @@ class ChatScorer(GeneratedScorer):
         """Return about how many tokens each prompt has."""
         return [self._endpoint.estimated_tokens(prompt) for prompt in prompts]
 
-    def replies(self, asked: Sequence[Asked]) -> list[Reply]:
+    def replies(self, asked: Sequence[Asked]) -> list[ChatReply]:
         """Get answers to some prompts; only new ones are sent.
 
         Raises:

@@ -19,7 +19,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from evaluation.scorers.batching import out_of_memory
 from evaluation.scorers.likelihoods import GROSS, TOLERANCES, logits_at, target_log_probs
-from evaluation.scorers.seq2seq.layout import Asked, Seq2SeqEncoded, lay_out
+from evaluation.scorers.seq2seq.layout import AskedSources, Seq2SeqEncoded, lay_out
 from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import KbprobeError, UsageError
 
@@ -55,7 +55,7 @@ class Seq2SeqRunner:
         Raises:
             KbprobeError: scores are not finite, or a number left the range of float16.
         """
-        batch = _Batch(encoded, sequences)
+        batch = _EncodedBatch(encoded, sequences)
         values = np.empty(len(batch.cells))
         with _within_range(self.model):
             found = list((self._reusing if self.reuses else self._plain)(batch))
@@ -68,7 +68,7 @@ class Seq2SeqRunner:
             )
         return encoded.summed(sequences, values)
 
-    def _plain(self, batch: _Batch) -> Iterator[Found]:
+    def _plain(self, batch: _EncodedBatch) -> Iterator[Found]:
         """Run each sequence alone, in the plain forward pass: the encoder for each row."""
         encoded = batch.encoded
         for at, sequence in enumerate(batch.sequences):
@@ -90,7 +90,7 @@ class Seq2SeqRunner:
                 place = batch.row_place(rows, cells) * written.shape[1] + after
                 yield self._found(batch, inputs, cells, place)[0]
 
-    def _reusing(self, batch: _Batch) -> Iterator[Found]:
+    def _reusing(self, batch: _EncodedBatch) -> Iterator[Found]:
         """Run the encoder once; then what is given, then the rows from there."""
         encoded = batch.encoded
         shown = self._to_device(encoded.shown(batch.sequences))
@@ -104,7 +104,7 @@ class Seq2SeqRunner:
             yield from self._members(batch, members, states, shown)
 
     def _members(
-        self, batch: _Batch, members: Ints, states: torch.Tensor, shown: torch.Tensor
+        self, batch: _EncodedBatch, members: Ints, states: torch.Tensor, shown: torch.Tensor
     ) -> Iterator[Found]:
         encoded, sequences = batch.encoded, batch.sequences[members]
         given = encoded.given_tokens(sequences)
@@ -145,14 +145,14 @@ class Seq2SeqRunner:
             yield self._found(batch, inputs, cells, place)[0]
 
     def _found(
-        self, batch: _Batch, inputs: dict[str, Any], cells: Ints, place: Ints
+        self, batch: _EncodedBatch, inputs: dict[str, Any], cells: Ints, place: Ints
     ) -> tuple[Found, Any]:
         """Run the model, and return the cells predicted at places of the flattened batch."""
         places, row = np.unique(place, return_inverse=True)
         logits, output = logits_at(self.model, inputs, self._to_device(places))
         return (cells, target_log_probs(logits, row, batch.cell_target[cells])), output
 
-    def _chunks(self, batch: _Batch, rows: Ints) -> Iterator[Ints]:
+    def _chunks(self, batch: _EncodedBatch, rows: Ints) -> Iterator[Ints]:
         """Cut rows, the longest first, into parts that cost as much as the batch's encoder."""
         encoded = batch.encoded
         lengths = np.diff(encoded.row_token_starts)[rows]
@@ -167,7 +167,7 @@ class Seq2SeqRunner:
         return torch.from_numpy(numbers.astype(np.int64, copy=False)).to(self.model.device)
 
 
-class _Batch:
+class _EncodedBatch:
     """Some sequences and the cells of their slots, slot after slot.
 
     Attributes:
@@ -191,7 +191,7 @@ class _Batch:
         return order[np.searchsorted(rows, self.cell_row[cells], sorter=order)]
 
 
-def supports_reuse(runner: Seq2SeqRunner, asked: Sequence[Asked]) -> bool:
+def supports_reuse(runner: Seq2SeqRunner, asked: Sequence[AskedSources]) -> bool:
     """Score some targets plainly, one at a time and together, then with all that is reused.
 
     Args:
@@ -214,7 +214,7 @@ def supports_reuse(runner: Seq2SeqRunner, asked: Sequence[Asked]) -> bool:
     tokens = np.array([length_of[choice] for choice in range(len(length_of))])
     allowed = TOLERANCES.get(runner.model.dtype, TOLERANCES[torch.bfloat16]) * tokens
 
-    def scored(asked: Sequence[Asked], *, reuses: bool) -> Floats:
+    def scored(asked: Sequence[AskedSources], *, reuses: bool) -> Floats:
         encoded = lay_out(asked, tokens, {}, {})
         scores = np.empty(len(tokens))
         trial = Seq2SeqRunner(runner.model, runner.padding, reuses=reuses)

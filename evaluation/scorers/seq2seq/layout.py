@@ -22,7 +22,7 @@ Ids = tuple[int, ...]
 _SAMPLE = "an answer of several words"
 
 
-class Source(NamedTuple):
+class EncodedSource(NamedTuple):
     """What the encoder reads.
 
     Attributes:
@@ -51,13 +51,13 @@ class SourceTokenizer:
         bare = _ids(tokenizer, text=[_SAMPLE], add_special_tokens=False)[0]
         self._before = find_tokens(whole, bare) or 0
 
-    def __call__(self, texts: Iterable[str]) -> dict[str, Source]:
+    def __call__(self, texts: Iterable[str]) -> dict[str, EncodedSource]:
         """Tokenize distinct texts; white space that ends them is left out.
 
         Raises:
             UsageError: nothing is left of a text, and the tokenizer adds nothing to it.
         """
-        found: dict[str, Source] = {}
+        found: dict[str, EncodedSource] = {}
         begun: dict[bool, list[str]] = {}
         for text in dict.fromkeys(texts):
             starts = self._first is not None and text.startswith(self._first)
@@ -75,10 +75,10 @@ class SourceTokenizer:
             )
         return found
 
-    def _fit(self, tokens: Sequence[int], before: int) -> Source:
+    def _fit(self, tokens: Sequence[int], before: int) -> EncodedSource:
         """Remove excess tokens after the special tokens at the beginning."""
         excess = max(0, len(tokens) - self._limit)
-        return Source((*tokens[:before], *tokens[before + excess :]), bool(excess))
+        return EncodedSource((*tokens[:before], *tokens[before + excess :]), bool(excess))
 
 
 class TargetTokenizer:
@@ -149,7 +149,7 @@ def _ids(tokenizer: PreTrainedTokenizerBase, **texts: Any) -> list[list[int]]:
     return ids
 
 
-class Asked(NamedTuple):
+class AskedSources(NamedTuple):
     """A text for the encoder, and the targets whose log-likelihoods are asked for.
 
     Attributes:
@@ -214,7 +214,10 @@ class Seq2SeqEncoded(EncodedCells):
 
 
 def lay_out(
-    asked: Sequence[Asked], choice_tokens: Ints, set_aside: Mapping[int, str], notes: dict[str, int]
+    asked: Sequence[AskedSources],
+    choice_tokens: Ints,
+    set_aside: Mapping[int, str],
+    notes: dict[str, int],
 ) -> Seq2SeqEncoded:
     """Lay out what is asked: each text is a sequence, and targets that it stands for are slots.
 

@@ -24,7 +24,7 @@ from evaluation.scorers.masked.pieces import Filled, Gap, Placer, unreadable
 from evaluation.scorers.readable import unknown_candidate
 from evaluation.scorers.seq2seq.forward import Seq2SeqRunner, supports_reuse
 from evaluation.scorers.seq2seq.layout import (
-    Asked,
+    AskedSources,
     Ids,
     Seq2SeqEncoded,
     SourceTokenizer,
@@ -108,7 +108,7 @@ _TRIAL = {
 _Numbered = tuple[int, Item, int]
 """An item with its number, and the number of its first choice."""
 
-_Found = tuple[list[Asked], dict[int, str]]
+_Found = tuple[list[AskedSources], dict[int, str]]
 """The texts and targets of some items; and for some choices, why items are set aside."""
 
 
@@ -197,7 +197,7 @@ class Seq2SeqScorer(PromptedScorer):
         asked, reasons = self._questions([one for one in numbered if not self._is_gap(one[1])])
         clozes, further = self._clozes([one for one in numbered if self._is_gap(one[1])])
         set_aside = self._set_aside(items, item_of, {**reasons, **further})
-        kept: list[Asked] = []
+        kept: list[AskedSources] = []
         choice_tokens = np.zeros(int(starts[-1]))
         truncated: set[int] = set()
         unpacked = 0
@@ -233,7 +233,7 @@ class Seq2SeqScorer(PromptedScorer):
         contexts = self._contexts(numbered)
         sources = self._sources(one.context for one in contexts)
         targets = self._targets(text for one in contexts for text in one.choices)
-        asked: list[Asked] = []
+        asked: list[AskedSources] = []
         reasons: dict[int, str] = {}
         for one in contexts:
             wanted: dict[Ids, list[int]] = {}
@@ -246,7 +246,9 @@ class Seq2SeqScorer(PromptedScorer):
                 if reason := self._too_long(self._targets.start, tokens) or reason:
                     reasons |= dict.fromkeys(choices, reason)
             source, cut = sources[one.context]
-            asked.append(Asked(one.item, source, self._targets.start, wanted, one.weight, cut))
+            asked.append(
+                AskedSources(one.item, source, self._targets.start, wanted, one.weight, cut)
+            )
         return asked, reasons
 
     def _clozes(self, numbered: Sequence[_Numbered]) -> _Found:
@@ -264,7 +266,7 @@ class Seq2SeqScorer(PromptedScorer):
         placed = self._placer.place(
             [gap for *_, gap, _ in rendered], [item.choices for _, _, item, _, _ in rendered]
         )
-        asked: dict[tuple[str, Gap, Ids, Ids], Asked] = {}
+        asked: dict[tuple[str, Gap, Ids, Ids], AskedSources] = {}
         reasons: dict[int, str] = {}
         for (number, first, item, gap, weight), found in zip(rendered, placed, strict=True):
             for choice, (text, filled) in enumerate(zip(item.choices, found, strict=True), first):
@@ -280,7 +282,8 @@ class Seq2SeqScorer(PromptedScorer):
                     reasons[choice] = reason
                 # Texts of different questions are kept apart; a sequence serves one question.
                 one = asked.setdefault(
-                    (item.question, gap, source, given), Asked(number, source, given, {}, weight)
+                    (item.question, gap, source, given),
+                    AskedSources(number, source, given, {}, weight),
                 )
                 one.targets.setdefault(target, []).append(choice)
         return list(asked.values()), reasons
@@ -308,13 +311,13 @@ class Seq2SeqScorer(PromptedScorer):
         written = [encoded.given, encoded.row_tokens, encoded.cell_target]
         refuse_unembedded(self._model, self._tokenizer, [encoded.tokens], written)
 
-    def _trial(self) -> list[Asked]:
+    def _trial(self) -> list[AskedSources]:
         sources = self._sources(_TRIAL)
         targets = self._targets(text for texts in _TRIAL.values() for text in texts)
-        asked: list[Asked] = []
+        asked: list[AskedSources] = []
         number = 0
         for context, texts in _TRIAL.items():
-            one = Asked(0, sources[context].tokens, self._targets.start, {}, 1.0)
+            one = AskedSources(0, sources[context].tokens, self._targets.start, {}, 1.0)
             for text in texts:
                 room = self._longest_target - len(one.given) + 1
                 one.targets.setdefault(targets[text][:room], []).append(number)

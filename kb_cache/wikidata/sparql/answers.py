@@ -22,7 +22,7 @@ from kb_cache import store
 from kb_cache.base import Holding
 from kb_cache.fetching import age, date, row
 from kb_cache.unpack import Allowance, unpacking
-from kb_cache.wikidata.sparql.types import Answer, Term, answer, answer_digest, answer_json
+from kb_cache.wikidata.sparql.types import SparqlAnswer, Term, answer, answer_digest, answer_json
 from kbprobe import files
 
 _FORMAT = 1
@@ -43,7 +43,7 @@ class CachedAnswer(NamedTuple):
     endpoint: str
     query: str
     version: str
-    answer: Answer
+    answer: SparqlAnswer
 
 
 def slug(url: str) -> str:

@@ -39,8 +39,8 @@ from kb_cache.wikidata.sparql.results import MalformedAnswer, server_message
 from kb_cache.wikidata.sparql.types import (
     CONTACT_VARIABLE,
     PREFIXES,
-    Answer,
     QueryTimeout,
+    SparqlAnswer,
     normalise,
 )
 from kbprobe import files
@@ -204,7 +204,7 @@ def default_limits(url: str) -> QueryLimits:
     return QueryLimits(pause=0.0) if is_loopback(url) else QueryLimits()
 
 
-class Endpoint:
+class SparqlEndpoint:
     """A SPARQL 1.1 endpoint, for one session.
 
     Attributes:
@@ -235,7 +235,7 @@ class Endpoint:
         self.seconds = 0.0
         self._failures = 0
 
-    def ask(self, query: str, attempts: int | None = None) -> Answer:
+    def ask(self, query: str, attempts: int | None = None) -> SparqlAnswer:
         """Ask a prepared SELECT query (`kb_cache.wikidata.sparql.types.prepared`).
 
         Raises:
@@ -271,7 +271,7 @@ class Endpoint:
         self._failures = 0
         return found
 
-    def _attempt(self, query: str) -> Answer:
+    def _attempt(self, query: str) -> SparqlAnswer:
         try:
             with self._turn():
                 reply = self._send(query)
@@ -345,7 +345,7 @@ class Endpoint:
         finally:
             self.seconds += time.monotonic() - start
 
-    def _read(self, reply: Reply) -> Answer:
+    def _read(self, reply: Reply) -> SparqlAnswer:
         """Return the answer in a reply, or raise what its status or content means."""
         status, headers, body = reply.status, reply.headers, reply.body
         kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()

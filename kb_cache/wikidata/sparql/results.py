@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from kb_cache.wikidata.sparql.types import Answer, QueryTimeout, Row, Term, answer, literal
+from kb_cache.wikidata.sparql.types import QueryTimeout, Row, SparqlAnswer, Term, answer, literal
 from kbprobe.http import ServerError, printable
 
 #: Messages of servers if a query takes too long or too much memory: Blazegraph, QLever, Virtuoso,
@@ -57,7 +57,7 @@ class _BrokenOff(_Invalid):
     """The server stopped before the end, or says that it failed: it may also say why."""
 
 
-def parse(body: bytes, where: str) -> Answer:
+def parse(body: bytes, where: str) -> SparqlAnswer:
     """Read the answer to a SELECT query, a response's uncompressed body; ``where`` sent it.
 
     Raises:
@@ -133,7 +133,7 @@ def _no_number(text: str) -> NoReturn:
     raise _Invalid(f"it holds {text}, which is not JSON")
 
 
-def _answer(said: Any) -> Answer:
+def _answer(said: Any) -> SparqlAnswer:
     top = _mapping(said, "the answer")
     for key in ("exception", "error"):
         if key in top:

@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 from kb_cache import store
 from kb_cache.wikidata.sparql import answers
-from kb_cache.wikidata.sparql.endpoint import Endpoint, QueryLimits
+from kb_cache.wikidata.sparql.endpoint import QueryLimits, SparqlEndpoint
 from kb_cache.wikidata.sparql.types import (
     WIKIDATA_ENTITY,
-    Answer,
     QuerySource,
     QueryTimeout,
+    SparqlAnswer,
     answer,
     answer_digest,
     prepared,
@@ -83,19 +83,19 @@ class QuerySession:
         pairs = json.dumps(sorted(self._answers.items()), separators=(",", ":"))
         return hashlib.sha256(pairs.encode()).hexdigest()
 
-    def select(self, query: str) -> Answer:
+    def select(self, query: str) -> SparqlAnswer:
         """Send a query to the source and record it."""
         found = self._ask(query)
         self._answers[query_digest(query)] = self._recorded[query_digest(query)].answer
         return found
 
-    def select_part(self, query: QueryFor, values: Sequence[str]) -> Answer:
+    def select_part(self, query: QueryFor, values: Sequence[str]) -> SparqlAnswer:
         """Ask for some values, in halves if all together are too expensive for the source."""
         found = self._ask_or_halve(query, values)
         self._answers[query_digest(query(values))] = answer_digest(found)
         return found
 
-    def _ask(self, query: str) -> Answer:
+    def _ask(self, query: str) -> SparqlAnswer:
         found = self.source.select(query)
         digest = query_digest(query)
         if digest not in self._recorded:
@@ -104,7 +104,7 @@ class QuerySession:
             )
         return found
 
-    def _ask_or_halve(self, query: QueryFor, values: Sequence[str]) -> Answer:
+    def _ask_or_halve(self, query: QueryFor, values: Sequence[str]) -> SparqlAnswer:
         if not self._halved_before(query, values):
             try:
                 return self._ask(query(values))
@@ -134,7 +134,7 @@ def select_values(
     variable: str,
     values: Iterable[str],
     chunk: int = CHUNK,
-) -> Answer:
+) -> SparqlAnswer:
     """Ask a query for many values of one variable, some at a time.
 
     A chunk that is too expensive for the source is halved and asked again, down to single values.
@@ -173,7 +173,7 @@ def select_values(
     return _join([session.select_part(query_for, part) for part in parts])
 
 
-def _join(answers: Sequence[Answer]) -> Answer:
+def _join(answers: Sequence[SparqlAnswer]) -> SparqlAnswer:
     """Join the answers to the parts of a query."""
     heads = {found.variables for found in answers}
     if len(heads) > 1:
@@ -227,7 +227,7 @@ class CachedEndpoint:
 
     def __init__(
         self,
-        endpoint: str | Endpoint,
+        endpoint: str | SparqlEndpoint,
         offline: bool = False,
         refresh: bool = False,
         limits: QueryLimits | None = None,
@@ -243,8 +243,8 @@ class CachedEndpoint:
             limits: of an endpoint given by its address.
             now: the date of answers.
         """
-        self._endpoint = endpoint if isinstance(endpoint, Endpoint) else None
-        self.url = endpoint.url if isinstance(endpoint, Endpoint) else checked_url(endpoint)
+        self._endpoint = endpoint if isinstance(endpoint, SparqlEndpoint) else None
+        self.url = endpoint.url if isinstance(endpoint, SparqlEndpoint) else checked_url(endpoint)
         self.name = f"wikidata-{urlsplit(self.url).hostname}"
         self.offline, self._refresh, self._limits, self._now = offline, refresh, limits, now
         self._stated: str | None = None
@@ -268,13 +268,13 @@ class CachedEndpoint:
             return False
         return answers.answer_path(self.url, digest).is_file()
 
-    def select(self, query: str) -> Answer:
+    def select(self, query: str) -> SparqlAnswer:
         """Answer a SELECT query from the cache, or ask the endpoint and keep the answer.
 
         Raises:
             NotCached: it is missing or damaged, and we are offline.
             QueryTimeout: it was too expensive for the endpoint.
-            SourceError: the endpoint gave no valid answer; see `Endpoint.ask`.
+            SourceError: the endpoint gave no valid answer; see `SparqlEndpoint.ask`.
             UsageError: it is not a SELECT query, or the endpoint needs a contact.
             CacheError: the cache folder cannot be used.
         """
@@ -321,7 +321,7 @@ class CachedEndpoint:
                     self._stated = max((row[0].value for row in rows if row[0]), default="")
         return self._stated
 
-    def _opened(self) -> Endpoint:
+    def _opened(self) -> SparqlEndpoint:
         if self._endpoint is None:
-            self._endpoint = Endpoint(self.url, limits=self._limits)
+            self._endpoint = SparqlEndpoint(self.url, limits=self._limits)
         return self._endpoint

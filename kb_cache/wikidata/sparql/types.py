@@ -66,7 +66,7 @@ Row = tuple[Term | None, ...]
 
 
 @dataclass(frozen=True)
-class Answer:
+class SparqlAnswer:
     """The result of a SELECT query: a term or None for each variable, in sorted rows.
 
     Duplicate rows are kept. Make it with `answer`, which sorts. ``date`` is when a cached answer
@@ -93,7 +93,7 @@ class QuerySource(Protocol):
     @property
     def version(self) -> str: ...  # noqa: D102
 
-    def select(self, query: str) -> Answer:
+    def select(self, query: str) -> SparqlAnswer:
         """Answer a SELECT query, which is given without `PREFIXES`.
 
         Raises:
@@ -114,18 +114,18 @@ def literal(value: str, datatype: str = "", language: str = "") -> Term:
     return Term(value, "literal", datatype, language.lower())
 
 
-def answer(variables: Iterable[str], rows: Iterable[Row], date: str = "") -> Answer:
+def answer(variables: Iterable[str], rows: Iterable[Row], date: str = "") -> SparqlAnswer:
     """Return an answer with its rows sorted; unbound comes before any term."""
     in_order = sorted(rows, key=lambda row: [term or () for term in row])
-    return Answer(tuple(variables), tuple(in_order), date)
+    return SparqlAnswer(tuple(variables), tuple(in_order), date)
 
 
-def answer_json(found: Answer) -> str:
+def answer_json(found: SparqlAnswer) -> str:
     """Return an answer as JSON text, the same for the same rows: what is hashed and cached."""
     return json.dumps([found.variables, found.rows], ensure_ascii=True, separators=(",", ":"))
 
 
-def answer_digest(found: Answer) -> str:
+def answer_digest(found: SparqlAnswer) -> str:
     """Return the sha256 of an answer, in hex: the same for the same rows from any source."""
     return hashlib.sha256(answer_json(found).encode()).hexdigest()
 

@@ -18,7 +18,7 @@ from tests.reliability.compiling import compiled
 from tests.reliability.target import Refused, Target, Undecided
 
 if TYPE_CHECKING:
-    from kb_cache.corpora.annotate import Annotator
+    from kb_cache.corpora.annotate import TextAnnotator
 
 _CORPORA = MINIATURES / "corpora"
 _GLOVE = Path(__file__).parents[2] / "data" / "glove.sample.50d.txt"
@@ -37,11 +37,11 @@ def _conllu(folder: Path) -> list[Path]:
 
 
 @cache
-def _annotator() -> Annotator:
+def _annotator() -> TextAnnotator:
     """One for all cases: to make it takes ten times as long as to read a file."""
-    from kb_cache.corpora.annotate import Annotator
+    from kb_cache.corpora.annotate import TextAnnotator
 
-    return Annotator("blank:en")
+    return TextAnnotator("blank:en")
 
 
 def _read_corpus(path: Path) -> dict[str, int]:

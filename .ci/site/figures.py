@@ -279,7 +279,7 @@ def main() -> None:
         builds[name] = {key: old[key] for key in LANGUAGES if key in old} | new.figures
         sections[name] = new.section
         kept = KEPT / f"{name}.json"
-        if read_manifest(kept).rows_digest != new.manifest.rows_digest:
+        if not kept.exists() or read_manifest(kept).rows_digest != new.manifest.rows_digest:
             kept.write_text(manifest_text(new.manifest.content), "utf-8")
     if probes:
         builds = {name: builds[name] for name in PROBES}

@@ -115,3 +115,17 @@ def test_the_table_says_what_the_probes_say() -> None:
     for name, entry in PROBES.items():
         probe = registry.find_probe(name)
         assert (probe.summary, probe.options) == (entry.summary, entry.options), name
+
+
+def test_a_probe_of_kbprobe_may_be_one_module(
+    tutorial: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the place that the page names: a file of ``builders``, without a package of its own."""
+    from builders.engine.registry import ProbeEntry
+
+    monkeypatch.setattr(builders, "__path__", [*builders.__path__, str(tutorial)])
+    entry = ProbeEntry("From WordNet", "entailment", "EntailmentOptions", "")
+    try:
+        assert entry.options.__name__ == "EntailmentOptions"
+    finally:
+        sys.modules.pop("builders.entailment", None)

@@ -247,6 +247,15 @@ def test_nothing_is_said_of_few_clusters_or_equal_overlaps() -> None:
     assert measure_vocabulary([(whole, ())]) is None
 
 
+def test_nothing_is_said_where_the_label_alone_decides() -> None:
+    """The regression fits perfectly, and its slopes are what rounding left."""
+    table, known = pairs(200)
+    answer = np.arange(200) % 2
+    for name, column in {"answer": pa.array(answer, pa.int32()), "correct": answer == 1}.items():
+        table = table.set_column(table.column_names.index(name), name, [column])
+    assert measure_vocabulary([(table, known)]) is None
+
+
 @pytest.mark.slow
 def test_a_run_and_a_cross_validation_have_a_section_on_words(tmp_path: Path) -> None:
     probe = write_labelled(tmp_path / "pairs", NLI)

@@ -75,8 +75,8 @@ def measure_vocabulary(parts: Sequence[tuple[pa.Table, Collection[str]]]) -> Voc
             The folds of a cross-validation are separate parts.
 
     Returns:
-        None if no overlap varies, all rows are right or all wrong, or there are fewer than 30
-        clusters.
+        None if no overlap varies, there are fewer than 30 clusters, or the gold label alone decides
+        whether a row is right (as where all answers are one label): nothing is left to explain.
     """
     import pyarrow as pa
     from statsmodels.regression.linear_model import OLS
@@ -92,9 +92,10 @@ def measure_vocabulary(parts: Sequence[tuple[pa.Table, Collection[str]]]) -> Voc
     rows = pa.concat_tables(tables)
     right, cluster = bools(rows["correct"]), cluster_codes(rows)
     columns = {name: np.array(values) for name, values in shares.items() if np.ptp(values) > 0}
-    if not columns or right.all() or not right.any() or np.unique(cluster).size < FEWEST:
-        return None
     labels = to_numpy(rows["answer"])
+    decided = all(np.ptp(right[labels == label].astype(int)) == 0 for label in np.unique(labels))
+    if not columns or decided or np.unique(cluster).size < FEWEST:
+        return None
     gold = labels[:, None] == np.unique(labels)  # one of them is always 1: the constant
     table = np.column_stack([*(values / STEP for values in columns.values()), gold])
     fitted = OLS(right.astype(np.float64), table).fit(

@@ -247,11 +247,19 @@ def test_nothing_is_said_of_few_clusters_or_equal_overlaps() -> None:
     assert measure_vocabulary([(whole, ())]) is None
 
 
-def test_nothing_is_said_where_the_label_alone_decides() -> None:
-    """The regression fits perfectly, and its slopes are what rounding left."""
-    table, known = pairs(200)
-    answer = np.arange(200) % 2
-    for name, column in {"answer": pa.array(answer, pa.int32()), "correct": answer == 1}.items():
+@pytest.mark.parametrize("places", [[0], [0, 1]])
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_said_where_nothing_is_left_to_explain(places: list[int]) -> None:
+    """All answers are one label, in all folds or in each: slopes are what rounding left."""
+    table, known = pairs(400)
+    answer = np.arange(400) % 2  # each cluster has a row of either label, of the same words
+    given = np.repeat(np.resize(places, 4), 100)
+    columns = {
+        "answer": pa.array(answer, pa.int32()),
+        "correct": answer == given,
+        "question": np.repeat(table["question"].to_pylist()[::2], 2),
+    }
+    for name, column in columns.items():
         table = table.set_column(table.column_names.index(name), name, [column])
     assert measure_vocabulary([(table, known)]) is None
 

@@ -116,6 +116,11 @@ def test_words_may_hold_spaces(tmp_path):
     assert rows.tolist() == [[1, 2], [3, 4], [5, 6]]
 
 
+def test_a_mark_of_utf_8_is_no_part_of_the_first_word(tmp_path):
+    for content in (b"the 1 2\na 3 4\n", b"2 2\nthe 1 2\na 3 4\n"):
+        assert read_content(tmp_path, b"\xef\xbb\xbf" + content)[0] == ["the", "a"]
+
+
 def test_packed_files_are_the_same(tmp_path):
     content = SAMPLE.read_bytes()
     (tmp_path / "packed.txt.gz").write_bytes(gzip.compress(content))

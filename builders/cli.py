@@ -137,16 +137,14 @@ def build_command(probes: Mapping[str, ProbeEntry | Probe]) -> Command:
         specific = [command_option(name, info, "Probe") for name, info in fields.items()]
         about = "\n\n".join(f"{name}: {probe.summary}" for name, probe in probes.items())
     else:
-        about = (
-            "Build probe datasets from knowledge bases.\n\n"
-            f"{PROGRAM} NAME --help shows the options of a probe."
-        )
+        about = "Build probe datasets from knowledge bases."
         listed = {source: {} for source in SOURCES}
         for name, entry in PROBES.items():
             listed[entry.source][name] = entry.summary
     made = copy(_build)
     made.params, made.probes, made.help = [*_build.params, *specific], list(probes), about
     made.examples, made.listed = () if probes else EXAMPLES, listed
+    made.described = "" if probes else f"{PROGRAM} NAME --help"
     return made
 
 

@@ -131,7 +131,7 @@ class _Program(Program):
     def _study_of(self, given: list[str]) -> Command:
         _refuse_misspelt_command(given[0], self.subcommands)
         default = study_command(STUDIES.get(DEFAULT_STUDY))
-        default.examples = EXAMPLES
+        default.examples, default.described = EXAMPLES, f"{PROGRAM} {DEFAULT_STUDY} --help"
         return default
 
 

@@ -15,6 +15,7 @@ import os
 import tarfile
 import zipfile
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -198,12 +199,13 @@ class UnpackedFile:
         self._read = 0
 
     def read(self, size: int, /) -> bytes:
-        """Return the next bytes, ``size`` at most.
+        """Return the next bytes, ``size`` at most; a mark of UTF-8 (BOM) at the beginning is skipped.
 
         Raises:
             TooLarge: the file unpacks to more than `most_unpacked`.
         """
         block = self._content.read(size)
+        at_beginning = not self._read
         self._read += len(block)
         if self._content is not self._file and self._read > ALWAYS:
             limit = most_unpacked(self._file.tell() if self._packed is None else self._packed)
@@ -213,7 +215,7 @@ class UnpackedFile:
             self._digest.update(block)
         if self._progress:
             self._progress(self._file.tell(), self._size)
-        return block
+        return block.removeprefix(BOM_UTF8) if at_beginning else block
 
     def blocks(self, size: int, longest: int) -> Iterator[bytes]:
         """Yield blocks of whole lines; the last line may lack its end.

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import click
@@ -77,6 +78,7 @@ class Command(click.Command):
     Attributes:
         examples: command lines for the help.
         listed: what else the help lists: sentences by name, by heading.
+        described: the command whose help describes the options; this one then only names them.
         subcommands: the subcommands of its program, in the same form.
     """
 
@@ -85,10 +87,11 @@ class Command(click.Command):
         *args: Any,
         examples: Sequence[str] = (),
         listed: Mapping[str, Mapping[str, str]] | None = None,
+        described: str = "",
         **settings: Any,
     ) -> None:
         super().__init__(*args, **{"context_settings": HELP, **settings})
-        self.examples, self.listed = examples, listed or {}
+        self.examples, self.listed, self.described = examples, listed or {}, described
         self.subcommands: Mapping[str, Mapping[str, str]] = {}
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -116,14 +119,21 @@ class Command(click.Command):
         """Write what is listed, and the options by section."""
         _write_listed({**self.listed, **self.subcommands}, formatter)
         sections: dict[str, list[tuple[str, str]]] = {}
+        flags: dict[str, list[str]] = {}
         for one in self.get_params(ctx):
             shown = not getattr(one, "rare", False) or _ALL in ctx.meta
             shown = shown and isinstance(one, click.Option)
             if shown and (record := one.get_help_record(ctx)) is not None:
-                sections.setdefault(getattr(one, "section", SECTIONS[-1]), []).append(record)
-        only = len(sections) == 1
-        for name in sorted(sections, key=_place):
-            with formatter.section("Options" if only else name):
+                section = getattr(one, "section", SECTIONS[-1])
+                sections.setdefault(section, []).append(record)
+                flags.setdefault(section, []).append("/".join(one.opts))
+        names = sorted(sections, key=_place)
+        if self.described and _ALL not in ctx.meta:
+            with formatter.section(f"Options (described by {self.described})"):
+                _write_names({name: flags[name] for name in names}, formatter)
+            return
+        for name in names:
+            with formatter.section("Options" if len(names) == 1 else name):
                 formatter.write_dl(sections[name], col_max=_TERM)
 
 
@@ -133,10 +143,26 @@ def _place(section: str) -> int:
 
 
 def _write_listed(listed: Mapping[str, Mapping[str, str]], formatter: click.HelpFormatter) -> None:
-    width = max((len(name) for names in listed.values() for name in names), default=0)
     for heading, names in listed.items():
         with formatter.section(heading):
-            formatter.write_dl([(name.ljust(width), about) for name, about in names.items()])
+            formatter.write_dl([*names.items()])
+
+
+def _write_names(flags: Mapping[str, Sequence[str]], formatter: click.HelpFormatter) -> None:
+    """Write the names of options, a line or more for each section."""
+    width = max(map(len, flags)) + 4
+    for section, names in flags.items():
+        start = f"  {section}".ljust(width)
+        formatter.write(
+            fill(
+                "  ".join(names),
+                formatter.width,
+                initial_indent=start,
+                subsequent_indent=" " * width,
+                break_on_hyphens=False,
+            )
+            + "\n"
+        )
 
 
 def _show_all(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:

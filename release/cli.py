@@ -239,6 +239,11 @@ def check(
     help="A config to export; may be given several times. [all]",
 )  # fmt: skip
 @option(
+    "--name", default="", metavar="NAME",
+    help="Name of the tasks; exports of one probe that are run together need different ones. "
+    "[default: that of the probe]",
+)  # fmt: skip
+@option(
     "--repo-id", metavar="USER/NAME",
     help="Read the rows of the published probe instead of a copy; for inspect: where the export "
     "will be uploaded.",

@@ -264,7 +264,7 @@ class _FactCollector:
         named: dict[str, set[str]] = defaultdict(set)
         for entity, label in self._ask(self._labels_query, "entity", entities):
             named[label.value].add(entity_of(entity))
-        tags = self.paths.language, "mul"
+        tags = self._tag, "mul"
         labels = [tagged_literal(text, tag) for text in named for tag in tags]
         query = (
             f"SELECT DISTINCT ?label {variables} WHERE {{ $values ?other rdfs:label ?label . "
@@ -382,15 +382,20 @@ class _FactCollector:
     def _labels_query(self) -> str:
         return (
             "SELECT ?entity ?label WHERE { $values ?entity rdfs:label ?label "
-            f'FILTER(LANG(?label) IN ("{self.paths.language}", "mul")) }}'
+            f'FILTER(LANG(?label) IN ("{self._tag}", "mul")) }}'
         )
+
+    @property
+    def _tag(self) -> str:
+        """The tag of labels in the language, as Wikidata and stores write it: zh-hans."""
+        return self.paths.language.lower()
 
     def _labels(self, entities: Iterable[str]) -> dict[str, str]:
         """Return labels in the language, or else those for all languages ("mul")."""
         found: dict[str, tuple[bool, str]] = {}
         for entity, label in self._ask(self._labels_query, "entity", entities):
             name = entity_of(entity)
-            key = (label.language != self.paths.language, label.value.strip())
+            key = (label.language != self._tag, label.value.strip())
             found[name] = min(found.get(name, key), key)
         return {name: text for name, (_, text) in sorted(found.items())}
 

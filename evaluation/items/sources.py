@@ -14,9 +14,9 @@ from evaluation.items.recast import is_pair
 from evaluation.items.rows import read_json, row_questions
 from evaluation.items.types import ProbeSplit, Questions, probe_split
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean, path_argument, wrong_argument
-from kbprobe.files import data_files, datasets_cache
+from kbprobe.files import data_files, datasets_cache, plain_path
 from kbprobe.format.dataset import CARD, DATA, damaged_files
-from kbprobe.format.manifest import MANIFEST, DataFile, Manifest, read_manifest
+from kbprobe.format.manifest import MANIFEST, DataFile, Manifest, holds_manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.parsing import yaml_value
 from kbprobe.reading import read_text
@@ -182,7 +182,7 @@ def find_split(
             raise UsageError(f"{source} is a file and has no configs. Leave {config!r} out.")
         return _find_file(path, source, split)
     if source and os.path.isdir(source):
-        if os.path.isfile(os.path.join(source, MANIFEST)):
+        if holds_manifest(source):
             return _find_built(Path(source), source, split, config)
         return _find_in_folder(Path(source), source, split, config)
     if os.path.exists(source):
@@ -235,7 +235,7 @@ def _dataset_questions(
 
 def _find_built(folder: Path, source: str, split: str, config: str | None) -> FoundSplit:
     """Find a split of a probe that ``build-probe`` wrote."""
-    if config is not None and (folder / config / MANIFEST).is_file():
+    if config is not None and holds_manifest(folder / config):
         return _named(_find_built(folder / config, source, split, None), config)
     manifest = read_manifest(folder)
     # By config, the folder that a file is in, and by split.
@@ -272,12 +272,13 @@ def _find_in_folder(folder: Path, source: str, split: str, config: str | None) -
     if _needs_datasets(folder):
         return None
     if config is not None and (folder / config).is_dir():
-        inner = _find_built if (folder / config / MANIFEST).is_file() else _find_in_folder
+        inner = _find_built if holds_manifest(folder / config) else _find_in_folder
         found = inner(folder / config, source, split, None)
         return None if found is None else _named(found, config)
     probes: dict[str, list[Path]] = {}
     for path in sorted([*folder.iterdir(), *(folder / DATA).glob("*")]):
-        if path.is_file() and path.name.endswith(_SUFFIXES):
+        # A pipe is refused where it would be read.
+        if path.name.endswith(_SUFFIXES) and not path.is_dir():
             probes.setdefault(_file_name(path), []).append(path)
     if not probes:
         if built := sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")):
@@ -333,7 +334,6 @@ def _open_dataset(
     import datasets
 
     is_folder = os.path.isdir(source)
-    # Absolute, since datasets takes some names, such as "json", for formats.
     place = os.path.realpath(source) if is_folder else source
     try:
         builder = _builder(place, source, config)
@@ -362,7 +362,10 @@ def _builder(place: str, source: str, config: str | None) -> datasets.DatasetBui
     import datasets
 
     try:
-        cache = datasets_cache(data_files(place)) if os.path.isdir(place) else None
+        cache = None
+        if os.path.isdir(place):
+            # Absolute, since datasets takes some names, such as "json", for formats.
+            place, cache = plain_path(place), datasets_cache(data_files(place))
         return datasets.load_dataset_builder(place, config, cache_dir=cache)
     except ValueError:
         # Raised for an unknown or missing config, but also for what cannot be read at all.

@@ -16,7 +16,7 @@ from evaluation.studies.curve.medals import FROZEN, award_medals, medal_sections
 from evaluation.studies.curve.record import LearnerCurves
 from kbprobe.document import Section
 from kbprobe.errors import KbprobeError
-from kbprobe.format.manifest import MANIFEST, read_manifest
+from kbprobe.format.manifest import holds_manifest, read_manifest
 from kbprobe.format.setups import CLOZE
 
 _OF_CLOZES = {"mlp": "MLP", "mlm_baseline": "MLP", "linear": "linear"}
@@ -50,7 +50,7 @@ def steps(asked: Asked) -> list[Step]:
 
 def _has_controls(folder: Path) -> bool:
     """Return whether a probe has the controls' configs, which published files lack."""
-    return (folder / MANIFEST).is_file() and set(CONTROLS) <= set(read_manifest(folder).configs)
+    return holds_manifest(folder) and set(CONTROLS) <= set(read_manifest(folder).configs)
 
 
 def _learners(able: Capability, clozes: bool, quick: bool) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kbprobe.errors import UsageError
-from kbprobe.format.manifest import MANIFEST
+from kbprobe.format.manifest import holds_manifest
 from kbprobe.processes import python_command, python_environment
 from kbprobe.terminal import echo
 from kbprobe.terminal.progress import Progress
@@ -33,13 +33,13 @@ def built_probes(
     found = {}
     for name in names:
         place = folder / name
-        if not (place / MANIFEST).is_file():
+        if not holds_manifest(place):
             command = f"build-probe {name} -o {shlex.quote(str(place))}"
             echo(f"{'To be built' if dry_run else 'Building'}: {command}", err=True)
             why = None if dry_run else build(name, place, progress)
             if why is not None:
                 left_out.append(f"{name} could not be built ({command}): {why}")
-        if (place / MANIFEST).is_file():
+        if holds_manifest(place):
             found[name] = str(place)
     return found
 

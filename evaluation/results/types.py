@@ -60,6 +60,7 @@ NOTES: dict[str, str] = {
     "halved_batches": "batches halved because memory ran out",
     "several_pieces": "rows with a candidate of several pieces, which counts as their mean",
     "train_set_aside": "rows of train that were not fitted on, for such a reason",
+    "known_words": "different words with a vector, which are few: see --vectors",
     "unknown_words": "different words without a vector of their own",
     "undecided": "pairs without a label that annotators agreed on, which were left out",
     "gold_copies": "rows with copies of the gold among their choices, which were left out",

@@ -84,7 +84,7 @@ class MajorityScorer(RowScorer):
 
 
 class VecSimilarityScorer(RowScorer):
-    """Scores a choice by its similarity to the question; the notes count ``unknown_words``."""
+    """Scores a choice by its similarity to the question; the notes count unknown words."""
 
     def __init__(self, vectors: WordVectors, compare: Compare, score_kind: str) -> None:
         self._vectors, self._compare, self.score_kind = vectors, compare, score_kind
@@ -93,8 +93,7 @@ class VecSimilarityScorer(RowScorer):
         """Return the similarity of each choice to its question."""
         questions = [item.question for item in items for _ in item.choices]
         choices = [text for item in items for text in item.choices]
-        scores, unknown = self._compare(questions, choices, self._vectors)
-        return scores, {"unknown_words": unknown} if unknown else {}
+        return self._compare(questions, choices, self._vectors)
 
 
 def of_means(inputs: ScorerInputs) -> VecSimilarityScorer:

@@ -375,6 +375,17 @@ def _notes(
     aside = sorted({run.results.metrics.items - run.results.metrics.scored for run in runs})
     if aside != [0]:
         notes.append(f"Up to {aside[-1]:,} rows could not be scored by a baseline.")
+    counts = [run.results.scoring.notes for run in runs]
+    shares = [
+        own["known_words"] / (own["known_words"] + own["unknown_words"])
+        for own in counts
+        if "known_words" in own
+    ]
+    if shares:
+        notes.append(
+            f"The word vectors know only {percent(min(shares))} of the different words: they may "
+            "be of another language. Name others with --vectors."
+        )
     if overlap := train_overlap(runs):
         notes.append(f"{overlap:,} rows belong to clusters that are also in train.")
     for why in dict.fromkeys(one.why for one in left_out):

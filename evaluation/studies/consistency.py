@@ -40,7 +40,7 @@ from evaluation.studies.counting import group_by
 from kbprobe import document as doc
 from kbprobe.errors import UsageError
 from kbprobe.format.dataset import read_rows
-from kbprobe.format.manifest import MANIFEST, read_manifest
+from kbprobe.format.manifest import holds_manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 
 Facts: TypeAlias = frozenset[frozenset[str]]
@@ -79,7 +79,7 @@ def _facts(probe: str, config: str | None) -> dict[str, Facts]:
         KbprobeError: a file is damaged.
     """
     folder = Path(probe)
-    if not (folder / MANIFEST).is_file():
+    if not holds_manifest(folder):
         raise UsageError(
             f"consistency pairs rows by their triples, which only folders written by build-probe "
             f"have, and {probe} is none"

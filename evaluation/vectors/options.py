@@ -37,8 +37,13 @@ def word_vectors(options: VectorsOption) -> WordVectors:
 
 
 def vectors_content(options: VectorsOption) -> Mapping[str, str]:
-    """Return what scores depend on (``content`` of scorers and learners): the vectors' digest."""
-    return {"vectors_digest": word_vectors(options).digest}
+    """Return what scores depend on (``content`` of scorers and learners): the vectors' digest.
+
+    Where the vectors hold expressions, so does how these are read.
+    """
+    vectors = word_vectors(options)
+    read = {"expressions": "joined"} if vectors.longest_expression > 1 else {}
+    return {"vectors_digest": vectors.digest, **read}
 
 
 @lru_cache(maxsize=4)

@@ -39,6 +39,12 @@ class FetchVectorsOptions(OwnDataOptions):
     member: Annotated[str, Metavar("NAME")] = Field(
         "", description="The file to take from a zip that holds several: glove.6B.100d.txt."
     )
+    language: str = Field(
+        "en",
+        pattern=r"^[a-z]{2,3}$",
+        description="Language whose words are kept where each word states its own, as in "
+        "Numberbatch (/c/de/hund).",
+    )
 
 
 class VectorsKind(Kind[VectorsSource, FetchVectorsOptions]):
@@ -82,7 +88,9 @@ class VectorsKind(Kind[VectorsSource, FetchVectorsOptions]):
     ) -> Compiled:
         """Turn the file into the parts of `kb_cache.vectors.types.WordVectors`."""
         batches = read_batches(source, progress)
-        words, matrix, notes = compile_vectors(batches, source.shown, folder)
+        words, matrix, notes = compile_vectors(
+            batches, source.shown, folder, options.language
+        )
         credits_ = self.credits_of(options, source)
         if credits_["licence"] == UNSTATED:
             notes += ("No licence was stated: state it with --licence and --attribution.",)
@@ -115,14 +123,11 @@ MOST_UNDECODABLE = 0.001
 """Share of words that may be other than UTF-8: word2vec cut long ones within a character."""
 
 
-LANGUAGE = "en"
-"""The language whose words are kept where each word states its own."""
-
 _CONCEPT = re.compile(r"/c/([a-z]{2,3})/")
 
 
 def compile_vectors(
-    batches: Iterable[VectorBatch], source: str, folder: Path
+    batches: Iterable[VectorBatch], source: str, folder: Path, language: str
 ) -> tuple[pa.Table, Engine, tuple[str, ...]]:
     """Write the matrix into a snapshot's folder, batch by batch.
 
@@ -133,6 +138,7 @@ def compile_vectors(
         batches: batches of words and vectors.
         source: its name in messages.
         folder: the snapshot's.
+        language: that of the words kept, of those with a prefix.
 
     Returns:
         The table of words, the matrix, and notes on what was left out.
@@ -158,7 +164,7 @@ def compile_vectors(
                     undecodable.append((read + at + 1, encoded[:40]))
                     continue
                 if prefix := _CONCEPT.match(word):
-                    if prefix[1] != LANGUAGE:
+                    if prefix[1] != language:
                         foreign += 1
                         continue
                     word = word[prefix.end() :].replace("_", " ")
@@ -181,8 +187,7 @@ def compile_vectors(
     if not known and foreign:
         raise SourceError(
             f"{source}: all {foreign:,} words with ConceptNet's prefixes (/c/de/hund) are of other "
-            f"languages than {LANGUAGE!r}, the only one that is kept. Give a file that has words "
-            f"of /c/{LANGUAGE}/; to keep others, remove the prefixes first"
+            f"languages than {language!r}. Name the language to keep with --language"
         )
     if not known:
         raise SourceError(f"{source} holds no words")

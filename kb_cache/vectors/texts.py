@@ -1,15 +1,18 @@
 """Texts as sequences of word vectors, and how similar they are.
 
 Words without a vector are similar only to themselves (:class:`kb_cache.vectors.texts.WordTexts`). A
-text without words is similar to nothing.
+text without words is similar to nothing. Where the vectors hold an expression of several words
+(ice_cream), it is read as one word.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +21,8 @@ from kb_cache.frequency import FUNCTION_WORDS
 from kb_cache.vectors.types import Float32s, WordVectors
 from kbprobe.arrays import Floats, Ints, run_starts
 from kbprobe.format.setups import MASK
+
+logger = logging.getLogger(__name__)
 
 _CLITIC = r"'(?:s|m|d|re|ve|ll)\b"
 _TOKEN = re.compile(
@@ -73,25 +78,27 @@ class WordTexts:
         words: the words of all texts one after another, by their row in ``vectors``.
         starts: where each text starts in them, shape [texts + 1].
         vectors: of each distinct word, shape [words, dimensions].
-        unknown: the number of distinct words without a vector.
+        notes: how many distinct words have no vector, and how many have one if most have none
+            (`evaluation.results.types.NOTES`).
     """
 
     number: Mapping[str, int]
     words: Ints
     starts: Ints
     vectors: Float32s
-    unknown: int
+    notes: Mapping[str, int]
 
     @classmethod
     def of(
         cls,
         texts: Iterable[str],
         vectors: WordVectors,
-        words_of: Callable[[str], list[str]] = all_words,
+        selected: Callable[[list[str]], list[str]] = list,
     ) -> WordTexts:
-        """Split each distinct text into words, and look these up."""
+        """Split each distinct text into words, and look up those selected."""
         number = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-        tokens = [words_of(text) or [""] for text in number]
+        split = _joined([all_words(text) for text in number], vectors)
+        tokens = [selected(words) or [""] for words in split]
         distinct = dict.fromkeys(word for words in tokens for word in words)
         row = {word: at for at, word in enumerate(distinct)}
         found, unknown = _looked_up(list(row), vectors)
@@ -100,7 +107,7 @@ class WordTexts:
             words=np.array([row[word] for words in tokens for word in words], dtype=np.int64),
             starts=run_starts(map(len, tokens)),
             vectors=found,
-            unknown=unknown,
+            notes=_notes(len(row) - ("" in row), unknown, vectors.name),
         )
 
     @property
@@ -108,14 +115,67 @@ class WordTexts:
         """Words of each text, shape [texts]."""
         return np.diff(self.starts)
 
-    @property
-    def notes(self) -> dict[str, int]:
-        """Return notes on the texts (`evaluation.results.types.NOTES`)."""
-        return {"unknown_words": self.unknown} if self.unknown else {}
-
     def numbers(self, texts: Iterable[str]) -> Ints:
         """Return the numbers of some of the texts."""
         return np.fromiter((self.number[text] for text in texts), dtype=np.int64)
+
+
+FEWEST_WORDS = 20
+"""Distinct words of which most can be unknown by chance."""
+
+
+def _notes(words: int, unknown: int, name: str) -> dict[str, int]:
+    """Return the notes on texts of so many distinct words; warn if most are unknown."""
+    if not unknown:
+        return {}
+    if words < FEWEST_WORDS or 2 * unknown <= words:
+        return {"unknown_words": unknown}
+    _warn(name, f"{1 - unknown / words:.0%}")
+    return {"known_words": words - unknown, "unknown_words": unknown}
+
+
+@lru_cache(maxsize=64)  # the same texts are read by several scorers and learners
+def _warn(name: str, share: str) -> None:
+    logger.warning(
+        "%s knows only %s of the different words of these rows: it may be of another language. "
+        "Name other word vectors with --vectors (kb-cache list), or add some: kb-cache fetch "
+        "vectors --from FILE",
+        name,
+        share,
+    )
+
+
+def _joined(texts: list[list[str]], vectors: WordVectors) -> list[list[str]]:
+    """Join words that are an expression with a vector: from the left, the longest first."""
+    longest = vectors.longest_expression
+    if longest < 2:
+        return texts
+    runs = {
+        tuple(words[at : at + count])
+        for words in texts
+        for count in range(2, longest + 1)
+        for at in range(len(words) - count + 1)
+        if all(word[0].isalpha() for word in words[at : at + count])
+    }
+    forms = {mark.join(run): run for mark in " _" for run in runs}
+    rows = vectors.rows(list(forms))
+    known = {run: form for (form, run), at in zip(forms.items(), rows, strict=True) if at >= 0}
+    return [list(_expressions(words, known, longest)) for words in texts]
+
+
+def _expressions(
+    words: list[str], known: Mapping[tuple[str, ...], str], longest: int
+) -> Iterator[str]:
+    at = 0
+    while at < len(words):
+        for count in range(min(longest, len(words) - at), 1, -1):
+            if (run := tuple(words[at : at + count])) in known:
+                yield known[run]
+                break
+        else:
+            count = 1
+            yield words[at]
+        at += count
 
 
 def _looked_up(words: Sequence[str], vectors: WordVectors) -> tuple[Float32s, int]:
@@ -142,22 +202,21 @@ class Similarities(NamedTuple):
 
     Attributes:
         scores: of each pair, between -1 and 1, shape [pairs].
-        unknown: the number of distinct words without a vector.
+        notes: those on the texts, as in `WordTexts`.
     """
 
     scores: Floats
-    unknown: int
+    notes: Mapping[str, int]
 
 
-def content_words(text: str) -> list[str]:
-    """Return the words of a text without English function words; all words if none are left.
+def content_words(words: list[str]) -> list[str]:
+    """Return words without English function words; all words if none are left.
 
     Tokens of one or two characters, clitics and punctuation are left out as well.
 
-    >>> content_words("What is the dog's bark?"), content_words("Which of them")
-    (['dog', 'bark'], ['which', 'of', 'them'])
+    >>> content_words(["the", "dog", "'s", "bark", "?"]), content_words(["of", "them"])
+    (['dog', 'bark'], ['of', 'them'])
     """
-    words = all_words(text)
     content = [
         word
         for word in words
@@ -212,4 +271,4 @@ def _products(
     read: WordTexts, means: Floats, texts: Sequence[str], others: Sequence[str]
 ) -> Similarities:
     first, second = means[read.numbers(texts)], means[read.numbers(others)]
-    return Similarities(np.einsum("pd,pd->p", first, second), read.unknown)
+    return Similarities(np.einsum("pd,pd->p", first, second), read.notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,11 @@ DEFAULT_VERSION = "glove.6B.50d"
 MATRIX_FOLDER = "matrix"
 MATRIX_FILE = "vectors.f32"
 
+#: Each word starts with a letter, other than in GloVe's placeholders such as formula_1.
+_EXPRESSION = r"^\pL[\pL'-]*([ _]\pL[\pL'-]*)+$"
+MOST_WORDS = 4
+"""Maximum number of words of an expression that is looked up as a whole."""
+
 Float32s = npt.NDArray[np.float32]
 
 
@@ -44,6 +50,20 @@ class WordVectors(Loaded):
     def dimensions(self) -> int:
         """Numbers in a vector."""
         return int(self.matrix.shape[1])
+
+    @cached_property
+    def longest_expression(self) -> int:
+        """Words of the longest expression that has a vector, `MOST_WORDS` at most; 1: none has.
+
+        Expressions are joined by an underscore (ice_cream, as in word2vec's) or a space. If fewer
+        than one word in a hundred has this form, as with slips in GloVe's, none counts.
+        """
+        import pyarrow.compute as pc
+
+        joined = self.words.filter(pc.match_substring_regex(self.words, _EXPRESSION))
+        if len(joined) * 100 < len(self.words) or not len(joined):
+            return 1
+        return min(MOST_WORDS, 1 + pc.max(pc.count_substring_regex(joined, "[ _]")).as_py())
 
     def rows(self, words: Sequence[str]) -> Ints:
         """Return the row of each word in `matrix`; -1: it has no vector.

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 from kb_cache.base import Compiled, Engine, Progress, readable
 from kb_cache.store import OTHER_CACHE
 from kb_cache.unpack import DAMAGE, LineTooLong, MalformedLines, UnpackedFile
+from kb_cache.wikidata.sparql.types import WIKIDATA_ENTITY
 from kb_cache.wikidata.types import STORE
 from kbprobe.errors import CacheError, SourceError, UsageError
 from kbprobe.reading import open_file
 
 if TYPE_CHECKING:
-    from pyoxigraph import Quad
+    from pyoxigraph import Quad, Store
 
 
 #: File name suffixes, without ".gz" or ".bz2", and the formats that they denote.
@@ -168,6 +169,8 @@ def _reason(error: SyntaxError) -> str:
 #: twice as much for files of 1.5 million triples. This many keep it at 0.2 GB however long the
 #: file.
 BATCH = 100_000
+#: What a dump says of an entity that was merged into another, which statements may still name.
+_REDIRECT = "http://www.w3.org/2002/07/owl#sameAs"
 #: The statement of a dump about itself in its first lines: subject and property.
 _DUMPED = "http://wikiba.se/ontology#Dump", "http://schema.org/dateModified"
 
@@ -209,6 +212,7 @@ def _load(source: RdfFile, folder: Path, progress: Progress) -> tuple[int, str]:
         try:
             while batch := list(islice(triples, BATCH)):
                 written.bulk_extend(batch)
+            _follow_redirects(written)
             written.optimize()
             count = len(written)
             dates = [quad.object for quad in written.quads_for_pattern(*dumped, None)]
@@ -223,3 +227,22 @@ def _load(source: RdfFile, folder: Path, progress: Progress) -> tuple[int, str]:
         raise SourceError(f"{source.path} holds no triple{left_out}")
     days = sorted(date.value[:10] for date in dates if isinstance(date, Literal))
     return count, days[-1] if days else ""
+
+
+def _follow_redirects(store: Store) -> None:
+    """Replace entities that were merged into others, where statements name them."""
+    from pyoxigraph import NamedNode, Quad
+
+    redirects = {
+        quad.subject: quad.object
+        for quad in store.quads_for_pattern(None, NamedNode(_REDIRECT), None)
+        if quad.subject.value.startswith(WIKIDATA_ENTITY)
+    }
+    for old, new in redirects.items():
+        seen = {old}
+        while new in redirects and new not in seen:
+            seen.add(new)
+            new = redirects[new]
+        for quad in list(store.quads_for_pattern(None, None, old)):
+            store.remove(quad)
+            store.add(Quad(quad.subject, quad.predicate, new))

@@ -122,7 +122,7 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
     return datasets.DatasetDict(
         {
             split: datasets.Dataset(
-                _read([Path(regular_path(folder / file.path)) for file in held.files]).data,
+                _read([folder / file.path for file in held.files]).data,
                 info,
                 datasets.NamedSplit(split),
             )
@@ -138,7 +138,7 @@ def _read(paths: list[Path]) -> datasets.Dataset:
 
     from kbprobe.format.items import features
 
-    files, read = [str(path) for path in paths], datasets.Dataset.from_json
+    files, read = [regular_path(path) for path in paths], datasets.Dataset.from_json
     if files[0].endswith(".parquet"):
         read = datasets.Dataset.from_parquet
     try:

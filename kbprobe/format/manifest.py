@@ -352,6 +352,11 @@ def jsonable(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot stand in a manifest")
 
 
+def holds_manifest(folder: str | os.PathLike[str]) -> bool:
+    """Return whether a folder has a manifest, of whatever kind: `read_manifest` refuses a pipe."""
+    return os.path.lexists(os.path.join(folder, MANIFEST))
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a built probe.
 

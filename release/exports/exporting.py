@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import BUILT, UsageError, path_argument
 from kbprobe.files.targets import write_recorded
-from kbprobe.format.setups import TEST
+from kbprobe.format.setups import TEST, task_name
 from kbprobe.parsing import read_record
 from release.exports.source import open_source, write_readme
 from release.exports.targets import find_target
@@ -49,6 +49,31 @@ class _Record(BaseModel):
     commands: tuple[str, ...]
 
 
+class _Request(BaseModel):
+    """The fields of an export's request that its tasks are named by, and their rows."""
+
+    to: str
+    probe: str
+    split: str
+    name: str = ""
+    rows_sha256: dict[str, str]
+
+    @property
+    def rows_of_tasks(self) -> dict[str, str]:
+        """The digest of the rows of each task, by its name."""
+        named = self.name or self.probe
+        return {
+            task_name(named, config, self.split): digest
+            for config, digest in self.rows_sha256.items()
+        }
+
+
+class _RecordOfOther(BaseModel):
+    """The record of another export."""
+
+    request: _Request
+
+
 def export(
     folder: str | Path,
     to: str,
@@ -56,6 +81,7 @@ def export(
     *,
     split: str = TEST,
     configs: Sequence[str] = (),
+    name: str = "",
     repo_id: str | None = None,
     overwrite: bool = False,
 ) -> Export:
@@ -67,6 +93,8 @@ def export(
         output: the folder to write, which is created atomically.
         split: the split that the tasks evaluate.
         configs: the configs to export; if empty, all of the probe's configs.
+        name: what the tasks are named by, instead of the probe's name: two exports that are run
+            together need different ones.
         repo_id: ``USER/NAME``: the published probe, which tasks then read instead of a copy of
             the rows; for ``inspect``, which needs rows in its own layout, where the export itself
             will be uploaded.
@@ -74,7 +102,7 @@ def export(
 
     Raises:
         UsageError: an unknown target, config or split; rows that no harness can score; a folder
-            that holds something else.
+            that holds something else; another export beside it has tasks of the same names.
         KbprobeError: the probe's files are damaged.
         OSError: the folder cannot be written.
     """
@@ -85,15 +113,17 @@ def export(
     output = path_argument("export(output=...)", output, "the folder to write")
     if output.resolve().is_relative_to(built.resolve()):
         raise UsageError(f"{output} is in the probe's folder: choose one outside it (-o).")
-    source = open_source(built, split, configs)
+    source = open_source(built, split, configs, name)
     request: dict[str, Any] = {
         "to": to,
         "probe": source.probe,
+        **({"name": name} if name else {}),
         "split": source.split,
         "repo_id": repo_id,
         "kbprobe_version": kbprobe_version(),
         "rows_sha256": {task.config: task.entry.rows_digest for task in source.tasks},
     }
+    _refuse_same_tasks(output, _Request.model_validate(request))
 
     def write(aside: Path) -> dict[str, Any]:
         written = target.write(source, aside, repo_id)
@@ -108,3 +138,24 @@ def export(
         read_record(output / RECORD, _Record, "Replace the export with --overwrite.").commands,
         found,
     )
+
+
+def _refuse_same_tasks(output: Path, request: _Request) -> None:
+    """Refuse tasks whose names are those of an export beside it that asks other rows.
+
+    A harness that reads the folder of both would run one of them under the name of the other.
+    """
+    own = request.rows_of_tasks
+    for record in sorted(output.absolute().parent.glob(f"*/{RECORD}")):
+        if record.parent.name == output.name:
+            continue
+        try:
+            other = read_record(record, _RecordOfOther).request
+        except (UsageError, OSError):
+            continue
+        tasks = other.rows_of_tasks if other.to == request.to else {}
+        if same := [task for task in own if tasks.get(task, own[task]) != own[task]]:
+            raise UsageError(
+                f"{record.parent} has a task {same[0]} as well, of other rows. Give the tasks of "
+                "this export another name: --name NAME"
+            )

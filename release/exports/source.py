@@ -68,10 +68,11 @@ class Task:
 
 @dataclass(frozen=True)
 class ProbeSource:
-    """A built probe, and the tasks to be exported from it."""
+    """A built probe, and the tasks to be exported from it, named by ``name``."""
 
     folder: Path
     manifest: Manifest
+    name: str
     split: str
     tasks: tuple[Task, ...]
 
@@ -93,8 +94,12 @@ class ProbeSource:
         return {key: front[key] for key in rights if key in front}
 
 
-def open_source(folder: Path, split: str, configs: Sequence[str] = ()) -> ProbeSource:
+def open_source(
+    folder: Path, split: str, configs: Sequence[str] = (), name: str = ""
+) -> ProbeSource:
     """Read the rows to export, after verifying checksums; of all configs by default.
+
+    Tasks are named by ``name``, or the probe's name.
 
     Raises:
         UsageError: there is no such probe, config or split, or rows that no harness can score:
@@ -105,19 +110,20 @@ def open_source(folder: Path, split: str, configs: Sequence[str] = ()) -> ProbeS
     from kbprobe.format.manifest import read_manifest
 
     manifest = read_manifest(folder)
+    name = name or manifest.probe
     named = configs or [*manifest.configs]
     # The default config first, as in the card.
-    named = sorted(dict.fromkeys(named), key=lambda name: name != DEFAULT_CONFIG)
+    named = sorted(dict.fromkeys(named), key=lambda config: config != DEFAULT_CONFIG)
     tasks: dict[str, Task] = {}
     for config in named:
-        name = task_name(manifest.probe, config, split)
-        if name in tasks:
+        task = task_name(name, config, split)
+        if task in tasks:
             raise UsageError(
-                f"The configs {tasks[name].config!r} and {config!r} would both become the task "
-                f"{name}. Export them separately, with --config."
+                f"The configs {tasks[task].config!r} and {config!r} would both become the task "
+                f"{task}. Export them separately, with --config."
             )
-        tasks[name] = _task(folder, manifest, name, config, split)
-    return ProbeSource(folder, manifest, split, tuple(tasks.values()))
+        tasks[task] = _task(folder, manifest, task, config, split)
+    return ProbeSource(folder, manifest, name, split, tuple(tasks.values()))
 
 
 def place_data(task: Task, source: ProbeSource, target: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,6 +51,14 @@ def wikidata(german: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture(scope="module")
 def knowledge(wikidata: Wikidata) -> Collected:
     return collect(wikidata, load_paths(language="de"))
+
+
+def test_the_case_of_a_tag_does_not_matter(wikidata: Wikidata, german: dict[str, str]) -> None:
+    """Stores and Wikidata write zh-hans for zh-Hans."""
+    paths = replace(load_paths(only=("band-start",), language="de"), language="DE")
+    labels = collect(wikidata, paths).labels
+    assert labels
+    assert labels.items() <= {entity: text.strip() for entity, text in german.items()}.items()
 
 
 @pytest.fixture(scope="module")

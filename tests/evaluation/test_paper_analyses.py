@@ -247,6 +247,23 @@ def test_nothing_is_said_of_few_clusters_or_equal_overlaps() -> None:
     assert measure_vocabulary([(whole, ())]) is None
 
 
+@pytest.mark.parametrize("places", [[0], [0, 1]])
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_said_where_nothing_is_left_to_explain(places: list[int]) -> None:
+    """All answers are one label, in all folds or in each: slopes are what rounding left."""
+    table, known = pairs(400)
+    answer = np.arange(400) % 2  # each cluster has a row of either label, of the same words
+    given = np.repeat(np.resize(places, 4), 100)
+    columns = {
+        "answer": pa.array(answer, pa.int32()),
+        "correct": answer == given,
+        "question": np.repeat(table["question"].to_pylist()[::2], 2),
+    }
+    for name, column in columns.items():
+        table = table.set_column(table.column_names.index(name), name, [column])
+    assert measure_vocabulary([(table, known)]) is None
+
+
 @pytest.mark.slow
 def test_a_run_and_a_cross_validation_have_a_section_on_words(tmp_path: Path) -> None:
     probe = write_labelled(tmp_path / "pairs", NLI)

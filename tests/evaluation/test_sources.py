@@ -390,6 +390,16 @@ def test_a_pipe_is_not_said_to_be_missing(tmp_path: Path) -> None:
         open_probe(tmp_path / "test.parquet")
 
 
+@pytest.mark.posix
+@pytest.mark.parametrize("name", ["manifest.json", "test.jsonl"])
+def test_a_pipe_in_a_folder_is_not_passed_over(name: str, tmp_path: Path) -> None:
+    """What else the folder holds would be read as the probe, or another split as the test's."""
+    (tmp_path / "validation.jsonl").write_text(json.dumps(row()) + "\n", encoding="utf-8")
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(KbprobeError, match=rf"{name}.* not a plain file"):
+        open_probe(tmp_path)
+
+
 def test_a_single_file_is_one_split() -> None:
     path = DATA / "olmpics" / "age_comparison_dev.jsonl"
     assert open_probe(str(path), split="validation").items

@@ -18,11 +18,11 @@ from kb_cache import store
 from kb_cache.fetching import fetch
 from kb_cache.snapshot import read_info
 from kb_cache.store import find
-from kb_cache.vectors import load
+from kb_cache.vectors import load, texts
 from kb_cache.vectors import source as vectors_source
 from kb_cache.vectors.load import load_vectors
 from kb_cache.vectors.source import installed_package, read_batches, read_source
-from kb_cache.vectors.texts import tokenize
+from kb_cache.vectors.texts import WordTexts, cosines_of_means, tokenize
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
 
 #: 77 words of GloVe 6B, in the file's own order (PDDL 1.0, Pennington, Socher and Manning 2014).
@@ -114,6 +114,11 @@ def test_words_may_hold_spaces(tmp_path):
     words, rows = read_content(tmp_path, b"a 1 2\n. . . 3 4\nat name@domain.com 5 6\n")
     assert words == ["a", ". . .", "at name@domain.com"]
     assert rows.tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_a_mark_of_utf_8_is_no_part_of_the_first_word(tmp_path):
+    for content in (b"the 1 2\na 3 4\n", b"2 2\nthe 1 2\na 3 4\n"):
+        assert read_content(tmp_path, b"\xef\xbb\xbf" + content)[0] == ["the", "a"]
 
 
 def test_packed_files_are_the_same(tmp_path):
@@ -393,8 +398,38 @@ def test_words_with_prefixes_of_conceptnet_are_known(cache: Path, tmp_path: Path
     assert vectors.words.to_pylist() == ["dog", "hot dog"]
     assert vectors.matrix.tolist() == [[1, 2], [5, 6]]
     path.write_text("/c/de/hund 3 4\n/c/fr/chien 7 8\n")
-    with pytest.raises(SourceError, match=r"all 2 words .* of other languages than 'en'"):
+    with pytest.raises(SourceError, match=r"all 2 words .* languages than 'en'.* --language"):
         fetch("vectors", source=path, name="foreign")
+    fetch("vectors", source=path, name="german", language="de")
+    assert load_vectors("german").words.to_pylist() == ["hund"]
+
+
+@pytest.mark.parametrize("joined", ["/c/en/ice_cream", "ice_cream"])
+def test_an_expression_is_one_word(joined: str, tmp_path: Path) -> None:
+    path = tmp_path / "joined.txt"
+    path.write_text(f"{joined} 1 0\n/c/en/ice 0 1\n/c/en/cream 0 1\nformula_1 1 0\nof 0 1\n")
+    fetch("vectors", source=path, name="joined")
+    vectors = load_vectors("joined")
+    assert vectors.longest_expression == 2
+    read = WordTexts.of(["of ice cream ice", "formula 1"], vectors)
+    assert read.lengths.tolist() == [3, 2]
+    assert read.vectors[read.words[1]].tolist() == [1, 0]
+    assert cosines_of_means(["the ice cream"], ["ice cream"], vectors).scores == pytest.approx(1)
+
+
+def test_most_words_unknown_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    texts._warn.cache_clear()
+    fetch("vectors", source=SAMPLE, name="sample")
+    vectors = load_vectors("sample")
+    foreign = [f"wort{letter}" for letter in "abcdefghijklmnopqr"]
+    read = WordTexts.of([" ".join(["the", "dog", *foreign])], vectors)
+    assert read.notes == {"known_words": 2, "unknown_words": 18}
+    assert "vectors-sample knows only 10% of the different words" in caplog.text
+    assert "--vectors" in caplog.text
+    caplog.clear()
+    known = WordTexts.of([*vectors.words.to_pylist(), *foreign], vectors)
+    assert "known_words" not in known.notes
+    assert not caplog.records
 
 
 def test_what_another_process_wrote_meanwhile_is_replaced_by_nothing_else(tmp_path, monkeypatch):

@@ -176,6 +176,23 @@ def test_what_is_no_select_query_is_refused(mini: Wikidata, query: str, message:
         mini.select(query)
 
 
+@pytest.mark.parametrize("ending", ["nt", "ttl"])
+def test_a_mark_of_utf_8_is_skipped_and_merged_entities_are_followed(
+    ending: str, cache: Path, tmp_path: Path
+) -> None:
+    born, same = "http://www.wikidata.org/prop/direct/P19", "http://www.w3.org/2002/07/owl#sameAs"
+    triples = [("Q1", born, "Q7"), ("Q7", same, "Q8"), ("Q8", same, "Q9"), ("Q2", born, "Q9")]
+    lines = "".join(f"<{WD}{one}> <{name}> <{WD}{two}> .\n" for one, name, two in triples)
+    file = tmp_path / f"merged.{ending}"
+    file.write_text(lines, encoding="utf-8-sig")
+    fetch("wikidata", source=file, name="merged")
+    answer = QuerySession(load_wikidata("merged")).select("SELECT ?p ?o { ?p wdt:P19 ?o }")
+    assert {(row[0].value, row[1].value) for row in answer.rows} == {
+        (f"{WD}Q1", f"{WD}Q9"),
+        (f"{WD}Q2", f"{WD}Q9"),
+    }
+
+
 def test_a_snapshot_that_is_not_there(cache: Path) -> None:
     with pytest.raises(UsageError, match="kb-cache fetch wikidata --from"):
         load_wikidata("nothing")

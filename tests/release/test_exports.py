@@ -86,6 +86,20 @@ def test_task_files_are_python(odd, tmp_path, to):
         assert all(task in text for task in done.tasks)
 
 
+@pytest.mark.parametrize("to", TARGETS)
+def test_two_exports_beside_each_other_have_other_names(odd, tmp_path, to):
+    """A harness that is given the folder of both would run one of them under both names."""
+    other = write_probe(tmp_path / "another", {"default": {"test": rows(ODD[:2])}})
+    first = export(odd, to, tmp_path / "exports" / "first")
+    with pytest.raises(UsageError, match=r"first has a task kbprobe_toy_s_probe .* --name NAME"):
+        export(other, to, tmp_path / "exports" / "second")
+    second = export(other, to, tmp_path / "exports" / "second", name="seed 1")
+    assert set(second.tasks) == {"kbprobe_seed_1"}
+    assert not set(first.tasks) & set(second.tasks)
+    assert export(other, to, tmp_path / "exports" / "second", name="seed 1").found
+    export(other, next(name for name in TARGETS if name != to), tmp_path / "exports" / "third")
+
+
 def test_arc_lines_are_read_back_as_the_same_rows(odd, built_probe, tmp_path):
     for number, (folder, configs) in enumerate(
         [

@@ -19,7 +19,7 @@ from evaluation.learners.finetune.training import ChoiceTraining
 from evaluation.learners.kept import TrainedOnce, training_folder, writing_model
 from evaluation.learners.words.networks import NETWORKS, Padded, WordBatch, WordNetwork
 from evaluation.scorers.base import Encoded, ReadyScorer, Scorer, row_sequences
-from evaluation.vectors.options import word_vectors
+from evaluation.vectors.options import vectors_content, word_vectors
 from kb_cache.vectors.texts import WordTexts
 from kbprobe.arrays import Floats, Ints, ragged_ranges
 from kbprobe.files import file_sha256, write_file
@@ -152,7 +152,7 @@ def fitted(training: Training, learner: str) -> AbstractContextManager[ReadyScor
     identity = {
         "learner": learner,
         "options": options.model_dump(mode="json"),
-        "vectors": vectors.digest,
+        **vectors_content(options),
         "seed": training.seed,
         "train_fingerprint": fingerprint(training.items),
         "device": handle.device.type,

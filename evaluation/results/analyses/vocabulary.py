@@ -31,6 +31,9 @@ METHOD = "least squares, errors by cluster"
 STEP = 0.1
 """The difference in overlap that slopes refer to."""
 
+LEAST_VARIANCE = 1e-12
+"""The variance of a slope below which it is what rounding left."""
+
 HYPOTHESIS = "words of the hypothesis that are in the premise"
 TRAINING = "words of the row that are in the rows fitted on"
 HEAD = ("words", "mean share", "points per 10 points", "95% interval", "p")
@@ -75,8 +78,9 @@ def measure_vocabulary(parts: Sequence[tuple[pa.Table, Collection[str]]]) -> Voc
             The folds of a cross-validation are separate parts.
 
     Returns:
-        None if no overlap varies, all rows are right or all wrong, or there are fewer than 30
-        clusters.
+        None if no overlap varies, there are fewer than 30 clusters, or nothing is left to explain:
+        the gold label alone decides whether a row is right, as where all answers are one label, or
+        all clusters have the same part of their rows right.
     """
     import pyarrow as pa
     from statsmodels.regression.linear_model import OLS
@@ -92,7 +96,7 @@ def measure_vocabulary(parts: Sequence[tuple[pa.Table, Collection[str]]]) -> Voc
     rows = pa.concat_tables(tables)
     right, cluster = bools(rows["correct"]), cluster_codes(rows)
     columns = {name: np.array(values) for name, values in shares.items() if np.ptp(values) > 0}
-    if not columns or right.all() or not right.any() or np.unique(cluster).size < FEWEST:
+    if not columns or np.unique(cluster).size < FEWEST:
         return None
     labels = to_numpy(rows["answer"])
     gold = labels[:, None] == np.unique(labels)  # one of them is always 1: the constant
@@ -100,16 +104,20 @@ def measure_vocabulary(parts: Sequence[tuple[pa.Table, Collection[str]]]) -> Voc
     fitted = OLS(right.astype(np.float64), table).fit(
         cov_type="cluster", cov_kwds={"groups": cluster}, use_t=True
     )
+    if np.diag(fitted.cov_params())[: len(columns)].min() < LEAST_VARIANCE:
+        return None
+    with np.errstate(invalid="ignore", divide="ignore"):  # the labels' own may have none
+        intervals, p_values = fitted.conf_int(), fitted.pvalues
     slopes = []
     for at, (name, values) in enumerate(columns.items()):
-        value, (low, high) = float(fitted.params[at]), fitted.conf_int()[at].tolist()
+        value, (low, high) = float(fitted.params[at]), intervals[at].tolist()
         ends = {"value": 100 * value, "low": 100 * low, "high": 100 * high}
         slopes.append(
             Slope(
                 what=name,
                 mean=float(values.mean()),
                 points=Estimate(**ends, n=right.size, method=METHOD),
-                p_value=float(fitted.pvalues[at]),
+                p_value=float(p_values[at]),
             )
         )
     return Vocabulary(slopes=slopes)

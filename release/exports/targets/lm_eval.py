@@ -51,7 +51,7 @@ def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:
         (folder / f"{task.name}.yaml").write_text(text, encoding="utf-8", newline="\n")
     name = source.tasks[0].name
     if len(source.tasks) > 1:
-        name = task_name(source.probe, "all configs")
+        name = task_name(source.name, "all configs", source.split)
         tasks = [task.name for task in source.tasks]
         group = {"group": name, "task": tasks, "metadata": {"version": VERSION}}
         (folder / f"{name}.yaml").write_text(yaml_text(group), encoding="utf-8", newline="\n")

@@ -15,122 +15,16 @@ the same features exactly tied.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kb_cache.frequency import FUNCTION_WORDS
-from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
-from kbprobe.columns import to_numpy
+from kbprobe.arrays import Floats, Ints, ragged_ranges, weighted_counts
+from kbprobe.tokens import tokenise
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """Lower-cased words of texts: those of text ``i`` are ``ids[indptr[i]:indptr[i + 1]]``.
-
-    ``words`` are the distinct words of all texts that were split together.
-    """
-
-    indptr: Ints
-    ids: Ints
-    words: pa.Array
-
-    @property
-    def vocabulary(self) -> int:
-        """Number of distinct words."""
-        return len(self.words)
-
-    @property
-    def lengths(self) -> Ints:
-        """Number of words of each text."""
-        return np.diff(self.indptr)
-
-    def of(self, texts: Ints) -> tuple[Ints, Ints]:
-        """Return (position in ``texts``, word id) for every word of the given texts."""
-        lengths = self.lengths[texts]
-        position = np.repeat(np.arange(texts.size, dtype=np.int64), lengths)
-        return position, self.ids[ragged_ranges(self.indptr[texts], lengths)]
-
-    def parts(self, sizes: Iterable[int]) -> tuple[Tokens, ...]:
-        """Divide into as many texts each; the words keep their numbers."""
-        bounds = (self.indptr[at : end + 1] for at, end in pairwise(run_starts(sizes)))
-        return tuple(
-            Tokens(indptr - indptr[0], self.ids[indptr[0] : indptr[-1]], self.words)
-            for indptr in bounds
-        )
-
-
-def tokenise(*texts: pa.Array) -> tuple[Tokens, ...]:
-    """Split texts into lower-cased words, with one vocabulary for all the arrays given.
-
-    A word is a run of letters and digits in any script; everything else is a separator.
-    """
-    spaced = pc.replace_substring_regex(
-        pc.utf8_lower(pa.concat_arrays([text.cast(pa.string()) for text in texts])),
-        r"[^\pL\pN]+",
-        " ",
-    )
-    lists = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(spaced))
-    encoded = lists.flatten().dictionary_encode()
-    ids = to_numpy(encoded.indices).astype(np.int64)
-    offsets = to_numpy(lists.offsets).astype(np.int64)
-    # An empty text splits into one empty word: drop those words.
-    empty = pc.index(encoded.dictionary, "").as_py()
-    if empty >= 0:
-        kept = np.concatenate([[0], np.cumsum(ids != empty)])
-        ids, offsets = ids[ids != empty], kept[offsets]
-    made = Tokens(offsets, ids, encoded.dictionary)
-    return made.parts(len(text) for text in texts)
-
-
-def weighted_counts(labels: Ints, weights: Floats, size: int) -> Floats:
-    """Sum the weights of each label 0 .. size - 1, like ``bincount`` but always as floats."""
-    return np.asarray(np.bincount(labels, weights=weights, minlength=size), dtype=np.float64)
-
-
-def content_words(*texts: pa.Array) -> tuple[Tokens, ...]:
-    """Split texts into words without endings, function words left out, with one vocabulary.
-
-    Each distinct word is cut once. Words are numbered in the order in which they first occur.
-    """
-    parts = [part.cast(pa.string()) for part in (pa.array([FUNCTION_WORDS]), *texts)]
-    lists = pc.utf8_split_whitespace(pc.utf8_lower(pa.concat_arrays(parts)))
-    encoded = lists.flatten().dictionary_encode()
-    (stems,) = tokenise(_stems(encoded.dictionary))
-    owner, ids = stems.of(to_numpy(encoded.indices).astype(np.int64))
-    indptr = np.searchsorted(owner, to_numpy(lists.offsets).astype(np.int64))
-    # Rows depend on these numbers. The first text without words takes one for its empty word.
-    words = stems.words.filter(pc.not_equal(stems.words, ""))
-    ids = to_numpy(pc.index_in(stems.words, words).fill_null(-1)).astype(np.int64)[ids]
-    if (empty := np.flatnonzero(np.diff(indptr) == 0)).size:
-        number = int(ids[: indptr[empty[0]]].max(initial=-1)) + 1
-        ids += ids >= number
-        words = pa.concat_arrays([words[:number], pa.array([""]), words[number:]])
-    counted = np.ones(len(words), dtype=np.bool_)
-    counted[ids[: indptr[1]]] = False
-    indptr = np.concatenate([[0], np.cumsum(counted[ids])])[indptr]
-    return Tokens(indptr, ids[counted[ids]], words).parts(map(len, parts))[1:]
-
-
-def _stems(words: pa.Array) -> pa.Array:
-    """Strip common endings of words, then cut them to five letters; drop those of one or two.
-
-    Crude on purpose: "contaminated" must match "contamination". A false match costs one question,
-    but a missed one gives an answer away.
-    """
-    letter = "[a-z]" if pc.all(pc.string_is_ascii(words)).as_py() else r"\pL"  # much faster
-    ending = "(?:ings?|ed|ers?|ies|y|es|s|e)"
-    cut = pc.replace_substring_regex(words, rf"({letter}{{3,}}?){ending}\b", r"\1")
-    short = pc.replace_substring_regex(cut, rf"\b({letter}{{5}}){letter}+", r"\1")
-    return pc.replace_substring_regex(short, rf"\b{letter}{{1,2}}\b", " ")
 
 
 HASHED_WIDTH = 1 << 18

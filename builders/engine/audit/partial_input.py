@@ -18,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.ngrams import fit_choice_model, tokenise
+from builders.engine.audit.ngrams import fit_choice_model
 from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Bools, Floats, Ints, UInts, ragged_ranges
 from kbprobe.audit import MARGIN
 from kbprobe.columns import to_numpy
+from kbprobe.tokens import tokenise
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

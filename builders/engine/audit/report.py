@@ -19,14 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.kin import giveaways
-from builders.engine.audit.ngrams import (
-    Tokens,
-    fit_choice_model,
-    ngram_features,
-    tokenise,
-    weighted_counts,
-)
+from builders.engine.audit.giveaways import QuestionPart, giveaways
+from builders.engine.audit.ngrams import fit_choice_model, ngram_features
 from builders.engine.audit.partial_input import (
     WORD_TOLERANCE,
     Baseline,
@@ -35,7 +29,15 @@ from builders.engine.audit.partial_input import (
 )
 from builders.engine.plan import Oracles, taken
 from builders.engine.plan import report as oracle_report
-from kbprobe.arrays import Bools, Floats, Ints, contains, mask_at, sorted_unique
+from kbprobe.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    contains,
+    mask_at,
+    sorted_unique,
+    weighted_counts,
+)
 from kbprobe.audit import (
     FEW_ROWS,
     FEWEST_ROWS,
@@ -48,6 +50,7 @@ from kbprobe.audit import (
 )
 from kbprobe.columns import to_numpy
 from kbprobe.format.setups import SPLITS
+from kbprobe.tokens import Tokens, tokenise
 
 BASELINES = {
     "choice-only model": "a linear model of the choices' words and word pairs, fitted on train",
@@ -81,7 +84,7 @@ class AuditRows:
         gold: (rows,) the gold node.
         frequency, generality: those of each of ``texts``; None if not applicable.
         partial: the parts of the questions, if all rows choose among the same few answers.
-        shown: what each of ``questions`` shows: its arguments by name, and its context.
+        parts: the parts of ``questions`` whose words choices are searched for.
         hops: (rows,) edges between the word and the gold.
         oracles: the results of oracles of partial knowledge on the rows.
         natural: whether some answers are right more often than others, as annotators found them:
@@ -103,7 +106,7 @@ class AuditRows:
     frequency: Floats | None
     generality: Floats | None
     partial: PartialInput | None = None
-    shown: Mapping[str, pa.Array] = field(default_factory=dict)
+    parts: tuple[QuestionPart, ...] = ()
     hops: Ints | None = None
     oracles: Oracles = field(default_factory=dict)
     natural: bool = False
@@ -214,7 +217,7 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
 def _add_giveaways(report: dict[str, Any], rows: AuditRows, scored: Ints) -> None:
     """Record how often golds and distractors contain words of the question; flag giveaways."""
     choices, answer = rows.choices[scored], rows.answer[scored]
-    for what, found in giveaways(rows.shown, rows.question[scored], rows.texts, choices, answer):
+    for what, found in giveaways(rows.parts, rows.question[scored], rows.texts, choices, answer):
         report["giveaways"][what] = found._asdict()
         if found.is_leak(choices.shape[1]):
             shares = f"{found.golds:.1%} of golds, {found.distractors:.1%} of distractors"

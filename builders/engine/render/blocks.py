@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from builders.engine.audit.kin import CONTEXT
+from builders.engine.audit.giveaways import QuestionPart
 from builders.engine.audit.partial_input import PartialInput
 from builders.engine.audit.report import AuditRows
 from builders.engine.plan import Flags
@@ -38,12 +38,16 @@ from builders.engine.render.controls import (
     without_language,
 )
 from builders.engine.strategies import FromAnnotators
+from builders.english.kin import holds_kin, shares_a_word
 from builders.english.screen import offensive_texts
 from kbprobe.arrays import Bools, Ints, Some
 from kbprobe.columns import to_numpy
 from kbprobe.format.items import LABELS, Coded, Items, ItemsInParts, Ragged
 from kbprobe.format.manifest import SCHEMA_VERSION
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, SPLITS
+
+CONTEXT = "context"
+"""The column of questions with the text that surrounds the word asked about."""
 
 BLOCK_ROWS = 1 << 18
 """Maximum number of rows in a block. Builds with no more rows are rendered as one."""
@@ -177,7 +181,7 @@ class Blocks:
             frequency=None if nodes.frequency is None else nodes.frequency(done.shown),
             generality=None if nodes.generality is None else nodes.generality[done.shown],
             partial=partial,
-            shown=block.visible,
+            parts=block.parts,
             hops=plan.hops[at],
             oracles=plan.oracles_on(at),
             natural=isinstance(plan.answers, FromAnnotators) and plan.answers.natural,
@@ -235,13 +239,20 @@ class Block:
         return to_numpy(carriers).astype(np.int64)
 
     @property
-    def visible(self) -> dict[str, pa.Array]:
-        """The contents of each question: its arguments by name, and its context."""
-        shown = self.batch.arguments()
+    def parts(self) -> tuple[QuestionPart, ...]:
+        """The parts of each question: its arguments, and its context.
+
+        Choices are searched for related words of arguments, and for content words of the context.
+        """
+        parts = {
+            name: QuestionPart(f"kin of {name}", texts, holds_kin)
+            for name, texts in self.batch.arguments().items()
+        }
         context = self.plan.questions.columns.get(CONTEXT)
         if context is not None:
-            shown[CONTEXT] = context.take(pa.array(self.batch.used))
-        return shown
+            texts = context.take(pa.array(self.batch.used))
+            parts[CONTEXT] = QuestionPart("a word of the context", texts, shares_a_word)
+        return tuple(parts.values())
 
     @property
     def listed(self) -> int:

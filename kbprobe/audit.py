@@ -11,6 +11,7 @@ import numpy as np
 
 from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
 from kbprobe.format.setups import SPLITS
+from kbprobe.intervals import Estimate
 from kbprobe.rng import RandomGenerator
 
 SCORED_ROWS, FITTED_ROWS = 20_000, 3_000
@@ -120,55 +121,32 @@ def commonest(answers: Ints) -> float:
     return float(np.bincount(answers).max() / answers.size)
 
 
-class Estimate(NamedTuple):
-    """An accuracy, its 95% confidence interval over clusters, and the number of rows."""
+class Bar(NamedTuple):
+    """How far from chance an accuracy may be.
 
-    accuracy: float
-    low: float
-    high: float
-    rows: int
+    Attributes:
+        chance: the reference.
+        tolerance: the distance allowed.
+        guess: the reference for an accuracy that is high, where some answers are right more often
+            than others: the share of the most common one.
+        whole_interval: whether the whole interval has to be beyond the tolerance, instead of the
+            accuracy itself while the interval excludes the reference. Splits of cloze probes have
+            hundreds of rows, so that their intervals are too wide for that.
+    """
 
-    @classmethod
-    def of(cls, credit: Floats, cluster: Ints, tests: int = 1) -> Estimate:
-        """Estimate the mean credit of some rows.
+    chance: float
+    tolerance: float = MARGIN
+    guess: float | None = None
+    whole_interval: bool = False
 
-        Student's t over the clusters' totals (linearised variance of a ratio, Cochran, 1977,
-        chapter 6): unlike a bootstrap's, the interval is wide enough for a handful of clusters too.
-        Of several ``tests``, all intervals hold at once in 95% of cases (Bonferroni).
-
-        >>> Estimate.of(np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1]))
-        Estimate(accuracy=0.5, low=0.0, high=1.0, rows=4)
-        """
-        from scipy.special import stdtrit
-
-        if credit.size == 0:
-            return cls(0.0, 0.0, 1.0, 0)
-        mean, reach = float(credit.mean()), 1.0
-        _, local = np.unique(cluster, return_inverse=True)
-        totals = np.bincount(local, weights=credit - mean)
-        if (others := totals.size - 1) > 0:
-            error = float(np.sqrt((totals**2).sum() * totals.size / others)) / credit.size
-            reach = float(stdtrit(others, 1 - 0.025 / tests)) * error
-        return cls(mean, max(mean - reach, 0.0), min(mean + reach, 1.0), credit.size)
-
-    def verdict(self, chance: float) -> Verdict:
-        """Return ``high`` or ``low`` if the whole interval is more than `MARGIN` from chance."""
-        if self.rows < FEWEST_ROWS:
+    def verdict(self, accuracy: Estimate) -> Verdict:
+        """Return ``high`` or ``low`` if an accuracy is off chance by more than the tolerance."""
+        if accuracy.n < FEWEST_ROWS:
             return FEW_ROWS
-        if self.low > chance + MARGIN:
+        least = accuracy.low if self.whole_interval else accuracy.value
+        most = accuracy.high if self.whole_interval else accuracy.value
+        guess = self.chance if self.guess is None else self.guess
+        if least > guess + self.tolerance and accuracy.low > guess:
             return "high"
-        return "low" if self.high < chance - MARGIN else "ok"
-
-    def against_bar(self, chance: float, tolerance: float, guess: float) -> Verdict:
-        """Return ``high`` or ``low`` if the accuracy itself is more than ``tolerance`` from chance.
-
-        For ``high``, the reference is ``guess``: chance, or the share of the most common answer.
-
-        The interval only has to exclude the reference. Splits of cloze probes have hundreds of
-        rows, so that their intervals are too wide to lie entirely beyond the tolerance.
-        """
-        if self.rows < FEWEST_ROWS:
-            return FEW_ROWS
-        if self.accuracy > guess + tolerance and self.low > guess:
-            return "high"
-        return "low" if self.accuracy < chance - tolerance and self.high < chance else "ok"
+        below = most < self.chance - self.tolerance and accuracy.high < self.chance
+        return "low" if below else "ok"

@@ -12,10 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from kbprobe.arrays import Bools, Floats, Ints
-from kbprobe.audit import FEW_ROWS, FEWEST_ROWS, MARGIN, Estimate, choose_rows, commonest, credit_of
+from kbprobe.audit import (
+    FEW_ROWS,
+    FEWEST_ROWS,
+    Bar,
+    choose_rows,
+    commonest,
+    credit_of,
+)
 from kbprobe.columns import to_numpy
 from kbprobe.format.dataset import read_rows
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SPLITS
+from kbprobe.intervals import mean_credit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -183,21 +191,21 @@ def _outcome(
     The interval is widened so that ``tests`` of them hold simultaneously. Where
     answers are left unbalanced, always giving the most common one counts as chance.
     """
-    found = Estimate.of(credit[some], rows.cluster[rows.scored][some], tests)
+    found = mean_credit(credit[some], rows.cluster[rows.scored][some], tests)
     chance = float((1 / shown[some].sum(axis=1)).mean())
     if rows.natural:
         chance = max(chance, commonest(rows.gold[rows.scored[some]]))
-    fewest = min(found.rows, rows.train.size) if guesses.trained else found.rows
+    fewest = min(found.n, rows.train.size) if guesses.trained else found.n
     verdict: Verdict = "ok"
     if not guesses.judged:
         verdict = "reported"
     elif fewest < FEWEST_ROWS:
         verdict = FEW_ROWS
-    elif found.against_bar(chance, MARGIN, chance) == "high":
+    elif Bar(chance).verdict(found) == "high":
         verdict = "exceeds"
     remedy = remedy if verdict == "exceeds" else ""
-    accuracy, low, high, size = found
-    return Outcome(config, guesses.name, accuracy, low, high, chance, size, verdict, remedy)
+    ends = found.value, found.low, found.high
+    return Outcome(config, guesses.name, *ends, chance, found.n, verdict, remedy)
 
 
 COLUMNS = (

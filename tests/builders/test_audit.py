@@ -15,7 +15,8 @@ import pytest
 from builders.engine.audit.ngrams import fit_choice_model, ngram_features
 from builders.engine.audit.report import BASELINES, AuditRows, audit
 from kbprobe.arrays import Floats, Ints
-from kbprobe.audit import Estimate, choose_rows, credit_of
+from kbprobe.audit import Bar, choose_rows, credit_of
+from kbprobe.intervals import Estimate, mean_credit
 
 Built = Callable[[str, str], Path]
 Report = dict[str, Any]
@@ -260,9 +261,9 @@ def test_a_sample_of_rows_holds_whole_choice_groups() -> None:
 def test_intervals_take_clusters_as_units() -> None:
     """Ten equal rows of one concept say no more than one."""
     single = np.array([1.0, 0.0] * 50)
-    alone = Estimate.of(single, np.arange(100))
-    repeated = Estimate.of(np.repeat(single, 10), np.repeat(np.arange(100), 10))
-    assert alone.accuracy == repeated.accuracy == 0.5
+    alone = mean_credit(single, np.arange(100))
+    repeated = mean_credit(np.repeat(single, 10), np.repeat(np.arange(100), 10))
+    assert alone.value == repeated.value == 0.5
     assert (alone.high - alone.low) == pytest.approx(repeated.high - repeated.low)
     assert (alone.high - alone.low) / 2 == pytest.approx(1.96 * 0.05, rel=0.02)
 
@@ -280,7 +281,8 @@ def test_intervals_take_clusters_as_units() -> None:
 def test_verdicts_ask_for_the_whole_interval_off_chance(
     low: float, high: float, rows: int, verdict: str
 ) -> None:
-    assert Estimate((low + high) / 2, low, high, rows).verdict(0.2) == verdict
+    accuracy = Estimate(value=(low + high) / 2, low=low, high=high, n=rows, method="")
+    assert Bar(0.2, whole_interval=True).verdict(accuracy) == verdict
 
 
 def test_a_build_of_one_split_is_audited_without_fitting() -> None:

@@ -21,8 +21,9 @@ from builders.engine.audit.partial_input import (
 from builders.engine.pipeline import build
 from evaluation.results.metrics import of_audit
 from kbprobe.arrays import Floats
-from kbprobe.audit import Estimate
+from kbprobe.audit import Bar
 from kbprobe.format.manifest import read_manifest
+from kbprobe.intervals import Estimate
 from tests.builders.toy_cloze import request, words, written
 
 Report = dict[str, Any]
@@ -146,13 +147,14 @@ def test_without_a_train_split_nothing_is_fitted() -> None:
 def test_words_are_held_to_sixty_per_cent_and_frames_to_chance(
     accuracy: float, low: float, high: float, rows: int, tolerance: float, verdict: str
 ) -> None:
-    assert Estimate(accuracy, low, high, rows).against_bar(0.5, tolerance, 0.5) == verdict
+    found = Estimate(value=accuracy, low=low, high=high, n=rows, method="")
+    assert Bar(0.5, tolerance).verdict(found) == verdict
 
 
 def test_what_is_high_is_held_against_the_commonest_answer() -> None:
-    found = Estimate(0.55, 0.51, 0.59, 500)
-    assert found.against_bar(1 / 3, 0.1, 1 / 3) == "high"
-    assert found.against_bar(1 / 3, 0.1, 0.5) == "ok"
+    accuracy = Estimate(value=0.55, low=0.51, high=0.59, n=500, method="")
+    assert Bar(1 / 3, 0.1).verdict(accuracy) == "high"
+    assert Bar(1 / 3, 0.1, guess=0.5).verdict(accuracy) == "ok"
 
 
 # What counts as constant
@@ -264,4 +266,5 @@ def test_a_leak_that_flips_between_splits_is_low() -> None:
         right = baseline.scores.argmax(axis=1) == gold[300:]
         if baseline.name == "length of word":
             assert not right.any()
-            assert Estimate(0.0, 0.0, 0.0, 300).against_bar(0.5, baseline.tolerance, 0.5) == "low"
+            never = Estimate(value=0.0, low=0.0, high=0.0, n=300, method="")
+            assert Bar(0.5, baseline.tolerance).verdict(never) == "low"

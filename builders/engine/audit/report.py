@@ -42,7 +42,7 @@ from kbprobe.audit import (
     FEW_ROWS,
     FEWEST_ROWS,
     MARGIN,
-    Estimate,
+    Bar,
     Sample,
     choose_rows,
     commonest,
@@ -50,6 +50,7 @@ from kbprobe.audit import (
 )
 from kbprobe.columns import to_numpy
 from kbprobe.format.setups import SPLITS
+from kbprobe.intervals import mean_credit
 from kbprobe.tokens import Tokens, tokenise
 
 BASELINES = {
@@ -179,24 +180,28 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
     }
     for name, picks, scores, tolerance in _baselines(rows, train, scored):
         credit = credit_of(scores, rows.answer[scored])
-        cells = {"all": Estimate.of(credit, rows.concept[scored])}
+        cells = {"all": mean_credit(credit, rows.concept[scored])}
         for code in np.unique(rows.family[scored]):
             inside = rows.family[scored] == code
             family = rows.family_names[int(code)]
-            cells[family] = Estimate.of(credit[inside], rows.concept[scored][inside])
-        verdicts = {
-            family: cell.verdict(chance)
-            if rows.partial is None
-            else cell.against_bar(chance, tolerance, guess)
-            for family, cell in cells.items()
-        }
+            cells[family] = mean_credit(credit[inside], rows.concept[scored][inside])
+        bar = Bar(chance, tolerance, guess)
+        if rows.partial is None:
+            bar = Bar(chance, whole_interval=True)
+        verdicts = {family: bar.verdict(cell) for family, cell in cells.items()}
         report["picks"][name] = picks
         report["baselines"][name] = {
-            family: {**cell._asdict(), "verdict": verdicts[family]}
+            family: {
+                "accuracy": cell.value,
+                "low": cell.low,
+                "high": cell.high,
+                "rows": cell.n,
+                "verdict": verdicts[family],
+            }
             for family, cell in cells.items()
         }
         report["flags"] += [
-            f"{name} is {verdicts[family]} on {family}: {cell.accuracy:.1%}"
+            f"{name} is {verdicts[family]} on {family}: {cell.value:.1%}"
             for family, cell in cells.items()
             # A single family is the same as all rows.
             if verdicts[family] in ("high", "low")

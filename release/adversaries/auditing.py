@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kbprobe.audit import MARGIN
+from kbprobe.audit.verdicts import MARGIN
 from kbprobe.errors import BUILT, path_argument, require
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG

@@ -12,14 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kbprobe.arrays import Bools, Floats, Ints
-from kbprobe.audit import (
-    FEW_ROWS,
-    FEWEST_ROWS,
-    Bar,
-    choose_rows,
-    commonest,
-    credit_of,
-)
+from kbprobe.audit.rows import choose_rows
+from kbprobe.audit.verdicts import FEW_ROWS, FEWEST_ROWS, Bar, commonest, credit_of
 from kbprobe.columns import to_numpy
 from kbprobe.format.dataset import read_rows
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SPLITS

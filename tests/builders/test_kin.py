@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from builders.engine.audit.giveaways import Giveaway, QuestionPart, giveaways
 from builders.english.kin import akin, holds_kin, shares_a_word
 from builders.english.lemmas import lemmas
 from kb_cache.frequency import FUNCTION_WORDS
+from kbprobe.audit.giveaways import Giveaway, QuestionPart, giveaways
 from kbprobe.plugins import lemminflect
 
 ONE = np.array([0])

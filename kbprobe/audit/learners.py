@@ -1,14 +1,7 @@
-"""Words and word pairs of texts as flat arrays, and a linear model of choices that reads them.
+"""What is fitted on train: a linear model of choices, and counts of answers.
 
-Used by the audit: features of a model that reads only the choices. Everything stays in Arrow and
-NumPy.
-
-If it beats chance, the probe can be solved without its questions: Richardson & Sabharwal
-(TACL 2020, section 4.1) call such models partial-input baselines, and their published
-hypernymy probe falls to them. So does any probe whose distractors are drawn uniformly.
-
-The model is a conditional logit: one of the K choices of a row is the gold. scikit-learn has no
-such model (its logistic regression takes each choice by itself and does worse), and its import
+The linear model is a conditional logit: one of the K choices of a row is the gold. scikit-learn has
+no such model (its logistic regression takes each choice by itself and does worse), and its import
 takes longer than the fit. The matrices are those of scipy.sparse, whose products leave texts with
 the same features exactly tied.
 """
@@ -18,47 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
-from kbprobe.arrays import Floats, Ints, ragged_ranges, weighted_counts
-from kbprobe.tokens import tokenise
+from kbprobe.arrays import Floats, Ints, weighted_counts
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-
-HASHED_WIDTH = 1 << 18
-_PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-
-
-def ngram_features(texts: pa.Array) -> csr_array:
-    """Return hashed counts of each word and each pair of adjacent words, and the length in words.
-
-    The last column is the length in units of ten words. Texts are rows. Hashing into 2**18 columns
-    costs nothing here: a training split of 3,000 rows shows about 10**5 distinct n-grams.
-    """
-    from scipy.sparse import csr_array
-
-    (tokens,) = tokenise(texts)
-    size = len(texts)
-    owner = np.repeat(np.arange(size, dtype=np.int64), tokens.lengths)
-    word = tokens.ids.astype(np.uint64)
-    with np.errstate(over="ignore"):
-        pair = (word[:-1] * np.uint64(tokens.vocabulary) + word[1:]) * _PAIR_FACTOR
-        word = word * _PAIR_FACTOR
-    shift = np.uint64(64 - HASHED_WIDTH.bit_length() + 1)
-    follows = owner[1:] == owner[:-1]
-    # Laid out text by text: all its words, then all its pairs, then its length.
-    pairs = np.maximum(tokens.lengths - 1, 0)
-    indptr = np.concatenate([[0], np.cumsum(tokens.lengths + pairs + 1)])
-    column = np.full(int(indptr[-1]), HASHED_WIDTH, dtype=np.int64)
-    value = np.ones(int(indptr[-1]))
-    starts = indptr[:-1]
-    column[ragged_ranges(starts, tokens.lengths)] = word >> shift
-    column[ragged_ranges(starts + tokens.lengths, pairs)] = pair[follows] >> shift
-    value[indptr[1:] - 1] = tokens.lengths / 10.0
-    return csr_array((value, column, indptr), shape=(size, HASHED_WIDTH + 1))
-
 
 STEPS = 80
 RIDGE = 1.0
@@ -121,3 +78,49 @@ def _curvature(features: csr_array, across: csr_array, choices: Ints) -> float:
             return 1.0
     # At zero weights a row's curvature is (K-1)/K^2 .. 1/K; away from it at most 1/2.
     return float(size * max(1.0, choices.shape[1] / 2))
+
+
+def fit_answer_model(
+    features: csr_array, question: Ints, answers: Ints, gold: Ints, kinds: int
+) -> Floats:
+    """Fit weights (answers, features): P(answer) proportional to exp(weights . features).
+
+    Features that occur in a single question get no weight, since they do not generalize.
+
+    Args:
+        features: (questions, features).
+        question: (rows,) index into the questions.
+        answers: (rows, K) the answers to choose from, as codes 0 .. ``kinds`` - 1.
+        gold: (rows,) the right one's column.
+        kinds: the number of answers.
+    """
+    from scipy.sparse import block_diag
+
+    lines, local = np.unique(question, return_inverse=True)
+    seen = features[lines]
+    shared = np.flatnonzero(np.bincount(seen.indices, minlength=features.shape[1]) > 1)
+    # As choices of a conditional logit: each pair of answer and question is a choice, whose
+    # features are in the columns of that answer.
+    pairs = block_diag([seen[:, shared]] * kinds, format="csr")
+    fitted = fit_choice_model(pairs, answers * lines.size + local[:, None], gold)
+    weights = np.zeros((kinds, features.shape[1]))
+    weights[:, shared] = fitted.reshape(kinds, shared.size)
+    return weights
+
+
+def counts_in_train(label: Ints, target: Ints, size: int, train: Ints, scored: Ints) -> Floats:
+    """Count how often each target occurs in the train rows with the label of each scored row.
+
+    Args:
+        label: (rows,) integer labels.
+        target: (rows,) targets, 0 .. ``size`` - 1.
+        size: the number of targets.
+        train: the rows to count.
+        scored: the rows to score.
+
+    Returns:
+        (scored rows, targets).
+    """
+    counts = np.zeros((int(label.max(initial=0)) + 1, size))
+    np.add.at(counts, (label[train], target[train]), 1.0)
+    return np.asarray(counts[label[scored]])

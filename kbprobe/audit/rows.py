@@ -1,35 +1,26 @@
-"""Sampling of rows for audits, and estimates of how often a baseline is right on them.
-
-Shared by the audit at the end of a build and by the adversaries of the deep release check.
-"""
+"""The rows that an audit looks at, and how they are sampled."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
+from kbprobe.arrays import Bools, Ints, sorted_unique
 from kbprobe.format.setups import SPLITS
-from kbprobe.intervals import Estimate
 from kbprobe.rng import RandomGenerator
 
 SCORED_ROWS, FITTED_ROWS = 20_000, 3_000
 """Maximum numbers of rows to score (enough for half a point) and to train on."""
 
-MARGIN = 0.05
-"""How far from chance the accuracy of a baseline may be."""
-
-FEWEST_ROWS = 100
-"""Minimum number of rows for a verdict."""
-
-FEW_ROWS: Literal["few rows"] = "few rows"
-"""The value given instead of a verdict if there are fewer rows."""
-
 LARGEST_SET = 0.01
 """Maximum share of rows with the same choices; if it is exceeded, whole clusters are sampled."""
 
-Verdict = Literal["high", "low", "ok", "few rows"]
+MAX_SETS = 4
+"""Maximum number of distinct sets of choices in a probe with constant choices."""
 
 
 class Sample(NamedTuple):
@@ -54,6 +45,60 @@ class Sample(NamedTuple):
         """Return the sample as positions in ``rows`` (ascending), which must contain it."""
         scored, train = (np.searchsorted(rows, part) for part in (self.scored, self.train))
         return Sample(self.split, scored, train)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Parallel arrays over rows, at least those of the sample.
+
+    Attributes:
+        texts: the distinct texts of choices.
+        choices: (rows, K) index into ``texts``, in the order shown; -1 if a row has fewer choices.
+        answer: (rows,) the gold's column.
+        questions, question: the distinct questions, and (rows,) index into them.
+        split: (rows,) 0 train, 1 validation, 2 test.
+        cluster: (rows,) integer labels.
+        family, family_names: (rows,) the distractor family, as an index into its names.
+        sample: the rows to train on and to score.
+        natural: whether some answers are right more often than others, as annotators found them.
+    """
+
+    texts: pa.Array
+    choices: Ints
+    answer: Ints
+    questions: pa.Array
+    question: Ints
+    split: Ints
+    cluster: Ints
+    family: Ints
+    family_names: tuple[str, ...]
+    sample: Sample
+    natural: bool = False
+
+    @property
+    def train(self) -> Ints:
+        """The rows to train on."""
+        return self.sample.train
+
+    @property
+    def scored(self) -> Ints:
+        """The rows to score."""
+        return self.sample.scored
+
+    @cached_property
+    def shown(self) -> Bools:
+        """(rows, K) whether there is a choice."""
+        return self.choices >= 0
+
+    @cached_property
+    def is_gold(self) -> Bools:
+        """(rows, K) whether the choice is the gold."""
+        return np.asarray(np.arange(self.choices.shape[1]) == self.answer[:, None])
+
+    @cached_property
+    def gold(self) -> Ints:
+        """(rows,) index of the gold's text."""
+        return self.choices[np.arange(self.answer.size), self.answer]
 
 
 def choose_rows(split: Ints, cluster: Ints, choices: Ints, seed: int) -> Sample:
@@ -105,48 +150,19 @@ def first_units(unit: Ints, rows: int, rng: RandomGenerator) -> Bools:
     return np.asarray(keep[local])
 
 
-def credit_of(scores: Floats, answer: Ints) -> Floats:
-    """Return 1 where the gold alone scores highest, 1 / n where n choices tie for it, else 0.
+def has_constant_choices(choices: Ints, most: int = 1 << 16) -> bool:
+    """Return whether all rows choose among the same few answers.
+
+    That is the case if at most ``MAX_SETS`` sets of choices occur (of at most ``most`` different
+    choices in all), each in two rows or more on average.
 
     Args:
-        scores: (rows, K); minus infinity where there is no choice.
-        answer: (rows,) the gold's column.
+        choices: (rows, K) codes of the choices' texts.
+        most: how many different choices there may be.
     """
-    best = scores >= scores.max(axis=1, keepdims=True)
-    return np.asarray(best[np.arange(answer.size), answer] / best.sum(axis=1))
-
-
-def commonest(answers: Ints) -> float:
-    """Return the share of rows with the most common answer, of answers as integer labels."""
-    return float(np.bincount(answers).max() / answers.size)
-
-
-class Bar(NamedTuple):
-    """How far from chance an accuracy may be.
-
-    Attributes:
-        chance: the reference.
-        tolerance: the distance allowed.
-        guess: the reference for an accuracy that is high, where some answers are right more often
-            than others: the share of the most common one.
-        whole_interval: whether the whole interval has to be beyond the tolerance, instead of the
-            accuracy itself while the interval excludes the reference. Splits of cloze probes have
-            hundreds of rows, so that their intervals are too wide for that.
-    """
-
-    chance: float
-    tolerance: float = MARGIN
-    guess: float | None = None
-    whole_interval: bool = False
-
-    def verdict(self, accuracy: Estimate) -> Verdict:
-        """Return ``high`` or ``low`` if an accuracy is off chance by more than the tolerance."""
-        if accuracy.n < FEWEST_ROWS:
-            return FEW_ROWS
-        least = accuracy.low if self.whole_interval else accuracy.value
-        most = accuracy.high if self.whole_interval else accuracy.value
-        guess = self.chance if self.guess is None else self.guess
-        if least > guess + self.tolerance and accuracy.low > guess:
-            return "high"
-        below = most < self.chance - self.tolerance and accuracy.high < self.chance
-        return "low" if below else "ok"
+    rows, width = choices.shape
+    used = np.bincount(choices.ravel()) > 0
+    if not 0 < used.sum() <= min(MAX_SETS * width, most):
+        return False
+    sets = np.unique(np.sort(choices, axis=1), axis=0).shape[0]
+    return bool(sets <= MAX_SETS and 2 * sets <= rows)

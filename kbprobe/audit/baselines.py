@@ -181,10 +181,9 @@ def of_questions(rows: Rows, partial: PartialInput) -> Iterator[Shortcut]:
         partial.carrier,
         MARGIN,
     )
-    used = np.concatenate([train, scored])
-    lines, local = np.unique(rows.question[used], return_inverse=True)
+    lines, local = np.unique(rows.question[rows.used], return_inverse=True)
     question = np.zeros(rows.question.size, dtype=np.int64)
-    question[used] = local
+    question[rows.used] = local
     texts = {name: values.take(pa.array(lines)) for name, values in partial.arguments.items()}
     features = {}
     for name, values in texts.items():

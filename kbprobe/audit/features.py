@@ -6,9 +6,10 @@ n-grams; its import takes longer than the whole audit of a build.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,7 +27,7 @@ from kbprobe.columns import to_numpy
 from kbprobe.tokens import Tokens, tokenise
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, csr_matrix
 
 HASHED_WIDTH = 1 << 18
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -180,3 +181,61 @@ def likeness(tokens: Tokens, rarity: Floats, choices: Ints) -> Floats:
     summed = np.bincount(cell, weights=weights, minlength=choices.size)
     norm = np.sqrt(np.bincount(cell, weights=rarity[word] ** 2, minlength=choices.size))
     return (summed / np.maximum(norm, 1e-9)).reshape(choices.shape)
+
+
+def others_mean(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return, for each choice, the mean over the row's other choices that are not NaN.
+
+    Args:
+        values: (rows, K, ...).
+
+    >>> others_mean(np.array([[1.0, 2.0, 6.0]])).tolist()
+    [[4.0, 3.5, 1.5]]
+    """
+    known = ~np.isnan(values)
+    total = np.where(known, values, 0)
+    others = known.sum(axis=1, keepdims=True) - known
+    rest = total.sum(axis=1, keepdims=True) - total
+    return np.where(others > 0, rest / np.maximum(others, 1), np.nan).astype(values.dtype)
+
+
+def ranks(values: Floats) -> Floats:
+    """Return how many of a row's other choices are smaller, counting ties as half; (rows, K).
+
+    >>> ranks(np.array([[1.0, 2.0, 1.0]])).tolist()
+    [[0.5, 2.0, 0.5]]
+    """
+    value, other = values[:, :, None], values[:, None, :]
+    rank = (value > other).sum(axis=2) + 0.5 * (value == other).sum(axis=2) - 0.5
+    return np.where(np.isnan(values), np.nan, rank)
+
+
+def cosines_within(vectors: csr_matrix, codes: Ints) -> list[Floats]:
+    """Return the mean and the maximum cosine of each choice with the row's others."""
+    width = codes.shape[1]
+    cosine = np.full((*codes.shape, width), np.nan)
+    for column in range(width):
+        for other in range(column):
+            both = np.flatnonzero((codes[:, column] >= 0) & (codes[:, other] >= 0))
+            pairs = vectors[codes[both, column]].multiply(vectors[codes[both, other]])
+            cosine[both, column, other] = cosine[both, other, column] = pairs.sum(axis=1).ravel()
+    known = ~np.isnan(cosine)
+    mean = np.where(known, cosine, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
+    greatest = np.where(known, cosine, -1).max(axis=2)
+    return [np.where(codes >= 0, part, np.nan) for part in (mean, greatest)]
+
+
+def word_tfidf(texts: list[str]) -> csr_matrix:
+    """Return TF-IDF of the words of texts."""
+    return _tfidf(texts, token_pattern=r"\w+")
+
+
+def character_tfidf(texts: list[str]) -> csr_matrix:
+    """Return TF-IDF of the n-grams of two to four characters within the words of texts."""
+    return _tfidf(texts, analyzer="char_wb", ngram_range=(2, 4))
+
+
+def _tfidf(texts: list[str], **ngrams: Any) -> csr_matrix:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(max_features=30_000, dtype=np.float32, **ngrams).fit_transform(texts)

@@ -1,18 +1,23 @@
-"""What is fitted on train: a linear model of choices, and counts of answers.
+"""What is fitted on rows: linear models, gradient boosting, and counts of answers.
 
-The linear model is a conditional logit: one of the K choices of a row is the gold. scikit-learn has
-no such model (its logistic regression takes each choice by itself and does worse), and its import
-takes longer than the fit. The matrices are those of scipy.sparse, whose products leave texts with
-the same features exactly tied.
+The models of a build are quick. The linear one is a conditional logit: one of the K choices of a
+row is the gold. scikit-learn has no such model (its logistic regression takes each choice by itself
+and does worse), and its import takes longer than the fit. The matrices are those of scipy.sparse,
+whose products leave texts with the same features exactly tied.
+
+The models of the deep check are scikit-learn's, and run on one thread, so that their scores are the
+same everywhere.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kbprobe.arrays import Floats, Ints, weighted_counts
+from kbprobe.audit.rows import Rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -124,3 +129,125 @@ def counts_in_train(label: Ints, target: Ints, size: int, train: Ints, scored: I
     counts = np.zeros((int(label.max(initial=0)) + 1, size))
     np.add.at(counts, (label[train], target[train]), 1.0)
     return np.asarray(counts[label[scored]])
+
+
+SEED = 0
+DIMENSIONS = 64
+FITTED_TEXTS = 10_000
+"""Maximum number of texts that the dimensions are fitted on."""
+
+
+def boosted(
+    features: npt.NDArray[Any], target: npt.NDArray[Any], iterations: int
+) -> tuple[npt.NDArray[Any], Floats]:
+    """Fit gradient boosting on the first rows; predict the others.
+
+    There is no early stopping: rows held out for it would divide clusters.
+
+    Args:
+        features: (rows, features); NaN is allowed.
+        target: the class of each of the first rows; at least two classes.
+        iterations: the number of trees per class.
+
+    Returns:
+        The classes, and the probability of each for the other rows, (other rows, classes).
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from threadpoolctl import threadpool_limits
+
+    known = ~np.isnan(features[: target.size]).all(axis=0)
+    model = HistGradientBoostingClassifier(
+        learning_rate=0.06,
+        max_iter=iterations,
+        max_leaf_nodes=15,
+        min_samples_leaf=30,
+        l2_regularization=1.0,
+        early_stopping=False,
+        random_state=SEED,
+    )
+    with threadpool_limits(1):
+        model.fit(features[: target.size, known], target)
+        return model.classes_, model.predict_proba(features[target.size :, known])
+
+
+def gold_scores(rows: Rows, features: npt.NDArray[Any]) -> Floats:
+    """Fit "this choice is the gold" on train; return the scores of the scored rows' choices.
+
+    Args:
+        rows: what to train on and what to score.
+        features: (used rows, K, features); those without a choice are ignored.
+    """
+    shown = rows.shown[rows.used]
+    target = rows.is_gold[rows.train][shown[: rows.train.size]]
+    _, chances = boosted(features[shown], target, iterations=150)
+    scores = np.full((rows.scored.size, shown.shape[1]), -np.inf)
+    scores[shown[rows.train.size :]] = chances[:, 1]
+    return scores
+
+
+def reduced(matrix: Any) -> npt.NDArray[np.float32]:
+    """Reduce the columns of a matrix, dense or sparse, to ``DIMENSIONS`` or fewer."""
+    from sklearn.decomposition import TruncatedSVD
+    from threadpoolctl import threadpool_limits
+
+    size = min(DIMENSIONS, min(matrix.shape) - 1)
+    if size < 1:
+        return np.zeros((matrix.shape[0], 1), dtype=np.float32)
+    some = np.random.default_rng(SEED).permutation(matrix.shape[0])[:FITTED_TEXTS]
+    svd = TruncatedSVD(min(size, some.size), random_state=SEED)
+    with threadpool_limits(1):
+        return np.asarray(svd.fit(matrix[some]).transform(matrix), dtype=np.float32)
+
+
+def linear_ngrams(texts: list[str], gold: Ints, **ngrams: Any) -> tuple[Ints, Floats]:
+    """Fit a linear model of n-grams on the first texts; predict the others.
+
+    Returns:
+        The classes, and the probability of each for the other texts, (other texts, classes).
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    features = TfidfVectorizer(**ngrams).fit_transform(texts)
+    model = LogisticRegression(C=3.0, max_iter=500).fit(features[: gold.size], gold)
+    return model.classes_, model.predict_proba(features[gold.size :])
+
+
+FOLDS = 5
+
+
+def right_elsewhere(rows: Rows, group: Ints) -> Floats:
+    """Return how often each choice is right in the scored rows of other folds that show it.
+
+    Args:
+        rows: the rows.
+        group: (scored rows,) labels; the rows of a group are in one fold.
+
+    Returns:
+        (scored rows, K) shares, smoothed by one row at chance: a text that no other fold shows is
+        as likely as any other.
+    """
+    fold = _folds(group)
+    choices, gold = rows.choices[rows.scored], rows.is_gold[rows.scored]
+    shown = rows.shown[rows.scored]
+    counts = np.zeros((2, len(rows.texts), FOLDS))
+    line, column = np.nonzero(shown)
+    np.add.at(counts[0], (choices[line, column], fold[line]), 1.0)
+    np.add.at(counts[1], (choices[line, column], fold[line]), gold[line, column])
+    elsewhere = counts.sum(axis=2, keepdims=True) - counts
+    rate = np.full(choices.shape, -np.inf)
+    times, right = elsewhere[:, choices[line, column], fold[line]]
+    mean = 1.0 / shown.sum(axis=1).mean()
+    rate[line, column] = (right + mean) / (times + 1.0)
+    return rate
+
+
+def _folds(group: Ints) -> Ints:
+    """Deal groups into folds, the largest first, each to the fold that has the fewest rows."""
+    groups, local, sizes = np.unique(group, return_inverse=True, return_counts=True)
+    rows = np.zeros(FOLDS, dtype=np.int64)
+    fold = np.zeros(groups.size, dtype=np.int64)
+    for at in np.argsort(-sizes, kind="stable"):
+        fold[at] = rows.argmin()
+        rows[fold[at]] += sizes[at]
+    return fold[local]

@@ -89,7 +89,7 @@ def audit(rows: BuildRows, totals: Totals) -> dict[str, Any]:
         bar = Bar(chance, shortcut.tolerance, guess)
         if rows.partial is None:
             bar = Bar(chance, whole_interval=True)
-        cells = list(judge(rows, shortcut, lambda _, bar=bar: bar))
+        cells = list(judge(rows, shortcut, bar))
         report["picks"][shortcut.name] = shortcut.picks
         report["baselines"][shortcut.name] = {cell.family: cell.as_dict() for cell in cells}
         report["flags"] += [

@@ -86,6 +86,11 @@ class Rows:
         return self.sample.scored
 
     @cached_property
+    def used(self) -> Ints:
+        """The rows to train on, then those to score."""
+        return np.concatenate([self.train, self.scored])
+
+    @cached_property
     def shown(self) -> Bools:
         """(rows, K) whether there is a choice."""
         return self.choices >= 0

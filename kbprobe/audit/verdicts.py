@@ -23,7 +23,8 @@ FEWEST_ROWS = 100
 FEW_ROWS: Literal["few rows"] = "few rows"
 """The value given instead of a verdict if there are fewer rows."""
 
-Verdict = Literal["high", "low", "ok", "few rows"]
+Verdict = Literal["high", "low", "ok", "few rows", "reported"]
+"""``reported``: not judged."""
 
 
 class Shortcut(NamedTuple):
@@ -33,7 +34,7 @@ class Shortcut(NamedTuple):
         name, scores: the shortcut's name and scores.
         picks: description of what it picks.
         tolerance: how far above chance it may be.
-        trained: whether it was fitted on train.
+        trained: whether it was fitted on train, and needs enough rows there for a verdict.
         judged: whether it must not be off chance; otherwise it is only reported.
     """
 
@@ -56,12 +57,14 @@ class Bar(NamedTuple):
         whole_interval: whether the whole interval has to be beyond the tolerance, instead of the
             accuracy itself while the interval excludes the reference. Splits of cloze probes have
             hundreds of rows, so that their intervals are too wide for that.
+        low: whether an accuracy below chance counts as well.
     """
 
     chance: float
     tolerance: float = MARGIN
     guess: float | None = None
     whole_interval: bool = False
+    low: bool = True
 
     def verdict(self, accuracy: Estimate) -> Verdict:
         """Return ``high`` or ``low`` if an accuracy is off chance by more than the tolerance."""
@@ -73,7 +76,7 @@ class Bar(NamedTuple):
         if least > guess + self.tolerance and accuracy.low > guess:
             return "high"
         below = most < self.chance - self.tolerance and accuracy.high < self.chance
-        return "low" if below else "ok"
+        return "low" if below and self.low else "ok"
 
 
 class Judged(NamedTuple):
@@ -103,14 +106,14 @@ class Judged(NamedTuple):
 
 
 def judge(
-    rows: Rows, shortcut: Shortcut, bar_of: Callable[[Ints], Bar], tests: int = 1
+    rows: Rows, shortcut: Shortcut, bar: Bar | Callable[[Ints], Bar], tests: int = 1
 ) -> Iterator[Judged]:
     """Compare a shortcut with chance: on all scored rows, then on those of each family.
 
     Args:
         rows: the rows.
         shortcut: its scores.
-        bar_of: returns the bar for some rows.
+        bar: the bar, or a function that returns it for some rows.
         tests: how many comparisons by family are made in all. The intervals of families hold
             simultaneously, since a few of many would be off chance by luck.
     """
@@ -122,8 +125,13 @@ def judge(
 
     def judged(name: str, some: Bools, tests: int) -> Judged:
         accuracy = mean_credit(credit[some], rows.cluster[scored][some], tests)
-        bar = bar_of(scored[some])
-        return Judged(name, accuracy, bar, bar.verdict(accuracy))
+        own = bar if isinstance(bar, Bar) else bar(scored[some])
+        verdict = own.verdict(accuracy)
+        if not shortcut.judged:
+            verdict = "reported"
+        elif shortcut.trained and rows.train.size < FEWEST_ROWS:
+            verdict = FEW_ROWS
+        return Judged(name, accuracy, own, verdict)
 
     yield judged(ALL, every, 1)
     for code in np.unique(family):

@@ -303,7 +303,7 @@ class Manifest(Part):
     @property
     def content(self) -> dict[str, Any]:
         """The manifest as plain data, as it was read, without added defaults."""
-        return self.model_dump(mode="json", exclude_unset=True)
+        return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
 
 
 def _grouped(files: Iterable[DataFile], by: str) -> dict[str, list[DataFile]]:

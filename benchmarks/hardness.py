@@ -15,16 +15,18 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kbprobe.audit.adversaries import elimination, likeness, meaning, surface
+from kbprobe.audit.deep_rows import DeepRows, read
+from kbprobe.audit.verdicts import Shortcut, credit_of
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
-from release.adversaries.choices import likeness, meaning, surface
-from release.adversaries.rows import elimination
-from release.adversaries.types import Guesses, Rows, read
+from release.checks.deep import cues_of
 
 
 def main() -> None:
@@ -49,10 +51,11 @@ def measured(folder: Path, encoder: str) -> dict[str, Any]:
     """Measure a built probe."""
     manifest = read_manifest(folder)
     counts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    rows = read(folder, manifest, DEFAULT_CONFIG, seed=0)
+    rows = read(folder, manifest, DEFAULT_CONFIG, seed=0, cues=cues_of(manifest, encoder))
     if rows is None:
         return {"probe": {"rows": counts["counts"]["rows"]}, "families": {}}
-    sizes = {name: int((rows.family[rows.scored] == name).sum()) for name in np.unique(rows.family)}
+    family = np.array(rows.family_names)[rows.family[rows.scored]]
+    sizes = {name: int((family == name).sum()) for name in rows.family_names}
     oracles = (counts["audit"] or {}).get("oracles", {})
     probe = {
         "rows": counts["counts"]["rows"],
@@ -70,36 +73,29 @@ def measured(folder: Path, encoder: str) -> dict[str, Any]:
     }
     families: dict[str, dict[str, Any]] = {name: {"rows": size} for name, size in sizes.items()}
     strongest = dict.fromkeys(sizes, 0.0)
-    for guesses in adversaries(rows, encoder):
-        right = credit(guesses, rows)
+    for shortcut in adversaries(rows):
+        scores = np.where(rows.shown[rows.scored], shortcut.scores, -np.inf)
+        right = credit_of(scores, rows.answer[rows.scored])
         for name in sizes:
-            share = float(right[rows.family[rows.scored] == name].mean())
-            if guesses.judged:
+            share = float(right[family == name].mean())
+            if shortcut.judged:
                 strongest[name] = max(strongest[name], share)
-            elif guesses.name.startswith("similar:"):
-                families[name][guesses.name] = percent(share)
+            elif shortcut.name.startswith("similar:"):
+                families[name][shortcut.name] = percent(share)
     for name, share in strongest.items():
         families[name]["choices alone"] = percent(share)
     return {"probe": probe, "families": families}
 
 
-def adversaries(rows: Rows, encoder: str) -> Iterator[Guesses]:
+def adversaries(rows: DeepRows) -> Iterator[Shortcut]:
     """Yield adversaries that see only the choices, and those that also see the question."""
     if rows.train.size:
         yield surface(rows)
-        yield meaning(rows)
-        if encoder:
-            yield meaning(rows, encoder)
-    yield from likeness(rows, encoder)
+        if rows.cues.encoder:
+            yield meaning(rows)
+        yield meaning(replace(rows, cues=rows.cues._replace(encoder="")))
+    yield from likeness(rows)
     yield from elimination(rows)
-
-
-def credit(guesses: Guesses, rows: Rows) -> np.ndarray:
-    """Return the probability that an adversary's pick is right, for each scored row."""
-    shown, is_gold = rows.shown[rows.scored], rows.is_gold[rows.scored]
-    scores = np.where(shown, guesses.scores, -np.inf)
-    best = scores >= scores.max(axis=1, keepdims=True)
-    return (best & is_gold).sum(axis=1) / best.sum(axis=1)
 
 
 def percent(share: float) -> str:

@@ -33,12 +33,12 @@ import yaml
 from nltk.corpus.reader.wordnet import Synset, WordNetCorpusReader
 
 import templates
-from builders.engine.audit import kin
-from builders.engine.audit.ngrams import FUNCTION_WORDS
 from builders.engine.render.jinja import FILTERS
+from builders.english import kin
 from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.english.lemmas import lemmas
 from builders.wordnet.synsets import shown_glosses
+from kb_cache.frequency import FUNCTION_WORDS
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.format.items import LABELS, arrow_schema
 from kbprobe.format.manifest import SCHEMA_VERSION

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.kin import holds_kin
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import Family, Truth
 from builders.engine.drops import DropLog
 from builders.engine.options import DrawOptions
 from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions
 from builders.engine.rows import Asking, NodePools, QuestionSet, Territory, draw_plan
+from builders.english.kin import holds_kin
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints, lines_of, sorted_unique
 from kbprobe.rng import RandomGenerator

@@ -205,3 +205,8 @@ def sorted_unique(keys: Ints) -> Ints:
     if ordered.size == 0:
         return ordered
     return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])
+
+
+def weighted_counts(labels: Ints, weights: Floats, size: int) -> Floats:
+    """Sum the weights of each label 0 .. size - 1, like ``bincount`` but always as floats."""
+    return np.asarray(np.bincount(labels, weights=weights, minlength=size), dtype=np.float64)

@@ -19,8 +19,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from release.adversaries.auditing import audit
     from release.checks.checking import check
+    from release.checks.deep import audit
     from release.exports.exporting import export
     from release.hub.publishing import publish
     from release.hub.verification import verify
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["audit", "check", "export", "publish", "verify"]
 
 _MODULES = {
-    "audit": "release.adversaries.auditing",
+    "audit": "release.checks.deep",
     "check": "release.checks.checking",
     "export": "release.exports.exporting",
     "publish": "release.hub.publishing",

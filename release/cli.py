@@ -210,7 +210,7 @@ def check(
         raise UsageError(f"{'--encoder' if encoder else '--into-card'} needs --deep.")
     report = run_check(folder)
     if deep:
-        from release.adversaries.auditing import DeepReport, deepened, write_outcomes
+        from release.checks.deep import DeepReport, deepened, write_outcomes
 
         report = deepened(report, encoder)
         if into_card and isinstance(report, DeepReport):

@@ -83,7 +83,7 @@ def _audit(manifest: Manifest) -> list[str]:
     if audit is None:
         return []
     reached = ", ".join(
-        f"{name} {100 * cells['all'].accuracy:.1f}%" for name, cells in audit.baselines.items()
+        f"{name} {100 * cells['all'].value:.1f}%" for name, cells in audit.baselines.items()
     )
     return [
         f"Accuracy that can be reached without the knowledge asked for: {reached}; chance is "

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from builders.engine.audit.kin import shares_a_word
 from builders.english.inflection import is_plural, noun_plural
+from builders.english.kin import shares_a_word
 from builders.english.nouns import Nouns
 from builders.english.word_lists import data_table, word_list, word_pairs
 from builders.properties.facts import listed, rude, unfit

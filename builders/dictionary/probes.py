@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.dictionary.options import WordSenseOptions
-from builders.engine.audit.kin import holds_kin, shares_a_word
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import NEVER_DRAWN, Family, Truth
 from builders.engine.drops import DropLog
@@ -28,6 +27,7 @@ from builders.engine.probe import probe
 from builders.engine.rows import Asking, NodePools, QuestionSet, draw_plan
 from builders.engine.splits import assign_splits, connected_components
 from builders.english.contexts import kinds_of_context, without_full_stop
+from builders.english.kin import holds_kin, shares_a_word
 from builders.english.screen import OFFENSIVE, offensive_texts
 from kb_cache.derived import derived
 from kb_cache.frequency import FUNCTION_WORDS, zipf_frequencies

@@ -13,9 +13,9 @@ import pyarrow as pa
 import yaml
 from jinja2 import Environment, StrictUndefined, Template
 
-from builders.engine.audit.report import missing_baselines, unflagged
 from builders.engine.plan import left_out
 from builders.engine.request import Request
+from kbprobe.audit.report import missing_baselines, unflagged
 from kbprobe.format.card import Configs, canary_of, front_matter, pretty_name
 from kbprobe.format.items import (
     COLUMNS,

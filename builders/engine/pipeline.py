@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from builders.engine.audit.report import Totals, audit_sample
 from builders.engine.card import card_text
 from builders.engine.draw.families import family_label
 from builders.engine.options import RANDOM, ProbeOptions
 from builders.engine.plan import Plan
+from builders.engine.plan import report as oracle_report
 from builders.engine.probe import find_probe
 from builders.engine.render.assemble import Assembled, assemble, row_identity, variant_of
 from builders.engine.render.blocks import Blocks
@@ -29,7 +29,8 @@ from builders.engine.request import Request
 from builders.engine.strategies import FromAnnotators
 from kb_cache.base import manifest_entry, source_records
 from kbprobe.arrays import Bools, Ints, ragged_ranges, sorted_unique
-from kbprobe.audit import choose_rows, first_units
+from kbprobe.audit.report import Totals, audit
+from kbprobe.audit.rows import choose_rows, first_units
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import replacing_folder
@@ -336,8 +337,15 @@ def _audited(blocks: Blocks, request: Request) -> dict[str, Any]:
     )
     sample = choose_rows(split, cluster, plan.nodes[known], request.seed)
     rows = sample.rows
-    seen = blocks.audit_rows(known[rows], request.probe.arguments_decide)
-    return audit_sample(seen, sample.within(rows), totals)
+    decided = request.probe.arguments_decide
+    report = audit(blocks.audit_rows(known[rows], sample.within(rows), decided), totals)
+    scored = known[sample.scored]
+    if oracles := plan.oracles_on(scored):
+        names = plan.family.values.to_pylist()
+        report["oracles"] = oracle_report(
+            oracles, plan.family.codes[scored], names, plan.hops[scored]
+        )
+    return report
 
 
 def _refuse_unread(options: ProbeOptions, owner: str) -> None:

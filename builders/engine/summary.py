@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from builders.engine.audit.report import missing_baselines, unflagged
 from builders.engine.card import first_row
 from builders.engine.drops import told_drops
 from builders.engine.options import RANDOM
-from kbprobe.audit import FEW_ROWS
+from kbprobe.audit.report import missing_baselines, unflagged
+from kbprobe.audit.verdicts import FEW_ROWS
 from kbprobe.format.items import plain
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import choices_of, option_name, shown_default

@@ -19,7 +19,7 @@ from builders.function_words.pairs import ChosenSwaps, SwapCandidates
 from builders.labels.rows import answered, decide_rows
 from kb_cache.corpora.types import TextCorpus
 from kbprobe.arrays import Ints, mask_at
-from kbprobe.audit import first_units
+from kbprobe.audit.rows import first_units
 from kbprobe.format.setups import ACCEPTABILITY, CLOZE, MASK, QUESTION, SETUPS
 from kbprobe.rng import RandomGenerator
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.kin import holds_kin
 from builders.engine.drops import DropLog
+from builders.english.kin import holds_kin
 from builders.english.screen import OFFENSIVE, offensive_words
 from builders.english.word_lists import data_table
 from builders.properties.contrast import EVENTS, Support, WordEdges, first_nouns, mostly_verbs

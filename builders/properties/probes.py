@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from builders.engine.audit.kin import holds_kin
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.drops import DropLog
 from builders.engine.plan import Flags, Oracle, Oracles, Plan, credit
 from builders.engine.probe import probe
 from builders.engine.rows import RowArrays, named_clusters, plan_rows
 from builders.engine.strategies import ByChoiceGroup, Shuffled
+from builders.english.kin import holds_kin
 from builders.lexicons import ConceptNetFirst, conceptnet_first
 from builders.properties.facts import Evidence, gather
 from builders.properties.groups import (

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.kin import holds_kin
 from builders.engine.draw.balanced import Candidates, first_of_each
 from builders.engine.drops import DropLog
 from builders.engine.plan import Flags
+from builders.english.kin import holds_kin
 from builders.english.screen import whole_words
 from builders.english.word_lists import word_list
 from builders.taxonomy.crossing import ARGUABLE, TRUE, ListedWords, listed_words

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.ngrams import content_words
 from builders.engine.plan import Facts
+from builders.english.kin import content_words
 from builders.judged.model import (
     CROSSES,
     JUDGED,

@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from builders.engine.audit.ngrams import weighted_counts
 from builders.engine.rows import Territory
 from builders.engine.splits import connected_components
 from builders.wordnet.synsets import MERONYMS, parents_for_levels
 from kb_cache.derived import derived
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Floats, Ints
+from kbprobe.arrays import Floats, Ints, weighted_counts
 from kbprobe.columns import codes, to_numpy
 from kbprobe.rng import RandomGenerator
 

@@ -10,18 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.kin import holds_kin, shares_a_word
-from builders.engine.audit.ngrams import weighted_counts
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.plan import Facts, Nodes, Questions
 from builders.english.contexts import kinds_of_context, without_full_stop
+from builders.english.kin import holds_kin, shares_a_word
 from builders.english.word_lists import word_list
 from builders.relations import union
 from kb_cache.derived import derived
 from kb_cache.frequency import has_frequencies, zipf_frequencies
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Bools, Floats, Ints, mask_at, ragged_ranges
+from kbprobe.arrays import Bools, Floats, Ints, mask_at, ragged_ranges, weighted_counts
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.rng import RandomGenerator

@@ -287,17 +287,13 @@ def measure(
 def of_audit(audit: Audit) -> dict[str, Any]:
     """Return the metrics that a built probe's audit holds, by their names.
 
-    Baselines that saw no row are left out, and intervals that the manifest does not record.
+    Baselines that saw no row are left out.
     """
     every = {name: families["all"] for name, families in audit.baselines.items()}
-    cells = {name: cell for name, cell in every.items() if cell.rows}
+    cells = {name: cell for name, cell in every.items() if cell.n}
     return {
-        "baselines": {name: cell.accuracy for name, cell in cells.items()},
-        "baseline_intervals": {
-            name: (cell.low, cell.high)
-            for name, cell in cells.items()
-            if cell.low is not None and cell.high is not None
-        },
+        "baselines": {name: cell.value for name, cell in cells.items()},
+        "baseline_intervals": {name: (cell.low, cell.high) for name, cell in cells.items()},
         "oracles": {oracle.knows: oracle.families for oracle in audit.oracles.values()},
     }
 

@@ -17,6 +17,7 @@ from kbprobe.errors import UsageError
 from kbprobe.files import regular_path, replacing_file
 from kbprobe.format.parquet import UNIQUE, write_parquet
 from kbprobe.format.sealed import Sealed, read_sealed, write_sealed
+from kbprobe.intervals import Estimate as Estimate  # read with the results
 from kbprobe.parsing import validated
 
 if TYPE_CHECKING:
@@ -89,23 +90,6 @@ class Model(BaseModel):
     def __bool__(self) -> Literal[True]:
         """Return True: ``part and part.value`` is None only where there is no part."""
         return True
-
-
-class Estimate(Model):
-    """A number with its 95% confidence interval.
-
-    Shares are between 0 and 1, differences in percentage points.
-    """
-
-    value: float = Field(description="The number itself.")
-    low: float = Field(description="Lower end of its 95% interval.")
-    high: float = Field(description="Upper end of its 95% interval.")
-    n: int = Field(description="Rows, or clusters, that it was computed from.")
-    method: str = Field(
-        description="How the interval was made: wilson; cluster bootstrap; wilson, effective n; "
-        "wilson over clusters; paired cluster bootstrap; combined wilson; combined; t over "
-        "clusters; two-way bootstrap, basic or not; least squares, errors by cluster."
-    )
 
 
 class Group(Model):

@@ -364,9 +364,8 @@ def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
         with suppress(UnknownSplit):
             manifest = open_rows(probe, split, run.config, run.label_names).manifest
             annotation = manifest and manifest.annotation
-            if annotation and (found := annotation.vote_accuracy):
-                own = found.model_dump(include={"value", "low", "high", "n"})
-                return Estimate(**own, method="cluster bootstrap")
+            if annotation and annotation.vote_accuracy:
+                return annotation.vote_accuracy
     return None
 
 

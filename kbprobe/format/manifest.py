@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.format.licences import SourceRecord
 from kbprobe.format.setups import DEFAULT_CONFIG, SPLITS
+from kbprobe.intervals import Estimate
 from kbprobe.parsing import json_value, validated
 from kbprobe.reading import read_bytes
 
@@ -123,14 +124,18 @@ class Counts(Part):
     unlabelled: int = 0
 
 
-class BaselineCell(Part):
-    """The accuracy of a baseline of the audit on some of the rows."""
+class BaselineCell(Estimate):
+    """The accuracy of a baseline of the audit on some of the rows, and how it compares to chance.
 
-    accuracy: float
-    rows: int
+    In a manifest, the value is ``accuracy`` and n is ``rows``.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    value: float = Field(alias="accuracy")
+    n: int = Field(alias="rows")
+    method: str = "t over clusters"
     verdict: str = ""
-    low: float | None = None
-    high: float | None = None
 
 
 class OracleReport(Part):
@@ -202,20 +207,11 @@ class Sources(Part):
     sources: tuple[str, ...] = ("",)
 
 
-class VoteAccuracy(Part):
-    """How often people give the answer recorded when a row was built."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-
 class Annotation(Part):
     """How the rows were labelled, and by whom: people, language models."""
 
     annotator_kind: str | None = None
-    vote_accuracy: VoteAccuracy | None = None
+    vote_accuracy: Estimate | None = None
 
 
 class Record(Part):
@@ -307,7 +303,7 @@ class Manifest(Part):
     @property
     def content(self) -> dict[str, Any]:
         """The manifest as plain data, as it was read, without added defaults."""
-        return self.model_dump(mode="json", exclude_unset=True)
+        return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
 
 
 def _grouped(files: Iterable[DataFile], by: str) -> dict[str, list[DataFile]]:

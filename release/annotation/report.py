@@ -9,21 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel
 
 from kbprobe.errors import require
-from kbprobe.intervals import effective_rows, wilson
+from kbprobe.intervals import Estimate, effective_rows, wilson
 from release.annotation.votes import Verdict, Vote
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class Estimate(BaseModel):
-    """A share of votes or rows with its 95% interval, and the number of their clusters."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-    clusters: int
 
 
 class Agreement(BaseModel):
@@ -111,8 +101,10 @@ def accuracy(right: pd.Series, cluster: pd.Series) -> Estimate | None:
     counted = right.groupby(cluster).agg(["size", "sum"]).to_numpy()
     sizes, sums = counted.T.astype(float)
     n, share = len(right), float(right.mean())
-    low, high = wilson(share, n if sizes.max() == 1 else effective_rows(sizes, sums))
-    return Estimate(value=share, low=low, high=high, n=n, clusters=len(counted))
+    alone = sizes.max() == 1
+    low, high = wilson(share, n if alone else effective_rows(sizes, sums))
+    method = "wilson" if alone else "wilson, effective n"
+    return Estimate(value=share, low=low, high=high, n=n, method=method)
 
 
 class Annotator(BaseModel):

@@ -12,8 +12,9 @@ from pydantic import BaseModel
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.sheets import Key
+from kbprobe.intervals import Estimate
 from release.annotation.options import VoteOptions
-from release.annotation.report import Estimate, accuracy
+from release.annotation.report import accuracy
 from release.annotation.round_trip import read_back
 from release.annotation.votes import Vote, problem_list
 from release.cards import record

@@ -108,7 +108,7 @@ def _text_problems(text: str, manifest: Manifest) -> Iterator[str]:
             yield f"its table of splits does not have {rows:,} rows of {split}"
     for name, cells in (manifest.audit.baselines if manifest.audit else {}).items():
         row = re.search(rf"^\| {re.escape(name)} \|.*", text, re.MULTILINE)
-        share = f"{cells['all'].accuracy:.1%}"
+        share = f"{cells['all'].value:.1%}"
         if row is None or f"| {share} |" not in row[0]:
             yield f"its audit does not have {share} for {name}"
     if lacking := [name for name in manifest.configs if f"`{name}`" not in text][1:]:
@@ -224,10 +224,9 @@ def audit_findings(manifest: Manifest) -> Iterator[Finding]:
         scored = sum(audit.scored_rows for audit in audits.values() if audit)
         what = f"no baseline is off chance by more than its bar ({scored:,} rows scored"
         halves = [
-            (cell.high - cell.low) / 2
+            (cells["all"].high - cells["all"].low) / 2
             for audit in audits.values()
             for cells in (audit.baselines.values() if audit else ())
-            if (cell := cells["all"]).low is not None and cell.high is not None
         ]
         what += f"; the widest interval is ±{100 * max(halves):.1f} points)" if halves else ")"
         yield Finding("audit", "ok", what)

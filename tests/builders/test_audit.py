@@ -12,10 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from builders.engine.audit.ngrams import fit_choice_model, ngram_features
-from builders.engine.audit.report import BASELINES, AuditRows, audit
 from kbprobe.arrays import Floats, Ints
-from kbprobe.audit import Estimate, choose_rows, credit_of
+from kbprobe.audit import report as reports
+from kbprobe.audit.baselines import BASELINES, BuildRows
+from kbprobe.audit.features import ngram_features
+from kbprobe.audit.learners import fit_choice_model
+from kbprobe.audit.rows import Sample, choose_rows
+from kbprobe.audit.verdicts import Bar, credit_of
+from kbprobe.intervals import Estimate, mean_credit
 
 Built = Callable[[str, str], Path]
 Report = dict[str, Any]
@@ -25,7 +29,7 @@ TEXTS = 600
 ROWS = 6_000
 
 
-def noise(seed: int = 0) -> AuditRows:
+def noise(seed: int = 0) -> BuildRows:
     """Rows without any rule: texts of random words of one length, drawn and placed at random.
 
     Every text is as often gold as any other, rows come three to a concept, and splits hold
@@ -38,7 +42,7 @@ def noise(seed: int = 0) -> AuditRows:
     answer = chance.integers(0, WIDTH, ROWS)
     concept = np.arange(ROWS) // 3
     questions = [" ".join(chance.choice(words, 8)) for _ in range(ROWS // 3)]
-    return AuditRows(
+    return BuildRows(
         texts=pa.array(texts),
         choices=choices,
         answer=answer,
@@ -48,16 +52,24 @@ def noise(seed: int = 0) -> AuditRows:
         family=np.arange(ROWS) % 2,
         family_names=("near", "far"),
         template=np.arange(ROWS) % 4,
-        concept=concept,
-        gold=choices[np.arange(ROWS), answer],
+        cluster=concept,
+        sample=Sample(0, concept[:0], concept[:0]),
         frequency=chance.uniform(0, 7, TEXTS),
         generality=chance.uniform(0, 9, TEXTS),
     )
 
 
-def with_answer(rows: AuditRows, answer: Ints) -> AuditRows:
+def with_answer(rows: BuildRows, answer: Ints) -> BuildRows:
     """The same rows, with other golds."""
-    return replace(rows, answer=answer, gold=rows.choices[np.arange(ROWS), answer])
+    return replace(rows, answer=answer)
+
+
+def audit(rows: BuildRows) -> Report:
+    """Sample some rows, and run every baseline on them."""
+    parts = (rows.answer, rows.split, rows.cluster, rows.question, rows.gold)
+    totals = reports.Totals.of(rows.choices.shape[1], *parts)
+    sample = choose_rows(rows.split, rows.cluster, rows.choices, seed=0)
+    return reports.audit(replace(rows, sample=sample), totals)
 
 
 def verdicts(report: Report, baseline: str) -> set[str]:
@@ -68,13 +80,13 @@ def flagged(report: Report) -> set[str]:
     return {flag.split(" is ")[0] for flag in report["flags"]}
 
 
-def lengths(rows: AuditRows) -> Ints:
+def lengths(rows: BuildRows) -> Ints:
     return np.array([len(text) for text in rows.texts.to_pylist()])
 
 
 @pytest.mark.slow
 def test_noise_is_not_flagged() -> None:
-    report = audit(noise(), seed=0)
+    report = audit(noise())
     assert report["flags"] == []
     assert report["chance"] == 1 / WIDTH
     assert report["baselines"].keys() == BASELINES.keys()
@@ -89,36 +101,36 @@ def test_noise_is_not_flagged() -> None:
     assert sum(report["positions"]) == pytest.approx(1)
 
 
-def longest_is_gold(rows: AuditRows) -> AuditRows:
+def longest_is_gold(rows: BuildRows) -> BuildRows:
     texts = [f"{text}{'!' * (i % 29)}" for i, text in enumerate(rows.texts.to_pylist())]
     rows = replace(rows, texts=pa.array(texts))
     return with_answer(rows, lengths(rows)[rows.choices].argmax(axis=1))
 
 
-def shortest_is_gold(rows: AuditRows) -> AuditRows:
+def shortest_is_gold(rows: BuildRows) -> BuildRows:
     texts = [f"{text}{'!' * (i % 29)}" for i, text in enumerate(rows.texts.to_pylist())]
     rows = replace(rows, texts=pa.array(texts))
     return with_answer(rows, lengths(rows)[rows.choices].argmin(axis=1))
 
 
-def first_is_gold(rows: AuditRows) -> AuditRows:
+def first_is_gold(rows: BuildRows) -> BuildRows:
     return with_answer(rows, np.zeros(ROWS, dtype=np.int64))
 
 
-def position_follows_wording(rows: AuditRows) -> AuditRows:
+def position_follows_wording(rows: BuildRows) -> BuildRows:
     return with_answer(rows, rows.template)
 
 
-def a_word_marks_golds(rows: AuditRows) -> AuditRows:
+def a_word_marks_golds(rows: BuildRows) -> BuildRows:
     """Half of the texts hold the word "thing"; each row shows one of them, its gold."""
     texts = [text + " thing" * (i < TEXTS // 2) for i, text in enumerate(rows.texts.to_pylist())]
     choices = rows.choices % (TEXTS // 2) + TEXTS // 2
     line = np.arange(ROWS)
     choices[line, rows.answer] -= TEXTS // 2
-    return replace(rows, texts=pa.array(texts), choices=choices, gold=choices[line, rows.answer])
+    return replace(rows, texts=pa.array(texts), choices=choices)
 
 
-def stem_holds_gold(rows: AuditRows) -> AuditRows:
+def stem_holds_gold(rows: BuildRows) -> BuildRows:
     """Each question quotes a word of its gold."""
     texts = rows.texts.to_pylist()
     questions = [
@@ -130,22 +142,22 @@ def stem_holds_gold(rows: AuditRows) -> AuditRows:
     return replace(rows, questions=pa.array(questions), question=np.arange(ROWS))
 
 
-def some_are_always_gold(rows: AuditRows) -> AuditRows:
+def some_are_always_gold(rows: BuildRows) -> BuildRows:
     """The text with the lowest number is right: some texts are gold far more often."""
     return with_answer(rows, rows.choices.argmin(axis=1))
 
 
-def most_frequent_is_gold(rows: AuditRows) -> AuditRows:
+def most_frequent_is_gold(rows: BuildRows) -> BuildRows:
     assert rows.frequency is not None
     return with_answer(rows, rows.frequency[rows.choices].argmax(axis=1))
 
 
-def most_general_is_gold(rows: AuditRows) -> AuditRows:
+def most_general_is_gold(rows: BuildRows) -> BuildRows:
     assert rows.generality is not None
     return with_answer(rows, rows.generality[rows.choices].argmax(axis=1))
 
 
-def gold_is_like_the_others(rows: AuditRows) -> AuditRows:
+def gold_is_like_the_others(rows: BuildRows) -> BuildRows:
     """Distractors are made from the gold's words, two of each, as a careless author would."""
     texts = rows.texts.to_pylist()
     made: list[str] = []
@@ -183,9 +195,9 @@ def gold_is_like_the_others(rows: AuditRows) -> AuditRows:
     ],
 )
 def test_planted_shortcuts_are_found(
-    plant: Callable[[AuditRows], AuditRows], baseline: str, verdict: str
+    plant: Callable[[BuildRows], BuildRows], baseline: str, verdict: str
 ) -> None:
-    report = audit(plant(noise()), seed=0)
+    report = audit(plant(noise()))
     assert verdicts(report, baseline) == {verdict}
     assert baseline in flagged(report)
     assert f"{baseline} is {verdict} on all" in " ".join(report["flags"])
@@ -194,13 +206,12 @@ def test_planted_shortcuts_are_found(
 def test_an_inverted_shortcut_is_low() -> None:
     """The word "thing" stands in all distractors and no gold: known to be wrong is known."""
     rows = a_word_marks_golds(noise())
-    line = np.arange(ROWS)
     choices = (rows.choices + TEXTS // 2) % TEXTS
-    report = audit(replace(rows, choices=choices, gold=choices[line, rows.answer]), seed=0)
+    report = audit(replace(rows, choices=choices))
     assert verdicts(report, "choice-only model") == {"high"}
     # As balancing over all splits at once does: what train shows as gold, test shows as wrong.
     marked = np.where((rows.split == 0)[:, None], rows.choices, choices)
-    report = audit(replace(rows, choices=marked, gold=marked[line, rows.answer]), seed=0)
+    report = audit(replace(rows, choices=marked))
     assert verdicts(report, "choice-only model") == {"low"}
     assert verdicts(report, "choice-only model, inverted") <= {"high", "ok"}
 
@@ -208,14 +219,14 @@ def test_an_inverted_shortcut_is_low() -> None:
 def test_a_shortcut_in_one_family_is_told_from_the_rest() -> None:
     rows = noise()
     first = np.where(rows.family == 1, 0, rows.answer)
-    cells = audit(with_answer(rows, first), seed=0)["baselines"]["majority position"]
+    cells = audit(with_answer(rows, first))["baselines"]["majority position"]
     assert (cells["far"]["verdict"], cells["near"]["verdict"]) == ("high", "ok")
     assert cells["far"]["accuracy"] == 1.0
 
 
 def test_leaks_between_splits_are_counted() -> None:
     rows = noise()
-    clean = audit(rows, seed=0)["leakage"]
+    clean = audit(rows)["leakage"]
     assert clean["clusters in train and elsewhere"] == 0
     assert clean["questions in train and elsewhere"] == 0
     # The texts are few, so that nearly all are gold everywhere.
@@ -224,7 +235,7 @@ def test_leaks_between_splits_are_counted() -> None:
     assert clean["rows elsewhere whose gold is a gold in train"] == sum(g in train for g in rest)
     torn = rows.split.copy()
     torn[:90:3] = (torn[:90:3] + 1) % 3  # 30 concepts lose a row to another split
-    leaks = audit(replace(rows, split=torn), seed=0)["leakage"]
+    leaks = audit(replace(rows, split=torn))["leakage"]
     assert leaks["clusters in train and elsewhere"] == 20
     assert leaks["questions in train and elsewhere"] == 20
 
@@ -238,7 +249,7 @@ def test_ties_get_fractionalcredit_of() -> None:
 def test_choices_that_all_tie_score_at_chance() -> None:
     """One position for all is no tie of choices, one length for all is."""
     rows = replace(noise(), texts=pa.array([f"same {i:03d}" for i in range(TEXTS)]))
-    report = audit(rows, seed=0)
+    report = audit(rows)
     assert report["baselines"]["longest choice"]["all"]["accuracy"] == pytest.approx(0.2)
     assert report["baselines"]["shortest choice"]["all"]["accuracy"] == pytest.approx(0.2)
 
@@ -260,9 +271,9 @@ def test_a_sample_of_rows_holds_whole_choice_groups() -> None:
 def test_intervals_take_clusters_as_units() -> None:
     """Ten equal rows of one concept say no more than one."""
     single = np.array([1.0, 0.0] * 50)
-    alone = Estimate.of(single, np.arange(100))
-    repeated = Estimate.of(np.repeat(single, 10), np.repeat(np.arange(100), 10))
-    assert alone.accuracy == repeated.accuracy == 0.5
+    alone = mean_credit(single, np.arange(100))
+    repeated = mean_credit(np.repeat(single, 10), np.repeat(np.arange(100), 10))
+    assert alone.value == repeated.value == 0.5
     assert (alone.high - alone.low) == pytest.approx(repeated.high - repeated.low)
     assert (alone.high - alone.low) / 2 == pytest.approx(1.96 * 0.05, rel=0.02)
 
@@ -280,12 +291,13 @@ def test_intervals_take_clusters_as_units() -> None:
 def test_verdicts_ask_for_the_whole_interval_off_chance(
     low: float, high: float, rows: int, verdict: str
 ) -> None:
-    assert Estimate((low + high) / 2, low, high, rows).verdict(0.2) == verdict
+    accuracy = Estimate(value=(low + high) / 2, low=low, high=high, n=rows, method="")
+    assert Bar(0.2, whole_interval=True).verdict(accuracy) == verdict
 
 
 def test_a_build_of_one_split_is_audited_without_fitting() -> None:
     rows = noise()
-    report = audit(replace(rows, split=np.zeros_like(rows.split)), seed=0)
+    report = audit(replace(rows, split=np.zeros_like(rows.split)))
     assert (report["scored_split"], report["scored_rows"]) == ("train", ROWS)
     assert report["fitted_rows"] == 0
     fitted = {

@@ -175,7 +175,7 @@ def test_the_end_of_a_build_tells_what_was_built(build_probe_process: Run, tmp_p
     again = build_probe_process(NAME, *SMALL[:-1], PYTHONPROFILEIMPORTTIME="1")
     assert again.returncode == 0
     assert "builders.engine.request" in again.stderr
-    for what_builds in ("builders.engine.pipeline", "builders.engine.audit.report", "rich.console"):
+    for what_builds in ("builders.engine.pipeline", "kbprobe.audit.report", "rich.console"):
         assert what_builds not in again.stderr
     assert "already holds exactly this" in again.stdout
     assert manifest_in(folder) == manifest

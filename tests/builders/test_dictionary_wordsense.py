@@ -22,10 +22,10 @@ from builders.dictionary.probes import (
     sense_names,
     shown_definition,
 )
-from builders.engine.audit.kin import holds_kin, shares_a_word
 from builders.engine.pipeline import Built, build, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
+from builders.english.kin import holds_kin, shares_a_word
 from kb_cache.gcide.kind import GCIDE
 from kb_cache.gcide.load import load_gcide
 from kb_cache.gcide.types import Gcide

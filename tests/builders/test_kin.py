@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from builders.engine.audit.kin import CONTEXT, Giveaway, akin, giveaways, holds_kin, shares_a_word
-from builders.engine.audit.ngrams import FUNCTION_WORDS
+from builders.english.kin import akin, holds_kin, shares_a_word
 from builders.english.lemmas import lemmas
+from kb_cache.frequency import FUNCTION_WORDS
+from kbprobe.audit.giveaways import Giveaway, QuestionPart, giveaways
 from kbprobe.plugins import lemminflect
 
 ONE = np.array([0])
@@ -106,12 +107,13 @@ def test_irregular_forms_are_those_of_lemminflect() -> None:
 
 def test_golds_that_hold_more_of_the_question_than_distractors_are_a_leak() -> None:
     texts = pa.array(["to sweep", "a kitchen", "a moon", "a star"])
-    shown = {
-        "word": pa.array(["swept", "nothing"]),
-        CONTEXT: pa.array(["he swept the kitchen", "a moon"]),
-    }
+    sentences = pa.array(["he swept the kitchen", "a moon"])
+    parts = (
+        QuestionPart("kin of word", pa.array(["swept", "nothing"]), holds_kin),
+        QuestionPart("a word of the context", sentences, shares_a_word),
+    )
     choices = np.array([[0, 2], [1, 3], [2, 3]])
-    found = dict(giveaways(shown, np.array([0, 0, 1]), texts, choices, answer=np.array([0, 0, 1])))
+    found = dict(giveaways(parts, np.array([0, 0, 1]), texts, choices, answer=np.array([0, 0, 1])))
     assert found == {
         "kin of word": Giveaway(1 / 3, 0.0, 3),
         "a word of the context": Giveaway(2 / 3, 1 / 3, 3),

@@ -6,6 +6,7 @@ change, ``.ci/site/figures.py`` writes the new ones; the change log says what ch
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,7 @@ import pytest
 from builders.engine.pipeline import request_of, same_rows
 from builders.engine.registry import PROBES
 from kbprobe.errors import MissingDependencyError
-from kbprobe.format.manifest import read_manifest
+from kbprobe.format.manifest import parse_manifest, read_manifest
 from tests.real_data import SAMPLE
 
 MANIFESTS = Path(__file__).resolve().parents[1] / "data" / "manifests"
@@ -35,6 +36,12 @@ def sample(name: str, request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("open_conceptnet")(SAMPLE)
     if name in WIKIDATA:
         request.getfixturevalue("open_wikidata")(SAMPLE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_content_of_a_manifest_is_as_it_was_read(name: str) -> None:
+    content = (MANIFESTS / f"{name}.json").read_bytes()
+    assert parse_manifest(content).content == json.loads(content)
 
 
 def test_every_probe_has_a_manifest() -> None:

@@ -10,11 +10,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.engine.audit.ngrams import (
-    HASHED_WIDTH,
-    ngram_features,
-    tokenise,
-)
+from kbprobe.audit.features import HASHED_WIDTH, ngram_features
+from kbprobe.tokens import tokenise
 
 TEXTS = st.lists(st.text("abXY Éß09日本_-'.,\t\n", max_size=24), max_size=6)
 

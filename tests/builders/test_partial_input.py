@@ -10,19 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from builders.engine.audit.partial_input import (
-    PartialInput,
-    character_features,
-    has_constant_choices,
-    numbers,
-    partial_baselines,
-    shared_ends,
-)
 from builders.engine.pipeline import build
 from evaluation.results.metrics import of_audit
-from kbprobe.arrays import Floats
-from kbprobe.audit import Estimate
+from kb_cache.frequency import zipf_frequencies
+from kbprobe.arrays import Floats, Ints
+from kbprobe.audit.baselines import PartialInput, of_questions
+from kbprobe.audit.features import character_features, numbers, shared_ends
+from kbprobe.audit.rows import Rows, Sample, has_constant_choices
+from kbprobe.audit.verdicts import Bar, Shortcut
 from kbprobe.format.manifest import read_manifest
+from kbprobe.intervals import Estimate
 from tests.builders.toy_cloze import request, words, written
 
 Report = dict[str, Any]
@@ -146,13 +143,14 @@ def test_without_a_train_split_nothing_is_fitted() -> None:
 def test_words_are_held_to_sixty_per_cent_and_frames_to_chance(
     accuracy: float, low: float, high: float, rows: int, tolerance: float, verdict: str
 ) -> None:
-    assert Estimate(accuracy, low, high, rows).against_bar(0.5, tolerance, 0.5) == verdict
+    found = Estimate(value=accuracy, low=low, high=high, n=rows, method="")
+    assert Bar(0.5, tolerance).verdict(found) == verdict
 
 
 def test_what_is_high_is_held_against_the_commonest_answer() -> None:
-    found = Estimate(0.55, 0.51, 0.59, 500)
-    assert found.against_bar(1 / 3, 0.1, 1 / 3) == "high"
-    assert found.against_bar(1 / 3, 0.1, 0.5) == "ok"
+    accuracy = Estimate(value=0.55, low=0.51, high=0.59, n=500, method="")
+    assert Bar(1 / 3, 0.1).verdict(accuracy) == "high"
+    assert Bar(1 / 3, 0.1, guess=0.5).verdict(accuracy) == "ok"
 
 
 # What counts as constant
@@ -227,6 +225,26 @@ def test_numbers_are_scaled_and_stand_beside_a_one() -> None:
     assert np.allclose(dense(numbers(np.array([2.0, 2.0]))), [[1, 0], [1, 0]])
 
 
+def shortcuts(texts: pa.Array, gold: Ints, train: int) -> dict[str, Shortcut]:
+    """Those of rows that ask about a word each, with two answers; the first rows are train."""
+    line = np.arange(len(texts))
+    same = np.zeros_like(line)
+    rows = Rows(
+        texts=pa.array(["no", "yes"]),
+        choices=np.tile([0, 1], (line.size, 1)),
+        answer=gold,
+        questions=texts,
+        question=line,
+        split=np.where(line < train, 0, 2),
+        cluster=line,
+        family=same,
+        family_names=("constant",),
+        sample=Sample(2, line[train:], line[:train]),
+    )
+    partial = PartialInput(same, {"word": texts}, zipf_frequencies)
+    return {shortcut.name: shortcut for shortcut in of_questions(rows, partial)}
+
+
 def test_the_model_of_an_argument_agrees_with_scikit_learn() -> None:
     """Both are logistic regressions; with two answers ours has twice the weights, tied."""
     from sklearn.linear_model import LogisticRegression
@@ -234,10 +252,7 @@ def test_the_model_of_an_argument_agrees_with_scikit_learn() -> None:
     chance = np.random.default_rng(5)
     texts = words(900, 3)
     gold = np.array([(text[0] < "h") ^ (chance.random() < 0.2) for text in texts]).astype(int)
-    answers = np.tile([0, 1], (900, 1))
-    part = PartialInput(np.zeros(900, dtype=np.int64), np.arange(900), {"word": pa.array(texts)})
-    train, test = np.arange(600), np.arange(600, 900)
-    found = {b.name: b for b in partial_baselines(part, answers, gold, train, test)}
+    found = shortcuts(pa.array(texts), gold, 600)
     assert list(found) == ["template only", "word alone", "frequency of word", "length of word"]
     ours = np.diff(found["word alone"].scores, axis=1).ravel()
     table = dense(character_features(pa.array(texts)))
@@ -258,10 +273,7 @@ def test_a_leak_that_flips_between_splits_is_low() -> None:
             for at, (t, g) in enumerate(zip(texts.to_pylist(), gold, strict=True))
         ]
     )
-    part = PartialInput(np.zeros(600, dtype=np.int64), np.arange(600), {"word": longer})
-    answers = np.tile([0, 1], (600, 1))
-    for baseline in partial_baselines(part, answers, gold, np.arange(300), np.arange(300, 600)):
-        right = baseline.scores.argmax(axis=1) == gold[300:]
-        if baseline.name == "length of word":
-            assert not right.any()
-            assert Estimate(0.0, 0.0, 0.0, 300).against_bar(0.5, baseline.tolerance, 0.5) == "low"
+    baseline = shortcuts(longer, gold, 300)["length of word"]
+    assert not (baseline.scores.argmax(axis=1) == gold[300:]).any()
+    never = Estimate(value=0.0, low=0.0, high=0.0, n=300, method="")
+    assert Bar(0.5, baseline.tolerance).verdict(never) == "low"

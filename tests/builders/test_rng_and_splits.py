@@ -18,7 +18,7 @@ from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.engine.splits import assign_splits, connected_components
 from kbprobe.arrays import shuffled_within
-from kbprobe.audit import first_units
+from kbprobe.audit.rows import first_units
 from kbprobe.format.items import plain
 from kbprobe.rng import RandomGenerator
 

@@ -14,11 +14,11 @@ import yaml
 
 import builders
 from builders.engine import summary
-from builders.engine.audit.report import missing_baselines
 from builders.engine.pipeline import Built, build, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from kb_cache.fetching import fetch
+from kbprobe.audit.report import missing_baselines
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import Audit
 from release.checks.cards import _findings

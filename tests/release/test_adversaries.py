@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,20 @@ import pytest
 import builders
 import release
 from kb_cache.frequency import zipf_frequencies
+from kb_cache.vectors.texts import cosines_of_means
 from kb_cache.vectors.types import WordVectors
 from kb_cache.wordnet.load import load_wordnet
+from kbprobe.arrays import Floats
+from kbprobe.audit.adversaries import elimination, likeness, meaning, tuned
+from kbprobe.audit.deep_rows import DeepRows, read
+from kbprobe.audit.learners import _folds
+from kbprobe.audit.verdicts import Shortcut
 from kbprobe.errors import UsageError
 from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import read_manifest, write_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
-from release.adversaries.auditing import DeepAudit, audit, write_outcomes
-from release.adversaries.choices import likeness, meaning, tuned
-from release.adversaries.rows import _folds, elimination
-from release.adversaries.types import Guesses, outcomes, read
 from release.checks.checking import check
+from release.checks.deep import DeepAudit, audit, cues_of, outcomes, write_outcomes
 from release.cli import main
 from tests.evaluation.real_models import minilm
 from tests.release.planted import Row, plant, word
@@ -172,8 +175,25 @@ COMMON = [_LEMMAS[at] for at in np.flatnonzero(_ZIPF > 4.2)]
 RARE = [_LEMMAS[at] for at in np.flatnonzero((_ZIPF > 1) & (_ZIPF < 2))]
 
 
+def rows_of(probe: Path) -> DeepRows:
+    manifest = read_manifest(probe)
+    rows = read(probe, manifest, DEFAULT_CONFIG, seed=0, cues=cues_of(manifest))
+    assert rows is not None
+    return rows
+
+
+def with_vectors(rows: DeepRows, words: list[str], matrix: Floats) -> DeepRows:
+    """The same rows, with the similarity of these word vectors."""
+    vectors = WordVectors("toy", "1", "0", "PDDL-1.0", words=pa.array(words), matrix=matrix)
+
+    def cosines(left: Sequence[str], right: Sequence[str]) -> Floats:
+        return cosines_of_means(left, right, vectors).scores
+
+    return replace(rows, cues=rows.cues._replace(cosines={"words": cosines}))
+
+
 def exceeding(done: DeepAudit) -> set[str]:
-    return {one.adversary for one in done.outcomes if one.verdict == "exceeds"}
+    return {one.adversary for one in done.outcomes if one.verdict == "high"}
 
 
 # Those of the kinds that a build may well have for everyone, and all in the slow part.
@@ -206,7 +226,7 @@ def test_without_a_leak_none_is_found(leak: Leak | None, tmp_path: Path) -> None
     assert done.passed, exceeding(done)
     names = {one.adversary for one in done.outcomes}
     assert ("argument:x" in names) == (leak is negations)
-    assert {one.rows for one in done.outcomes} == {1000}
+    assert {one.accuracy.n for one in done.outcomes} == {1000}
     assert [one.verdict for one in done.findings()] == ["ok"]
 
 
@@ -218,7 +238,7 @@ def test_labels_that_are_unbalanced_by_nature_are_held_against_the_commonest(
     done = audit(plant(tmp_path / "nli", unbalanced_labels))
     assert done.passed, exceeding(done)
     found = {one.adversary: one for one in done.outcomes}
-    assert 0.6 < found["surface"].chance <= found["surface"].accuracy + 0.05
+    assert 0.6 < found["surface"].chance <= found["surface"].accuracy.value + 0.05
 
 
 @pytest.mark.slow
@@ -234,7 +254,7 @@ def test_what_balanced_rows_tell_of_each_other_is_reported(
     leak: Leak, adversary: str, tmp_path: Path
 ) -> None:
     (found,) = [one for one in audit(plant(tmp_path, leak)).outcomes if one.adversary == adversary]
-    assert found.low > found.chance + 0.2
+    assert found.accuracy.low > found.chance + 0.2
     assert (found.verdict, found.remedy) == ("reported", "")
 
 
@@ -244,7 +264,7 @@ def test_what_is_right_elsewhere_tells_nothing_of_choice_groups(tmp_path: Path) 
     assert done.passed, exceeding(done)
     found = {one.adversary: one for one in done.outcomes}
     for how in ("least", "most"):
-        assert found[f"elimination:choices:{how}"].accuracy == found["surface"].chance == 0.25
+        assert found[f"elimination:choices:{how}"].accuracy.value == 0.25
 
 
 @pytest.mark.slow
@@ -253,9 +273,8 @@ def test_elimination_is_that_of_a_loop(tmp_path: Path) -> None:
         row["gold"], *row["distractors"] = generator.sample(RARE[:9], 1 + len(row["distractors"]))
 
     probe = plant(tmp_path, from_few_words)
-    rows = read(probe, read_manifest(probe), DEFAULT_CONFIG, seed=0)
-    assert rows is not None
-    rows = replace(rows, scored=rows.scored[:200])
+    rows = rows_of(probe)
+    rows = replace(rows, sample=rows.sample._replace(scored=rows.scored[:200]))
     shown = [[code for code in row if code >= 0] for row in rows.choices[rows.scored].tolist()]
     golds = rows.gold[rows.scored].tolist()
     mean = 1 / np.mean([len(row) for row in shown])
@@ -289,22 +308,22 @@ def own_words(row: Row, number: int, generator: random.Random) -> None:
 
 
 @pytest.mark.slow
-def test_likeness_is_that_of_a_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_likeness_is_that_of_a_loop(tmp_path: Path) -> None:
     probe = plant(tmp_path, own_words)
-    rows = read(probe, read_manifest(probe), DEFAULT_CONFIG, seed=0)
-    assert rows is not None
-    asked = [rows.questions[code].strip("\x1f") for code in rows.question[rows.scored]]
-    words = [*rows.texts, *asked]
+    rows = rows_of(probe)
+    texts_of_choices = rows.texts.to_pylist()
+    asked = [
+        text.strip("\x1f") for text in rows.questions.take(rows.question[rows.scored]).to_pylist()
+    ]
+    words = [*texts_of_choices, *asked]
     matrix = np.random.default_rng(0).normal(size=(len(words), 4)).astype(np.float32)
-    vectors = WordVectors("toy", "1", "0", "PDDL-1.0", words=pa.array(words), matrix=matrix)
-    monkeypatch.setattr("release.adversaries.choices.load_vectors", lambda name: vectors)
-    similar, central = likeness(rows)
+    similar, central = likeness(with_vectors(rows, words, matrix))
     assert (similar.name, central.name) == ("similar:words", "central:words")
     assert (similar.judged, central.judged) == (False, True)
     assert not similar.trained
     unit = dict(zip(words, matrix / np.linalg.norm(matrix, axis=1, keepdims=True), strict=True))
     for at, codes in enumerate(rows.choices[rows.scored].tolist()):
-        texts = [rows.texts[code] if code >= 0 else "" for code in codes]
+        texts = [texts_of_choices[code] if code >= 0 else "" for code in codes]
         for column, text in enumerate(texts):
             if not text:
                 assert similar.scores[at, column] == central.scores[at, column] == -np.inf
@@ -317,30 +336,29 @@ def test_likeness_is_that_of_a_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_golds_in_the_middle_are_found_and_golds_like_the_question_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """The gold has the vector of the question, and that of a distractor more than others do."""
     probe = plant(tmp_path, own_words)
-    rows = read(probe, read_manifest(probe), DEFAULT_CONFIG, seed=0)
-    assert rows is not None
-    place = {rows.texts[code]: 0 for code in rows.gold}
+    rows = rows_of(probe)
+    texts = rows.texts.to_pylist()
+    place = {texts[code]: 0 for code in rows.gold}
     for row in range(rows.answer.size):
         others = [code for code in rows.choices[row] if code >= 0 and code != rows.gold[row]]
-        place |= {rows.texts[code]: 1 + at for at, code in enumerate(others)}
-    place |= {question.strip("\x1f"): 0 for question in rows.questions}
+        place |= {texts[code]: 1 + at for at, code in enumerate(others)}
+    place |= {question.strip("\x1f"): 0 for question in rows.questions.to_pylist()}
     # Unit vectors of three directions, and their sum.
     directions = np.vstack([np.ones(3), np.eye(3)]).astype(np.float32)
     matrix = directions[list(place.values())]
-    vectors = WordVectors("toy", "1", "0", "PDDL-1.0", words=pa.array(list(place)), matrix=matrix)
-    monkeypatch.setattr("release.adversaries.choices.load_vectors", lambda name: vectors)
+    rows = with_vectors(rows, list(place), matrix)
     found = {
         one.adversary: one
         for guesses in likeness(rows)
-        for one in outcomes(DEFAULT_CONFIG, guesses, rows, "", 1)
+        for one in outcomes(DEFAULT_CONFIG, guesses, rows, 1)
     }
-    assert found["similar:words"].accuracy == found["central:words"].accuracy == 1
+    assert found["similar:words"].accuracy.value == found["central:words"].accuracy.value == 1
     assert found["similar:words"].verdict == "reported"
-    assert found["central:words"].verdict == "exceeds"
+    assert found["central:words"].verdict == "high"
 
 
 @pytest.mark.slow
@@ -350,25 +368,22 @@ def test_without_word_vectors_likeness_has_nothing_to_say(
     def missing(name: str | None) -> None:
         raise UsageError("there are no word vectors in the cache")
 
-    probe = plant(tmp_path)
-    rows = read(probe, read_manifest(probe), DEFAULT_CONFIG, seed=0)
-    assert rows is not None
-    monkeypatch.setattr("release.adversaries.choices.load_vectors", missing)
-    assert list(likeness(rows)) == []
+    monkeypatch.setattr("release.checks.deep.load_vectors", missing)
+    assert list(likeness(rows_of(plant(tmp_path)))) == []
 
 
 @pytest.mark.slow
 def test_an_adversary_is_judged_in_each_family(tmp_path: Path) -> None:
-    rows = read(probe := plant(tmp_path), read_manifest(probe), DEFAULT_CONFIG, seed=0)
-    assert rows is not None
-    family = np.where(np.arange(rows.answer.size) % 10 == 0, "sibling", "random")
-    rows = replace(rows, family=family)
-    near = (family == "sibling")[rows.scored][:, None]
+    rows = rows_of(plant(tmp_path))
+    family = np.where(np.arange(rows.answer.size) % 10 == 0, 1, 0)
+    rows = replace(rows, family=family, family_names=("random", "sibling"))
+    near = (family == 1)[rows.scored][:, None]
     scores = np.where(near, rows.is_gold[rows.scored], 0.0)
-    every, sibling = outcomes(DEFAULT_CONFIG, Guesses("toy", scores), rows, "Mend it.", 1)
-    assert every.rows == 1000
-    assert (sibling.adversary, sibling.rows) == ("toy, sibling rows", 100)
-    assert (sibling.accuracy, sibling.verdict, sibling.remedy) == (1, "exceeds", "Mend it.")
+    every, sibling = outcomes(DEFAULT_CONFIG, Shortcut("surface", scores), rows, 1)
+    assert every.accuracy.n == 1000
+    assert (sibling.adversary, sibling.accuracy.n) == ("surface, sibling rows", 100)
+    assert (sibling.accuracy.value, sibling.verdict) == (1, "high")
+    assert sibling.remedy
 
 
 @pytest.mark.slow
@@ -388,11 +403,11 @@ def test_an_encoder_finds_topics(tmp_path: Path) -> None:
         row["position"] = generator.randrange(4)
 
     probe = plant(tmp_path, animal_golds)
-    rows = read(probe, read_manifest(probe), DEFAULT_CONFIG, seed=0)
-    assert rows is not None
-    rows = replace(rows, train=rows.train[:160], scored=rows.scored[:160])
-    for guesses in (meaning(rows, str(folder)), tuned(rows, str(folder))):
-        assert next(outcomes(DEFAULT_CONFIG, guesses, rows, "", 1)).verdict == "exceeds"
+    rows = rows_of(probe)
+    sample = rows.sample._replace(train=rows.train[:160], scored=rows.scored[:160])
+    rows = replace(rows, sample=sample, cues=rows.cues._replace(encoder=str(folder)))
+    for shortcut in (meaning(rows), tuned(rows)):
+        assert next(outcomes(DEFAULT_CONFIG, shortcut, rows, 1)).verdict == "high"
 
 
 ANIMALS = [

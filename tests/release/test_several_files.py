@@ -12,14 +12,15 @@ from builders.engine.pipeline import build, write
 from builders.engine.probe import find_probe
 from builders.engine.render import blocks
 from builders.engine.request import Request
+from kbprobe.audit.deep_rows import read
 from kbprobe.format import shards
 from kbprobe.format.dataset import read_rows
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.sheets import write_reading
-from release.adversaries.types import read
 from release.annotation.options import SheetOptions
 from release.annotation.plan import plan_sheets
 from release.checks.checking import check
+from release.checks.deep import cues_of
 from release.croissant import croissant, croissant_text
 from release.exports.exporting import export
 
@@ -81,7 +82,8 @@ def test_sheets_show_the_same_rows(probes: tuple[Path, Path], tmp_path: Path) ->
 
 
 def test_adversaries_see_the_same_rows(probes: tuple[Path, Path]) -> None:
-    one, several = (read(folder, read_manifest(folder), "default", 0) for folder in probes)
+    cues = cues_of(read_manifest(probes[0]))
+    one, several = (read(folder, read_manifest(folder), "default", 0, cues) for folder in probes)
     assert one is not None
     for field in dataclasses.fields(one):
         left, right = getattr(one, field.name), getattr(several, field.name)

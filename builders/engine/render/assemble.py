@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.partial_input import MAX_SETS, has_constant_choices
 from builders.engine.plan import Plan
 from builders.engine.render.jinja import Rewrite, TemplateError, fields_of, render_batch
 from builders.engine.render.template_file import Template, Wording
 from kbprobe.arrays import AnyInts, Bools, Ints, Some, UInts, mask_at, ragged_ranges, sorted_unique
+from kbprobe.audit.rows import MAX_SETS, has_constant_choices
 from kbprobe.columns import to_numpy
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.items import UNKNOWN, Coded, Items, Ragged

@@ -14,9 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from builders.engine.audit.kin import CONTEXT
-from builders.engine.audit.partial_input import PartialInput
-from builders.engine.audit.report import AuditRows
 from builders.engine.plan import Flags
 from builders.engine.render.assemble import (
     Assembled,
@@ -38,12 +35,20 @@ from builders.engine.render.controls import (
     without_language,
 )
 from builders.engine.strategies import FromAnnotators
+from builders.english.kin import holds_kin, shares_a_word
 from builders.english.screen import offensive_texts
+from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Bools, Ints, Some
+from kbprobe.audit.baselines import BuildRows, PartialInput
+from kbprobe.audit.giveaways import QuestionPart
+from kbprobe.audit.rows import Sample
 from kbprobe.columns import to_numpy
 from kbprobe.format.items import LABELS, Coded, Items, ItemsInParts, Ragged
 from kbprobe.format.manifest import SCHEMA_VERSION
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, SPLITS
+
+CONTEXT = "context"
+"""The column of questions with the text that surrounds the word asked about."""
 
 BLOCK_ROWS = 1 << 18
 """Maximum number of rows in a block. Builds with no more rows are rendered as one."""
@@ -145,10 +150,13 @@ class Blocks:
             taken |= self.block(start, stop).taken.any(axis=0)
         return nonsense_answers(done.texts, taken, done.chance.child(NO_LANGUAGE))
 
-    def audit_rows(self, rows: Ints, arguments_decide: bool = False) -> AuditRows:
+    def audit_rows(self, rows: Ints, sample: Sample, arguments_decide: bool = False) -> BuildRows:
         """Return the audit's input for some rows; only their questions are rendered.
 
-        ``arguments_decide`` is that of the probe's declaration.
+        Args:
+            rows: the rows.
+            sample: which of them to fit on and to score, as positions in ``rows``.
+            arguments_decide: that of the probe's declaration.
         """
         done, whole = self.done, self.whole and self._last is not None
         block = self.block(0, len(done)) if whole else Block(self, rows)
@@ -158,11 +166,11 @@ class Blocks:
         if done.answers_in_all and not done.is_variant:
             partial = PartialInput(
                 block.carriers[block.question][at],
-                block.question[at],
                 block.batch.arguments(),
+                zipf_frequencies,
                 arguments_decide,
             )
-        return AuditRows(
+        return BuildRows(
             texts=done.texts,
             choices=block.choices.codes[at],
             answer=block.answer[at],
@@ -172,14 +180,12 @@ class Blocks:
             family=plan.family.codes[at],
             family_names=tuple(plan.family.values.to_pylist()),
             template=done.wording[plan.question[at]],
-            concept=plan.cluster.codes[at],
-            gold=plan.nodes[at, 0],
+            cluster=plan.cluster.codes[at],
+            sample=sample,
             frequency=None if nodes.frequency is None else nodes.frequency(done.shown),
             generality=None if nodes.generality is None else nodes.generality[done.shown],
             partial=partial,
-            shown=block.visible,
-            hops=plan.hops[at],
-            oracles=plan.oracles_on(at),
+            parts=block.parts,
             natural=isinstance(plan.answers, FromAnnotators) and plan.answers.natural,
         )
 
@@ -235,13 +241,20 @@ class Block:
         return to_numpy(carriers).astype(np.int64)
 
     @property
-    def visible(self) -> dict[str, pa.Array]:
-        """The contents of each question: its arguments by name, and its context."""
-        shown = self.batch.arguments()
+    def parts(self) -> tuple[QuestionPart, ...]:
+        """The parts of each question: its arguments, and its context.
+
+        Choices are searched for related words of arguments, and for content words of the context.
+        """
+        parts = {
+            name: QuestionPart(f"kin of {name}", texts, holds_kin)
+            for name, texts in self.batch.arguments().items()
+        }
         context = self.plan.questions.columns.get(CONTEXT)
         if context is not None:
-            shown[CONTEXT] = context.take(pa.array(self.batch.used))
-        return shown
+            texts = context.take(pa.array(self.batch.used))
+            parts[CONTEXT] = QuestionPart("a word of the context", texts, shares_a_word)
+        return tuple(parts.values())
 
     @property
     def listed(self) -> int:

@@ -1,17 +1,35 @@
-"""The deep audit: every adversary on every config with its own questions."""
+"""The deep check: adversaries on every config with its own questions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from kbprobe.audit import MARGIN
-from kbprobe.errors import BUILT, path_argument, require
-from kbprobe.format.manifest import read_manifest
+import numpy as np
+import numpy.typing as npt
+
+from kb_cache.frequency import zipf_frequencies
+from kb_cache.vectors.load import load_vectors
+from kb_cache.vectors.texts import cosines_of_means
+from kbprobe.arrays import Floats, Ints
+from kbprobe.audit.deep_rows import Cosines, Cues, DeepRows, read
+from kbprobe.audit.verdicts import (
+    ALL,
+    MARGIN,
+    Bar,
+    Judged,
+    Shortcut,
+    Verdict,
+    commonest,
+    judge,
+)
+from kbprobe.errors import BUILT, KbprobeError, path_argument, require
+from kbprobe.format.manifest import Manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
-from release.adversaries.types import Guesses, Outcome, Rows, outcomes
+from kbprobe.intervals import Estimate
 from release.cards import record
 from release.checks.findings import REBUILD, Finding, Report
 
@@ -36,7 +54,55 @@ LABELLED = "Label the rows, or build it larger (--limit) or with other --split-s
 UNREADABLE = ("manifest", "files", "checksums", "row numbers", "schema")
 """Findings after which rows are not read."""
 
-STYLES = {"exceeds": "bold red", "ok": "green", "few rows": "yellow", "reported": "dim"}
+STYLES = {"high": "bold red", "ok": "green", "few rows": "yellow", "reported": "dim"}
+
+
+class Outcome(NamedTuple):
+    """How often an adversary was right on a config.
+
+    Attributes:
+        config, adversary: which.
+        accuracy: the estimate; the units of its interval are clusters.
+        chance: what it was compared with.
+        verdict: ``high`` if it exceeds chance; ``reported`` if it is not judged, since it uses the
+            question, or the way in which rows are balanced.
+        remedy: what to do about it.
+    """
+
+    config: str
+    adversary: str
+    accuracy: Estimate
+    chance: float
+    verdict: Verdict
+    remedy: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the outcome in a form that JSON can represent."""
+        numbers = Judged("", self.accuracy, Bar(self.chance), self.verdict).as_dict()
+        return {**self._asdict(), **numbers}
+
+
+def outcomes(
+    config: str, shortcut: Shortcut, rows: DeepRows, adversaries: int
+) -> Iterator[Outcome]:
+    """Score an adversary on all rows, and yield each family in which it exceeds chance.
+
+    ``adversaries`` is the number of adversaries judged on every family. Where answers are left
+    unbalanced, always giving the most common one counts as chance.
+    """
+
+    def bar_of(some: Ints) -> Bar:
+        chance = float((1 / rows.shown[some].sum(axis=1)).mean())
+        return Bar(max(chance, commonest(rows.gold[some])) if rows.natural else chance, low=False)
+
+    families = np.unique(rows.family[rows.scored]).size
+    for judged in judge(rows, shortcut, bar_of, families * max(adversaries, 1)):
+        high = judged.verdict == "high"
+        if judged.family == ALL or (high and families > 1):
+            of = "" if judged.family == ALL else f", {judged.family} rows"
+            remedy = REMEDIES[shortcut.name.partition(":")[0]] if high else ""
+            numbers = judged.accuracy, judged.bar.chance, judged.verdict
+            yield Outcome(config, f"{shortcut.name}{of}", *numbers, remedy)
 
 
 @dataclass(frozen=True)
@@ -57,7 +123,7 @@ class DeepAudit:
     @property
     def passed(self) -> bool:
         """Whether no adversary exceeds chance."""
-        return all(one.verdict != "exceeds" for one in self.outcomes)
+        return all(one.verdict != "high" for one in self.outcomes)
 
     @property
     def _judged(self) -> list[Outcome]:
@@ -65,14 +131,16 @@ class DeepAudit:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the audit in a form that JSON can represent."""
-        outcomes = [one._asdict() for one in self.outcomes]
+        outcomes = [one.as_dict() for one in self.outcomes]
         return {**vars(self), "passed": self.passed, "outcomes": outcomes}
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each adversary that exceeds chance, and for any that did not run."""
         for one in self.outcomes:
-            if one.verdict == "exceeds":
-                what = f"{one.adversary}: {_percent(one)} right, chance is {one.chance:.1%}"
+            if one.verdict == "high":
+                what = (
+                    f"{one.adversary}: {_percent(one.accuracy)} right, chance is {one.chance:.1%}"
+                )
                 yield Finding(NAME, "failed", what, one.config, one.remedy)
         for config in self.unscored:
             what = "none ran: no labelled rows in test or validation"
@@ -93,7 +161,7 @@ class DeepAudit:
         """The audit in one line, as shown on the card and by the check."""
         if not self.outcomes:
             return "no adversary ran"
-        exceeding = sum(one.verdict == "exceeds" for one in self.outcomes)
+        exceeding = sum(one.verdict == "high" for one in self.outcomes)
         unsure = sum(one.verdict == "few rows" for one in self.outcomes)
         verb = "exceed" if exceeding > 1 else "exceeds"
         many = f"{exceeding or 'none'} of {len(self._judged)} adversaries"
@@ -112,8 +180,9 @@ class DeepAudit:
             "|---|---|---:|---:|---:|---:|---:|---|",
         ]
         lines += [
-            f"| {one.adversary} | {one.config} | {one.accuracy:.1%} | {one.low:.1%} | "
-            f"{one.high:.1%} | {one.chance:.1%} | {one.rows:,} | {one.verdict} |"
+            f"| {one.adversary} | {one.config} | {one.accuracy.value:.1%} | "
+            f"{one.accuracy.low:.1%} | {one.accuracy.high:.1%} | {one.chance:.1%} | "
+            f"{one.accuracy.n:,} | {one.verdict} |"
             for one in self.outcomes
         ]
         return "\n".join(lines)
@@ -136,9 +205,9 @@ class DeepAudit:
                     if one.config == DEFAULT_CONFIG
                     else f"{one.adversary} ({one.config})"
                 ),
-                _percent(one),
+                _percent(one.accuracy),
                 f"{one.chance:.1%}",
-                f"{one.rows:,}",
+                f"{one.accuracy.n:,}",
                 Text(one.verdict, style=STYLES[one.verdict]),
             )
         console = Console(highlight=False)
@@ -161,25 +230,72 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
         KbprobeError: a file is missing or damaged.
     """
     require("sklearn", "release", "the deep audit")
-    from release.adversaries.types import read
+    from kbprobe.audit.adversaries import adversaries
 
     path = path_argument("audit(folder=...)", folder, BUILT)
     manifest = read_manifest(path)
-    found: list[Outcome] = []
+    cues = cues_of(manifest, encoder)
+    done: list[Outcome] = []
     unscored, untrained = [], []
     for config in (DEFAULT_CONFIG, *manifest.sub_questions):
-        rows = read(path, manifest, config, seed)
+        rows = read(path, manifest, config, seed, cues)
         if rows is None:
             unscored.append(config)
             continue
         if not rows.train.size:
             untrained.append(config)
-        every = list(_guesses(rows, encoder))
-        judged = sum(guesses.judged for guesses in every)
-        for guesses in every:
-            remedy = REMEDIES[guesses.name.partition(":")[0]]
-            found += outcomes(config, guesses, rows, remedy, judged)
-    return DeepAudit(tuple(found), tuple(unscored), tuple(untrained))
+        every = list(adversaries(rows))
+        judged = sum(shortcut.judged for shortcut in every)
+        for shortcut in every:
+            done += outcomes(config, shortcut, rows, judged)
+    return DeepAudit(tuple(done), tuple(unscored), tuple(untrained))
+
+
+def cues_of(manifest: Manifest, encoder: str = "") -> Cues:
+    """Return what is known of a probe's texts and nodes: frequencies, WordNet, similarity."""
+    from wordfreq import available_languages
+
+    languages = available_languages()
+    language = next((name for name in manifest.language if name in languages), "en")
+    base = manifest.knowledge_base
+    sources = (base.model_extra or {}).get("sources") or [base.model_dump()]
+    wordnet = next((one["name"] for one in sources if one["name"].startswith("wordnet-")), "")
+    cosines: dict[str, Cosines] = {}
+    try:
+        vectors = load_vectors(None)
+    except KbprobeError:
+        pass  # none are installed
+    else:
+        cosines["words"] = lambda left, right: cosines_of_means(left, right, vectors).scores
+    if encoder:
+        from kbprobe.audit.encoder import encoded_cosines
+
+        cosines["encoder"] = partial(encoded_cosines, name=encoder)
+    frequencies = partial(zipf_frequencies, language=language)
+    return Cues(frequencies, partial(_numbers_of_synsets, wordnet), cosines, encoder)
+
+
+def _numbers_of_synsets(wordnet: str, names: npt.NDArray[np.str_]) -> Sequence[Floats]:
+    """Return the depths and hyponyms of nodes; nothing if none is a synset of the WordNet."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kb_cache.wordnet.load import load_wordnet
+    from kbprobe.columns import to_numpy
+
+    if not wordnet:
+        return []
+    try:
+        loaded = load_wordnet(wordnet)
+    except KbprobeError:
+        return []
+    places = pc.index_in(pa.array(names.tolist()), loaded.synsets["name"].combine_chunks())
+    synset = to_numpy(places.fill_null(-1)).astype(np.int64)
+    if (synset < 0).all():
+        return []
+    below = np.bincount(loaded.hyponyms.walk(synset).source, minlength=synset.size)
+    numbers = (loaded.isa.depths()[synset].astype(np.float64), np.log1p(below))
+    return [np.where(synset < 0, np.nan, column) for column in numbers]
 
 
 def write_outcomes(folder: str | Path, done: DeepAudit, encoder: str = "") -> None:
@@ -222,25 +338,5 @@ def deepened(report: Report, encoder: str = "") -> Report:
     return DeepReport((*report.findings, *done.findings()), report.folder, done)
 
 
-def _guesses(rows: Rows, encoder: str) -> Iterator[Guesses]:
-    from release.adversaries.choices import arguments, likeness, meaning, sentences, surface
-    from release.adversaries.rows import elimination, order, recurrence
-
-    if rows.train.size:
-        yield surface(rows)
-        yield meaning(rows, encoder)
-        if encoder:
-            from release.adversaries.choices import tuned
-
-            yield tuned(rows, encoder)
-        yield from arguments(rows)
-        yield from sentences(rows)
-    yield from likeness(rows, encoder)
-    yield from elimination(rows)
-    yield from recurrence(rows)
-    if rows.train.size:
-        yield from order(rows)
-
-
-def _percent(one: Outcome) -> str:
-    return f"{one.accuracy:.1%} ({one.low:.1%}\N{EN DASH}{one.high:.1%})"
+def _percent(accuracy: Estimate) -> str:
+    return f"{accuracy.value:.1%} ({accuracy.low:.1%}\N{EN DASH}{accuracy.high:.1%})"

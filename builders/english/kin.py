@@ -12,22 +12,23 @@ Two words are related (*akin*) if one of these holds for their lemmas:
 The rules are crude on purpose: a false match costs one question, but a missed one gives an answer
 away. Everything is computed on integers: each word has *keys*, and words with a common key are
 related.
+
+:func:`content_words` is cruder still: it cuts words to stems, and compares these alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.ngrams import tokenise
 from builders.english.lemmas import lemmas
 from kb_cache.frequency import FUNCTION_WORDS
 from kbprobe.arrays import Bools, Ints, KeySet, contains, mask_at, ragged_ranges, sorted_unique
 from kbprobe.columns import mask, to_numpy
+from kbprobe.tokens import Tokens, tokenise
 
 START, INNER = 4, 5
 """Number of first letters compared at the start of words, and anywhere inside the other word."""
@@ -110,14 +111,14 @@ def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints
     return _meet(*(_Side(*one.of(np.arange(one.lengths.size)), keys, at) for one, at in both))
 
 
-def akin(one: str, other: str) -> bool:
+def akin(word: str, other: str) -> bool:
     """Return whether two words are akin.
 
     >>> akin("swept", "sweep"), akin("vexation", "vexing"), akin("uneasy", "easy")
     (True, True, True)
     """
-    at = np.zeros(1, dtype=np.int64)
-    return bool(holds_kin(pa.array([one]), at, pa.array([other]), at)[0])
+    first = np.zeros(1, dtype=np.int64)
+    return bool(holds_kin(pa.array([word]), first, pa.array([other]), first)[0])
 
 
 class _Side(NamedTuple):
@@ -217,56 +218,38 @@ def _gathered(size: int, parts: list[tuple[Ints, Ints]]) -> Keys:
     return Keys(np.searchsorted(owner[order], np.arange(size + 1)), codes[order])
 
 
-MOST_TIMES = 1.5
-"""Maximum ratio between how often golds and distractors contain a word of the question."""
+def content_words(*texts: pa.Array) -> tuple[Tokens, ...]:
+    """Split texts into words without endings, function words left out, with one vocabulary.
 
-CONTEXT = "context"
-
-
-class Giveaway(NamedTuple):
-    """Shares of golds and distractors that contain words of the question, and rows counted."""
-
-    golds: float
-    distractors: float
-    rows: int
-
-    def is_leak(self, choices: int) -> bool:
-        """Return whether the ratio is significantly greater than `MOST_TIMES`."""
-        spread = self.golds * (1 - self.golds)
-        spread += MOST_TIMES**2 * self.distractors * (1 - self.distractors) / (choices - 1)
-        margin = 1.96 * float(np.sqrt(spread / max(self.rows, 1)))
-        return self.golds - MOST_TIMES * self.distractors > margin
-
-
-def giveaways(
-    shown: Mapping[str, pa.Array], question: Ints, texts: pa.Array, choices: Ints, answer: Ints
-) -> Iterator[tuple[str, Giveaway]]:
-    """Count the choices that share words with the question, for each part of the question.
-
-    Args:
-        shown: the parts of questions by name, a text for each question. Choices are compared with
-            arguments by related words, and with the context (`CONTEXT`) by content words.
-        question: (rows,) the row's line in ``shown``.
-        texts: the distinct choices' texts.
-        choices: (rows, K) index into ``texts``.
-        answer: (rows,) the gold's column.
-
-    Yields:
-        A description of what was counted, and the counts.
+    Each distinct word is cut once. Words are numbered in the order in which they first occur.
     """
-    rows, width = choices.shape
-    gold = mask_at(choices.shape, (np.arange(rows), answer))
-    used, line = np.unique(question, return_inverse=True)
-    kept, choice = np.unique(choices, return_inverse=True)
-    lines, held = np.repeat(line, width), texts.take(pa.array(kept))
-    for name, values in shown.items():
-        some = values.take(pa.array(used))
-        if name == CONTEXT:
-            what, found = "a word of the context", shares_a_word(some, lines, held, choice.ravel())
-        else:
-            what, found = f"kin of {name}", holds_kin(some, lines, held, choice.ravel())
-        yield what, _counted(found.reshape(choices.shape), gold)
+    parts = [part.cast(pa.string()) for part in (pa.array([FUNCTION_WORDS]), *texts)]
+    lists = pc.utf8_split_whitespace(pc.utf8_lower(pa.concat_arrays(parts)))
+    encoded = lists.flatten().dictionary_encode()
+    (stems,) = tokenise(_stems(encoded.dictionary))
+    owner, ids = stems.of(to_numpy(encoded.indices).astype(np.int64))
+    indptr = np.searchsorted(owner, to_numpy(lists.offsets).astype(np.int64))
+    # Rows depend on these numbers. The first text without words takes one for its empty word.
+    words = stems.words.filter(pc.not_equal(stems.words, ""))
+    ids = to_numpy(pc.index_in(stems.words, words).fill_null(-1)).astype(np.int64)[ids]
+    if (empty := np.flatnonzero(np.diff(indptr) == 0)).size:
+        number = int(ids[: indptr[empty[0]]].max(initial=-1)) + 1
+        ids += ids >= number
+        words = pa.concat_arrays([words[:number], pa.array([""]), words[number:]])
+    counted = np.ones(len(words), dtype=np.bool_)
+    counted[ids[: indptr[1]]] = False
+    indptr = np.concatenate([[0], np.cumsum(counted[ids])])[indptr]
+    return Tokens(indptr, ids[counted[ids]], words).parts(map(len, parts))[1:]
 
 
-def _counted(found: Bools, gold: Bools) -> Giveaway:
-    return Giveaway(float(found[gold].mean()), float(found[~gold].mean()), len(gold))
+def _stems(words: pa.Array) -> pa.Array:
+    """Strip common endings of words, then cut them to five letters; drop those of one or two.
+
+    Crude on purpose: "contaminated" must match "contamination". A false match costs one question,
+    but a missed one gives an answer away.
+    """
+    letter = "[a-z]" if pc.all(pc.string_is_ascii(words)).as_py() else r"\pL"  # much faster
+    ending = "(?:ings?|ed|ers?|ies|y|es|s|e)"
+    cut = pc.replace_substring_regex(words, rf"({letter}{{3,}}?){ending}\b", r"\1")
+    short = pc.replace_substring_regex(cut, rf"\b({letter}{{5}}){letter}+", r"\1")
+    return pc.replace_substring_regex(short, rf"\b{letter}{{1,2}}\b", " ")

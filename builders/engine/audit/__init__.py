@@ -1,1 +1,0 @@
-"""The audit: what can be answered without reading the question."""

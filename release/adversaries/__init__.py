@@ -1,1 +1,0 @@
-"""Adversaries: models that see everything in a probe except what is needed to answer it."""

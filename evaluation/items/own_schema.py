@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.items.columns import ItemColumns, plain
+from evaluation.items.columns import ItemColumns
 from evaluation.items.recast import LABEL_COLUMNS, PAIRS, meaning
 from evaluation.items.rows import (
     ASKED,
     FURTHER,
+    LISTED,
     PAIR,
     Records,
     RowProblem,
@@ -25,10 +26,10 @@ from evaluation.items.rows import (
 )
 from evaluation.items.types import ABOUT, Questions, column_questions
 from kbprobe.arrays import run_starts
-from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.columns import plain, single_chunk, to_numpy
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import regular_path
-from kbprobe.format.rows import CodedRows, problems
+from kbprobe.format.rows import CodedRows, Problem, problems
 from kbprobe.format.setups import NLI, SETUPS
 
 if TYPE_CHECKING:
@@ -62,15 +63,19 @@ def row_questions(records: Records, source: str, label_names: Sequence[str] = ()
 
 
 def row_problems(rows: CodedRows, places: Sequence[int]) -> list[RowProblem]:
-    """Return the first problem of each row that cannot be scored, at its place."""
-    first: dict[int, RowProblem] = {}
+    """Return the first problem of each row that cannot be scored, at its place.
+
+    Those that messages list, the first few, are told with their value.
+    """
+    first: dict[int, Problem] = {}
     for problem in problems(rows):
         if not problem.scorable:
-            for row in problem.rows.tolist():
-                if row not in first:
-                    what = problem.in_row(rows.table, row)
-                    first[row] = RowProblem(places[row], problem.field, what)
-    return list(first.values())
+            first = {**dict.fromkeys(problem.rows.tolist(), problem), **first}
+    listed = {row: first[row].in_row(rows.table, row) for row in sorted(first)[:LISTED]}
+    return [
+        RowProblem(places[row], problem.field, listed.get(row, problem.what))
+        for row, problem in first.items()
+    ]
 
 
 def in_schema(table: pa.Table) -> bool:

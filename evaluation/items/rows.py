@@ -47,7 +47,7 @@ FURTHER = ("fact_ids", "relation", "arguments")
 _COPIES = "copies"
 """Whether copies of the gold among the choices were left out of a row."""
 
-_LISTED = 5
+LISTED = 5
 """Maximum number of bad rows listed; the rest are counted."""
 
 _POS_NAMES = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
@@ -201,10 +201,10 @@ def refusal(source: str, unit: str, problems: Sequence[RowProblem], total: int) 
             f"such as --label-names {','.join(SETUPS[NLI].labels)}"
         )
     lines = [f"{source}: {len(problems):,} of {total:,} rows cannot be scored:"]
-    for place, name, what in problems[:_LISTED]:
+    for place, name, what in problems[:LISTED]:
         lines.append(f"  {unit} {place}: {name} {what}" if name else f"  {unit} {place}: {what}")
-    if len(problems) > _LISTED:
-        lines.append(f"  and {len(problems) - _LISTED:,} more")
+    if len(problems) > LISTED:
+        lines.append(f"  and {len(problems) - LISTED:,} more")
     lines.append("Nothing is scored on the other rows alone. Correct these, or take them out.")
     return "\n".join(lines)
 

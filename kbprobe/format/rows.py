@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kbprobe.arrays import AnyInts, Bools, Ints, run_starts
-from kbprobe.columns import mask, positions, single_chunk, to_numpy
+from kbprobe.columns import mask, plain, positions, single_chunk, to_numpy
 from kbprobe.format.items import LABELS, UNKNOWN, arrow_schema
 from kbprobe.format.setups import MASK, SETUPS, Setup
 
@@ -71,7 +71,11 @@ class CodedRows:
 
     def __init__(self, table: pa.Table) -> None:
         """Read nothing yet: columns are encoded when they are needed."""
-        self.table, self._columns = table, dict[str, Any]()
+        self.table = table
+        self._columns = dict[str, Any]()
+        self._codes = dict[str, AnyInts]()
+        self._sizes = dict[str, Ints]()
+        self._grids = dict[str, list[tuple[Ints, Ints]]]()
 
     def __len__(self) -> int:
         return len(self.table)
@@ -88,8 +92,9 @@ class CodedRows:
 
     def codes(self, name: str) -> AnyInts:
         """Return the index of each text of a column in its dictionary; -1 for null."""
-        codes: AnyInts = to_numpy(self.column(name).indices.fill_null(-1))
-        return codes
+        if name not in self._codes:
+            self._codes[name] = to_numpy(self.column(name).indices.fill_null(-1))
+        return self._codes[name]
 
     def of_values(self, name: str, values: Any, null: Any) -> Any:
         """Spread what is known of each distinct text of a column over its rows or entries."""
@@ -109,8 +114,23 @@ class CodedRows:
         """Return the length of each list; 0 for null."""
         import pyarrow.compute as pc
 
-        sizes = pc.fill_null(pc.list_value_length(self.lists[name]), 0)
-        return to_numpy(sizes).astype(np.int64)
+        if name not in self._sizes:
+            sizes = pc.fill_null(pc.list_value_length(self.lists[name]), 0)
+            self._sizes[name] = to_numpy(sizes).astype(np.int64)
+        return self._sizes[name]
+
+    def grids(self, name: str) -> list[tuple[Ints, Ints]]:
+        """Group rows with equally long lists, with the entries of each: shape [rows, entries]."""
+        sizes = self.sizes(name)
+        if name == "choices.label" and np.array_equal(sizes, self.sizes("choices.text")):
+            return self.grids("choices.text")
+        if name not in self._grids:
+            starts, groups = run_starts(sizes)[:-1], []
+            for size in np.unique(sizes).tolist():
+                own = np.flatnonzero(sizes == size)
+                groups.append((own, starts[own][:, None] + np.arange(size)))
+            self._grids[name] = groups
+        return self._grids[name]
 
     @cached_property
     def starts(self) -> Ints:
@@ -228,37 +248,46 @@ def _answers(rows: CodedRows) -> _Found:
     yield "answer", "is not the index of a choice", outside & (sizes > 0)
     yield "answer", UNLABELLED, answers == UNKNOWN
     labelled = np.flatnonzero(rows.labelled & (sizes == rows.sizes("choices.label")))
-    keys = positions(rows.column("choices.label").dictionary, rows.column("answerKey").dictionary)
-    key_of = np.append(keys, -1)[rows.codes("answerKey")]
-    stated = labelled[rows.codes("answerKey")[labelled] >= 0]
+    keys = rows.whole("answerKey")
+    key_of = positions(rows.column("choices.label").dictionary, keys)
+    stated = labelled[mask(keys.is_valid())[labelled]] if keys.null_count else labelled
     golds = run_starts(rows.sizes("choices.label"))[:-1][stated] + answers[stated]
     wrong = stated[key_of[stated] != rows.codes("choices.label")[golds]]
     yield "answerKey", "is not the label of answer", wrong
-    texts, starts = rows.codes("choices.text"), rows.starts
-    copies = [np.empty(0, dtype=np.int64)]
-    for own, grid in _by_size(starts, labelled):
-        gold = texts[starts[:-1][own] + answers[own]]
-        copies.append(own[(texts[grid] == gold[:, None]).sum(axis=1) > 1])
+    texts, copies = rows.codes("choices.text"), np.zeros(len(rows), dtype=np.bool_)
+    for own, grid in rows.grids("choices.text"):
+        if grid.shape[1]:
+            places = np.clip(answers[own], 0, grid.shape[1] - 1)
+            shown = texts[grid]
+            gold = np.take_along_axis(shown, places[:, None], axis=1)
+            copies[own] = (shown == gold).sum(axis=1) > 1
     what = "hold the gold twice, and no choice could be called right"
-    yield "choices.text", what, np.sort(np.concatenate(copies))
+    yield "choices.text", what, copies & rows.labelled
 
 
 def _about(rows: CodedRows) -> _Found:
     """Check what is known about the questions."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     there = rows.table.column_names
     for name in _OPTIONAL:
         if name in there:
-            words = rows.column(name).dictionary
-            blank = _blank(words) & ~mask(_equal(words, ""))
-            yield name, "is white space", rows.of_values(name, blank, False)
+            column = plain(rows.whole(name))
+            words = column.unique()
+            blank = words.filter(pa.array(_blank(words) & ~mask(_equal(words, ""))))
+            if len(blank):
+                yield name, "is white space", mask(pc.is_in(column, value_set=blank))
     for name in _COUNTS:
         if name not in there:
             continue
         column = single_chunk(rows.table[name])
         lists = name == "choice_hops"
         entries = column.flatten() if lists else column
+        if (pc.min(entries).as_py() or 0) >= 0:
+            continue
         negative = to_numpy(entries.fill_null(0)) < 0
-        if lists and negative.any():
+        if lists:
             sizes = to_numpy(column.value_lengths().fill_null(0))
             negative = np.unique(np.repeat(np.arange(len(rows)), sizes)[negative])
         yield name, "must be numbers from 0" if lists else "must be a number from 0", negative
@@ -318,9 +347,8 @@ def _rows_with(rows: CodedRows, name: str, entries: Bools) -> Ints:
 
 def _repeating(rows: CodedRows, name: str) -> Ints:
     """Return the rows whose lists hold an entry twice."""
-    codes, starts = rows.codes(name), run_starts(rows.sizes(name))
-    repeating = [np.empty(0, dtype=np.int64)]
-    for own, grid in _by_size(starts, np.arange(len(rows))):
+    codes, repeating = rows.codes(name), [np.empty(0, dtype=np.int64)]
+    for own, grid in rows.grids(name):
         ordered = np.sort(codes[grid], axis=1)
         repeating.append(own[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)])
     return np.sort(np.concatenate(repeating))
@@ -337,23 +365,13 @@ def _are(rows: CodedRows, own: Ints, labels: tuple[str, ...]) -> Bools:
     return result
 
 
-def _by_size(starts: Ints, wanted: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the wanted rows by their number of entries, with these: shape [rows, entries]."""
-    sizes = np.diff(starts)[wanted]
-    for size in np.unique(sizes).tolist():
-        own = wanted[sizes == size]
-        yield own, starts[:-1][own][:, None] + np.arange(size)
-
-
 def _coded(array: pa.Array) -> pa.Array:
     """Return texts as a dictionary."""
     import pyarrow as pa
 
-    if not pa.types.is_dictionary(array.type):
-        return array.dictionary_encode()
-    if array.dictionary.null_count:
-        return array.dictionary_decode().dictionary_encode()
-    return array
+    if pa.types.is_dictionary(array.type) and not array.dictionary.null_count:
+        return array
+    return plain(array).dictionary_encode()
 
 
 def _blank(words: pa.Array) -> Bools:

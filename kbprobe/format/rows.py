@@ -11,6 +11,7 @@ import reprlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -181,79 +182,78 @@ def problems(rows: CodedRows, built: bool = False) -> Iterator[Problem]:
     checks = [_identified(rows), _questions(rows), _choices(rows), _answers(rows), _about(rows)]
     if built:
         checks += [_built_choices(rows), _built_texts(rows)]
-    for check in checks:
-        for field, what, which, *scorable in check:
-            if which.dtype == np.bool_:
-                which = np.flatnonzero(which)
-            if which.size:
-                yield Problem(field, what, which, *scorable)
+    return (problem for problem in chain(*checks) if problem.rows.size)
 
 
-_Found = Iterator[tuple[Any, ...]]
-"""Field, words and rows (numbers or a mask) of faults, and whether they can be scored."""
+def _problem(field: str, what: str, where: Ints | Bools, scorable: bool = False) -> Problem:
+    """Make a problem, perhaps of no row, from the numbers of its rows or a mask of all rows."""
+    rows = np.flatnonzero(where) if where.dtype == np.bool_ else where.astype(np.int64)
+    return Problem(field, what, rows, scorable)
 
 
-def _identified(rows: CodedRows) -> _Found:
+def _identified(rows: CodedRows) -> Iterator[Problem]:
     ids = rows.whole("id")
-    yield "id", "is missing", mask(ids.is_null())
-    yield "id", "is empty", _blank(ids)
-    yield "setup", f"is none of {', '.join(_SETUPS)}", rows.setups < 0
+    yield _problem("id", "is missing", mask(ids.is_null()))
+    yield _problem("id", "is empty", _blank(ids))
+    yield _problem("setup", f"is none of {', '.join(_SETUPS)}", rows.setups < 0)
 
 
-def _questions(rows: CodedRows) -> _Found:
+def _questions(rows: CodedRows) -> Iterator[Problem]:
     """Check the texts that the setup of each row shows."""
     for number, setup in enumerate(SETUPS.values()):
         own = rows.setups == number
         if not own.any():
             continue
         for name in setup.texts:
-            yield name, "is missing", own & (rows.codes(name) < 0)
+            yield _problem(name, "is missing", own & (rows.codes(name) < 0))
             blank = _blank(rows.column(name).dictionary)
-            yield name, "is empty", own & rows.of_values(name, blank, False)
+            yield _problem(name, "is empty", own & rows.of_values(name, blank, False))
         yield from _masks(rows, setup, own)
 
 
-def _masks(rows: CodedRows, setup: Setup, own: Bools) -> _Found:
+def _masks(rows: CodedRows, setup: Setup, own: Bools) -> Iterator[Problem]:
     import pyarrow.compute as pc
 
     times = f"{MASK} exactly once" if setup.masks else f"no {MASK}"
     for name in setup.texts:
         counts = to_numpy(pc.count_substring(rows.column(name).dictionary, MASK).fill_null(0))
         wrong = rows.of_values(name, counts != setup.masks, False)
-        yield name, f"must show {times}", own & wrong, not (setup.masks or setup.labels)
+        yield _problem(name, f"must show {times}", own & wrong, not (setup.masks or setup.labels))
 
 
-def _choices(rows: CodedRows) -> _Found:
+def _choices(rows: CodedRows) -> Iterator[Problem]:
     sizes, labels = rows.sizes("choices.text"), rows.sizes("choices.label")
     missing = mask(rows.lists["choices.text"].is_null())
-    yield "choices.text", "are missing", missing
-    yield "choices", "hold another number of labels than of texts", ~missing & (sizes != labels)
-    yield "choices.text", "are fewer than 2", ~missing & (sizes < 2)
+    yield _problem("choices.text", "are missing", missing)
+    yield _problem(
+        "choices", "hold another number of labels than of texts", ~missing & (sizes != labels)
+    )
+    yield _problem("choices.text", "are fewer than 2", ~missing & (sizes < 2))
     for name in ("choices.text", "choices.label"):
-        yield name, "hold a null", _rows_with(rows, name, rows.codes(name) < 0)
+        yield _problem(name, "hold a null", _rows_with(rows, name, rows.codes(name) < 0))
         blank = rows.of_values(name, _blank(rows.column(name).dictionary), False)
-        yield name, "hold an empty text", _rows_with(rows, name, blank)
-    yield "choices.label", "are not all different", _repeating(rows, "choices.label")
+        yield _problem(name, "hold an empty text", _rows_with(rows, name, blank))
+    yield _problem("choices.label", "are not all different", _repeating(rows, "choices.label"))
     for number, setup in enumerate(SETUPS.values()):
         own = rows.setups == number
         if setup.labels and own.any():
             listed = ", ".join(setup.labels)
             wrong = own & ~_are(rows, np.flatnonzero(own), setup.labels)
-            yield "choices.text", f"must be the labels of {setup.name}: {listed}", wrong
+            yield _problem("choices.text", f"must be the labels of {setup.name}: {listed}", wrong)
 
 
-def _answers(rows: CodedRows) -> _Found:
+def _answers(rows: CodedRows) -> Iterator[Problem]:
     answers, sizes = rows.answers, rows.sizes("choices.text")
     outside = (answers < UNKNOWN) | (answers >= sizes)
-    yield "answer", "is not the index of a choice", outside & (sizes > 0)
-    yield "answer", UNLABELLED, answers == UNKNOWN
+    yield _problem("answer", "is not the index of a choice", outside & (sizes > 0))
+    yield _problem("answer", UNLABELLED, answers == UNKNOWN)
     labelled = np.flatnonzero(rows.labelled & (sizes == rows.sizes("choices.label")))
     keys = rows.whole("answerKey")
     key_of = positions(rows.column("choices.label").dictionary, keys)
     stated = labelled[mask(keys.is_valid())[labelled]] if keys.null_count else labelled
     golds = run_starts(rows.sizes("choices.label"))[:-1][stated] + answers[stated]
     wrong = stated[key_of[stated] != rows.codes("choices.label")[golds]]
-    yield "answerKey", "is not the label of answer", wrong
+    yield _problem("answerKey", "is not the label of answer", wrong)
     texts, copies = rows.codes("choices.text"), np.zeros(len(rows), dtype=np.bool_)
     for own, grid in rows.grids("choices.text"):
         if grid.shape[1]:
@@ -262,10 +262,10 @@ def _answers(rows: CodedRows) -> _Found:
             gold = np.take_along_axis(shown, places[:, None], axis=1)
             copies[own] = (shown == gold).sum(axis=1) > 1
     what = "hold the gold twice, and no choice could be called right"
-    yield "choices.text", what, copies & rows.labelled
+    yield _problem("choices.text", what, copies & rows.labelled)
 
 
-def _about(rows: CodedRows) -> _Found:
+def _about(rows: CodedRows) -> Iterator[Problem]:
     """Check what is known about the questions."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -277,7 +277,7 @@ def _about(rows: CodedRows) -> _Found:
             words = column.unique()
             blank = words.filter(pa.array(_blank(words) & ~mask(_equal(words, ""))))
             if len(blank):
-                yield name, "is white space", mask(pc.is_in(column, value_set=blank))
+                yield _problem(name, "is white space", mask(pc.is_in(column, value_set=blank)))
     for name in _COUNTS:
         if name not in there:
             continue
@@ -290,28 +290,32 @@ def _about(rows: CodedRows) -> _Found:
         if lists:
             sizes = to_numpy(column.value_lengths().fill_null(0))
             negative = np.unique(np.repeat(np.arange(len(rows)), sizes)[negative])
-        yield name, "must be numbers from 0" if lists else "must be a number from 0", negative
+        yield _problem(
+            name, "must be numbers from 0" if lists else "must be a number from 0", negative
+        )
 
 
-def _built_choices(rows: CodedRows) -> _Found:
+def _built_choices(rows: CodedRows) -> Iterator[Problem]:
     """Check what a build promises of choices."""
     sizes = rows.sizes("choices.text")
     odd = sizes != rows.sizes("choice_families")
-    yield "choice_families", "are not as many as the choices", odd, True
+    yield _problem("choice_families", "are not as many as the choices", odd, True)
     same = (sizes == rows.sizes("choices.label")) & ~odd
     label_row = rows.row_of_entry("choices.label")
     place = np.arange(label_row.size) - run_starts(rows.sizes("choices.label"))[label_row]
     expected = np.append(positions(rows.column("choices.label").dictionary, list(LABELS)), -2)
     wrong = rows.codes("choices.label") != expected[np.minimum(place, len(LABELS))]
-    yield "choices.label", "are not A, B, ... in order", np.unique(label_row[wrong]), True
-    yield "choices.text", "hold a choice twice", _repeating(rows, "choices.text"), True
+    yield _problem("choices.label", "are not A, B, ... in order", np.unique(label_row[wrong]), True)
+    yield _problem("choices.text", "hold a choice twice", _repeating(rows, "choices.text"), True)
     for number, setup in enumerate(SETUPS.values()):
         own = np.flatnonzero((rows.setups == number) & (sizes == len(setup.labels)))
         if setup.labels and own.size:
             grid = rows.starts[:-1][own][:, None] + np.arange(len(setup.labels))
             ordered = positions(rows.column("choices.text").dictionary, list(setup.labels))
             wrong = own[(rows.codes("choices.text")[grid] != ordered).any(axis=1)]
-            yield "choices.text", f"must be in order: {', '.join(setup.labels)}", wrong, True
+            yield _problem(
+                "choices.text", f"must be in order: {', '.join(setup.labels)}", wrong, True
+            )
     family = rows.column("choice_families").dictionary
     gold = rows.of_values("choice_families", mask(_equal(family, "gold")), False)
     golds = np.bincount(rows.row_of_entry("choice_families")[gold], minlength=len(rows))
@@ -321,23 +325,25 @@ def _built_choices(rows: CodedRows) -> _Found:
         run_starts(rows.sizes("choice_families"))[:-1][labelled] + rows.answers[labelled]
     ]
     wrong = rows.labelled & same & ((golds != 1) | ~at_answer)
-    yield "choice_families", "must be gold at the answer alone", wrong, True
+    yield _problem("choice_families", "must be gold at the answer alone", wrong, True)
 
 
-def _built_texts(rows: CodedRows) -> _Found:
+def _built_texts(rows: CodedRows) -> Iterator[Problem]:
     """Check what a build promises of texts: none is null, and the texts of a pair differ."""
     for name in (*_EXPECTED, "question", "premise", "hypothesis"):
         lists = rows.lists.get(name)
         missing = (rows.whole(name) if lists is None else lists).is_null()
         shown = np.isin(rows.setups, [n for n, s in enumerate(SETUPS.values()) if name in s.texts])
-        yield name, "is missing", mask(missing) & ~shown, True
+        yield _problem(name, "is missing", mask(missing) & ~shown, True)
         if lists is not None:
-            yield name, "hold a null", _rows_with(rows, name, rows.codes(name) < 0), True
+            yield _problem(name, "hold a null", _rows_with(rows, name, rows.codes(name) < 0), True)
     for number, setup in enumerate(SETUPS.values()):
         own = rows.setups == number
         if len(setup.texts) > 1 and own.any():
             first, second = (rows.column(name).dictionary_decode() for name in setup.texts)
-            yield " and ".join(setup.texts), "are the same", own & mask(_equal(first, second)), True
+            yield _problem(
+                " and ".join(setup.texts), "are the same", own & mask(_equal(first, second)), True
+            )
 
 
 def _rows_with(rows: CodedRows, name: str, entries: Bools) -> Ints:

@@ -355,6 +355,9 @@ def options_that(suits: Callable[[RunRole], bool]) -> tuple[str, ...]:
 TRAINING = frozenset(options_that(lambda role: role.section == "Training"))
 """Options of fitting a learner, which do not apply to models without training."""
 
+RECORDED = options_that(lambda role: role.recorded == "options")
+"""Options that ``scoring.options`` of results record where they differ from their defaults."""
+
 SELECTING = options_that(lambda role: role.rows == "selects")
 """Options that select which rows of a split are evaluated."""
 

@@ -38,6 +38,13 @@ def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
 
 
+def plain(column: pa.Array) -> pa.Array:
+    """Return a column without its dictionary, if it has one."""
+    import pyarrow as pa
+
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
 def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
     """Return a column of numbers without nulls as a read-only NumPy array of the same type.
 

@@ -39,7 +39,8 @@ from kbprobe.format.dataset import CARD, data_folder, probe_files, write_annotat
 from kbprobe.format.items import Items, ItemsInParts, plain
 from kbprobe.format.licences import question_languages
 from kbprobe.format.manifest import SCHEMA_VERSION, Manifest, write_manifest
-from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS, SPLITS
+from kbprobe.format.rows import UNLABELLED, CodedRows, problems
+from kbprobe.format.setups import DEFAULT_CONFIG, SPLITS
 from kbprobe.format.shards import Shard, write_shards
 from kbprobe.options import option_name, spelled
 from kbprobe.rng import RandomGenerator
@@ -207,11 +208,14 @@ def _check_rows(config: str, splits: Mapping[str, Items | ItemsInParts]) -> None
         KbprobeError: a row cannot be asked in its setup.
     """
     for split, items in splits.items():
-        for row in plain(items.table(0, CHECKED_ROWS)).to_pylist():
-            if problems := SETUPS[row["setup"]].check(row):
+        table = plain(items.table(0, CHECKED_ROWS))
+        for problem in problems(CodedRows(table), built=True):
+            if problem.what != UNLABELLED:
+                row = int(problem.rows[0])
+                what = f"{problem.field} {problem.in_row(table, row)}"
                 raise KbprobeError(
-                    f"{config}, {split}, row {row['id']}, made with the wording "
-                    f"{row['template']!r}: {'; '.join(problems)}"
+                    f"{config}, {split}, row {table['id'][row]}, made with the wording "
+                    f"{table['template'][row].as_py()!r}: {what}"
                 )
 
 

@@ -18,7 +18,6 @@ from evaluation.exports.reading import Exported, kept_columns
 from evaluation.items.orders import LETTERS
 from evaluation.results.analyses.generated import COLUMNS, UNREAD, generated_of
 from evaluation.results.types import RESULTS, read_predictions
-from kbprobe.errors import UsageError
 from kbprobe.files import write_file
 
 _SCORER = "choice"
@@ -26,20 +25,11 @@ _RIGHT, _WRONG, _NO_ANSWER = "C", "I", "N"
 
 
 def write_log(one: Exported, folder: Path) -> Path:
-    """Write the log of a run in which answers were written into a folder; return the file.
-
-    Raises:
-        UsageError: its conversations were not kept.
-    """
+    """Write the log of a run in which answers were written into a folder; return the file."""
     results = one.results
     block = generated_of(results)
     assert block is not None
     predictions = read_predictions(one.folder)
-    if missing := COLUMNS.keys() - {*predictions.column_names}:
-        raise UsageError(
-            f"{one.folder} was written by an earlier version, which kept no prompts "
-            f"({', '.join(sorted(missing))}). Evaluate again with --overwrite."
-        )
     samples = list(_samples(predictions.to_pylist(), results.model.id))
     written = datetime.fromtimestamp(int((one.folder / RESULTS).stat().st_mtime), UTC)
     began = (written - timedelta(seconds=round(results.timings.total))).isoformat()

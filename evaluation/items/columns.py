@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from kbprobe.arrays import Ints
-from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.columns import plain, single_chunk, to_numpy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -187,13 +187,6 @@ class ItemColumns(Sequence[Item]):
             b"",
         )
         return memoryview(pc.binary_join(_whole(rows), b"")[0].as_buffer())
-
-
-def plain(column: pa.Array) -> pa.Array:
-    """Return a dictionary column of strings as plain strings."""
-    import pyarrow as pa
-
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _framed(texts: pa.Array) -> pa.Array:

@@ -1,224 +1,163 @@
-"""Rows of kbprobe's own schema, and of any Arrow table, checked and taken as columns."""
+"""Rows of any form as questions: brought into kbprobe's schema, checked, and taken as columns."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.items.columns import ItemColumns, plain
+from evaluation.items.columns import ItemColumns
 from evaluation.items.recast import LABEL_COLUMNS, PAIRS, meaning
-from evaluation.items.rows import Records, row_questions, with_own_ids
+from evaluation.items.rows import (
+    ASKED,
+    FURTHER,
+    LISTED,
+    PAIR,
+    Records,
+    RowProblem,
+    normalised,
+    read_columns,
+    refusal,
+    unique_ids,
+)
 from evaluation.items.types import ABOUT, Questions, column_questions
-from kbprobe.arrays import AnyInts, Bools, Ints
-from kbprobe.columns import arrow_type, codes, positions, single_chunk, to_numpy
+from kbprobe.arrays import run_starts
+from kbprobe.columns import plain, single_chunk, to_numpy
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import regular_path
-from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, NLI, SCORED_SETUPS, SETUPS
+from kbprobe.format.rows import CodedRows, Problem, problems
+from kbprobe.format.setups import NLI, SETUPS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_ASKED = ("id", "question", "choices", "answer", "answerKey", "setup")
-_PAIR = ("premise", "hypothesis")
-_FURTHER = ("fact_ids", "relation", "arguments")
-NEEDED = (*_ASKED, *_PAIR, "question_stem", "notes", *ABOUT, *_FURTHER)
+NEEDED = (*ASKED, *PAIR, "question_stem", "notes", *ABOUT, *FURTHER)
 """All columns that are read."""
 
 
-def own_questions(table: pa.Table) -> Questions | None:
-    """Return rows of kbprobe's own schema as questions, without converting their columns.
+def row_questions(records: Records, source: str, label_names: Sequence[str] = ()) -> Questions:
+    """Read every row as a question; ``source`` is what they were read from, for the message.
 
-    Returns:
-        None if a column has another type or any row is faulty. Rows are then read one by one,
-        which gives error messages. Whatever is accepted here is also accepted there, with the
-        same items (:func:`evaluation.items.rows.checked_item` defines faults).
+    Pairs of NLI collections whose annotators agreed on no label are left out and counted.
+    ``label_names`` are the names of NLI labels that are numbers, in order from 0.
+
+    Raises:
+        KbprobeError: any row is malformed or unlabelled; it names the first few by place and
+            field and counts the rest. A file is never scored on its valid rows alone.
+    """
+    read = normalised(records, label_names)
+    rows = CodedRows(read.table)
+    found = [*read.problems, *row_problems(rows, read.places)]
+    if found or (read.undecided and not read.places):
+        found += read.undecided
+        total = len(read.places) + len(read.problems) + len(read.undecided)
+        raise KbprobeError(refusal(source, records.unit, sorted(found), total))
+    notes = {"gold_copies": read.copied, "undecided": len(read.undecided)}
+    counted = {name: count for name, count in notes.items() if count}
+    return replace(sound_questions(rows), notes=counted)
+
+
+def row_problems(rows: CodedRows, places: Sequence[int]) -> list[RowProblem]:
+    """Return the first problem of each row that cannot be scored, at its place.
+
+    Those that messages list, the first few, are told with their value.
+    """
+    first: dict[int, Problem] = {}
+    for problem in problems(rows):
+        if not problem.scorable:
+            first = {**dict.fromkeys(problem.rows.tolist(), problem), **first}
+    listed = {row: first[row].in_row(rows.table, row) for row in sorted(first)[:LISTED]}
+    return [
+        RowProblem(places[row], problem.field, listed.get(row, problem.what))
+        for row, problem in first.items()
+    ]
+
+
+def in_schema(table: pa.Table) -> bool:
+    """Return whether a table needs no conversion: its columns are those of kbprobe's items.
+
+    They have the same types, each row has a setup and an answer, and no list has a null.
     """
     import pyarrow as pa
 
     from kbprobe.format.items import arrow_schema
 
     own = arrow_schema()
-    if not set(_ASKED) <= set(table.column_names) or not set(table.column_names) <= set(own.names):
-        return None
+    if not set(ASKED) <= set(table.column_names) or not set(table.column_names) <= set(own.names):
+        return False
     for field in table.schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         if kind != own.field(field.name).type:
-            return None
-    items, columns = _items(table), _known(table)
-    if items is None or columns is None:
-        return None
-    if len(items.ids.unique()) < len(items):
-        items = ItemColumns.of(with_own_ids(list(items)))
+            return False
+    lists = {"fact_ids", "choice_hops", "arguments"} & {*table.column_names}
+    entries = [single_chunk(table[name]).flatten() for name in lists]
+    parts = [part for own in entries if pa.types.is_struct(own.type) for part in own.flatten()]
+    complete = [table["setup"], table["answer"], *entries, *parts]
+    return not any(column.null_count for column in complete)
+
+
+def sound_questions(rows: CodedRows) -> Questions:
+    """Return rows of the schema without faults as questions; columns are not converted."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = {}
+    types = read_columns()
+    for name in (*ABOUT, *FURTHER):
+        column = plain(rows.whole(name))
+        if pa.types.is_string(types[name]):
+            # Empty text is equivalent to null.
+            column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+        columns[name] = column
+    for name in ("fact_ids", "arguments"):
+        columns[name] = _without_nulls(columns[name])
+    question, premise = _question_and_premise(rows)
+    ids = rows.whole("id")
+    if len(ids.unique()) < len(ids):
+        ids = pa.array(unique_ids(ids.to_pylist()), pa.string())
+    items = ItemColumns(
+        ids=ids,
+        setups=rows.column("setup"),
+        questions=question,
+        choices=pa.ListArray.from_arrays(
+            pa.array(rows.starts, pa.int32()), rows.column("choices.text")
+        ),
+        answers=rows.whole("answer"),
+        premises=premise,
+    )
     return column_questions(items, columns)
 
 
-def _known(table: pa.Table) -> dict[str, pa.Array] | None:
-    """Return the metadata of each row; None if any value is invalid."""
+def _without_nulls(lists: pa.Array) -> pa.Array:
+    """Replace nulls among lists by empty ones."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from kbprobe.format.items import arrow_schema
-
-    rows, own = len(table), arrow_schema()
-    columns = {}
-    for name in (*ABOUT, *_FURTHER):
-        kind = arrow_type(ABOUT[name]) if name in ABOUT else own.field(name).type
-        present = name in table.column_names
-        columns[name] = single_chunk(table[name]) if present else pa.nulls(rows, kind)
-    entries = columns["arguments"].flatten()
-    inner = [columns[name].flatten() for name in ("fact_ids", "choice_hops", "arguments")]
-    inner += entries.flatten()
-    if 0 < columns["arguments"].null_count < rows or any(values.null_count for values in inner):
-        return None
-    for name, kind in ABOUT.items():
-        if kind != "string":
-            column = columns[name]
-            numbers = column.flatten() if pa.types.is_list(column.type) else column
-            if (pc.min(numbers).as_py() or 0) < 0:
-                return None
-            continue
-        # Empty text is equivalent to null.
-        empty = pc.equal(columns[name], "")
-        columns[name] = pc.if_else(empty, pa.scalar(None, pa.string()), columns[name])
-        if _some_blank(columns[name].unique()):
-            return None
-    return columns
+    if not lists.null_count:
+        return lists
+    sizes = to_numpy(pc.fill_null(lists.value_lengths(), 0))
+    return pa.ListArray.from_arrays(pa.array(run_starts(sizes), pa.int32()), lists.flatten())
 
 
-def _items(table: pa.Table) -> ItemColumns | None:
-    """Return the questions; None where a row has a fault."""
+def _question_and_premise(rows: CodedRows) -> tuple[pa.Array, pa.Array]:
+    """Return each row's question and premise, as dictionaries; for an NLI row, its two texts."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    texts, labels = single_chunk(table["choices"]).flatten()
-    rows, sizes = len(table), to_numpy(texts.value_lengths().fill_null(0))
-    question, premise = _question_and_premise(table)
-    asked = [question, *(table[name] for name in ("id", "setup", "answer", "answerKey"))]
-    if any(len(column) != rows or column.null_count for column in (*asked, texts, labels)):
-        return None
-    inner = [texts.flatten(), labels.flatten()]
-    if not texts.value_lengths().equals(labels.value_lengths()):
-        return None
-    if any(values.null_count for values in inner) or not rows or sizes.min() < 2:
-        return None
-    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    shown, marks = map(_coded, inner)
-    items = ItemColumns(
-        ids=single_chunk(table["id"]),
-        setups=_coded(table["setup"]),
-        questions=_coded(question),
-        choices=pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), shown),
-        answers=single_chunk(table["answer"]).cast(pa.int32()),
-        premises=_coded(premise),
+    pairs = pa.array(rows.setups == list(SETUPS).index(NLI))
+    if not pc.any(pairs).as_py():
+        blank = pa.DictionaryArray.from_arrays(np.zeros(len(rows), dtype=np.int32), [""])
+        return rows.column("question"), blank
+    question, premise, hypothesis = (
+        rows.column(name).dictionary_decode() for name in ("question", *PAIR)
     )
-    words = (items.ids, items.questions.dictionary, shown.dictionary, marks.dictionary)
-    if any(map(_some_blank, words)) or not _sound_choices(items, marks, table["answerKey"]):
-        return None
-    return items if _sound_questions(items) else None
-
-
-def _sound_choices(items: ItemColumns, marks: pa.Array, keys: pa.ChunkedArray) -> bool:
-    """Return whether labels are distinct, and the answer is a unique choice with the right label.
-
-    Args:
-        items: the questions.
-        marks: the labels of all choices, a dictionary, shape [choices].
-        keys: the label of each answer, shape [rows].
-    """
-    starts, answers = items.starts, to_numpy(items.answers).astype(np.int64)
-    texts, labels = to_numpy(items.choices.flatten().indices), to_numpy(marks.indices)
-    sizes = np.diff(starts)
-    if (answers < 0).any() or (answers >= sizes).any():
-        return False
-    golds = starts[:-1] + answers
-    if (positions(marks.dictionary, keys) != labels[golds]).any():
-        return False
-    for rows, grid in _by_size(starts):
-        ordered = np.sort(labels[grid], axis=1)
-        if (ordered[:, 1:] == ordered[:, :-1]).any():
-            return False
-        if ((texts[grid] == texts[golds[rows]][:, None]).sum(axis=1) > 1).any():
-            return False
-    return True
-
-
-def _sound_questions(items: ItemColumns) -> bool:
-    """Whether each setup is known, a cloze has one mask, and rows of labels have their labels."""
-    import pyarrow.compute as pc
-
-    setup_of, setups = codes(items.setups)
-    masks = to_numpy(pc.count_substring(items.questions.dictionary, MASK))
-    masks = masks[to_numpy(items.questions.indices)]
-    for number, setup in enumerate(setups):
-        own = setup_of == number
-        if not own.any() or setup in SCORED_SETUPS:
-            if setup == CLOZE and (masks[own] != 1).any():
-                return False
-            continue
-        if setup not in LABELLED_SETUPS or masks[own].any():
-            return False
-        if not _sound_labels(items, own, SETUPS[setup].labels):
-            return False
-        premises = plain(items.premises.take(np.flatnonzero(own))).unique()
-        if any(MASK in premise for premise in premises.to_pylist()):
-            return False
-        if setup == NLI and _some_blank(premises):
-            return False
-    return True
-
-
-def _sound_labels(items: ItemColumns, own: Bools, labels: tuple[str, ...]) -> bool:
-    """Return whether the choices of some rows are these labels, in any order."""
-    texts = items.choices.flatten()
-    expected = np.sort(positions(texts.dictionary, list(labels)))
-    numbers, starts = to_numpy(texts.indices), items.starts
-    if expected[0] < 0 or (np.diff(starts)[own] != len(labels)).any():
-        return False
-    grid = starts[:-1][own][:, None] + np.arange(len(labels))
-    return bool((np.sort(numbers[grid], axis=1) == expected).all())
-
-
-def _by_size(starts: Ints) -> list[tuple[Ints, AnyInts]]:
-    """Group rows with equally many choices, with the choices' indices: shape [rows, choices]."""
-    sizes = np.diff(starts)
-    groups = []
-    for size in np.unique(sizes).tolist():
-        rows = np.flatnonzero(sizes == size)
-        groups.append((rows, starts[:-1][rows][:, None] + np.arange(size)))
-    return groups
-
-
-def _question_and_premise(table: pa.Table) -> tuple[pa.ChunkedArray, pa.Array]:
-    """Return each row's question and premise; for an NLI row, its two texts."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    question, rows = table["question"], len(table)
-    if not set(_PAIR) <= set(table.column_names) or table["premise"].null_count == rows:
-        return question, pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [""])
-    pairs = pc.equal(table["setup"].cast("string"), NLI)
-    premise, hypothesis = (pc.fill_null(table[name], "") for name in _PAIR)
-    question = pc.if_else(pairs, hypothesis, question.cast("string"))
-    return question, pc.if_else(pairs, premise, "")
-
-
-def _coded(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return a column of strings as a dictionary."""
-    import pyarrow as pa
-
-    array = single_chunk(column)
-    return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-
-
-def _some_blank(words: pa.Array) -> bool:
-    """Return whether any of the words, except nulls, consists only of white space."""
-    import pyarrow.compute as pc
-
-    return bool(pc.any(pc.equal(pc.utf8_trim_whitespace(words), "")).as_py())
+    shown = pc.if_else(pairs, hypothesis, question), pc.if_else(pairs, premise, "")
+    return shown[0].dictionary_encode(), shown[1].dictionary_encode()
 
 
 _AT_ONCE = 1024
@@ -266,11 +205,14 @@ def table_questions(table: pa.Table, source: str, label_names: Sequence[str] = (
         KbprobeError: any row is malformed or unlabelled, as :func:`row_questions` says.
     """
     table = table.select(_needed(table.column_names))
-    rows = (row for batch in table.to_batches(_AT_ONCE) for row in batch.to_pylist())
     try:
-        if (own := own_questions(table)) is not None:
-            return own
-        return row_questions(Records("row", enumerate(rows, 1)), source, label_names)
+        if not in_schema(table):
+            rows = (row for batch in table.to_batches(_AT_ONCE) for row in batch.to_pylist())
+            return row_questions(Records("row", enumerate(rows, 1)), source, label_names)
+        own = CodedRows(table)
+        if found := row_problems(own, range(1, len(own) + 1)):
+            raise KbprobeError(refusal(source, "row", sorted(found), len(own)))
+        return sound_questions(own)
     except UnicodeDecodeError as error:
         raise KbprobeError(f"{source} holds text that is not UTF-8: {error}") from None
 

@@ -1,4 +1,4 @@
-"""Published rows in one form: those of oLMpics, WordNetQA, DictionaryQA, ARC and kbprobe.
+"""Rows of oLMpics, WordNetQA, DictionaryQA, ARC and kbprobe, brought into kbprobe's schema.
 
 Labelled texts from other sources are converted first (:mod:`evaluation.items.recast`).
 
@@ -15,9 +15,9 @@ import json
 import os
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from evaluation.items.recast import (
     MARK,
@@ -28,25 +28,33 @@ from evaluation.items.recast import (
     own_form,
     pair_form,
 )
-from evaluation.items.types import ABOUT, Item, Questions, arguments_type, column_questions
+from evaluation.items.types import ABOUT
 from kb_cache.unpack import DAMAGE, Allowance, unpacking
-from kbprobe.columns import arrow_type
 from kbprobe.errors import KbprobeError
-from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, MASK, NLI, SCORED_SETUPS, SETUPS
+from kbprobe.format.items import UNKNOWN
+from kbprobe.format.rows import UNLABELLED
+from kbprobe.format.setups import CLOZE, MASK, NLI, QUESTION, SETUPS
 from kbprobe.reading import MAX_TABLE_BYTES, open_file
 
-UNLABELLED = "has no answer yet"
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-_COPIES = "gold_copies"
-"""The note that counts rows with copies of the gold among their choices."""
+ASKED = ("id", "question", "choices", "answer", "answerKey", "setup")
+PAIR = ("premise", "hypothesis")
+FURTHER = ("fact_ids", "relation", "arguments")
+"""Columns of the schema that are evaluated, besides what is known about an item (`ABOUT`)."""
 
-_LISTED = 5
+_COPIES = "copies"
+"""Whether copies of the gold among the choices were left out of a row."""
+
+LISTED = 5
 """Maximum number of bad rows listed; the rest are counted."""
 
 _POS_NAMES = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
 """WordNet's letters, as ``notes`` has them, in the words of kbprobe's own probes."""
 
 _INT32, _INT64 = range(2**31), range(-(2**63), 2**63)
+_Texts: TypeAlias = list[Any] | None
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,9 @@ class Records:
     folds: Mapping[str, int] = field(default_factory=dict)
 
 
-class _Problem(NamedTuple):
+class RowProblem(NamedTuple):
+    """What is wrong with a row, at its place in a file."""
+
     place: int
     field: str
     what: str
@@ -117,51 +127,64 @@ def _json(data: bytes) -> Any:
     return RowError("", what)
 
 
-def row_questions(records: Records, source: str, label_names: Sequence[str] = ()) -> Questions:
-    """Read every row as a question; ``source`` is what they were read from, for the message.
+@dataclass(frozen=True)
+class Normalised:
+    """Rows brought into the schema of kbprobe's items, not yet checked.
 
-    Pairs of NLI collections whose annotators agreed on no label are left out and counted.
+    Attributes:
+        table: the columns that are evaluated, see :func:`read_columns`.
+        places: the place of each of these rows.
+        problems: rows that cannot be brought into the schema.
+        undecided: rows of NLI collections whose annotators agreed on no label.
+        copied: the number of rows of which copies of the gold were left out.
+    """
+
+    table: pa.Table
+    places: Sequence[int]
+    problems: Sequence[RowProblem]
+    undecided: Sequence[RowProblem]
+    copied: int
+
+
+def normalised(records: Records, label_names: Sequence[str] = ()) -> Normalised:
+    """Bring rows of any published form into the schema; what they say is checked afterwards.
+
     ``label_names`` are the names of NLI labels that are numbers, in order from 0.
-
-    Raises:
-        KbprobeError: any row is malformed or unlabelled; it names the first few by place and
-            field and counts the rest. A file is never scored on its valid rows alone.
     """
     import pyarrow as pa
 
-    items: list[Item] = []
-    known: list[dict[str, Any]] = []
-    problems: list[_Problem] = []
-    undecided: list[_Problem] = []
+    rows: list[dict[str, Any]] = []
+    places: list[int] = []
+    problems: list[RowProblem] = []
+    undecided: list[RowProblem] = []
     for place, row in records.rows:
-        pair = isinstance(row, Mapping) and is_pair(row)
         try:
-            item, about = _question(
-                pair_form(row, place, label_names) if pair else row, records.folds
-            )
+            if isinstance(row, Mapping) and is_pair(row):
+                row = pair_form(row, place, label_names)
+                if row["answerKey"] is None:
+                    undecided.append(RowProblem(place, "answerKey", UNLABELLED))
+                    continue
+            rows.append(_normalised(row, records.folds))
+            places.append(place)
         except RowError as error:
-            problem = _Problem(place, *error.args)
-            (undecided if pair and problem.what == UNLABELLED else problems).append(problem)
-            continue
-        items.append(item)
-        known.append(about)
-    if problems or (undecided and not items):
-        problems += undecided
-        total = len(items) + len(problems)
-        raise KbprobeError(_refusal(source, records.unit, sorted(problems), total))
-    kinds = {name: arrow_type(kind) for name, kind in ABOUT.items()}
-    kinds |= {"fact_ids": pa.list_(pa.string()), "relation": pa.string()}
-    kinds["arguments"] = arguments_type()
-    columns = {
-        name: pa.array([about.get(name) for about in known], kind) for name, kind in kinds.items()
-    }
-    questions = column_questions(with_own_ids(items), columns)
-    copied = sum(about[_COPIES] > 0 for about in known)
-    notes = {_COPIES: copied, "undecided": len(undecided)}
-    return replace(questions, notes={name: count for name, count in notes.items() if count})
+            problems.append(RowProblem(place, *error.args))
+    types = read_columns()
+    table = pa.table(
+        {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
+    )
+    copied = sum(row[_COPIES] for row in rows)
+    return Normalised(table, places, problems, undecided, copied)
 
 
-def _refusal(source: str, unit: str, problems: Sequence[_Problem], total: int) -> str:
+def read_columns() -> dict[str, pa.DataType]:
+    """Return the columns of the schema that are evaluated, with their types."""
+    from kbprobe.format.items import arrow_schema
+
+    own = arrow_schema()
+    return {name: own.field(name).type for name in (*ASKED, *PAIR, *ABOUT, *FURTHER)}
+
+
+def refusal(source: str, unit: str, problems: Sequence[RowProblem], total: int) -> str:
     """Return the error for a file: the first bad rows by position and field, others as a count."""
     if all(problem.what == UNLABELLED for problem in problems):
         return (
@@ -178,110 +201,77 @@ def _refusal(source: str, unit: str, problems: Sequence[_Problem], total: int) -
             f"such as --label-names {','.join(SETUPS[NLI].labels)}"
         )
     lines = [f"{source}: {len(problems):,} of {total:,} rows cannot be scored:"]
-    for place, name, what in problems[:_LISTED]:
+    for place, name, what in problems[:LISTED]:
         lines.append(f"  {unit} {place}: {name} {what}" if name else f"  {unit} {place}: {what}")
-    if len(problems) > _LISTED:
-        lines.append(f"  and {len(problems) - _LISTED:,} more")
+    if len(problems) > LISTED:
+        lines.append(f"  and {len(problems) - LISTED:,} more")
     lines.append("Nothing is scored on the other rows alone. Correct these, or take them out.")
     return "\n".join(lines)
 
 
-def with_own_ids(items: Sequence[Item]) -> list[Item]:
-    """Give each row a unique id.
+def unique_ids(ids: Sequence[str]) -> list[str]:
+    """Make ids of rows unique.
 
     Published files repeat questions with their ids, and reuse ids for different questions: the
     second becomes ``ID#2``, so that every row is scored, as in the published figures.
     """
-    taken: set[str] = {item.id for item in items}
-    if len(taken) == len(items):
-        return list(items)
+    taken = set(ids)
+    if len(taken) == len(ids):
+        return list(ids)
     times: dict[str, int] = {}
     result = []
-    for item in items:
-        number = times.get(item.id, 0) + 1
-        name = item.id
-        while number > 1 and (name := f"{item.id}#{number}") in taken:
+    for own in ids:
+        number = times.get(own, 0) + 1
+        name = own
+        while number > 1 and (name := f"{own}#{number}") in taken:
             number += 1
-        times[item.id] = number
+        times[own] = number
         taken.add(name)
-        result.append(replace(item, id=name))
+        result.append(name)
     return result
 
 
-def checked_item(
-    name: str,
-    setup: str | None,
-    question: str,
-    texts: Sequence[str],
-    labels: Sequence[str],
-    answer: int | None,
-    key: int | str | None,
-    at: str = "",
-    premise: str = "",
-) -> Item:
-    """Check a row's values, which have the right types and no blank or missing texts.
-
-    If ``setup`` is None, a mask in the question makes it a cloze. kbprobe's own rows give the
-    gold's index as ``answer``, and ``key`` must agree. Elsewhere ``key`` is its label, or its index
-    from 0 if an integer and labels are letters; copies of the gold among the choices, which
-    published rows have, are left out. ``at`` says what the choices are within.
-
-    Raises:
-        RowError: the row cannot be scored.
-    """
-    size = len(texts)
-    if size < 2:
-        raise RowError(f"{at}choices", f"are {size}; there must be at least 2")
-    if len(set(labels)) < size:
-        raise RowError(f"{at}choices", f"share a label: {', '.join(labels)}")
-    gold = _gold(labels, answer, key)
-    if answer is None and 1 < texts.count(texts[gold]) < size:
-        right = texts[gold]
-        texts = [text for place, text in enumerate(texts) if place == gold or text != right]
-        gold = texts.index(right)
-    elif texts.count(texts[gold]) > 1:
-        said = f"hold the gold twice: {reprlib.repr(texts[gold])}; no choice could be called right"
-        raise RowError(f"{at}choices", said)
-    masks = question.count(MASK)
-    setup = setup if setup is not None else CLOZE if masks else "mc_qa"
-    if setup in LABELLED_SETUPS:
-        expected = SETUPS[setup].labels
-        if sorted(texts) != sorted(expected):
-            said = f"are {', '.join(texts)}; those of {setup} rows are {', '.join(expected)}"
-            raise RowError(f"{at}choices", said)
-        if setup == NLI and not premise.strip():
-            raise RowError("premise", "is empty")
-        if masks or MASK in premise:
-            raise RowError("premise" if MASK in premise else "question", f"holds a {MASK}")
-    elif setup not in SCORED_SETUPS:
-        raise RowError("setup", _unknown_setup(setup))
-    if setup == CLOZE and masks != 1:
-        raise RowError("question", f"holds {masks or 'no'} {MASK}; a cloze has exactly one")
-    return Item(name, setup, question, tuple(texts), gold, premise)
-
-
-def _gold(labels: Sequence[str], answer: int | None, key: int | str | None) -> int:
-    """Return the gold's index."""
-    field, value = ("answerKey", key) if answer is None else ("answer", answer)
-    if value in (None, "", -1, "-1"):
-        raise RowError(field, UNLABELLED)
-    place = labels.index(str(key)) if str(key) in labels else -1
-    if isinstance(value, int) and (answer is not None or not any(map(str.isdigit, labels))):
-        if not 0 <= value < len(labels):
+def _gold(labels: Sequence[str], key: int | str | None) -> int:
+    """Return the index of the gold, given its label, or its index if the labels are letters."""
+    if key in (None, "", -1, "-1"):
+        return UNKNOWN
+    if isinstance(key, int) and not any(map(str.isdigit, labels)):
+        if not 0 <= key < len(labels):
             choices = f"the {len(labels)} choices are 0 to {len(labels) - 1}"
-            raise RowError(field, f"is {value}; {choices}")
-        if answer is not None and key is not None and (isinstance(key, int) or place != answer):
-            said = f"but answer is {answer}, labelled {labels[answer]!r}"
-            raise RowError("answerKey", f"is {reprlib.repr(key)}, {said}")
-        return value
-    if place < 0:
-        said = f"is {reprlib.repr(key)}, which is not among the labels {', '.join(labels)}"
-        raise RowError("answerKey", said)
-    return place
+            raise RowError("answerKey", f"is {key}; {choices}")
+        return key
+    if str(key) not in labels:
+        shown = f"is {reprlib.repr(key)}, which is not among the labels {', '.join(labels)}"
+        raise RowError("answerKey", shown)
+    return labels.index(str(key))
 
 
-def _question(row: Any, folds: Mapping[str, int]) -> tuple[Item, dict[str, Any]]:
-    """Read one row: the question, and its metadata."""
+def _with_gold(texts: _Texts, labels: _Texts, key: int | str | None) -> dict[str, Any]:
+    """Return choices with the index and label of the gold, which is given by its label or index.
+
+    Copies of the gold among the choices, which published rows have, are left out. Where choices
+    are incomplete, nothing can be the gold.
+    """
+    columns = {"choices": {"text": texts, "label": labels}, "answer": UNKNOWN, "answerKey": ""}
+    if texts is None or labels is None or len(texts) < 2 or len(texts) != len(labels):
+        return columns
+    if None in texts or None in labels:
+        return columns
+    gold = _gold(labels, key)
+    if gold == UNKNOWN:
+        return columns
+    right = texts[gold]
+    if 1 < texts.count(right) < len(texts):
+        kept = [place for place, text in enumerate(texts) if place == gold or text != right]
+        gold = kept.index(gold)
+        columns[_COPIES] = True
+        texts, labels = ([column[place] for place in kept] for column in (texts, labels))
+    choices = {"text": texts, "label": labels}
+    return {**columns, "choices": choices, "answer": gold, "answerKey": labels[gold]}
+
+
+def _normalised(row: Any, folds: Mapping[str, int]) -> dict[str, Any]:
+    """Bring one row into the schema."""
     if isinstance(row, RowError):
         raise row
     if not isinstance(row, Mapping):
@@ -290,33 +280,39 @@ def _question(row: Any, folds: Mapping[str, int]) -> tuple[Item, dict[str, Any]]
         row = own_form(row, folds)
     question: Any = row.get("question", row.get("question_stem"))
     given: Any = row.get("choices")
-    path, at, premise = "question", "", ""
     setup = row.get("setup")
     if setup is not None and not isinstance(setup, str):
-        raise RowError("setup", _unknown_setup(setup))
-    if setup == NLI:
-        premise = _text(row.get("premise"), "premise")
-        path, question = "hypothesis", row.get("hypothesis")
-    elif isinstance(question, Mapping):
+        raise RowError("setup", f"is {_kind(setup)}, not text")
+    path, at = "question", ""
+    if isinstance(question, Mapping):
         path, at = "question.stem", "question."
         question, given = question.get("stem"), question.get("choices")
-    question = _text(question, path)
+    columns = {
+        "id": _label(row.get("id"), "id"),
+        "question": _text(question, path),
+        **{name: _text(row.get(name), name) for name in PAIR},
+    }
+    if setup is None:
+        setup = CLOZE if MASK in (columns["question"] or "") else QUESTION
+    columns["setup"] = _whole(setup, "setup")
     texts, labels = _choices(given, f"{at}choices")
-    name = _label(row.get("id"), "id")
     answer, key = _answer(row)
-    item = checked_item(name, setup, question, texts, labels, answer, key, at, premise)
-    copies = len(texts) - len(item.choices)
-    return item, {**_about(row), **_own(row), _COPIES: copies}
+    if answer is None:
+        columns |= _with_gold(texts, labels, key)
+    else:
+        columns |= {"choices": {"text": texts, "label": labels}, "answer": answer}
+        columns["answerKey"] = None if key is None else str(key)
+    return {_COPIES: False, **columns, **_about(row), **_own(row)}
 
 
-def _choices(given: Any, at: str) -> tuple[list[str], list[str]]:
+def _choices(given: Any, at: str) -> tuple[_Texts, _Texts]:
     """Return texts and labels of choices given as a list of objects or as two lists."""
+    if given is None:
+        return None, None
     if isinstance(given, Mapping):
         texts, labels = given.get("text"), given.get("label")
-        if not isinstance(texts, list) or not isinstance(labels, list):
+        if not all(column is None or isinstance(column, list) for column in (texts, labels)):
             raise RowError(at, "must hold two lists, text and label")
-        if len(texts) != len(labels):
-            raise RowError(at, f"hold {len(texts)} texts but {len(labels)} labels")
         where = at + ".{}[{}]"
     elif isinstance(given, list):
         for i, choice in enumerate(given):
@@ -325,10 +321,10 @@ def _choices(given: Any, at: str) -> tuple[list[str], list[str]]:
         texts, labels = ([choice.get(name) for choice in given] for name in ("text", "label"))
         where = at + "[{1}].{0}"
     else:
-        raise RowError(at, "are missing" if given is None else f"are {_kind(given)}, not a list")
+        raise RowError(at, f"are {_kind(given)}, not a list")
     return (
-        [_text(text, where.format("text", i)) for i, text in enumerate(texts)],
-        [_label(label, where.format("label", i)) for i, label in enumerate(labels)],
+        texts and [_text(text, where.format("text", i)) for i, text in enumerate(texts)],
+        labels and [_label(label, where.format("label", i)) for i, label in enumerate(labels)],
     )
 
 
@@ -338,7 +334,7 @@ def _answer(row: Mapping[str, Any]) -> tuple[int | None, int | str | None]:
     key = row.get("answerKey")
     if answer is None and "answerKey" not in row:
         raise RowError("answerKey", "is missing")
-    if answer is not None and not _is_integer(answer):
+    if answer is not None and not (_is_integer(answer) and abs(answer) in _INT32):
         raise RowError("answer", f"is {_kind(answer)}, not the index of a choice")
     if isinstance(key, str):
         return answer, _whole(key, "answerKey")
@@ -407,7 +403,7 @@ def _number(values: Mapping[str, Any], name: str) -> int | None:
         return None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if not _is_integer(value) or value not in _INT32:
+    if not _is_integer(value) or abs(value) not in _INT32:
         raise RowError(name, f"is {reprlib.repr(value)}, not a number from 0")
     return int(value)
 
@@ -434,13 +430,11 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value in _INT64
 
 
-def _text(value: Any, where: str) -> str:
+def _text(value: Any, where: str) -> str | None:
     if value is None:
-        raise RowError(where, "is missing")
+        return None
     if not isinstance(value, str):
         raise RowError(where, f"is {_kind(value)}, not text")
-    if not value.strip():
-        raise RowError(where, "is empty")
     return _whole(value, where)
 
 
@@ -453,15 +447,10 @@ def _whole(value: str, where: str) -> str:
     return value
 
 
-def _label(value: Any, where: str) -> str:
+def _label(value: Any, where: str) -> str | None:
     """Return an id or a label, which may be integers, as text."""
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     return _text(str(value) if is_integer else value, where)
-
-
-def _unknown_setup(value: object) -> str:
-    known = ", ".join((*SCORED_SETUPS, *LABELLED_SETUPS))
-    return f"is {reprlib.repr(value)}; the setups that are scored are {known}"
 
 
 def _kind(value: Any) -> str:

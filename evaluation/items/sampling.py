@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evaluation.items.own_schema import NEEDED, own_questions
+from evaluation.items.own_schema import NEEDED, in_schema, sound_questions
 from evaluation.items.sources import FoundSplit
 from evaluation.items.types import Item, ProbeSplit, ids_of, probe_split
 from kbprobe.columns import codes, single_chunk
 from kbprobe.errors import UsageError
 from kbprobe.files import regular_path
+from kbprobe.format.rows import CodedRows, problems
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -154,9 +155,10 @@ def open_sample(found: FoundSplit, limit: int, limit_by: str, seed: int) -> Prob
         whole, table = (len(table), drawn.clusters), _rows_of(found, drawn.rows)
     except (pa.ArrowException, OSError, KeyError):
         return None
-    questions = own_questions(table)
-    if questions is None:
+    rows = CodedRows(table)
+    if not in_schema(table) or any(not problem.scorable for problem in problems(rows)):
         return None
+    questions = sound_questions(rows)
     split = probe_split(found.name, found.source, found.split, questions, found.manifest)
     return replace(split, clustered=drawn.whole and split.clustered, drawn_from=whole)
 

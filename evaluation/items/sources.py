@@ -9,9 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-from evaluation.items.own_schema import read_parquet, table_questions, with_class_names
+from evaluation.items.own_schema import (
+    read_parquet,
+    row_questions,
+    table_questions,
+    with_class_names,
+)
 from evaluation.items.recast import is_pair
-from evaluation.items.rows import read_json, row_questions
+from evaluation.items.rows import read_json
 from evaluation.items.types import ProbeSplit, Questions, probe_split
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean, path_argument, wrong_argument
 from kbprobe.files import data_files, datasets_cache, plain_path

@@ -202,9 +202,7 @@ def weight_files(model: str, folder: Path, loading: Mapping[str, Any]) -> list[P
         names = _entry_names(folder, loading)
         wanted = ", ".join(f"no {name}" for name in names if len(names) == 1 or name in _WHOLE)
         raise KbprobeError(f"{model} holds no weights ({wanted} in {folder}).{_variants(folder)}")
-    # Further files of usual names are part of the digests in earlier results.
-    name, dot, ending = entry.name.removesuffix(_INDEX).partition(".")
-    files = {*folder.glob(f"{name}*{dot}{ending}"), *(folder / shard for shard in _shards(entry))}
+    files = [folder / name for name in _shards(entry) or [entry.name]]
     if missing := sorted(str(file) for file in files if not file.is_file()):
         raise KbprobeError(
             f"{model}: {entry} names {len(missing)} files that are not there, such as "

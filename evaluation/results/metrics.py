@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.items.columns import plain
 from evaluation.items.types import ProbeSplit
 from evaluation.results import breakdown, intervals
 from evaluation.results.breakdown import bools, cluster_codes
@@ -22,7 +21,7 @@ from evaluation.results.types import (
     predictions_schema,
 )
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
-from kbprobe.columns import arrow_type, single_chunk, sparse_texts, to_numpy
+from kbprobe.columns import arrow_type, plain, single_chunk, sparse_texts, to_numpy
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import Audit
 

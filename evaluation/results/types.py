@@ -175,10 +175,8 @@ class Metrics(Model):
     by_template: list[Group] = Field(description="Accuracy by wording.")
     by_pos: list[Group] = Field(description="Accuracy by part of speech.")
     by_content: list[Group] = Field(
-        default_factory=list,
         description="Accuracy on all scored rows, by what they ask about: common (words), taxon, "
-        "person, place, name (any other). Empty where rows do not say, and in results of earlier "
-        "versions.",
+        "person, place, name (any other). Empty where rows do not say."
     )
     ties: int = Field(description="Items whose top two scores lie within the tie tolerance.")
     ties_wrong: float = Field(description="Accuracy if every tie were counted as wrong.")
@@ -229,10 +227,7 @@ class ProbeInfo(Model):
     source: str = Field(description="Folder, file or Hub id, as it was given.")
     split: str = Field(description="The split evaluated.")
     rows: int = Field(description="Rows evaluated: of the split, or as many as --limit kept.")
-    clusters: int | None = Field(
-        None,
-        description="Clusters that these rows are of; null where it is not recorded.",
-    )
+    clusters: int = Field(description="Clusters that these rows are of.")
     split_rows: int | None = Field(
         None, description="Rows that --limit drew from; null where all rows were evaluated."
     )

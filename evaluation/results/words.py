@@ -28,7 +28,7 @@ def limit_remark(results: Results) -> str | None:
     if probe.split_rows is None or limit is None:
         return None
     drawn = f"{probe.rows:,} of {probe.split_rows:,} rows"
-    if probe.clusters is not None and probe.split_clusters not in (None, probe.split_rows):
+    if probe.split_clusters not in (None, probe.split_rows):
         drawn += f", in {probe.clusters:,} of {probe.split_clusters:,} clusters"
     if options.get("limit_by") == "rows":
         return f"{drawn} (--limit {limit} --limit-by rows draws rows of any cluster)"

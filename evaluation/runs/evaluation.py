@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from evaluation.content import installed_version
 from evaluation.items.types import choice_starts
 from evaluation.items.wordings import wordings
-from evaluation.options import TRAINING, RunOptions, options_that
+from evaluation.options import RECORDED, TRAINING, RunOptions
 from evaluation.results.analyses import (
     consistency,
     fitting,
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-RECORDED = options_that(lambda role: role.recorded == "options")
-"""Options that ``scoring.options`` of results record where they differ from their defaults."""
 _VERSIONS = ("torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
 
@@ -172,13 +170,13 @@ def _seen(run: Run, predictions: pa.Table) -> seen.Seen | None:
     return seen.measure_seen(predictions, concepts, golds, run.spec.run.seed)
 
 
-def settings_of(run: Run) -> dict[str, Any]:
+def _settings(run: Run) -> dict[str, Any]:
     """Return the options that a run's scores depend on, with those of its scorer and learner."""
     options = run.spec.run
     return {
         **run.scorer_options.model_dump(mode="json"),
         **run.scorer.content(run.scorer_options),
-        **learning_of(run),
+        **_learning(run),
         "batch_tokens": run.model.batch_tokens,
         "model_args": options.model_args,
         "limit": options.limit,
@@ -191,7 +189,7 @@ def _recorded(options: RunOptions, names: set[str]) -> dict[str, Any]:
     return options.model_dump(include=names, exclude_defaults=True)
 
 
-def learning_of(run: Run) -> dict[str, Any]:
+def _learning(run: Run) -> dict[str, Any]:
     """Return what was learnt first, and how; empty if nothing was."""
     if run.learner is None or run.learner_options is None:
         return {}
@@ -199,7 +197,7 @@ def learning_of(run: Run) -> dict[str, Any]:
     learnt: dict[str, Any] = {
         "learner": run.learner.name,
         "train": options.train,
-        "seed": run.train_seed,
+        "train_seed": run.train_seed,
     }
     learnt |= _recorded(options, {*RECORDED} & TRAINING)
     learnt |= run.learner_options.model_dump(mode="json")
@@ -207,17 +205,37 @@ def learning_of(run: Run) -> dict[str, Any]:
     return learnt
 
 
+def installed_versions() -> dict[str, str]:
+    """Return the versions of kbprobe, Python and the packages that matter."""
+    own = {"kbprobe": kbprobe_version(), "python": platform.python_version()}
+    return {**own, **{name: installed_version(name) for name in _VERSIONS}}
+
+
 def _results(
     run: Run, scores: Scores, halvings: int, metrics: Metrics, timings: Timings
 ) -> Results:
     """Return the results: what was scored, with what, and all numbers."""
-    model, options, manifest = run.model, run.spec.run, run.rows.manifest
-    whole = run.rows.drawn_from
-    checkpoint, notes = model.checkpoint, {**run.rows.notes, **scores.notes}
+    notes = {**run.rows.notes, **scores.notes}
     if run.overlap:
         notes["train_overlap"] = run.overlap
     if halvings:
         notes["halved_batches"] = halvings
+    probe, model, scoring = described(run)
+    return Results(
+        probe=probe,
+        model=model.model_copy(update={"parameters": scores.parameters}),
+        scoring=scoring.model_copy(update={"score": scores.score_name, "notes": notes}),
+        metrics=metrics,
+        seed=run.spec.run.seed,
+        timings=timings,
+        versions=installed_versions(),
+    )
+
+
+def described(run: Run) -> tuple[ProbeInfo, ModelInfo, Scoring]:
+    """Return what is scored, with what and how, without what only the scores tell."""
+    model, manifest = run.model, run.rows.manifest
+    whole, checkpoint = run.rows.drawn_from, model.checkpoint
     adapter = None
     if checkpoint.adapter is not None and checkpoint.base is not None:
         adapter = AdapterInfo(
@@ -226,8 +244,8 @@ def _results(
             base_revision=checkpoint.base.revision,
             base_weights_sha256=checkpoint.base.weights_sha256,
         )
-    return Results(
-        probe=ProbeInfo(
+    return (
+        ProbeInfo(
             name=run.rows.name,
             source=run.rows.source,
             split=run.rows.split,
@@ -242,33 +260,25 @@ def _results(
             if manifest and manifest.annotation
             else None,
         ),
-        model=ModelInfo(
+        ModelInfo(
             id=checkpoint.id,
             revision=checkpoint.revision,
             architecture=checkpoint.architecture,
-            parameters=scores.parameters,
+            parameters=0,
             weights_sha256=checkpoint.weights_sha256,
             tokenizer_sha256=checkpoint.tokenizer_sha256,
             dtype=model.dtype_name,
             device=model.device_name,
             random_weights=checkpoint.random_weights,
             adapter=adapter,
-            finetuning=learning_of(run) or None,
+            finetuning=_learning(run) or None,
         ),
-        scoring=Scoring(
+        Scoring(
             scorer=run.scorer.name,
             version=run.scorer.version,
-            score=scores.score_name,
-            options=settings_of(run),
-            notes=notes,
+            score="",
+            options=_settings(run),
+            notes={},
             key=run.key,
         ),
-        metrics=metrics,
-        seed=options.seed,
-        timings=timings,
-        versions={
-            "kbprobe": kbprobe_version(),
-            "python": platform.python_version(),
-            **{name: installed_version(name) for name in _VERSIONS},
-        },
     )

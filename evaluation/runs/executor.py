@@ -17,9 +17,9 @@ from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
 from evaluation.results.analyses import facts as facts_analysis
 from evaluation.results.analyses.composition import relate, with_facts
-from evaluation.runs.earlier import is_of, refuse_other_results
 from evaluation.runs.evaluation import Evaluation, evaluate_run
 from evaluation.runs.folders import earlier_results, holding, save
+from evaluation.runs.identity import of_results, of_run, other_results
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.ready import ReadyScorers
 from evaluation.runs.run import Run, open_run
@@ -295,9 +295,13 @@ class _Executor:
         self.workers.wait()
         done = None
         if earlier is not None and spec.folder is not None and not run.must_fit:
-            known = facts is None or earlier.facts is None or is_of(earlier.facts.results, facts)
-            if not (known and is_of(earlier.results, run)):
-                refuse_other_results(earlier.results, run)
+            pairs = [(earlier, run)]
+            if facts is not None and earlier.facts is not None:
+                pairs.append((earlier.facts, facts))
+            for evaluation, own in pairs:
+                there, now = of_results(evaluation.results), of_run(own)
+                if not there.is_same(now):
+                    raise other_results(spec.folder, there.differences(now))
             if facts is None or earlier.facts is not None:
                 self.scorers.done(run)
                 return Outcome(spec, earlier, found=True)

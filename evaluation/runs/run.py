@@ -26,6 +26,9 @@ from kbprobe.errors import UsageError
 from kbprobe.format.setups import DEFAULT_CONFIG, LABELLED_SETUPS, QUESTION
 from kbprobe.options import Options, option_name
 
+SCORING_VERSIONS = ("torch", "transformers")
+"""Packages whose versions scores depend on."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -198,7 +201,7 @@ class Run:
             "learner": learner,
             "train": None if self.train is None else self.train.fingerprint,
             "seed": None if self.train is None else seed,
-            "versions": {name: installed_version(name) for name in ("torch", "transformers")},
+            "versions": {name: installed_version(name) for name in SCORING_VERSIONS},
         }
 
     @cached_property

@@ -276,7 +276,7 @@ class StudyRequest:
             output,
         )
 
-    @property
+    @cached_property
     def defaults(self) -> RunSpec:
         """A run without a probe or a model, with the given options."""
         return RunSpec.parse("", "", self.values)

@@ -331,7 +331,7 @@ def _row_of(run: Finished) -> _Row:
 def _summary(row: _Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
     """Average over folds and repetitions; clusters and repetitions are resampled."""
     folds = [run.results.scoring.options["fold"] for run in runs]
-    names = [(run.results.model.random_weights, run.learnt.get("seed")) for run in runs]
+    names = [(run.results.model.random_weights, run.learnt.get("train_seed")) for run in runs]
     repetitions = list(dict.fromkeys(names))
     counts, tables = count_clusters(runs), [run.predictions for run in runs]
     # The counts of each repetition, summed over its folds.

@@ -10,30 +10,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from evaluation.content import content_hash
 from evaluation.executors.base import Executor
-from evaluation.models.checkpoint import NO_MODEL, open_checkpoint
-from evaluation.models.handle import IDENTITY
 from evaluation.names import folder_name, options_name
 from evaluation.results.types import RESULTS, Model, read_results
 from evaluation.runs.checks import check_runs
 from evaluation.runs.folders import load
+from evaluation.runs.identity import RequestKeys
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest, write_summary
 from evaluation.studies.run import check_request
 from evaluation.suites.file import MAX_RUNS
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import file_sha256
 from kbprobe.files.targets import OTHER_FOLDER, unwritable
-from kbprobe.format.manifest import holds_manifest, read_manifest
 from kbprobe.format.sealed import Sealed, write_sealed
 
 RUNS = "runs"
@@ -107,7 +102,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Look once at what is there already."""
-        self._identities = _Identities()
+        self._keys = RequestKeys()
         self._there = _folders_by_key(self.folder / RUNS)
 
     @classmethod
@@ -139,7 +134,7 @@ class Plan:
         """
         new = []
         for spec in specs:
-            key = self._identities.key(spec)
+            key = self._keys.key(spec)[:_HASH]
             if key not in self.runs:
                 place = self._there.get(key, self.folder / RUNS / f"{_readable(spec)}-{key}")
                 run = PlannedRun(key, replace(spec, folder=place))
@@ -157,72 +152,6 @@ class Plan:
     def sorted_runs(self) -> list[PlannedRun]:
         """All runs sorted by key, an order that does not depend on workers or files."""
         return [self.runs[key] for key in sorted(self.runs)]
-
-
-class _Identities:
-    """Hashes runs; each probe and each model is read only once."""
-
-    def __init__(self) -> None:
-        self._probe, self._asks_facts = cache(_probe_identity), cache(_asks_facts)
-        self._models: dict[str, Any] = {}
-
-    def key(self, spec: RunSpec) -> str:
-        """Return a run's hash.
-
-        Raises:
-            UsageError: its probe is missing or damaged.
-        """
-        options = spec.named_options()
-        content: dict[str, Any] = {
-            name: self._probe(options.pop(name))
-            for name in ("train_on", "mix_in")
-            if name in options
-        }
-        content |= {
-            "probe": self._probe(spec.probe),
-            "model": self._model(spec),
-            "options": options,
-            # If a probe asks no single facts, the option makes no difference.
-            "facts": spec.run.facts and self._asks_facts(spec.probe_name),
-        }
-        return content_hash(content)[:_HASH]
-
-    def _model(self, spec: RunSpec) -> Any:
-        given = spec.run.model_dump(include=IDENTITY)
-        name = f"{spec.model} {sorted(given.items())}"
-        if name not in self._models:
-            self._models[name] = _model_identity(spec.model, given)
-        return self._models[name]
-
-
-def _asks_facts(probe: str) -> bool:
-    return holds_manifest(probe) and bool(read_manifest(Path(probe)).sub_questions)
-
-
-def _probe_identity(source: Any) -> Any:
-    if not isinstance(source, str):
-        raise UsageError("a suite's probes are folders, files or Hub ids, not datasets in memory")
-    path = Path(source)
-    if holds_manifest(path):
-        files = read_manifest(path).files
-        return sorted([one.config, one.split, one.rows_digest] for one in files)
-    if path.is_file():
-        return file_sha256(path)
-    if path.is_dir():
-        # Every file that the datasets library would read, i.e. that is not hidden.
-        held = sorted(one for one in path.rglob("*") if one.is_file() and one.name[:1] != ".")
-        return [[one.relative_to(path).as_posix(), file_sha256(one)] for one in held]
-    return source
-
-
-def _model_identity(model: str, given: Mapping[str, Any]) -> Any:
-    if model == NO_MODEL or not os.path.exists(model):
-        return [model, *sorted(given.items())]
-    try:
-        checkpoint = open_checkpoint(model, **given)
-    except KbprobeError:
-        return [model, *sorted(given.items())]  # Its runs will fail and report why.
-    return [checkpoint.weights_sha256, checkpoint.tokenizer_sha256, *sorted(given.items())]
 
 
 def _readable(spec: RunSpec) -> str:

@@ -8,16 +8,13 @@ imported here: all probes are declared whenever a command lists them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 MASK = "[MASK]"
 """The placeholder for the answer in a cloze question; it occurs once."""
 
 QUESTION, CLOZE, ACCEPTABILITY, NLI = "mc_qa", "mc_mlm", "acceptability", "nli"
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class Setup:
         labels: the choices of every row, in this order; empty where rows have their own.
         task_categories, task_ids: what the Hub calls the task.
         metrics: the metrics that are reported, by the names of the ``evaluate`` library.
-        problems: returns descriptions of what is wrong with a row; empty if it is sound.
+        masks: how often each of these texts holds :data:`MASK`.
     """
 
     name: str
@@ -41,35 +38,7 @@ class Setup:
     task_categories: tuple[str, ...]
     task_ids: tuple[str, ...]
     metrics: tuple[str, ...]
-    problems: Callable[[Row], list[str]]
-
-    def check(self, row: Row) -> list[str]:
-        """Return descriptions of what is wrong with a row of this setup.
-
-        >>> SETUPS["mc_mlm"].check({"question": "A rose is", "choices": {"text": ["a", "b"]}})
-        ['the question shows [MASK] 0 times, not once']
-        """
-        shown = [f"{name} is empty" for name in self.texts if not row.get(name)]
-        choices = list(row["choices"]["text"])
-        if self.labels and choices != list(self.labels):
-            shown.append(f"the choices are not {', '.join(self.labels)}")
-        elif len(set(choices)) < len(choices) or len(choices) < 2:
-            shown.append("the choices are fewer than two, or two are the same")
-        return shown or self.problems(row)
-
-
-def _one_mask(row: Row) -> list[str]:
-    masks = row["question"].count(MASK)
-    return [] if masks == 1 else [f"the question shows {MASK} {masks} times, not once"]
-
-
-def _no_mask(row: Row) -> list[str]:
-    return [f"the question shows {MASK}"] if MASK in row["question"] else []
-
-
-def _two_sentences(row: Row) -> list[str]:
-    same = row["premise"] == row["hypothesis"]
-    return ["premise and hypothesis are the same"] if same else []
+    masks: int = 0
 
 
 SETUPS: Mapping[str, Setup] = {
@@ -83,7 +52,6 @@ SETUPS: Mapping[str, Setup] = {
             ("multiple-choice",),
             ("multiple-choice-qa",),
             ("accuracy",),
-            _no_mask,
         ),
         Setup(
             CLOZE,
@@ -93,7 +61,7 @@ SETUPS: Mapping[str, Setup] = {
             ("multiple-choice", "fill-mask"),
             ("multiple-choice-qa", "masked-language-modeling"),
             ("accuracy",),
-            _one_mask,
+            masks=1,
         ),
         Setup(
             ACCEPTABILITY,
@@ -103,7 +71,6 @@ SETUPS: Mapping[str, Setup] = {
             ("text-classification",),
             ("acceptability-classification",),
             ("matthews_correlation", "accuracy"),
-            _no_mask,
         ),
         Setup(
             NLI,
@@ -113,7 +80,6 @@ SETUPS: Mapping[str, Setup] = {
             ("text-classification",),
             ("natural-language-inference",),
             ("accuracy", "f1"),
-            _two_sentences,
         ),
     )
 }

@@ -244,7 +244,8 @@ def test_weights_of_a_variant_alone_are_refused_with_the_remedy(bert, tmp_path):
 def test_the_digest_is_of_the_weights_that_are_loaded(bert, tmp_path):
     folder = copy_with(bert, tmp_path / "m")
     torch.save(load_file(bert / "model.safetensors"), folder / "pytorch_model.bin")
-    shutil.copy(bert / "model.safetensors", folder / "mine.safetensors")
+    for further in ("mine.safetensors", "model-of-before.safetensors"):
+        shutil.copy(bert / "model.safetensors", folder / further)
     names = [path.name for path in weight_files("m", folder, {})]
     assert names == ["model.safetensors"]
     assert weight_files("m", folder, {"use_safetensors": False}) == [folder / "pytorch_model.bin"]

@@ -10,6 +10,7 @@ import evaluation
 from evaluation.cli import main
 from evaluation.names import folder_names, options_name
 from evaluation.results.types import RESULTS, read_results
+from evaluation.runs.identity import Identity
 from evaluation.studies.base import StudyRequest
 from evaluation.studies.registry import STUDIES
 from tests.evaluation import tiny_masked
@@ -172,7 +173,7 @@ def test_another_model_or_changed_rows_are_named(tmp_path, world, capsys):
     shutil.copytree(world / "sizes", probe)
     (probe / "test.jsonl").write_text((world / "sizes" / "dev.jsonl").read_text())
     run(probe, "--model", "tuned/model", "-o", out, code=2)
-    assert "the probe is of other rows there and built anew now" in capsys.readouterr().err
+    assert "the probe's content is " in capsys.readouterr().err
 
 
 def test_a_tag_beside_a_folder_of_one_s_own_is_refused(tmp_path, capsys):
@@ -180,3 +181,22 @@ def test_a_tag_beside_a_folder_of_one_s_own_is_refused(tmp_path, capsys):
     assert f"-o {tmp_path / 'x'}+b" in capsys.readouterr().err
     run("sizes", "--model", "tuned/model", "--tag", "../b", code=2)
     assert "use letters, digits" in capsys.readouterr().err
+
+
+def test_only_what_decides_results_is_a_difference() -> None:
+    there = {"limit": 30, "limit_by": "clusters", "model": "a", "the checkpoint's content": "1"}
+    results = Identity("key", {**there, "seed": 0}, rows=24)
+
+    def differing(key: str | None = None, **now: object) -> list[str]:
+        return [one.name for one in results.differences(Identity(key, now))]
+
+    # A limit above the number of rows draws all of them.
+    assert differing(limit=None) == differing(limit=24, limit_by="rows") == []
+    assert differing(limit=23) == ["limit"]
+    # What a request leaves open is none; what a run lacks is.
+    assert differing(seed=1, letters=True) == ["seed"]
+    assert differing("key", **there) == ["seed"]
+    # Another model explains another content.
+    content = {"the checkpoint's content": "2"}
+    assert differing(**content) == ["the checkpoint's content"]
+    assert differing(model="b", **content) == ["model"]

@@ -1,7 +1,6 @@
 """Items as columns: equal to the same items one by one, and refused where single rows are."""
 
 import hashlib
-import json
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.items.columns import ItemColumns
-from evaluation.items.own_schema import own_questions
-from evaluation.items.rows import Records, row_questions
+from evaluation.items.own_schema import row_problems, row_questions, table_questions
+from evaluation.items.rows import UNLABELLED, Records
 from evaluation.items.types import (
     Item,
     choice_starts,
@@ -23,6 +22,7 @@ from evaluation.items.types import (
 from evaluation.runs.scoring import _Parts
 from kbprobe.errors import KbprobeError
 from kbprobe.format.items import arrow_schema
+from kbprobe.format.rows import CodedRows
 from kbprobe.format.setups import SETUPS
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -96,7 +96,7 @@ def test_parts_of_items_are_made_when_they_are_asked_for():
     assert [starts.tolist() for starts in parts.starts()] == [[0, 2, 4], [0], [0, 3]]
 
 
-# Rows of kbprobe's schema: either way of reading them accepts and refuses the same ones.
+# Rows of kbprobe's schema: checked as columns, they are judged as they are one by one.
 
 words = st.sampled_from(["a", "b", "c", " ", "", "[MASK]", "x [MASK]", "é\u2003", "\u2003"])
 labels = st.sampled_from(["A", "B", "C", "0", "1", " "])
@@ -150,26 +150,52 @@ rows_with_faults = st.lists(
 )
 
 
+def is_scorable(row):
+    """Whether a model can be scored on a row, by the rules of the schema one after another."""
+    texts, marks, setup = row["choices"]["text"], row["choices"]["label"], row["setup"]
+    shown = [row[name] for name in SETUPS[setup].texts] if setup in SETUPS else [None]
+    wanted = [row["id"], *shown, *texts, *marks]
+    if not all(text and text.strip() for text in wanted) or len(texts) < 2:
+        return False
+    if not 0 <= row["answer"] < len(texts) or row["answerKey"] not in (None, marks[row["answer"]]):
+        return False
+    if len(set(marks)) < len(marks) or texts.count(texts[row["answer"]]) > 1:
+        return False
+    if SETUPS[setup].labels and sorted(texts) != sorted(SETUPS[setup].labels):
+        return False
+    masks = [text.count("[MASK]") for text in shown]
+    if setup != "mc_qa" and masks != [SETUPS[setup].masks] * len(masks):
+        return False
+    blank = row["cluster"] and not row["cluster"].strip()
+    return not blank and (row["hops"] or 0) >= 0
+
+
 @given(rows_with_faults, st.booleans())
-def test_columns_and_single_rows_are_read_alike(described, coded):
+def test_columns_and_single_rows_are_judged_alike(described, coded):
     rows = []
     for number, (setup, changes) in enumerate(described):
-        rows.append(sound_row(setup, number) | dict(changes))
+        row = sound_row(setup, number) | dict(changes)
+        rows.append(row | {"answer": -1} if row["answer"] is None else row)
     schema = pa.schema([arrow_schema().field(name) for name in rows[0]])
     table = pa.Table.from_pylist(rows, schema=schema)
     if coded:
         at = table.schema.get_field_index("question")
         table = table.set_column(at, "question", table["question"].dictionary_encode())
-    found = own_questions(table)
-    try:
-        expected = row_questions(Records("row", enumerate(table.to_pylist(), 1)), "rows")
-    except KbprobeError:
-        assert found is None
+    faulty = [number for number, row in enumerate(rows) if not is_scorable(row)]
+    found = row_problems(CodedRows(table), range(len(rows)))
+    assert sorted(problem.place for problem in found) == faulty
+    unlabelled = [problem.place for problem in found if problem.what == UNLABELLED]
+    assert all(rows[place]["answer"] == -1 for place in unlabelled)
+    records = Records("row", enumerate(table.to_pylist(), 1))
+    if faulty:
+        for read in (
+            lambda: table_questions(table, "rows"),
+            lambda: row_questions(records, "rows"),
+        ):
+            with pytest.raises(KbprobeError, match=f"{len(faulty)} of {len(rows)} rows"):
+                read()
         return
-    if found is None:
-        # What only looks odd is left to the reader of single rows, which is slower.
-        assert any(changes for _, changes in described), json.dumps(rows)
-        return
-    assert found.items == expected.items
-    assert found.items.fingerprint() == hashed(expected.items)
-    assert found.about.equals(expected.about)
+    columns, single = table_questions(table, "rows"), row_questions(records, "rows")
+    assert columns.items == single.items
+    assert columns.items.fingerprint() == hashed(single.items)
+    assert columns.about.equals(single.about)

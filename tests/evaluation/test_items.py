@@ -64,7 +64,7 @@ def test_a_limit_reads_the_rows_that_a_whole_split_is_cut_to(built, options):
 
 def test_only_rows_that_are_drawn_are_read(built, monkeypatch):
     read = []
-    monkeypatch.setattr(sampling, "own_questions", lambda table: read.append(len(table)))
+    monkeypatch.setattr(sampling, "in_schema", lambda table: read.append(len(table)))
     monkeypatch.setattr(sampling, "_AT_ONCE", 7)
     found = find_split(built)
     assert sampling.open_sample(found, 20, "rows", 0) is None

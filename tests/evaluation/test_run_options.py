@@ -7,8 +7,15 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 
 from evaluation.names import options_name
-from evaluation.options import SELECTING, TRAINING, Models, RunOptions, options_that, run_role
-from evaluation.runs.evaluation import RECORDED
+from evaluation.options import (
+    RECORDED,
+    SELECTING,
+    TRAINING,
+    Models,
+    RunOptions,
+    options_that,
+    run_role,
+)
 from evaluation.runs.spec import NOT_OF_LOADED, RunSpec, plugins
 from evaluation.studies.base import StudyRequest
 from evaluation.studies.baselines import _check_recordable

@@ -105,8 +105,8 @@ def test_candidates_are_counted_and_said_to_lack_answers(
     rows = manifest["counts"]["rows"]
     edit_manifest(folder, lambda found: found["counts"].update(unlabelled=rows))
     found = release.check(folder)
-    (answers,) = [one for one in found.failed if one.name == "answers"]
-    assert answers.what == f"{rows} rows: not labelled yet"
+    (answers,) = [one for one in found.failed if one.name == "answer"]
+    assert answers.what == f"{rows} rows: answer has no answer yet"
     assert answers.where.startswith("default, no_language, perturbed: ids ")
     sizes = [one.what for one in found.findings if one.name == "rows"]
     assert len(sizes) == 3

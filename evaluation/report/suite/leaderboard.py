@@ -101,11 +101,8 @@ def _identity(run: Run) -> tuple[Any, ...]:
 def _settings(run: Run) -> dict[str, Any]:
     """Return the settings that may differ between systems of the same model."""
     results, model = run.results, run.results.model
-    options = dict(results.scoring.options)
-    if "learner" in options:
-        options["train_seed"] = options.pop("seed", None)
     return {
-        **options,
+        **results.scoring.options,
         "model": model.id,
         "revision": model.revision,
         "random_weights": model.random_weights,
@@ -250,8 +247,7 @@ def _ends(estimate: Estimate | None) -> Sequence[float | None]:
 
 def _probe(key: ProbeKey, name: str, run: Run) -> Probe:
     info, metrics = run.results.probe, run.results.metrics
-    clusters = metrics.clusters if info.clusters is None else info.clusters
-    return Probe(key, name, info.rows, clusters, metrics.chance, metrics.strongest_baseline)
+    return Probe(key, name, info.rows, info.clusters, metrics.chance, metrics.strongest_baseline)
 
 
 def _entry(run: Run, probe: Probe) -> Entry:

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
 from evaluation.items.orders import Order
 from evaluation.options import ChatOption
 from kbprobe.options import MAX_SEED, RARE, Metavar, Options, option_name
-
-_LATER = frozenset({"order", "orders", "shots_seed", "shots_order"})
-"""Options that were added later: cached scores were stored without them."""
 
 
 class PromptOptions(Options):
@@ -87,15 +78,6 @@ class PromptOptions(Options):
             if getattr(self, name) is not None and not self.shots:
                 raise ValueError(f"{option_name(name)} varies examples: give --shots N as well")
         return self
-
-    @model_serializer(mode="wrap")
-    def _named_where_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out later options that were not given, so that earlier cached scores stay valid."""
-        held: dict[str, Any] = dump(self)
-        left_out = {name for name in _LATER if held.get(name) is None}
-        if not held.get("chat"):
-            left_out.add("chat_date")
-        return {name: value for name, value in held.items() if name not in left_out}
 
 
 class CausalOptions(PromptOptions, ChatOption):

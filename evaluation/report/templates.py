@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from evaluation.report.breakdowns import SMALL
-from evaluation.report.figures import diverging_rules, shade, style_rules
+from evaluation.report.figures import diverging_rules, style_rules
 from evaluation.results.words import clip, interval, number, percent, points, printable
 
 if TYPE_CHECKING:
@@ -18,19 +17,15 @@ if TYPE_CHECKING:
 
 
 @cache
-def environment(folder: Path | None = None) -> Environment:
+def environment() -> Environment:
     """Return the environment of templates: it escapes everything and rejects undefined names.
 
     It is made once, so that a process compiles each template once, however many pages it writes.
-
-    ``folder`` holds further templates, which may extend ``base.html.j2``: a page in the same style
-    that runs no scripts and loads nothing from elsewhere.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    folders = [Path(__file__).parent, *([] if folder is None else [folder])]
     made = Environment(
-        loader=FileSystemLoader(folders),
+        loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_printable,
@@ -46,10 +41,21 @@ def environment(folder: Path | None = None) -> Environment:
         "across": lambda share: f"{100 * share:.2f}%",
         "clip": clip,
         "breakable": breakable,
+        "marked": marked,
     }
-    made.globals |= {"shade": shade, "small": SMALL, "style_rules": style_rules}
-    made.globals["diverging_rules"] = diverging_rules
+    made.globals |= {"style_rules": style_rules, "diverging_rules": diverging_rules}
     return made
+
+
+def marked(text: str) -> Markup:
+    """Return a text as HTML, converting Markdown's marks for bold and code.
+
+    >>> marked("**a < b** in `c`")
+    Markup('<b>a &lt; b</b> in <code>c</code>')
+    """
+    text = str(escape(printable(text)))
+    text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
+    return Markup(re.sub(r"`(.+?)`", r"<code>\1</code>", text))  # nosec B704 # escaped above
 
 
 def breakable(name: str) -> Markup:

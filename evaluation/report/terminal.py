@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from evaluation.report.cells import cells_of, in_line
+from evaluation.report.cells import cells_of, in_line, lines_of
 from evaluation.report.matrices import as_table
 from evaluation.results.console import print_rows, wide_console
-from kbprobe.document import Caveats, Document, Findings, Heading, HeatMap, Part, Table, Text
+from kbprobe.document import (
+    Caveats,
+    Document,
+    Findings,
+    Heading,
+    HeatMap,
+    Part,
+    Question,
+    Table,
+    Text,
+    Verdict,
+)
 from kbprobe.terminal.console import Console
 
 
@@ -17,7 +28,7 @@ def print_document(document: Document) -> None:
         for part in section.shown:
             if isinstance(part, Heading):
                 heading = part.text
-            elif isinstance(part, Text | Findings | Caveats | HeatMap) or _at_once(part):
+            elif _is_printed(part):
                 # Headings that have only figures are left out with them.
                 for line in filter(None, (title, heading)):
                     console.print(f"\n{line}", soft_wrap=True)
@@ -25,13 +36,20 @@ def print_document(document: Document) -> None:
                 _print_part(part, console)
 
 
-def _at_once(part: Part) -> bool:
-    return isinstance(part, Table) and not part.fold
+def _is_printed(part: Part) -> bool:
+    if isinstance(part, Table):
+        return not part.fold
+    return isinstance(part, Text | Verdict | Findings | Caveats | HeatMap | Question)
 
 
 def _print_part(part: Part, console: Console) -> None:
     if isinstance(part, Text):
         console.print(f"  {part.text}".replace("**", "").replace("`", ""), soft_wrap=True)
+    elif isinstance(part, Verdict):
+        console.print(f"  {part.text}. {part.detail}", soft_wrap=True)
+    elif isinstance(part, Question):
+        for line in lines_of(part):
+            console.print(f"  {line}", soft_wrap=True)
     elif isinstance(part, Findings | Caveats):
         for sentence in part.sentences:
             console.print(f"  {sentence}", soft_wrap=True)
@@ -45,4 +63,4 @@ def _print_table(table: Table, console: Console) -> None:
     if table.caption:
         console.print(f"\n  {table.caption}", soft_wrap=True)
     rows = [["\n".join([in_line(cell), *cell.lines]) for cell in row] for row in cells_of(table)]
-    print_rows(table.head, rows, names=table.names, console=console)
+    print_rows(table.columns, rows, names=table.names, console=console)

@@ -52,26 +52,7 @@ from evaluation.results.words import (
     place,
     remarks_on_rows,
 )
-from kbprobe.document import (
-    Across,
-    Bar,
-    Caveats,
-    Cell,
-    Chart,
-    Document,
-    Fold,
-    Heading,
-    Line,
-    Panel,
-    Part,
-    Row,
-    Section,
-    Table,
-    Text,
-    Tiles,
-    Tone,
-    Verdict,
-)
+from kbprobe import document as doc
 from kbprobe.errors import UsageError
 from kbprobe.files import write_file
 
@@ -148,40 +129,44 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
     return render_page(document(results, predictions, facts), source)
 
 
-def document(results: Results, predictions: pa.Table, facts: pa.Table | None = None) -> Document:
+def document(
+    results: Results, predictions: pa.Table, facts: pa.Table | None = None
+) -> doc.Document:
     """Return the document of results, their predictions, and those of the facts, if any."""
     predictions = headline_rows(predictions)
     files = ResultFiles(results, predictions, facts)
     analyses = [
-        Section(analysis.title, parts, analysis.link, analysis.name)
+        doc.Section(analysis.title, parts, analysis.link, analysis.name)
         for analysis in all_analyses()
         if (parts := analysis.section(files))
     ]
     metrics, probe = results.metrics, results.probe
     clustered = metrics.clusters < metrics.accuracy.n or metrics.strict_accuracy is not None
-    return Document(
+    return doc.Document(
         f"{probe.name} · {probe.split}",
         last_name(results.model.id),
         [
             _result(results, predictions),
-            Section("Hops and distractors", _hops(metrics), name="hops"),
+            doc.Section("Hops and distractors", _hops(metrics), name="hops"),
             *analyses,
-            Section("Clusters: right about all of it?", _clusters(metrics), "Clusters", "clusters"),
-            Section(
+            doc.Section(
+                "Clusters: right about all of it?", _clusters(metrics), "Clusters", "clusters"
+            ),
+            doc.Section(
                 "Calibration: does it know when it is right?",
                 _calibration(metrics),
                 "Calibration",
                 "calibration",
             ),
-            Section("Breakdowns", _breakdowns(metrics), name="breakdowns"),
-            Section("Worst clusters", _worst(results, predictions, clustered), name="worst"),
-            Section("Questions", _samples(results, predictions), name="samples"),
-            Section("Provenance", [provenance(results)], name="provenance"),
+            doc.Section("Breakdowns", _breakdowns(metrics), name="breakdowns"),
+            doc.Section("Worst clusters", _worst(results, predictions, clustered), name="worst"),
+            doc.Section("Questions", _samples(results, predictions), name="samples"),
+            doc.Section("Provenance", [provenance(results)], name="provenance"),
         ],
     )
 
 
-def _result(results: Results, predictions: pa.Table) -> Section:
+def _result(results: Results, predictions: pa.Table) -> doc.Section:
     """Return the first section: the numbers, what is reached without knowledge, and caveats."""
     metrics, model = results.metrics, results.model
     tone, words = verdict(metrics)
@@ -194,19 +179,19 @@ def _result(results: Results, predictions: pa.Table) -> Section:
     parameters = f", {model.parameters:,} parameters" if model.parameters else ""
     tuned = ", **fine-tuned before it was scored**" if model.finetuning else ""
     scorer = results.scoring.scorer.replace("_", " ").replace("lm", "LM")
-    return Section(
+    return doc.Section(
         "",
         [
-            Verdict(words, first, tone),
+            doc.Verdict(words, first, tone),
             _tiles(results),
             _reached(metrics),
             _shortcuts(metrics),
-            Heading("One of the questions") if examples else None,
+            doc.Heading("One of the questions") if examples else None,
             *examples[:1],
-            Heading("How far to trust it"),
-            *map(Text, further),
-            Caveats(cautions(results)),
-            Text(
+            doc.Heading("How far to trust it"),
+            *map(doc.Text, further),
+            doc.Caveats(cautions(results)),
+            doc.Text(
                 f"{model.architecture}{parameters}, {model.dtype} on {model.device}{tuned}. Scored "
                 f"as {scorer}: {results.scoring.score}, {LENGTH_OF[metrics.normalization]} "
                 f"({METRIC_OF[metrics.normalization]}).",
@@ -216,33 +201,33 @@ def _result(results: Results, predictions: pa.Table) -> Section:
     )
 
 
-def _tiles(results: Results) -> Tiles:
+def _tiles(results: Results) -> doc.Tiles:
     metrics, probe = results.metrics, results.probe
     tiles = {"Accuracy": cells.headline(metrics.accuracy)}
     if metrics.near_accuracy is not None and metrics.random_accuracy is not None:
         random = metrics.random_accuracy
         line = f"random ones: {percent(random.value)} ({interval(random)})"
         tiles["Near distractors"] = cells.headline(metrics.near_accuracy)._replace(lines=(line,))
-    tiles["Chance"] = Cell(percent(metrics.chance), "one over the choices")
+    tiles["Chance"] = doc.Cell(percent(metrics.chance), "one over the choices")
     if metrics.strongest_baseline is not None:
         name, value = metrics.strongest_baseline
         known = metrics.baseline_intervals.get(name)
         ends = f"{percent(known[0])} to {percent(known[1])}" if known else "not recorded"
-        tiles["Strongest shortcut"] = Cell(percent(value), f"95%: {ends}", (clip(name, 60),))
+        tiles["Strongest shortcut"] = doc.Cell(percent(value), f"95%: {ends}", (clip(name, 60),))
     if metrics.strict_accuracy is not None:
         less = metrics.strict_difference
         lines = () if less is None else (f"{difference(less)}",)
         strict = percent(metrics.strict_accuracy.value)
-        tiles["Whole concepts right"] = Cell(strict, "strict cluster accuracy", lines)
+        tiles["Whole concepts right"] = doc.Cell(strict, "strict cluster accuracy", lines)
     scored = f"of {probe.split_rows or metrics.items:,}"
     if metrics.strict_accuracy is not None:
         of = f" of {probe.split_clusters:,}" if probe.split_clusters else ""
         scored = f"{scored}; {metrics.clusters:,}{of} clusters"
-    tiles["Questions scored"] = Cell(f"{metrics.scored:,}", scored)
-    return Tiles(tiles)
+    tiles["Questions scored"] = doc.Cell(f"{metrics.scored:,}", scored)
+    return doc.Tiles(tiles)
 
 
-def _reached(metrics: Metrics) -> Table:
+def _reached(metrics: Metrics) -> doc.Table:
     """Return the table of the accuracies, and of what is reached without knowledge."""
     chance, strict = metrics.chance, metrics.strict_accuracy
     named: list[tuple[str, Estimate | None]] = [
@@ -250,24 +235,24 @@ def _reached(metrics: Metrics) -> Table:
         ("accuracy, near distractors", metrics.near_accuracy),
         ("accuracy, random distractors", metrics.random_accuracy),
     ]
-    rows: list[Row] = [(name, share, Bar(share, chance)) for name, share in named if share]
+    rows: list[doc.Row] = [(name, share, doc.Bar(share, chance)) for name, share in named if share]
     if strict is not None:
         name = "strict cluster accuracy: every question about a concept"
-        rows.append((name, strict, Bar(strict, None, "soft")))
+        rows.append((name, strict, doc.Bar(strict, None, "soft")))
     if metrics.strongest_baseline is not None:
         name, value = metrics.strongest_baseline
         rows.append(
             _shortcut(f"shortcut: {name}", value, metrics.baseline_intervals.get(name), chance)
         )
     caption = "Beside what is reached without knowledge. The dashed line is chance."
-    return Table(("what", "value", ""), rows, caption)
+    return doc.Table(("what", "value", ""), rows, caption)
 
 
-def _shortcuts(metrics: Metrics) -> Table | None:
+def _shortcuts(metrics: Metrics) -> doc.Table | None:
     """Return the table of all baselines of the audit; None if there are no several."""
     if len(metrics.baselines) < 2:
         return None
-    return Table(
+    return doc.Table(
         ("shortcut", "accuracy", ""),
         [
             _shortcut(name, value, metrics.baseline_intervals.get(name), metrics.chance)
@@ -278,19 +263,19 @@ def _shortcuts(metrics: Metrics) -> Table | None:
     )
 
 
-def _shortcut(name: str, value: float, ends: tuple[float, float] | None, chance: float) -> Row:
+def _shortcut(name: str, value: float, ends: tuple[float, float] | None, chance: float) -> doc.Row:
     """Return a row with the accuracy of a baseline, whose interval the audit may not have."""
     if ends is None:
         return (
             clip(name, 80),
-            Cell(percent(value), "not recorded"),
-            Bar(value, chance, "reference"),
+            doc.Cell(percent(value), "not recorded"),
+            doc.Bar(value, chance, "reference"),
         )
     share = Share(value, *ends)
-    return (clip(name, 80), share, Bar(share, chance, "reference"))
+    return (clip(name, 80), share, doc.Bar(share, chance, "reference"))
 
 
-def _hops(metrics: Metrics) -> list[Part | None]:
+def _hops(metrics: Metrics) -> list[doc.Part | None]:
     heat = heat_map(
         metrics.table,
         "Accuracy by hops (rows) and by distractor family and distance (columns)",
@@ -299,17 +284,17 @@ def _hops(metrics: Metrics) -> list[Part | None]:
     )
     if heat is None:
         text = "The rows do not differ in hops or in distractors, or do not say, so there is "
-        return [Text(f"{text}nothing to compare.", note=True)]
+        return [doc.Text(f"{text}nothing to compare.", note=True)]
     apart = "; random ones, the easy reference, stand apart" if len(heat.apart) > 1 else ""
     return [
-        Text(
+        doc.Text(
             "Accuracy, its 95% interval and the rows of each cell. Down: hops k from the concept "
             "to the right answer. Across: where the wrong choices come from, and their distance "
             f"k′{apart}.",
             note=True,
         ),
         heat,
-        Text(
+        doc.Text(
             f"The mark on the scale is chance, {percent(metrics.chance)}. Hatched cells have fewer "
             f"than {SMALL} rows: too few to read.",
             note=True,
@@ -318,13 +303,13 @@ def _hops(metrics: Metrics) -> list[Part | None]:
     ]
 
 
-def _oracles(metrics: Metrics) -> Table | None:
+def _oracles(metrics: Metrics) -> doc.Table | None:
     """Return the table of what oracles with partial knowledge reach; None if there are none."""
     if not metrics.oracles:
         return None
     own = (metrics.near_accuracy, metrics.random_accuracy, metrics.accuracy)
     names = ("near", "random", "all")
-    return Table(
+    return doc.Table(
         ("who knows only", *names),
         [
             *((knows, *map(shares.get, names)) for knows, shares in metrics.oracles.items()),
@@ -335,7 +320,7 @@ def _oracles(metrics: Metrics) -> Table | None:
     )
 
 
-def _clusters(metrics: Metrics) -> list[Part | None]:
+def _clusters(metrics: Metrics) -> list[doc.Part | None]:
     sizes = joined_sizes(metrics)
     strict = metrics.strict_accuracy
     if strict is None or not sizes:
@@ -345,7 +330,7 @@ def _clusters(metrics: Metrics) -> list[Part | None]:
             if named
             else "The rows name no clusters, so strict cluster accuracy has no meaning here."
         )
-        return [Text(text, note=True)]
+        return [doc.Text(text, note=True)]
     text = (
         "A cluster is all questions about one concept. A model that knows the concept gets them "
         "right together; one that is right by accident gets them all right ever more rarely the "
@@ -356,9 +341,9 @@ def _clusters(metrics: Metrics) -> list[Part | None]:
         text += f" The {left:,} clusters with a question that was set aside are left out."
     head = ("questions", "clusters", "row accuracy", "strict accuracy", "if independent")
     return [
-        Text(text, note=True),
+        doc.Text(text, note=True),
         size_chart(sizes),
-        Table(
+        doc.Table(
             head,
             [(s.label, s.clusters, s.accuracy, s.strict, s.independent) for s in sizes],
             "Strict accuracy by cluster size. Neighbouring sizes are joined where there are few "
@@ -368,13 +353,13 @@ def _clusters(metrics: Metrics) -> list[Part | None]:
     ]
 
 
-def size_chart(sizes: Sequence[JoinedSizes]) -> Chart | None:
+def size_chart(sizes: Sequence[JoinedSizes]) -> doc.Chart | None:
     """Return strict accuracy over cluster size; None if there are no two sizes to compare."""
     if len(sizes) < 2:
         return None
     across = range(len(sizes))
     lines = [
-        Line(
+        doc.Line(
             "if answers were independent",
             across,
             [entry.independent for entry in sizes],
@@ -382,20 +367,20 @@ def size_chart(sizes: Sequence[JoinedSizes]) -> Chart | None:
             "dashed",
             marker="",
         ),
-        Line("observed (95% interval)", across, [entry.strict for entry in sizes]),
+        doc.Line("observed (95% interval)", across, [entry.strict for entry in sizes]),
     ]
-    axis = Across("questions in the cluster", "names", [entry.label for entry in sizes])
-    return Chart(
+    axis = doc.Across("questions in the cluster", "names", [entry.label for entry in sizes])
+    return doc.Chart(
         "Strict cluster accuracy by cluster size, and what independent rows would give.",
-        [Panel(lines, title="Clusters with every question right", from_zero=True)],
+        [doc.Panel(lines, title="Clusters with every question right", from_zero=True)],
         axis,
     )
 
 
-def _calibration(metrics: Metrics) -> list[Part | None]:
+def _calibration(metrics: Metrics) -> list[doc.Part | None]:
     bins = [entry for entry in metrics.calibration if entry.n]
     if not bins:
-        return [Text("Nothing was scored.", note=True)]
+        return [doc.Text("Nothing was scored.", note=True)]
     error, brier = f"**{100 * metrics.calibration_error:.1f} points**", ""
     if metrics.brier is not None:
         brier = f" Brier score: **{metrics.brier:.3f}** (0 is best, 2 worst)."
@@ -408,7 +393,7 @@ def _calibration(metrics: Metrics) -> list[Part | None]:
         "(`--normalization sum`)."
     )
     return [
-        Text(
+        doc.Text(
             "Confidence is the predicted choice’s share: the softmax over the choices of the score "
             "that is compared. Below the diagonal the model is surer than it is right. Expected "
             f"calibration error: {error}, the mean distance from the diagonal over all predictions."
@@ -417,7 +402,7 @@ def _calibration(metrics: Metrics) -> list[Part | None]:
             note=True,
         ),
         calibration_chart(bins),
-        Table(
+        doc.Table(
             ("confidence", "predictions", "mean confidence", "accuracy"),
             [
                 (f"{percent(b.low)} to {percent(b.high)}", b.n, b.confidence, b.accuracy)
@@ -429,26 +414,26 @@ def _calibration(metrics: Metrics) -> list[Part | None]:
     ]
 
 
-def calibration_chart(bins: Sequence[Bin]) -> Chart:
+def calibration_chart(bins: Sequence[Bin]) -> doc.Chart:
     """Return accuracy and the share of predictions over confidence, of bins with predictions."""
     total = sum(entry.n for entry in bins)
-    lines = [Line("perfect calibration", (0, 100), (0.0, 1.0), "reference", "dashed", "")]
+    lines = [doc.Line("perfect calibration", (0, 100), (0.0, 1.0), "reference", "dashed", "")]
     # The accuracy of a bin with few predictions is too noisy to draw a line to it.
     many = [entry for entry in bins if entry.n >= SMALL]
     few = [entry for entry in bins if entry.n < SMALL]
     if many:
-        lines.append(Line("the model", *_curve(many)))
+        lines.append(doc.Line("the model", *_curve(many)))
     if few:
-        lines.append(Line(f"fewer than {SMALL} predictions", *_curve(few), "soft", "none"))
+        lines.append(doc.Line(f"fewer than {SMALL} predictions", *_curve(few), "soft", "none"))
     middles = [50 * (entry.high + entry.low) for entry in bins]
-    counted = Line("", middles, [entry.n / total for entry in bins])
-    return Chart(
+    counted = doc.Line("", middles, [entry.n / total for entry in bins])
+    return doc.Chart(
         "Accuracy by confidence, with the diagonal of perfect calibration.",
         [
-            Panel(lines, title="Right answers"),
-            Panel([counted], title="Share of the predictions", from_zero=True),
+            doc.Panel(lines, title="Right answers"),
+            doc.Panel([counted], title="Share of the predictions", from_zero=True),
         ],
-        Across("confidence: the predicted choice’s share of the softmax", "share"),
+        doc.Across("confidence: the predicted choice’s share of the softmax", "share"),
     )
 
 
@@ -456,7 +441,7 @@ def _curve(bins: Sequence[Bin]) -> tuple[list[float], list[float]]:
     return [100 * entry.confidence for entry in bins], [entry.accuracy for entry in bins]
 
 
-def _breakdowns(metrics: Metrics) -> list[Part | None]:
+def _breakdowns(metrics: Metrics) -> list[doc.Part | None]:
     used = METRIC_OF[metrics.normalization]
     named = [
         (f"{name}, {_PER[how]}{' (used here)' if name == used else ''}", metrics.accuracies[name])
@@ -465,66 +450,66 @@ def _breakdowns(metrics: Metrics) -> list[Part | None]:
     ]
     caption = "Accuracy by how scores are normalized for the length of the choice"
     content = (
-        Heading("Content"),
-        Text(
+        doc.Heading("Content"),
+        doc.Text(
             "What the questions ask about: common words, or names that an encyclopedia lists.",
             note=True,
         ),
         *_groups(metrics.by_content, "content", metrics.chance),
     )
     return [
-        Heading("Length normalization"),
+        doc.Heading("Length normalization"),
         shares("what is compared", caption, named, metrics.chance)
         if len(named) > 1
-        else Text("There is nothing to normalize: scores are compared as they are.", note=True),
-        Heading("Wording"),
+        else doc.Text("There is nothing to normalize: scores are compared as they are.", note=True),
+        doc.Heading("Wording"),
         *_groups(metrics.by_template, "wording", metrics.chance),
-        Heading("Part of speech"),
+        doc.Heading("Part of speech"),
         *_groups(metrics.by_pos, "part of speech", metrics.chance),
         *(content if metrics.by_content else ()),
     ]
 
 
-def _groups(groups: Sequence[Group], what: str, chance: float) -> list[Part]:
+def _groups(groups: Sequence[Group], what: str, chance: float) -> list[doc.Part]:
     """Return the accuracies of groups of rows, those with the most rows first."""
     ordered = sorted(groups, key=lambda group: (-group.accuracy.n, group.name))
     named = [(group.name, group.accuracy) for group in ordered]
     if not named:
-        return [Text(f"The rows name no {what}.", note=True)]
+        return [doc.Text(f"The rows name no {what}.", note=True)]
     if len(named) == 1:
-        return [Text(f"All rows have the same {what}: {clip(named[0][0], 80)}.", note=True)]
+        return [doc.Text(f"All rows have the same {what}: {clip(named[0][0], 80)}.", note=True)]
     caption, rest = f"Accuracy by {what}", named[SHOWN_GROUPS:]
     if not rest:
         return [shares(what, caption, named, chance)]
     first = f"{caption}, the {SHOWN_GROUPS} with the most rows"
     listed = rest[: LISTED_GROUPS - SHOWN_GROUPS]
-    further: list[Part] = [shares(what, f"{caption}, continued", listed, chance)]
+    further: list[doc.Part] = [shares(what, f"{caption}, continued", listed, chance)]
     if len(listed) < len(rest):
         left = len(rest) - len(listed)
         text = f"{left:,} more, all with fewer rows, are in {RESULTS}."
-        further.append(Text(text, note=True))
+        further.append(doc.Text(text, note=True))
     return [
         shares(what, first, named[:SHOWN_GROUPS], chance),
-        Fold(f"The other {len(rest):,}", further),
+        doc.Fold(f"The other {len(rest):,}", further),
     ]
 
 
-def _reading(results: Results) -> Text:
+def _reading(results: Results) -> doc.Text:
     length = LENGTH_OF[results.metrics.normalization]
-    return Text(
+    return doc.Text(
         "In each question the bar is a choice’s share of the softmax, and the number after it the "
         f"score that is compared: {results.scoring.score}, {length}.",
         note=True,
     )
 
 
-def _worst(results: Results, predictions: pa.Table, clustered: bool) -> list[Part]:
+def _worst(results: Results, predictions: pa.Table, clustered: bool) -> list[doc.Part]:
     if not clustered:
-        return [Text("The rows name no clusters.", note=True)]
+        return [doc.Text("The rows name no clusters.", note=True)]
     worst = worst_clusters(predictions, results.metrics.normalization)
     if not worst.shown:
         text = f"No cluster of at least {WORST_LEAST} scored questions has a wrong answer."
-        return [Text(text, note=True)]
+        return [doc.Text(text, note=True)]
     text = (
         f"Lowest accuracy among the {worst.eligible:,} clusters of at least {WORST_LEAST} scored "
         f"questions; of equals, the largest. In {worst.none_right:,} of these, no answer is right; "
@@ -532,17 +517,17 @@ def _worst(results: Results, predictions: pa.Table, clustered: bool) -> list[Par
         "other."
     )
     folds = [_cluster(cluster, number == 0) for number, cluster in enumerate(worst.shown)]
-    return [Text(text, note=True), _reading(results), *folds]
+    return [doc.Text(text, note=True), _reading(results), *folds]
 
 
-def _cluster(cluster: Cluster, is_open: bool) -> Fold:
+def _cluster(cluster: Cluster, is_open: bool) -> doc.Fold:
     left = cluster.rows - len(cluster.questions)
-    more = Text(f"{left} more are in {PREDICTIONS}.", note=True) if left else None
+    more = doc.Text(f"{left} more are in {PREDICTIONS}.", note=True) if left else None
     title = f"{clip(cluster.name, 120)}: {cluster.right} of {cluster.rows} right"
-    return Fold(title, [*cluster.questions, more], is_open)
+    return doc.Fold(title, [*cluster.questions, more], is_open)
 
 
-def _samples(results: Results, predictions: pa.Table) -> list[Part]:
+def _samples(results: Results, predictions: pa.Table) -> list[doc.Part]:
     normalization = results.metrics.normalization
     wrong, right = (
         examples_of(predictions, normalization, SAMPLED, correct=correct)
@@ -550,15 +535,15 @@ def _samples(results: Results, predictions: pa.Table) -> list[Part]:
     )
     sure = confident_mistakes(predictions, normalization, SAMPLED)
     surest = f"The wrong predictions with the highest share, {percent(SURE)} or more, one from each"
-    parts: list[Part] = [_reading(results)]
+    parts: list[doc.Part] = [_reading(results)]
     for title, about, questions in (
         ("Wrong and sure of it", f"{surest} cluster.", sure),
         ("Wrong, drawn at random", "Typical mistakes.", wrong),
         ("Right, drawn at random", "What a right answer looks like.", right),
     ):
-        parts += [Heading(title), Text(about, note=True), *questions]
+        parts += [doc.Heading(title), doc.Text(about, note=True), *questions]
         if not questions:
-            parts.append(Text("There are none.", note=True))
+            parts.append(doc.Text("There are none.", note=True))
     return parts
 
 
@@ -599,7 +584,7 @@ def summary(results: Results) -> list[str]:
     return sentences
 
 
-_TONES: dict[Place, Tone] = {
+_TONES: dict[Place, doc.Tone] = {
     "above": "success",
     "below": "failure",
     "level": "partial",
@@ -607,7 +592,7 @@ _TONES: dict[Place, Tone] = {
 }
 
 
-def verdict(metrics: Metrics) -> tuple[Tone, str]:
+def verdict(metrics: Metrics) -> tuple[doc.Tone, str]:
     """Return a few words on whether the model beats chance and the shortcuts.
 
     It is compared with chance, or with the best shortcut if that is better.
@@ -689,7 +674,7 @@ def cautions(results: Results) -> list[str]:
     return found
 
 
-def provenance(results: Results) -> Table:
+def provenance(results: Results) -> doc.Table:
     """Return the table of every field that describes the run."""
     sections: dict[str, dict[str, Any]] = {
         "Probe": results.probe.model_dump(),
@@ -698,7 +683,7 @@ def provenance(results: Results) -> Table:
         "Timings, in seconds": results.timings.model_dump(),
         "Versions": {**results.versions, "results schema": results.schema_version},
     }
-    return Table(
+    return doc.Table(
         ("field", "value", "part"),
         [
             (name.replace("_", " "), clip(_spelled(value), 4000), title)

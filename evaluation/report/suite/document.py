@@ -10,21 +10,7 @@ from evaluation.report.suite.leaderboard import Entry, Leaderboard, Reaches, Sys
 from evaluation.results.parts import SMALL
 from evaluation.results.types import ModelInfo, Stratum
 from evaluation.results.words import clip, percent
-from kbprobe.document import (
-    Bar,
-    Caveats,
-    Cell,
-    Document,
-    Findings,
-    Fold,
-    HeatMap,
-    Number,
-    Part,
-    Section,
-    Table,
-    Text,
-    Tiles,
-)
+from kbprobe import document as doc
 
 LEFT_OUT = 200
 """Maximum number of folders listed that were left out."""
@@ -37,7 +23,7 @@ REACHED: dict[Reaches, tuple[str, ...]] = {
 """What is said of a result that does not show knowledge."""
 
 
-def document(found: Collection, board: Leaderboard) -> Document:
+def document(found: Collection, board: Leaderboard) -> doc.Document:
     """Return the document of a suite.
 
     Its last section, on the questions, introduces the browser of questions.
@@ -49,52 +35,52 @@ def document(found: Collection, board: Leaderboard) -> Document:
     questions = sum(probe.rows for probe in board.probes)
     has_questions = bool(found.rows)
     intro = f"{len(found.runs):,} results on {questions:,} questions."
-    return Document(
+    return doc.Document(
         "Results of a suite",
         f"{models}, {probes}",
         [
-            Section("", [Text(intro, note=True), _left_out(found)]),
-            Section("Leaderboard", _leaderboard(board), name="leaderboard"),
-            Section("Models", _models(board), name="models"),
-            Section("Hops and distractors", _maps(board, has_questions), name="maps"),
-            Section("Provenance", [_provenance(board)], name="provenance"),
-            Section("Questions", [_questions(has_questions)], name="questions"),
+            doc.Section("", [doc.Text(intro, note=True), _left_out(found)]),
+            doc.Section("Leaderboard", _leaderboard(board), name="leaderboard"),
+            doc.Section("Models", _models(board), name="models"),
+            doc.Section("Hops and distractors", _maps(board, has_questions), name="maps"),
+            doc.Section("Provenance", [_provenance(board)], name="provenance"),
+            doc.Section("Questions", [_questions(has_questions)], name="questions"),
         ],
     )
 
 
-def _questions(has_questions: bool) -> Text:
+def _questions(has_questions: bool) -> doc.Text:
     if not has_questions:
-        return Text("This page was made without questions (--rows 0).", note=True)
-    return Text("All questions, with the answers of all models; the filters choose.", note=True)
+        return doc.Text("This page was made without questions (--rows 0).", note=True)
+    return doc.Text("All questions, with the answers of all models; the filters choose.", note=True)
 
 
-def _left_out(found: Collection) -> Fold | None:
+def _left_out(found: Collection) -> doc.Fold | None:
     count = len(found.left_out)
     if not count:
         return None
     title = f"{count:,} folder{'' if count == 1 else 's'} left out"
-    return Fold(title, [Caveats([clip(line, 400) for line in found.left_out[:LEFT_OUT]])])
+    return doc.Fold(title, [doc.Caveats([clip(line, 400) for line in found.left_out[:LEFT_OUT]])])
 
 
-def _leaderboard(board: Leaderboard) -> list[Part]:
+def _leaderboard(board: Leaderboard) -> list[doc.Part]:
     strict = [
         [entry and entry.metrics.strict_accuracy for entry in system.entries]
         for system in board.systems
     ]
     return [
         _board(board),
-        Text(
+        doc.Text(
             "The mean is over all probes, each counted once; models without results on all of "
             "them have none. Probes differ in chance and in difficulty, so it ranks models on "
             "these probes only. The best baseline is the strongest shortcut of the probe’s audit. "
             "A result is above chance, or above the best baseline, if its 95% interval is.",
             note=True,
         ),
-        Fold(
+        doc.Fold(
             "Strict accuracy",
             [
-                HeatMap(
+                doc.HeatMap(
                     "Strict accuracy: share of clusters with every question right, with its 95% "
                     "interval",
                     "Model",
@@ -111,9 +97,9 @@ def _leaderboard(board: Leaderboard) -> list[Part]:
     ]
 
 
-def _board(board: Leaderboard) -> HeatMap:
+def _board(board: Leaderboard) -> doc.HeatMap:
     """Return the leaderboard: models by probes, with chance and the best baseline below."""
-    cells: list[list[Number | None]] = []
+    cells: list[list[doc.Number | None]] = []
     lines = {}
     for row, system in enumerate(board.systems):
         cells.append([system.mean])
@@ -128,7 +114,7 @@ def _board(board: Leaderboard) -> HeatMap:
         lines[last, column] = (f"{probe.rows:,} questions",)
         if probe.baseline is not None:
             lines[last + 1, column] = (clip(probe.baseline[0], 40),)
-    return HeatMap(
+    return doc.HeatMap(
         "Accuracy with its 95% interval. Select a column’s header to sort by it.",
         "Model",
         [*(system.name for system in board.systems), "Chance", "Best baseline"],
@@ -140,32 +126,32 @@ def _board(board: Leaderboard) -> HeatMap:
     )
 
 
-def _models(board: Leaderboard) -> list[Part]:
+def _models(board: Leaderboard) -> list[doc.Part]:
     return [
-        Fold(system.name, _model(system), open=number == 0)
+        doc.Fold(system.name, _model(system), open=number == 0)
         for number, system in enumerate(board.systems)
     ]
 
 
-def _model(system: System) -> list[Part]:
+def _model(system: System) -> list[doc.Part]:
     info = _info(system)
     tiles = {
-        "Mean accuracy": Cell("–", "not on all probes")
+        "Mean accuracy": doc.Cell("–", "not on all probes")
         if system.mean is None
-        else Cell(percent(system.mean)),
-        "Above chance": Cell(
+        else doc.Cell(percent(system.mean)),
+        "Above chance": doc.Cell(
             f"{system.reaching('chance', 'shortcut')} of {len(system.found)}", "probes"
         ),
-        "Above the best baseline": Cell(
+        "Above the best baseline": doc.Cell(
             f"{system.reaching('shortcut')} of {len(system.found)}",
             "probes, where they have an audit",
         ),
-        "Parameters": Cell(short(info.parameters or 0) or "–", clip(info.architecture, 60)),
+        "Parameters": doc.Cell(short(info.parameters or 0) or "–", clip(info.architecture, 60)),
     }
     head = ("Probe", "Accuracy", "Chance", "Best baseline", "Strict accuracy", "Questions", "")
     return [
-        Tiles(tiles),
-        Table(
+        doc.Tiles(tiles),
+        doc.Table(
             head,
             [
                 (
@@ -175,7 +161,7 @@ def _model(system: System) -> list[Part]:
                     entry.probe.baseline and entry.probe.baseline[1],
                     entry.metrics.strict_accuracy and entry.metrics.strict_accuracy.value,
                     entry.metrics.scored,
-                    Bar(entry.metrics.accuracy, entry.metrics.chance),
+                    doc.Bar(entry.metrics.accuracy, entry.metrics.chance),
                 )
                 for entry in system.found
             ],
@@ -184,7 +170,7 @@ def _model(system: System) -> list[Part]:
                 row for row, entry in enumerate(system.found) if entry.metrics.accuracy.n < SMALL
             ),
         ),
-        Findings(
+        doc.Findings(
             [
                 f"{clip(entry.probe.name, 80)}: {clip(remark, 400)}."
                 for entry in system.found
@@ -194,9 +180,9 @@ def _model(system: System) -> list[Part]:
     ]
 
 
-def _name(entry: Entry) -> Cell:
+def _name(entry: Entry) -> doc.Cell:
     """Return the name of a result's probe, with what the result does not reach."""
-    return Cell(clip(entry.probe.name, 80), " ".join(REACHED[entry.reaches]))
+    return doc.Cell(clip(entry.probe.name, 80), " ".join(REACHED[entry.reaches]))
 
 
 def short(count: int) -> str:
@@ -211,16 +197,16 @@ def short(count: int) -> str:
     return f"{count:,}" if count else ""
 
 
-def _maps(board: Leaderboard, has_questions: bool) -> list[Part]:
+def _maps(board: Leaderboard, has_questions: bool) -> list[doc.Part]:
     """Return the heat maps of each probe, in one layout for all models."""
     folds = [
-        Fold(probe.name, maps, open=False)
+        doc.Fold(probe.name, maps, open=False)
         for number, probe in enumerate(board.probes)
         if (maps := _maps_of(board, number, has_questions))
     ]
     if not folds:
         text = "No probe has questions that differ in hops or distractors."
-        return [Text(text, note=True)]
+        return [doc.Text(text, note=True)]
     text = (
         "Accuracy by the number of edges between concept and right answer (hops) and by the family "
         "of the distractors, with their distance k′ from the right answer. Striped cells rest on "
@@ -228,10 +214,10 @@ def _maps(board: Leaderboard, has_questions: bool) -> list[Part]:
     )
     if has_questions:
         text += " Select a cell to see its questions."
-    return [Text(text, note=True), *folds]
+    return [doc.Text(text, note=True), *folds]
 
 
-def _maps_of(board: Leaderboard, number: int, has_questions: bool) -> list[HeatMap]:
+def _maps_of(board: Leaderboard, number: int, has_questions: bool) -> list[doc.HeatMap]:
     entries = [system.entries[number] for system in board.systems]
     tables = [() if entry is None else entry.metrics.table for entry in entries]
     layout = list({(s.hops, s.family, s.distractor_hops): s for t in tables for s in t}.values())
@@ -263,8 +249,8 @@ def _scorers(system: System) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def _provenance(board: Leaderboard) -> Fold:
-    models = Table.of(
+def _provenance(board: Leaderboard) -> doc.Fold:
+    models = doc.Table.of(
         board.systems,
         {
             "Model": lambda system: clip(system.name, 120),
@@ -277,7 +263,7 @@ def _provenance(board: Leaderboard) -> Fold:
         "Models. All options of a run are in its results.json.",
         names=6,
     )
-    probes = Table.of(
+    probes = doc.Table.of(
         board.probes,
         {
             "Probe": lambda probe: clip(probe.name, 120),
@@ -289,4 +275,4 @@ def _provenance(board: Leaderboard) -> Fold:
         "Probes",
         names=3,
     )
-    return Fold("Models and probes", [models, probes])
+    return doc.Fold("Models and probes", [models, probes])

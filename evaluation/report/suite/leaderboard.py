@@ -11,8 +11,10 @@ from typing import Any, Literal, NamedTuple
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import CHANGING_ROWS, not_default
 from evaluation.report.suite.collect import Collection, ProbeKey, Run
+from evaluation.results.frames import table_of
 from evaluation.results.types import Estimate, Metrics, Results, remarks
 from evaluation.results.words import last_name, natural_key, place, remarks_on_rows
+from kbprobe.tables import Table
 
 _FIRST = (
     "model", "revision", "random_weights", "learner", "train", "train_on", "train_seed", "seed",
@@ -219,27 +221,17 @@ def arrange(found: Collection) -> Leaderboard:
     return Leaderboard(tuple(sorted(systems, key=best_first)), probes)
 
 
-def table_of_results(board: Leaderboard) -> tuple[list[str], list[list[Any]]]:
-    """Return the head and rows of a table with every number of the page, a row for each result."""
-    head = [
-        "model", "probe", "split", "rows", "scored", "clusters", "chance", "accuracy",
-        "accuracy_low", "accuracy_high", "strict_accuracy", "strict_low", "strict_high",
-        "strict_chance", "best_baseline", "best_baseline_accuracy", "folder",
-    ]  # fmt: skip
+def table_of_results(board: Leaderboard) -> Table:
+    """Return the table of all results, with the names that they have on the leaderboard."""
+    entries = [(system.name, entry) for system in board.systems for entry in system.found]
+    table = table_of([entry.run.results for _, entry in entries])
     rows = []
-    for system in board.systems:
-        for entry in system.found:
-            m, probe = entry.metrics, entry.probe
-            named = [system.name, probe.name, probe.key[1]]
-            counts = [m.items, m.scored, m.clusters]
-            shares = [m.chance, *_ends(m.accuracy), *_ends(m.strict_accuracy), m.strict_chance]
-            baseline = probe.baseline or (None, None)
-            rows.append([*named, *counts, *shares, *baseline, entry.run.folder])
-    return head, rows
-
-
-def _ends(estimate: Estimate | None) -> Sequence[float | None]:
-    return (estimate.value, estimate.low, estimate.high) if estimate else (None, None, None)
+    for (name, entry), row in zip(entries, table.rows, strict=True):
+        best, share = entry.probe.baseline or (None, None)
+        named = {"probe": entry.probe.name, "model": name, "folder": entry.run.folder}
+        baseline = {"best_baseline": best, "best_baseline_accuracy": share}
+        rows.append({**dict(zip(table.head, row, strict=True)), **baseline, **named})
+    return Table([*table.head, "folder"], [list(row.values()) for row in rows])
 
 
 def _probe(key: ProbeKey, name: str, run: Run) -> Probe:

@@ -204,7 +204,7 @@ def render(found: Collection, board: Leaderboard, library: str) -> str:
     texts = {name: _HERE.joinpath(name).read_text("utf-8") for name in (_LICENCES, *_SCRIPTS)}
     own = inline("\n".join(texts[name] for name in _SCRIPTS))
     scripts = (texts[_LICENCES] + library, own)
-    head, results = leaderboard.table_of_results(board)
+    table = leaderboard.table_of_results(board)
     return render_page(
         document(found, board),
         f"the folders’ {RESULTS} and {PREDICTIONS}",
@@ -216,8 +216,8 @@ def render(found: Collection, board: Leaderboard, library: str) -> str:
         about={
             "models": [system.name for system in board.systems],
             "probes": [probe.name for probe in board.probes],
-            "head": head,
-            "results": results,
+            "head": table.head,
+            "results": table.rows,
         },
     )
 

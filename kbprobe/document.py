@@ -96,7 +96,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Conclusion:
     """The conclusion in a few words, with a sentence that gives the numbers."""
 
     text: str
@@ -403,7 +403,7 @@ class Choice(NamedTuple):
     detail: str = ""
 
 
-class Evidence(NamedTuple):
+class Basis(NamedTuple):
     """A line below a question: a text, its answer, and its id."""
 
     text: str
@@ -433,7 +433,7 @@ class Question:
     tie: bool = False
     about: str = ""
     hidden: int = 0
-    evidence: Sequence[Evidence] = ()
+    evidence: Sequence[Basis] = ()
 
 
 @dataclass(frozen=True)
@@ -452,7 +452,7 @@ class Fold:
 
 Part: TypeAlias = (
     Text
-    | Verdict
+    | Conclusion
     | Heading
     | Findings
     | Caveats

@@ -26,7 +26,7 @@ def render_markdown(document: doc.Document) -> str:
 def _blocks(part: doc.Part) -> list[str]:
     if isinstance(part, doc.Text):
         return [part.text]
-    if isinstance(part, doc.Verdict):
+    if isinstance(part, doc.Conclusion):
         return [f"**{in_markdown(part.text)}** {in_markdown(part.detail)}"]
     if isinstance(part, doc.Heading):
         return [f"### {in_markdown(part.text)}"]

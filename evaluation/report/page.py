@@ -182,7 +182,7 @@ def _result(results: Results, predictions: pa.Table) -> doc.Section:
     return doc.Section(
         "",
         [
-            doc.Verdict(words, first, tone),
+            doc.Conclusion(words, first, tone),
             _tiles(results),
             _reached(metrics),
             _shortcuts(metrics),

@@ -29,14 +29,14 @@ def _is_printed(part: doc.Part) -> bool:
     if isinstance(part, doc.Table):
         return not part.fold
     return isinstance(
-        part, doc.Text | doc.Verdict | doc.Findings | doc.Caveats | doc.HeatMap | doc.Question
+        part, doc.Text | doc.Conclusion | doc.Findings | doc.Caveats | doc.HeatMap | doc.Question
     )
 
 
 def _print_part(part: doc.Part, console: Console) -> None:
     if isinstance(part, doc.Text):
         console.print(f"  {part.text}".replace("**", "").replace("`", ""), soft_wrap=True)
-    elif isinstance(part, doc.Verdict):
+    elif isinstance(part, doc.Conclusion):
         console.print(f"  {part.text}. {part.detail}", soft_wrap=True)
     elif isinstance(part, doc.Question):
         for line in lines_of(part):

@@ -14,7 +14,7 @@ from evaluation.results.types import Normalization
 from evaluation.results.words import number
 from kbprobe.arrays import Ints
 from kbprobe.columns import to_numpy
-from kbprobe.document import Choice, Evidence, Question
+from kbprobe.document import Basis, Choice, Question
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,7 +135,7 @@ def questions_of(
     predictions: pa.Table,
     rows: Sequence[int] | Ints,
     normalization: Normalization,
-    evidence: Mapping[int, Sequence[Evidence]] | None = None,
+    evidence: Mapping[int, Sequence[Basis]] | None = None,
 ) -> list[Question]:
     """Return rows of the predictions as questions, with the evidence of each row, if any."""
     numbers = np.asarray(rows, dtype=np.int64)
@@ -147,7 +147,7 @@ def questions_of(
 
 
 def _question(
-    row: dict[str, Any], normalization: Normalization, evidence: Sequence[Evidence]
+    row: dict[str, Any], normalization: Normalization, evidence: Sequence[Basis]
 ) -> Question:
     scores, tokens, texts = row["scores"], row["tokens"], row["choices"]
     values = compared(scores, tokens, texts, normalization)

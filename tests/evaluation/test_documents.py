@@ -16,14 +16,15 @@ from evaluation.results.types import Estimate
 from kbprobe.document import (
     Across,
     Bar,
+    Basis,
     Caveats,
     Cell,
     Chart,
     Choice,
+    Conclusion,
     Document,
     Dot,
     Dots,
-    Evidence,
     Findings,
     Fold,
     Heading,
@@ -39,7 +40,6 @@ from kbprobe.document import (
     Table,
     Text,
     Tiles,
-    Verdict,
 )
 from tests.evaluation.test_curve_page import HOSTILE, read
 
@@ -72,7 +72,7 @@ def question_of(name: str) -> Question:
         Choice("A", name, True, False, 0.4, "−1.0"),
         Choice("B", name, False, True, 0.6, "0"),
     ]
-    return Question(name, name, choices, False, True, name, 3, [Evidence(name, name, name)])
+    return Question(name, name, choices, False, True, name, 3, [Basis(name, name, name)])
 
 
 def document_of(name: str) -> Document:
@@ -94,7 +94,7 @@ def document_of(name: str) -> Document:
         heat_of(name),
         Chart(name, [Panel([line], [Level(name, 0.2)], name)], Across(name), note=name),
         Dots(name, [Dot(name, estimate(0.4))], [Level(name, 0.2)], parts=name),
-        Verdict(name, name, "success"),
+        Conclusion(name, name, "success"),
         Table((name, "bars", ""), [(name, estimate(0.9), Bar(estimate(0.9), 0.5))], name),
         Fold(name, [Picture(name, 2.0, lambda figure: figure.subplots()), question_of(name), None]),
         Fold("empty", [None]),

@@ -17,7 +17,7 @@ from evaluation.results.examples import drawn_from, questions_of
 from evaluation.results.parts import SMALL, shares
 from evaluation.results.types import Estimate, Model, Results
 from evaluation.results.words import interval, percent
-from kbprobe.document import Evidence, Heading, Part, Table, Text
+from kbprobe.document import Basis, Heading, Part, Table, Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,7 +132,7 @@ def _parts(files: ResultFiles, facts: Facts) -> list[Part]:
     return parts
 
 
-def failures(predictions: pa.Table, facts: pa.Table) -> dict[int, list[Evidence]]:
+def failures(predictions: pa.Table, facts: pa.Table) -> dict[int, list[Basis]]:
     """Return the rows answered wrong although all of their facts are right, with these facts."""
     shown = ("id", "question", "choices", "answer")
     by_id = {row["id"]: row for row in facts.select(shown).to_pylist()}
@@ -142,7 +142,7 @@ def failures(predictions: pa.Table, facts: pa.Table) -> dict[int, list[Evidence]
         if correct is False and right is not None and right == len(set(ids)):
             named = [by_id[name] for name in dict.fromkeys(ids)]
             failed[row] = [
-                Evidence(fact["question"], fact["choices"][fact["answer"]], fact["id"])
+                Basis(fact["question"], fact["choices"][fact["answer"]], fact["id"])
                 for fact in named
             ]
     return failed

@@ -1,4 +1,4 @@
-"""Documents: headings, sentences, tables, charts and notes, independent of the output format.
+"""Documents: headings, sentences, tables, charts, questions, independent of the output format.
 
 The writer of a document decides on its content and order; renderers turn it into an HTML page, text
 for a terminal, or Markdown. Texts are plain; in those of `Text` and of `Document.reading`,
@@ -8,8 +8,11 @@ for a terminal, or Markdown. Texts are plain; in those of `Text` and of `Documen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Interval(Protocol):
@@ -36,6 +39,12 @@ Number: TypeAlias = Interval | float
 
 _Record = TypeVar("_Record")
 
+Tone: TypeAlias = Literal["", "success", "partial", "failure", "none"]
+"""Whether something is good, partly good, bad or neutral news; empty: it is no news."""
+
+Ink: TypeAlias = Literal["model", "reference", "soft"] | int
+"""A colour in a figure, by its meaning; numbers distinguish several lines."""
+
 
 class Cell(NamedTuple):
     """A cell of a table.
@@ -50,13 +59,28 @@ class Cell(NamedTuple):
     text: str
     note: str = ""
     lines: tuple[str, ...] = ()
-    tone: Literal["", "success", "partial", "none"] = ""
+    tone: Tone = ""
 
 
-Value: TypeAlias = Cell | str | Number | None
+class Bar(NamedTuple):
+    """A share drawn on a scale from 0 to 100%, with its interval; text leaves it out.
+
+    Attributes:
+        number: the share, which another column of the table gives as a number.
+        level: where a dashed line is drawn, such as chance.
+        ink: its colour.
+    """
+
+    number: Number
+    level: float | None = None
+    ink: Ink = "model"
+
+
+Value: TypeAlias = Cell | Bar | str | Number | None
 """The content of a table cell: a cell, its text, or a number, which the renderer formats.
 
-Integers are counts, other numbers are shares; None means no value.
+Integers are counts, other numbers are shares; None means no value. Bars are the last column of a
+table.
 """
 
 Row: TypeAlias = Sequence[Value]
@@ -69,6 +93,15 @@ class Text:
 
     text: str
     note: bool = False
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The conclusion in a few words, with a sentence that gives the numbers."""
+
+    text: str
+    detail: str
+    tone: Tone = ""
 
 
 @dataclass(frozen=True)
@@ -109,6 +142,7 @@ class Table:
         caption: what the numbers are.
         names: how many columns, from the left, are names; the others hold numbers.
         fold: the label under which the table is collapsed; empty if it is always shown.
+        faint: the rows with too few questions to be interpreted.
     """
 
     head: Sequence[str]
@@ -116,6 +150,17 @@ class Table:
     caption: str = ""
     names: int = 1
     fold: str = ""
+    faint: frozenset[int] = frozenset()
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the last column holds bars."""
+        return any(row and isinstance(row[-1], Bar) for row in self.rows)
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of the columns, without that of the bars."""
+        return self.head[:-1] if self.drawn else self.head
 
     @classmethod
     def of(
@@ -152,6 +197,13 @@ class HeatMap:
         cells: numbers, row by row; None where there is none.
         scale: the kind of numbers.
         marked: row and column of the cells that are outlined.
+        groups: names above the columns, each with the number of columns it spans.
+        lines: by row and column, lines below the number of a cell.
+        faint: row and column of the cells on too few questions to be interpreted.
+        apart: columns set off from those before them.
+        level: a number that is marked on the scale, such as chance.
+        foot: how many rows, at the end, are totals or numbers to compare the others with.
+        links: by row and column, the fragment of the page's address that a cell leads to.
     """
 
     caption: str
@@ -161,6 +213,22 @@ class HeatMap:
     cells: Sequence[Sequence[Number | None]]
     scale: Scale = "share"
     marked: frozenset[tuple[int, int]] = frozenset()
+    groups: Sequence[tuple[str, int]] = ()
+    lines: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
+    faint: frozenset[tuple[int, int]] = frozenset()
+    apart: frozenset[int] = frozenset()
+    level: float | None = None
+    foot: int = 0
+    links: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns, each with that of its group."""
+        groups = [name for name, width in self.groups for _ in range(width)]
+        if not groups:
+            return list(self.columns)
+        pairs = zip(groups, self.columns, strict=True)
+        return [" ".join(filter(None, dict.fromkeys(pair))) for pair in pairs]
 
     @classmethod
     def of_pairs(
@@ -179,9 +247,6 @@ class HeatMap:
         ]
         return cls(caption, corner, labels, labels, cells, scale, marked)
 
-
-Ink: TypeAlias = Literal["model", "reference", "soft"] | int
-"""A colour in a figure, by its meaning; numbers distinguish several lines."""
 
 Dash: TypeAlias = Literal["solid", "dashed", "short dashes", "dotted", "dash-dotted", "none"]
 
@@ -307,24 +372,118 @@ class Dots:
     parts: str = ""
 
 
-Part: TypeAlias = Text | Heading | Findings | Caveats | Tiles | Table | HeatMap | Chart | Dots
+@dataclass(frozen=True)
+class Picture:
+    """A figure that matplotlib draws; ``height`` is in inches of 72 units, for a width of 6."""
+
+    label: str
+    height: float
+    plot: Callable[[Figure], None]
+
+
+class Choice(NamedTuple):
+    """A choice of a question.
+
+    Attributes:
+        label: its letter or number.
+        text: what it says.
+        gold: whether it is the right answer.
+        chosen: whether it is the model's choice.
+        share: its share of the softmax over the choices.
+        score: the score that is compared, formatted.
+        detail: what the score is made of.
+    """
+
+    label: str
+    text: str
+    gold: bool
+    chosen: bool
+    share: float
+    score: str
+    detail: str = ""
+
+
+class Basis(NamedTuple):
+    """A line below a question: a text, its answer, and its id."""
+
+    text: str
+    answer: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, with the model's answer to it.
+
+    Attributes:
+        id: of its row.
+        text: what is asked.
+        choices: the choices that are shown.
+        right: whether the model is right.
+        tie: whether its two best scores are equal.
+        about: where the question belongs, such as its concept and hops.
+        hidden: how many further choices there are.
+        evidence: what it rests on.
+    """
+
+    id: str
+    text: str
+    choices: Sequence[Choice]
+    right: bool
+    tie: bool = False
+    about: str = ""
+    hidden: int = 0
+    evidence: Sequence[Basis] = ()
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Parts that a reader unfolds, under a title."""
+
+    title: str
+    parts: Sequence[Part | None]
+    open: bool = False
+
+    @property
+    def shown(self) -> list[Part]:
+        """The parts that are not None and not empty."""
+        return _shown(self.parts)
+
+
+Part: TypeAlias = (
+    Text
+    | Conclusion
+    | Heading
+    | Findings
+    | Caveats
+    | Tiles
+    | Table
+    | HeatMap
+    | Chart
+    | Dots
+    | Picture
+    | Question
+    | Fold
+)
 
 
 @dataclass(frozen=True)
 class Section:
     """A titled part of a document; ``link`` is its name in the list of sections.
 
-    Parts that are None are left out, so that writers can include parts conditionally.
+    Parts that are None are left out, so that writers can include parts conditionally. ``name`` is
+    the fragment of the page's address that leads to it; if empty, it is numbered.
     """
 
     title: str
     parts: Sequence[Part | None]
     link: str = ""
+    name: str = ""
 
     @property
     def shown(self) -> list[Part]:
         """The parts that are not None and not empty."""
-        return [part for part in self.parts if part is not None and not _empty(part)]
+        return _shown(self.parts)
 
 
 @dataclass(frozen=True)
@@ -344,7 +503,13 @@ class Document:
     reading: Sequence[str] = ()
 
 
+def _shown(parts: Iterable[Part | None]) -> list[Part]:
+    return [part for part in parts if part is not None and not _empty(part)]
+
+
 def _empty(part: Part) -> bool:
     if isinstance(part, Findings | Caveats):
         return not part.sentences
+    if isinstance(part, Fold):
+        return not part.shown
     return isinstance(part, Table | HeatMap) and not part.rows

@@ -223,7 +223,7 @@ def test_scripts_show_hostile_texts_as_text(
         tab.run("document.getElementById('filter').dispatchEvent(new Event('input'))")
         tab.wait("document.querySelectorAll('#rows thead th').length == 8")
         tab.run("document.querySelectorAll('#rows .open').forEach((one) => one.click())")
-        tab.run("document.querySelector('#map-shown td button').click()")
+        tab.run("document.querySelector('[aria-labelledby=maps] td a').click()")
         tab.wait("!document.getElementById('rows').classList.contains('stale')")
         shown = tab.run("document.querySelector('#rows .open').textContent")
         assert shown == f"q {text}0"

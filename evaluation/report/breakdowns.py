@@ -1,117 +1,130 @@
-"""Parts of the metrics arranged for display: the heat map, cluster sizes, breakdowns."""
+"""Metrics arranged for a document: the heat map of hops and distractors, and cluster sizes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from evaluation.results.breakdown import RANDOM
-from evaluation.results.types import METRIC_OF, Cell, ClusterSize, Estimate, Group, Metrics
+from evaluation.results.parts import SMALL
+from evaluation.results.types import ClusterSize, Estimate, Metrics, Stratum
 from evaluation.results.words import natural_key
+from kbprobe.document import HeatMap, Number
 from kbprobe.intervals import wilson
-
-SMALL = 50
-"""Cells with fewer rows are greyed out: with 50 rows, the 95% interval is up to ±14 points."""
 
 JOINED_CLUSTERS = 20
 """Neighbouring cluster sizes are joined until a point of the curve covers this many clusters."""
 
-LENGTH_OF = {
-    "sum": "not divided by length",
-    "char": "divided by the choice's characters",
-    "byte": "divided by the choice's bytes",
-    "token": "divided by the choice's tokens",
-}
-"""What a choice's score is divided by before choices are compared, by normalization."""
-
-_PER = {"sum": "sum", "char": "per character", "byte": "per byte", "token": "per token"}
+ALL = "all"
+"""The name of the row and the column of totals."""
 
 
-class HeatRow(NamedTuple):
-    """A row of the heat map; a cell is None if the probe has no such questions."""
+def heat_map(
+    table: Sequence[Stratum],
+    caption: str,
+    layout: Sequence[Stratum] | None = None,
+    *,
+    totals: bool = False,
+    chance: float | None = None,
+    link: Callable[[Stratum], str] | None = None,
+) -> HeatMap | None:
+    """Arrange accuracies by hops (rows) and by distractor family and distance (columns).
 
-    hops: str
-    cells: tuple[Cell | None, ...]
-    total: tuple[float, int]
+    As in WordNetQA, Figure 3. Near families are sorted by name, or by the numbers in their names
+    (``5-9 years apart``), and distances in ascending order; random distractors, the easiest, come
+    last and stand apart.
 
+    Args:
+        table: the accuracies.
+        caption: the caption of the heat map.
+        layout: what defines its rows and columns, by default the table: it gives heat maps of
+            several models the same layout.
+        totals: whether to add a row and a column of totals.
+        chance: the accuracy that is marked on the scale.
+        link: returns the fragment of the page's address that a cell leads to.
 
-class HeatMap(NamedTuple):
-    """Hops x distractor family and distance.
-
-    Attributes:
-        families: the upper column heads: the name of each family and its number of columns.
-        distances: the lower column heads.
-        rows: one for each number of hops.
-        totals: accuracy and rows of each column; ``total`` is over all cells.
-        apart: the first column of random distractors, if others come before it.
-    """
-
-    families: tuple[tuple[str, int], ...]
-    distances: tuple[str, ...]
-    rows: tuple[HeatRow, ...]
-    totals: tuple[tuple[float, int], ...]
-    total: tuple[float, int]
-    apart: int | None
-
-
-def heat_map(table: Sequence[Cell], layout: Sequence[Cell] | None = None) -> HeatMap | None:
-    """Arrange the cells as in WordNetQA, Figure 3; None if hops and distractors do not vary.
-
-    ``layout`` holds the cells that define the rows and columns, by default those of the table: it
-    gives heat maps of several models the same layout.
-
-    Near families are sorted by name, or by the numbers in their names (``5-9 years apart``), and
-    distances in ascending order; random distractors, the easiest, come last.
+    Returns:
+        The heat map; None if hops and distractors do not vary.
     """
     layout = table if layout is None else layout
     if len(layout) < 2:
         return None
-
-    def level(cell: Cell) -> float:
-        return float("inf") if cell.hops is None else cell.hops
-
-    heads = {_column(cell): cell for cell in layout}
+    heads = {_column(stratum): stratum for stratum in layout}
     columns = sorted(heads)
-    names = [_named(heads[key].family) for key in columns]
-    families = Counter(names)
-    at = {(level(cell), _column(cell)): cell for cell in table}
-    rows = tuple(
-        HeatRow(
-            hops=_named(None if hops == float("inf") else int(hops)),
-            cells=tuple(at.get((hops, key)) for key in columns),
-            total=_pooled([cell for cell in table if level(cell) == hops]),
-        )
-        for hops in sorted({level(cell) for cell in layout})
-    )
+    levels = sorted({stratum.hops for stratum in layout}, key=_level)
+    by_place = {(stratum.hops, _column(stratum)): stratum for stratum in table}
+    rows = [[by_place.get((level, column)) for column in columns] for level in levels]
+    cells: list[list[Number | None]] = [
+        [None if stratum is None else stratum.accuracy for stratum in row] for row in rows
+    ]
+    counts = [[None if stratum is None else stratum.accuracy.n for stratum in row] for row in rows]
+    families = [named(heads[column].family) for column in columns]
+    distances = [_distance(heads[column]) for column in columns]
+    apart = {families.index(RANDOM)} - {0} if RANDOM in families else set()
+    names = [named(level) for level in levels]
+    if totals:
+        apart.add(len(columns))
+        families.append(ALL)
+        distances.append("")
+        names.append(ALL)
+        inside = [[s for s in table if s.hops == level] for level in levels]
+        below = [[s for s in table if _column(s) == column] for column in columns]
+        pooled = [*map(_pooled, inside)], [*map(_pooled, [*below, table])]
+        for row, (share, count) in enumerate(pooled[0]):
+            cells[row].append(share)
+            counts[row].append(count)
+        cells.append([share for share, _ in pooled[1]])
+        counts.append([count for _, count in pooled[1]])
+    counted = {
+        (row, column): count
+        for row, line in enumerate(counts)
+        for column, count in enumerate(line)
+        if count is not None
+    }
+    grouped = any(distances)
     return HeatMap(
-        families=tuple(families.items()),
-        distances=tuple(_named(heads[key].distractor_hops) for key in columns),
-        rows=rows,
-        totals=tuple(_pooled([cell for cell in table if _column(cell) == key]) for key in columns),
-        total=_pooled(table),
-        apart=names.index(RANDOM) or None if RANDOM in names else None,
+        caption,
+        "hops k",
+        names,
+        distances if grouped else families,
+        cells,
+        groups=tuple(Counter(families).items()) if grouped else (),
+        lines={place: (f"n {count:,}",) for place, count in counted.items()},
+        faint=frozenset(place for place, count in counted.items() if count < SMALL),
+        apart=frozenset(apart),
+        level=chance,
+        foot=int(totals),
+        links={
+            (row, column): link(stratum)
+            for row, line in enumerate(rows)
+            for column, stratum in enumerate(line)
+            if link is not None and stratum is not None
+        },
     )
 
 
-def in_order(table: Sequence[Cell]) -> list[Cell]:
-    """Order the cells as the heat map does: by hops, then by distractors."""
-    return sorted(table, key=lambda cell: (cell.hops is None, cell.hops or 0, _column(cell)))
-
-
-def _column(cell: Cell) -> tuple[Any, ...]:
-    family, distance = cell.family, cell.distractor_hops
-    far = float("inf") if distance is None else distance
-    return family is None, family == RANDOM, tuple(natural_key(family or "")), far
-
-
-def _named(value: str | int | None) -> str:
+def named(value: str | int | None) -> str:
+    """Return a value of a column as a name."""
     return "not given" if value is None else str(value)
 
 
-def _pooled(cells: Sequence[Cell]) -> tuple[float, int]:
-    rows = sum(cell.accuracy.n for cell in cells)
-    return sum(cell.accuracy.value * cell.accuracy.n for cell in cells) / max(rows, 1), rows
+def _level(hops: int | None) -> float:
+    return float("inf") if hops is None else hops
+
+
+def _distance(stratum: Stratum) -> str:
+    return f"k′ {stratum.distractor_hops}" if stratum.distractor_hops else ""
+
+
+def _column(stratum: Stratum) -> tuple[Any, ...]:
+    family, distance = stratum.family, stratum.distractor_hops
+    return family is None, family == RANDOM, tuple(natural_key(family or "")), _level(distance)
+
+
+def _pooled(strata: Sequence[Stratum]) -> tuple[float, int]:
+    rows = sum(stratum.accuracy.n for stratum in strata)
+    return sum(s.accuracy.value * s.accuracy.n for s in strata) / max(rows, 1), rows
 
 
 class JoinedSizes(NamedTuple):
@@ -122,8 +135,8 @@ class JoinedSizes(NamedTuple):
         size: the mean number of questions per cluster.
         clusters: the number of clusters.
         accuracy: the accuracy of their rows.
-        strict: the share of clusters with every question right; ``low`` and ``high`` are its 95%
-            Wilson interval (clusters are taken to be independent of each other).
+        strict: the share of clusters with every question right, with its Wilson interval (clusters
+            are taken to be independent of each other).
         independent: the strict accuracy to expect if rows were independent.
     """
 
@@ -131,9 +144,7 @@ class JoinedSizes(NamedTuple):
     size: float
     clusters: int
     accuracy: float
-    strict: float
-    low: float
-    high: float
+    strict: Estimate
     independent: float
 
 
@@ -168,24 +179,6 @@ def _joined(group: Sequence[ClusterSize]) -> JoinedSizes:
         size=questions / clusters,
         clusters=clusters,
         accuracy=sum(e.accuracy * e.clusters * e.size for e in group) / questions,
-        strict=strict,
-        low=low,
-        high=high,
+        strict=Estimate(value=strict, low=low, high=high, n=clusters, method="wilson"),
         independent=sum(entry.independent * entry.clusters for entry in group) / clusters,
     )
-
-
-def normalizations(metrics: Metrics) -> list[tuple[str, Estimate]]:
-    """Return each accuracy, named by what is compared; the one of the predictions is marked."""
-    used = METRIC_OF[metrics.normalization]
-    return [
-        (f"{name}, {_PER[how]}{' (used here)' if name == used else ''}", metrics.accuracies[name])
-        for how, name in METRIC_OF.items()
-        if name in metrics.accuracies
-    ]
-
-
-def largest_first(groups: Sequence[Group]) -> list[tuple[str, Estimate]]:
-    """Sort groups by number of rows, the largest first, then by name."""
-    ordered = sorted(groups, key=lambda group: (-group.accuracy.n, group.name))
-    return [(group.name, group.accuracy) for group in ordered]

@@ -7,18 +7,18 @@ from functools import partial
 
 from evaluation.results import words
 from evaluation.results.types import Estimate
-from kbprobe.document import Cell, Number, Table, Value
+from kbprobe.document import Bar, Cell, Number, Question, Table
 
 NONE = Cell("–")
 """The cell of a missing number."""
 
 
 def cells_of(table: Table) -> list[list[Cell]]:
-    """Format what stands in a table: whole numbers as counts, others as shares."""
-    return [[_cell(value) for value in row] for row in table.rows]
+    """Format what stands in a table, except bars: whole numbers as counts, others as shares."""
+    return [[_cell(value) for value in row if not isinstance(value, Bar)] for row in table.rows]
 
 
-def _cell(value: Value) -> Cell:
+def _cell(value: Cell | str | Number | None) -> Cell:
     if isinstance(value, Cell):
         return value
     if isinstance(value, str):
@@ -69,6 +69,27 @@ def count(value: int | None) -> Cell:
 def plain(value: float | None, form: str) -> Cell:
     """Format a number with a format specification, such as ``.1f``."""
     return NONE if value is None else Cell(format(value, form))
+
+
+def ends(number: Number) -> tuple[float, float, float]:
+    """Return the lower end, the value and the upper end of a number."""
+    if isinstance(number, float | int):
+        return number, number, number
+    return number.low, number.value, number.high
+
+
+def lines_of(question: Question) -> list[str]:
+    """Return a question as lines of text: what is asked, each choice, and what it rests on."""
+    mark = "✓ right" if question.right else "✗ wrong"
+    head = [mark, "tie" if question.tie else "", question.about, question.id]
+    lines = [" · ".join(filter(None, head)), question.text]
+    for choice in question.choices:
+        marks = ["✓ right answer"] * choice.gold + ["▸ model’s choice"] * choice.chosen
+        number = f"{choice.label}. {choice.text} ({words.percent(choice.share)}, {choice.score})"
+        lines.append(" ".join([number, *marks]))
+    if question.hidden:
+        lines.append(f"{question.hidden:,} choices with lower scores are not shown.")
+    return lines + [f"✓ {line.text} {line.answer} {line.id}" for line in question.evidence]
 
 
 def in_line(cell: Cell) -> str:

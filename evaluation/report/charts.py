@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from evaluation.report.cells import ends
 from evaluation.report.figures import TWO, draw
 from evaluation.results.colours import MODEL, REFERENCE, SOFT, line_colour
 from evaluation.results.words import short
@@ -92,8 +93,8 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     if panel.from_zero:
         axes.set_ylim(bottom=0)
     else:
-        ends = [end for line in panel.lines for number in line.y for end in _ends(number)]
-        axes.set_ylim(*_span([*ends, *(level.value for level in panel.levels)], 4))
+        reached = [end for line in panel.lines for number in line.y for end in _both_ends(number)]
+        axes.set_ylim(*_span([*reached, *(level.value for level in panel.levels)], 4))
 
 
 def _draw_line(axes: Axes, line: Line, factor: float) -> None:
@@ -101,14 +102,14 @@ def _draw_line(axes: Axes, line: Line, factor: float) -> None:
     style = _style(line.ink, line.dash)
     style |= {"marker": line.marker or "none", "label": short(line.name, _NAME) or "_"}
     low, middle, high = (
-        [factor * end for end in ends] for ends in zip(*map(_bounds, line.y), strict=True)
+        [factor * bound for bound in bounds] for bounds in zip(*map(ends, line.y), strict=True)
     )
     if line.weights:
         sizes, style = line.weights, style | {"alpha": 0.6, "linewidths": 0}
         del style["linestyle"]
         axes.scatter(line.x, middle, sizes, **style)
     elif low == high:
-        if len(line.x) <= TWO:
+        if len(line.x) <= TWO and line.marker:
             style["linestyle"] = "none"
         axes.plot(line.x, middle, markersize=4, **style)
     elif len(line.x) <= TWO or line.dash == "none":
@@ -188,7 +189,7 @@ def draw_dots(dots: Dots, name: str) -> Markup:
             axes.scatter(shares, [place] * len(shares), label=legend or None, **style)
             legend = "" if shares else legend
             colour, marker = (REFERENCE, "s") if dot.reference else (MODEL, "o")
-            low, value, high = (100 * end for end in _bounds(dot.accuracy))
+            low, value, high = (100 * end for end in ends(dot.accuracy))
             axes.plot([low, high], [place, place], color=colour, linewidth=2)
             axes.plot([value], [place], color=colour, marker=marker, markersize=6)
         for level in dots.levels:
@@ -197,8 +198,8 @@ def draw_dots(dots: Dots, name: str) -> Markup:
         axes.set_yticks(range(len(dots.dots)), [short(dot.name, _NAME) for dot in dots.dots])
         axes.set_ylim(len(dots.dots) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
-        ends = [end for dot in dots.dots for end in (*_ends(dot.accuracy), *dot.parts)]
-        axes.set_xlim(*_span([*ends, *(level.value for level in dots.levels)], 3))
+        reached = [end for dot in dots.dots for end in (*_both_ends(dot.accuracy), *dot.parts)]
+        axes.set_xlim(*_span([*reached, *(level.value for level in dots.levels)], 3))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter("{x:.0f}%")
         axes.set_xlabel("accuracy")
@@ -213,15 +214,8 @@ def _style(ink: Ink, dash: str) -> dict[str, Any]:
     return {"color": colour, "linestyle": _DASHES[dash]}
 
 
-def _bounds(number: Number) -> tuple[float, float, float]:
-    """Return the lower end, the value and the upper end of a number."""
-    if isinstance(number, float | int):
-        return number, number, number
-    return number.low, number.value, number.high
-
-
-def _ends(number: Number) -> Iterable[float]:
-    low, _, high = _bounds(number)
+def _both_ends(number: Number) -> Iterable[float]:
+    low, _, high = ends(number)
     return low, high
 
 

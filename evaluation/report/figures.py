@@ -9,16 +9,14 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from evaluation.report.breakdowns import SMALL, JoinedSizes
 from evaluation.results import colours
-from evaluation.results.colours import LINE, MODEL, REFERENCE, SOFT, TYPE
-from evaluation.results.types import Bin
-from evaluation.results.words import ROUND, printable
+from evaluation.results.colours import LINE, SOFT, TYPE
+from evaluation.results.words import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -154,71 +152,3 @@ def _inline(svg: str, label: str) -> Markup:
     opening = Markup('<svg class="figure" role="img" viewBox="{}" aria-label="{}">')
     drawn = Markup(printable(body))  # nosec B704 # escaped by matplotlib
     return opening.format(box[1], printable(label)) + drawn
-
-
-def size_chart(sizes: Sequence[JoinedSizes]) -> Markup | None:
-    """Draw strict accuracy over cluster size; None if there are no two sizes to compare."""
-    if len(sizes) < 2:
-        return None
-    x = [entry.size for entry in sizes]
-    strict = [100 * entry.strict for entry in sizes]
-
-    def plot(figure: Figure) -> None:
-        axes = figure.subplots()
-        independent = [100 * entry.independent for entry in sizes]
-        axes.plot(x, independent, "--", color=REFERENCE, label="if answers were independent")
-        below = [100 * (entry.strict - entry.low) for entry in sizes]
-        above = [100 * (entry.high - entry.strict) for entry in sizes]
-        label = "observed (95% interval)"
-        joined = "o-" if len(x) > TWO else "o"
-        axes.errorbar(x, strict, [below, above], fmt=joined, color=MODEL, label=label)
-        if max(x) / min(x) >= 8:
-            axes.set_xscale("log")
-            axes.set_xticks([tick for tick in ROUND if min(x) <= tick <= max(x)])
-            axes.xaxis.set_major_formatter("{x:.0f}")
-            axes.minorticks_off()
-        axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter("{x:.0f}%")
-        axes.set_xlabel("questions in the cluster")
-        axes.set_title("Clusters with every question right", loc="left", fontsize=11)
-        figure.legend(loc="outside upper left", ncols=2)
-
-    label = "Strict cluster accuracy by cluster size, and what independent rows would give."
-    return draw("sizes", f"{label} The numbers are in the table below.", 3.4, plot)
-
-
-def calibration_chart(bins: Sequence[Bin]) -> Markup | None:
-    """Draw accuracy and the number of predictions over confidence; None without predictions."""
-    bins = [entry for entry in bins if entry.n]
-    if not bins:
-        return None
-
-    def plot(figure: Figure) -> None:
-        top, low = figure.subplots(2, sharex=True, height_ratios=[5, 1])
-        top.plot([0, 100], [0, 100], "--", color=REFERENCE, label="perfect calibration")
-        # The accuracy of a bin with few predictions is too noisy to draw a line to it.
-        for many in (False, True):
-            held = [entry for entry in bins if (entry.n >= SMALL) is many]
-            top.plot(
-                [100 * entry.confidence for entry in held],
-                [100 * entry.accuracy for entry in held],
-                "o-" if many and len(held) > TWO else "o",
-                alpha=1.0 if many else 0.4,
-                color=MODEL,
-                label="the model" if many else f"fewer than {SMALL} predictions",
-            )
-        top.set_ylim(-3, 103)
-        top.yaxis.set_major_formatter("{x:.0f}%")
-        top.set_title("Right answers", loc="left", fontsize=11)
-        figure.legend(loc="outside upper left", ncols=2)
-        width = [100 * (entry.high - entry.low) - 0.6 for entry in bins]
-        middle = [50 * (entry.high + entry.low) for entry in bins]
-        low.bar(middle, [entry.n for entry in bins], width, color=MODEL, alpha=0.55)
-        low.set_title("Predictions", loc="left", fontsize=11)
-        low.set_yticks([])
-        low.set_xlim(-3, 103)
-        low.xaxis.set_major_formatter("{x:.0f}%")
-        low.set_xlabel("confidence: the predicted choice’s share of the softmax")
-
-    label = "Accuracy by confidence, beside the diagonal of perfect calibration."
-    return draw("calibration", f"{label} The numbers are in the table below.", 5.6, plot)

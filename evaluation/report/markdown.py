@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from evaluation.report.cells import cells_of, in_line
+from evaluation.report.cells import cells_of, in_line, lines_of
 from evaluation.report.matrices import as_table
 from kbprobe import document as doc
 from kbprobe.tables import in_markdown
@@ -26,6 +26,8 @@ def render_markdown(document: doc.Document) -> str:
 def _blocks(part: doc.Part) -> list[str]:
     if isinstance(part, doc.Text):
         return [part.text]
+    if isinstance(part, doc.Conclusion):
+        return [f"**{in_markdown(part.text)}** {in_markdown(part.detail)}"]
     if isinstance(part, doc.Heading):
         return [f"### {in_markdown(part.text)}"]
     if isinstance(part, doc.Findings):
@@ -34,6 +36,11 @@ def _blocks(part: doc.Part) -> list[str]:
         return ["Caveats:", _bullets(part.sentences)]
     if isinstance(part, doc.Tiles):
         return [_bullets(f"{name}: {_spelt(cell)}" for name, cell in part.tiles.items())]
+    if isinstance(part, doc.Question):
+        return [_bullets(lines_of(part))]
+    if isinstance(part, doc.Fold):
+        parts = [block for inner in part.shown for block in _blocks(inner)]
+        return [f"### {in_markdown(part.title)}", *parts]
     if isinstance(part, doc.HeatMap):
         part = as_table(part)
     if isinstance(part, doc.Table):
@@ -48,9 +55,9 @@ def _bullets(sentences: Iterable[str]) -> str:
 
 def render_table(table: doc.Table) -> str:
     """Return a table as Markdown, without its caption."""
-    ruled = "---|" * table.names + "---:|" * (len(table.head) - table.names)
+    ruled = "---|" * table.names + "---:|" * (len(table.columns) - table.names)
     rows = ([_spelt(cell) for cell in row] for row in cells_of(table))
-    return "\n".join([_line(table.head), f"|{ruled}", *map(_line, rows)])
+    return "\n".join([_line(table.columns), f"|{ruled}", *map(_line, rows)])
 
 
 def _line(cells: Sequence[str]) -> str:

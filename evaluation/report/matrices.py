@@ -26,9 +26,13 @@ class Shading(NamedTuple):
     spell: Callable[[float], str]
     palette: Literal["s", "d"]
 
+    def along(self, value: float) -> float:
+        """Return where a number is between the two ends: from 0 to 1."""
+        return (value - self.low) / (self.high - self.low)
+
     def shade(self, value: float) -> str:
         """Return the class of a cell with this number."""
-        return f"{self.palette}{shade((value - self.low) / (self.high - self.low))}"
+        return f"{self.palette}{shade(self.along(value))}"
 
 
 SHARES = Shading(0.0, 1.0, percent, "s")
@@ -68,19 +72,22 @@ def arrange(heat: HeatMap) -> Matrix:
     """Format and shade the numbers of a heat map."""
     scale = scale_of(heat)
 
-    def arranged(place: tuple[int, int], number: Number) -> tuple[Cell, str]:
+    def arranged(row: int, column: int, number: Number) -> tuple[Cell, str]:
+        place = (row, column)
+        shade = "few" if place in heat.faint else scale.shade(_value(number))
         marked = " marked" if place in heat.marked else ""
-        return spelt(number, scale.spell), f"{scale.shade(_value(number))}{marked}"
+        cell = spelt(number, scale.spell)._replace(lines=heat.lines.get(place, ()))
+        return cell, f"{shade}{marked}"
 
     rows = [
         (
             name,
             [
-                None if number is None else arranged((at, column), number)
+                None if number is None else arranged(row, column, number)
                 for column, number in enumerate(numbers)
             ],
         )
-        for at, (name, numbers) in enumerate(zip(heat.rows, heat.cells, strict=True))
+        for row, (name, numbers) in enumerate(zip(heat.rows, heat.cells, strict=True))
     ]
     return Matrix(heat, scale, rows)
 
@@ -91,7 +98,7 @@ def as_table(heat: HeatMap) -> Table:
         [name, *(Cell("") if cell is None else cell[0] for cell in cells)]
         for name, cells in arrange(heat).rows
     ]
-    return Table((heat.corner, *heat.columns), rows, heat.caption)
+    return Table((heat.corner, *heat.column_names), rows, heat.caption)
 
 
 def _value(number: Number) -> float:

@@ -10,40 +10,54 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaluation.report import breakdowns, figures, questions
-from evaluation.report.templates import environment
+from evaluation.report import cells
+from evaluation.report.breakdowns import JoinedSizes, heat_map, joined_sizes
+from evaluation.report.html import render_page
 from evaluation.results.analyses import all_analyses
-from evaluation.results.analyses.base import Examples, Part, Picture, ResultFiles
+from evaluation.results.analyses.base import ResultFiles
 from evaluation.results.analyses.facts import facts_of
 from evaluation.results.breakdown import headline_rows
+from evaluation.results.examples import (
+    SURE,
+    WORST_LEAST,
+    Cluster,
+    confident_mistakes,
+    worst_clusters,
+)
+from evaluation.results.examples import drawn as examples_of
 from evaluation.results.pairs import read_pair
+from evaluation.results.parts import SMALL, shares
 from evaluation.results.types import (
     FACTS,
     METRIC_OF,
+    PREDICTIONS,
     REPORT,
     RESULTS,
+    Bin,
+    Estimate,
+    Group,
     Metrics,
-    Normalization,
     Results,
     remarks,
 )
 from evaluation.results.words import (
     Place,
     clip,
+    difference,
     interval,
     last_name,
     percent,
     place,
     remarks_on_rows,
 )
-from kbprobe.errors import UsageError, require
+from kbprobe import document as doc
+from kbprobe.errors import UsageError
 from kbprobe.files import write_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from markupsafe import Markup
 
 SHOWN_GROUPS = 12
 LISTED_GROUPS = 200
@@ -51,6 +65,24 @@ LISTED_GROUPS = 200
 
 SAMPLED = 6
 """Number of questions of each kind in the sample."""
+
+LENGTH_OF = {
+    "sum": "not divided by length",
+    "char": "divided by the choice's characters",
+    "byte": "divided by the choice's bytes",
+    "token": "divided by the choice's tokens",
+}
+"""What a choice's score is divided by before choices are compared, by normalization."""
+
+_PER = {"sum": "sum", "char": "per character", "byte": "per byte", "token": "per token"}
+
+
+class Share(NamedTuple):
+    """A share with the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 def make_report(folder: Path) -> Path:
@@ -86,80 +118,433 @@ def _facts_of(folder: Path, results: Results) -> pa.Table | None:
 
 
 def render(results: Results, predictions: pa.Table, facts: pa.Table | None = None) -> str:
-    """Return the page for results, their predictions, and the predictions of the facts, if any.
+    """Return the page of a run: see :func:`document`.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
     """
-    require("matplotlib", "eval", "making a report")
-    metrics, normalization = results.metrics, results.metrics.normalization
+    source = f"{RESULTS} and {PREDICTIONS}"
+    if facts is not None:
+        source += f", here and in the folder {FACTS},"
+    return render_page(document(results, predictions, facts), source)
+
+
+def document(
+    results: Results, predictions: pa.Table, facts: pa.Table | None = None
+) -> doc.Document:
+    """Return the document of results, their predictions, and those of the facts, if any."""
     predictions = headline_rows(predictions)
-    sizes = breakdowns.joined_sizes(metrics)
+    files = ResultFiles(results, predictions, facts)
+    analyses = [
+        doc.Section(analysis.title, parts, analysis.link, analysis.name)
+        for analysis in all_analyses()
+        if (parts := analysis.section(files))
+    ]
+    metrics, probe = results.metrics, results.probe
     clustered = metrics.clusters < metrics.accuracy.n or metrics.strict_accuracy is not None
+    return doc.Document(
+        f"{probe.name} · {probe.split}",
+        last_name(results.model.id),
+        [
+            _result(results, predictions),
+            doc.Section("Hops and distractors", _hops(metrics), name="hops"),
+            *analyses,
+            doc.Section(
+                "Clusters: right about all of it?", _clusters(metrics), "Clusters", "clusters"
+            ),
+            doc.Section(
+                "Calibration: does it know when it is right?",
+                _calibration(metrics),
+                "Calibration",
+                "calibration",
+            ),
+            doc.Section("Breakdowns", _breakdowns(metrics), name="breakdowns"),
+            doc.Section("Worst clusters", _worst(results, predictions, clustered), name="worst"),
+            doc.Section("Questions", _samples(results, predictions), name="samples"),
+            doc.Section("Provenance", [provenance(results)], name="provenance"),
+        ],
+    )
+
+
+def _result(results: Results, predictions: pa.Table) -> doc.Section:
+    """Return the first section: the numbers, what is reached without knowledge, and caveats."""
+    metrics, model = results.metrics, results.model
+    tone, words = verdict(metrics)
+    first, *further = summary(results)
+    examples = [
+        example
+        for correct in (True, False)
+        for example in examples_of(predictions, metrics.normalization, 1, correct=correct)
+    ]
+    parameters = f", {model.parameters:,} parameters" if model.parameters else ""
+    tuned = ", **fine-tuned before it was scored**" if model.finetuning else ""
+    scorer = results.scoring.scorer.replace("_", " ").replace("lm", "LM")
+    return doc.Section(
+        "",
+        [
+            doc.Conclusion(words, first, tone),
+            _tiles(results),
+            _reached(metrics),
+            _shortcuts(metrics),
+            doc.Heading("One of the questions") if examples else None,
+            *examples[:1],
+            doc.Heading("How far to trust it"),
+            *map(doc.Text, further),
+            doc.Caveats(cautions(results)),
+            doc.Text(
+                f"{model.architecture}{parameters}, {model.dtype} on {model.device}{tuned}. Scored "
+                f"as {scorer}: {results.scoring.score}, {LENGTH_OF[metrics.normalization]} "
+                f"({METRIC_OF[metrics.normalization]}).",
+                note=True,
+            ),
+        ],
+    )
+
+
+def _tiles(results: Results) -> doc.Tiles:
+    metrics, probe = results.metrics, results.probe
+    tiles = {"Accuracy": cells.headline(metrics.accuracy)}
+    if metrics.near_accuracy is not None and metrics.random_accuracy is not None:
+        random = metrics.random_accuracy
+        line = f"random ones: {percent(random.value)} ({interval(random)})"
+        tiles["Near distractors"] = cells.headline(metrics.near_accuracy)._replace(lines=(line,))
+    tiles["Chance"] = doc.Cell(percent(metrics.chance), "one over the choices")
+    if metrics.strongest_baseline is not None:
+        name, value = metrics.strongest_baseline
+        known = metrics.baseline_intervals.get(name)
+        ends = f"{percent(known[0])} to {percent(known[1])}" if known else "not recorded"
+        tiles["Strongest shortcut"] = doc.Cell(percent(value), f"95%: {ends}", (clip(name, 60),))
+    if metrics.strict_accuracy is not None:
+        less = metrics.strict_difference
+        lines = () if less is None else (f"{difference(less)}",)
+        strict = percent(metrics.strict_accuracy.value)
+        tiles["Whole concepts right"] = doc.Cell(strict, "strict cluster accuracy", lines)
+    scored = f"of {probe.split_rows or metrics.items:,}"
+    if metrics.strict_accuracy is not None:
+        of = f" of {probe.split_clusters:,}" if probe.split_clusters else ""
+        scored = f"{scored}; {metrics.clusters:,}{of} clusters"
+    tiles["Questions scored"] = doc.Cell(f"{metrics.scored:,}", scored)
+    return doc.Tiles(tiles)
+
+
+def _reached(metrics: Metrics) -> doc.Table:
+    """Return the table of the accuracies, and of what is reached without knowledge."""
+    chance, strict = metrics.chance, metrics.strict_accuracy
+    named: list[tuple[str, Estimate | None]] = [
+        ("accuracy", metrics.accuracy),
+        ("accuracy, near distractors", metrics.near_accuracy),
+        ("accuracy, random distractors", metrics.random_accuracy),
+    ]
+    rows: list[doc.Row] = [(name, share, doc.Bar(share, chance)) for name, share in named if share]
+    if strict is not None:
+        name = "strict cluster accuracy: every question about a concept"
+        rows.append((name, strict, doc.Bar(strict, None, "soft")))
+    if metrics.strongest_baseline is not None:
+        name, value = metrics.strongest_baseline
+        rows.append(
+            _shortcut(f"shortcut: {name}", value, metrics.baseline_intervals.get(name), chance)
+        )
+    caption = "Beside what is reached without knowledge. The dashed line is chance."
+    return doc.Table(("what", "value", ""), rows, caption)
+
+
+def _shortcuts(metrics: Metrics) -> doc.Table | None:
+    """Return the table of all baselines of the audit; None if there are no several."""
+    if len(metrics.baselines) < 2:
+        return None
+    return doc.Table(
+        ("shortcut", "accuracy", ""),
+        [
+            _shortcut(name, value, metrics.baseline_intervals.get(name), metrics.chance)
+            for name, value in metrics.ranked_baselines
+        ],
+        "Accuracy of each baseline of the probe’s audit, all families of distractors together",
+        fold=f"All {len(metrics.baselines)} shortcuts of the audit",
+    )
+
+
+def _shortcut(name: str, value: float, ends: tuple[float, float] | None, chance: float) -> doc.Row:
+    """Return a row with the accuracy of a baseline, whose interval the audit may not have."""
+    if ends is None:
+        return (
+            clip(name, 80),
+            doc.Cell(percent(value), "not recorded"),
+            doc.Bar(value, chance, "reference"),
+        )
+    share = Share(value, *ends)
+    return (clip(name, 80), share, doc.Bar(share, chance, "reference"))
+
+
+def _hops(metrics: Metrics) -> list[doc.Part | None]:
+    heat = heat_map(
+        metrics.table,
+        "Accuracy by hops (rows) and by distractor family and distance (columns)",
+        totals=True,
+        chance=metrics.chance,
+    )
+    if heat is None:
+        text = "The rows do not differ in hops or in distractors, or do not say, so there is "
+        return [doc.Text(f"{text}nothing to compare.", note=True)]
+    apart = "; random ones, the easy reference, stand apart" if len(heat.apart) > 1 else ""
+    return [
+        doc.Text(
+            "Accuracy, its 95% interval and the rows of each cell. Down: hops k from the concept "
+            "to the right answer. Across: where the wrong choices come from, and their distance "
+            f"k′{apart}.",
+            note=True,
+        ),
+        heat,
+        doc.Text(
+            f"The mark on the scale is chance, {percent(metrics.chance)}. Hatched cells have fewer "
+            f"than {SMALL} rows: too few to read.",
+            note=True,
+        ),
+        _oracles(metrics),
+    ]
+
+
+def _oracles(metrics: Metrics) -> doc.Table | None:
+    """Return the table of what oracles with partial knowledge reach; None if there are none."""
+    if not metrics.oracles:
+        return None
+    own = (metrics.near_accuracy, metrics.random_accuracy, metrics.accuracy)
+    names = ("near", "random", "all")
+    return doc.Table(
+        ("who knows only", *names),
+        [
+            *((knows, *map(shares.get, names)) for knows, shares in metrics.oracles.items()),
+            ("this model", *(share and share.value for share in own)),
+        ],
+        "What the questions need: the accuracy of oracles that know a part of what is asked, and "
+        "of this model",
+    )
+
+
+def _clusters(metrics: Metrics) -> list[doc.Part | None]:
+    sizes = joined_sizes(metrics)
+    strict = metrics.strict_accuracy
+    if strict is None or not sizes:
+        named = metrics.clusters < metrics.accuracy.n
+        text = (
+            "No cluster was scored whole, so strict cluster accuracy is not known."
+            if named
+            else "The rows name no clusters, so strict cluster accuracy has no meaning here."
+        )
+        return [doc.Text(text, note=True)]
+    text = (
+        "A cluster is all questions about one concept. A model that knows the concept gets them "
+        "right together; one that is right by accident gets them all right ever more rarely the "
+        "more there are."
+    )
+    if strict.n < metrics.clusters:
+        left = metrics.clusters - strict.n
+        text += f" The {left:,} clusters with a question that was set aside are left out."
+    head = ("questions", "clusters", "row accuracy", "strict accuracy", "if independent")
+    return [
+        doc.Text(text, note=True),
+        size_chart(sizes),
+        doc.Table(
+            head,
+            [(s.label, s.clusters, s.accuracy, s.strict, s.independent) for s in sizes],
+            "Strict accuracy by cluster size. Neighbouring sizes are joined where there are few "
+            "clusters.",
+            fold="As numbers" if len(sizes) > 1 else "",
+        ),
+    ]
+
+
+def size_chart(sizes: Sequence[JoinedSizes]) -> doc.Chart | None:
+    """Return strict accuracy over cluster size; None if there are no two sizes to compare."""
+    if len(sizes) < 2:
+        return None
+    across = range(len(sizes))
+    lines = [
+        doc.Line(
+            "if answers were independent",
+            across,
+            [entry.independent for entry in sizes],
+            "reference",
+            "dashed",
+            marker="",
+        ),
+        doc.Line("observed (95% interval)", across, [entry.strict for entry in sizes]),
+    ]
+    axis = doc.Across("questions in the cluster", "names", [entry.label for entry in sizes])
+    return doc.Chart(
+        "Strict cluster accuracy by cluster size, and what independent rows would give.",
+        [doc.Panel(lines, title="Clusters with every question right", from_zero=True)],
+        axis,
+    )
+
+
+def _calibration(metrics: Metrics) -> list[doc.Part | None]:
+    bins = [entry for entry in metrics.calibration if entry.n]
+    if not bins:
+        return [doc.Text("Nothing was scored.", note=True)]
+    error, brier = f"**{100 * metrics.calibration_error:.1f} points**", ""
+    if metrics.brier is not None:
+        brier = f" Brier score: **{metrics.brier:.3f}** (0 is best, 2 worst)."
+    divided = (
+        ""
+        if metrics.normalization == "sum"
+        else " Scores divided by length make flatter shares than the model’s own probabilities: "
+        "here, read whether accuracy rises with confidence rather than how far it is from the "
+        "diagonal. The error is not comparable with that of a run whose scores are sums "
+        "(`--normalization sum`)."
+    )
+    return [
+        doc.Text(
+            "Confidence is the predicted choice’s share: the softmax over the choices of the score "
+            "that is compared. Below the diagonal the model is surer than it is right. Expected "
+            f"calibration error: {error}, the mean distance from the diagonal over all predictions."
+            f"{brier} Separate dots have fewer than {SMALL} predictions, too few to read."
+            f"{divided}",
+            note=True,
+        ),
+        calibration_chart(bins),
+        doc.Table(
+            ("confidence", "predictions", "mean confidence", "accuracy"),
+            [
+                (f"{percent(b.low)} to {percent(b.high)}", b.n, b.confidence, b.accuracy)
+                for b in bins
+            ],
+            "Bins of the calibration curve",
+            fold="As numbers",
+        ),
+    ]
+
+
+def calibration_chart(bins: Sequence[Bin]) -> doc.Chart:
+    """Return accuracy and the share of predictions over confidence, of bins with predictions."""
+    total = sum(entry.n for entry in bins)
+    lines = [doc.Line("perfect calibration", (0, 100), (0.0, 1.0), "reference", "dashed", "")]
+    # The accuracy of a bin with few predictions is too noisy to draw a line to it.
+    many = [entry for entry in bins if entry.n >= SMALL]
+    few = [entry for entry in bins if entry.n < SMALL]
+    if many:
+        lines.append(doc.Line("the model", *_curve(many)))
+    if few:
+        lines.append(doc.Line(f"fewer than {SMALL} predictions", *_curve(few), "soft", "none"))
+    middles = [50 * (entry.high + entry.low) for entry in bins]
+    counted = doc.Line("", middles, [entry.n / total for entry in bins])
+    return doc.Chart(
+        "Accuracy by confidence, with the diagonal of perfect calibration.",
+        [
+            doc.Panel(lines, title="Right answers"),
+            doc.Panel([counted], title="Share of the predictions", from_zero=True),
+        ],
+        doc.Across("confidence: the predicted choice’s share of the softmax", "share"),
+    )
+
+
+def _curve(bins: Sequence[Bin]) -> tuple[list[float], list[float]]:
+    return [100 * entry.confidence for entry in bins], [entry.accuracy for entry in bins]
+
+
+def _breakdowns(metrics: Metrics) -> list[doc.Part | None]:
+    used = METRIC_OF[metrics.normalization]
+    named = [
+        (f"{name}, {_PER[how]}{' (used here)' if name == used else ''}", metrics.accuracies[name])
+        for how, name in METRIC_OF.items()
+        if name in metrics.accuracies
+    ]
+    caption = "Accuracy by how scores are normalized for the length of the choice"
+    content = (
+        doc.Heading("Content"),
+        doc.Text(
+            "What the questions ask about: common words, or names that an encyclopedia lists.",
+            note=True,
+        ),
+        *_groups(metrics.by_content, "content", metrics.chance),
+    )
+    return [
+        doc.Heading("Length normalization"),
+        shares("what is compared", caption, named, metrics.chance)
+        if len(named) > 1
+        else doc.Text("There is nothing to normalize: scores are compared as they are.", note=True),
+        doc.Heading("Wording"),
+        *_groups(metrics.by_template, "wording", metrics.chance),
+        doc.Heading("Part of speech"),
+        *_groups(metrics.by_pos, "part of speech", metrics.chance),
+        *(content if metrics.by_content else ()),
+    ]
+
+
+def _groups(groups: Sequence[Group], what: str, chance: float) -> list[doc.Part]:
+    """Return the accuracies of groups of rows, those with the most rows first."""
+    ordered = sorted(groups, key=lambda group: (-group.accuracy.n, group.name))
+    named = [(group.name, group.accuracy) for group in ordered]
+    if not named:
+        return [doc.Text(f"The rows name no {what}.", note=True)]
+    if len(named) == 1:
+        return [doc.Text(f"All rows have the same {what}: {clip(named[0][0], 80)}.", note=True)]
+    caption, rest = f"Accuracy by {what}", named[SHOWN_GROUPS:]
+    if not rest:
+        return [shares(what, caption, named, chance)]
+    first = f"{caption}, the {SHOWN_GROUPS} with the most rows"
+    listed = rest[: LISTED_GROUPS - SHOWN_GROUPS]
+    further: list[doc.Part] = [shares(what, f"{caption}, continued", listed, chance)]
+    if len(listed) < len(rest):
+        left = len(rest) - len(listed)
+        text = f"{left:,} more, all with fewer rows, are in {RESULTS}."
+        further.append(doc.Text(text, note=True))
+    return [
+        shares(what, first, named[:SHOWN_GROUPS], chance),
+        doc.Fold(f"The other {len(rest):,}", further),
+    ]
+
+
+def _reading(results: Results) -> doc.Text:
+    length = LENGTH_OF[results.metrics.normalization]
+    return doc.Text(
+        "In each question the bar is a choice’s share of the softmax, and the number after it the "
+        f"score that is compared: {results.scoring.score}, {length}.",
+        note=True,
+    )
+
+
+def _worst(results: Results, predictions: pa.Table, clustered: bool) -> list[doc.Part]:
+    if not clustered:
+        return [doc.Text("The rows name no clusters.", note=True)]
+    worst = worst_clusters(predictions, results.metrics.normalization)
+    if not worst.shown:
+        text = f"No cluster of at least {WORST_LEAST} scored questions has a wrong answer."
+        return [doc.Text(text, note=True)]
+    text = (
+        f"Lowest accuracy among the {worst.eligible:,} clusters of at least {WORST_LEAST} scored "
+        f"questions; of equals, the largest. In {worst.none_right:,} of these, no answer is right; "
+        f"this would be so in about {worst.by_chance:.0f} if rows were right independently of each "
+        "other."
+    )
+    folds = [_cluster(cluster, number == 0) for number, cluster in enumerate(worst.shown)]
+    return [doc.Text(text, note=True), _reading(results), *folds]
+
+
+def _cluster(cluster: Cluster, is_open: bool) -> doc.Fold:
+    left = cluster.rows - len(cluster.questions)
+    more = doc.Text(f"{left} more are in {PREDICTIONS}.", note=True) if left else None
+    title = f"{clip(cluster.name, 120)}: {cluster.right} of {cluster.rows} right"
+    return doc.Fold(title, [*cluster.questions, more], is_open)
+
+
+def _samples(results: Results, predictions: pa.Table) -> list[doc.Part]:
+    normalization = results.metrics.normalization
     wrong, right = (
-        questions.drawn(predictions, normalization, SAMPLED, correct=correct)
+        examples_of(predictions, normalization, SAMPLED, correct=correct)
         for correct in (False, True)
     )
-    sections = [
-        {"analysis": analysis, "parts": _parts(analysis.name, parts, predictions, normalization)}
-        for analysis in all_analyses()
-        if (parts := analysis.section(ResultFiles(results, predictions, facts)))
-    ]
-    templates = environment()
-    templates.globals |= {
-        "shown": SHOWN_GROUPS,
-        "listed": LISTED_GROUPS,
-        "worst_least": questions.WORST_LEAST,
-        "sure": questions.SURE,
-        "metric_of": METRIC_OF,
-        "length_of": breakdowns.LENGTH_OF,
-    }
-    return templates.get_template("report.html.j2").render(
-        r=results,
-        m=metrics,
-        model=last_name(results.model.id),
-        example=(right or wrong)[0] if right or wrong else None,
-        floor=metrics.strongest_baseline,
-        verdict=verdict(metrics),
-        summary=summary(results),
-        cautions=cautions(results),
-        heat=breakdowns.heat_map(metrics.table),
-        cells=breakdowns.in_order(metrics.table),
-        sizes=sizes,
-        size_chart=figures.size_chart(sizes),
-        calibration_chart=figures.calibration_chart(metrics.calibration),
-        baselines=metrics.ranked_baselines,
-        normalizations=breakdowns.normalizations(metrics),
-        templates=breakdowns.largest_first(metrics.by_template),
-        pos=breakdowns.largest_first(metrics.by_pos),
-        content=breakdowns.largest_first(metrics.by_content),
-        sections=sections,
-        worst=questions.worst_clusters(predictions, normalization) if clustered else None,
-        samples=(
-            questions.confident_mistakes(predictions, normalization, SAMPLED),
-            wrong,
-            right,
-        ),
-        provenance=provenance(results),
-        has_facts=facts is not None,
-    )
-
-
-def _parts(
-    name: str, parts: Sequence[Part], predictions: pa.Table, normalization: Normalization
-) -> list[tuple[str, Any, Any]]:
-    """Return the type, the part and the rendered content of each part of a named section."""
-    made: list[tuple[str, Any, Any]] = []
-    for at, part in enumerate(parts):
-        content: Markup | list[tuple[questions.Question, Any]] | None = None
-        if isinstance(part, Picture):
-            content = figures.draw(f"{name}{at}", part.label, part.height, part.plot)
-        elif isinstance(part, Examples):
-            lines = {example.row: example.lines for example in part.candidates}
-            shown = questions.picked(predictions, list(lines), normalization, part.most)
-            content = [(question, lines[question.row]) for question in shown]
-        made.append((type(part).__name__, part, content))
-    return made
+    sure = confident_mistakes(predictions, normalization, SAMPLED)
+    surest = f"The wrong predictions with the highest share, {percent(SURE)} or more, one from each"
+    parts: list[doc.Part] = [_reading(results)]
+    for title, about, questions in (
+        ("Wrong and sure of it", f"{surest} cluster.", sure),
+        ("Wrong, drawn at random", "Typical mistakes.", wrong),
+        ("Right, drawn at random", "What a right answer looks like.", right),
+    ):
+        parts += [doc.Heading(title), doc.Text(about, note=True), *questions]
+        if not questions:
+            parts.append(doc.Text("There are none.", note=True))
+    return parts
 
 
 def summary(results: Results) -> list[str]:
@@ -199,35 +584,47 @@ def summary(results: Results) -> list[str]:
     return sentences
 
 
-def verdict(metrics: Metrics) -> tuple[Place, str]:
+_TONES: dict[Place, doc.Tone] = {
+    "above": "success",
+    "below": "failure",
+    "level": "partial",
+    "few": "partial",
+}
+
+
+def verdict(metrics: Metrics) -> tuple[doc.Tone, str]:
     """Return a few words on whether the model beats chance and the shortcuts.
 
     It is compared with chance, or with the best shortcut if that is better.
 
     Returns:
-        Where the interval lies, and the words.
+        Whether it is good news, and the words.
     """
-    shortcut = metrics.strongest_baseline
-    level = max(metrics.chance, shortcut[1] if shortcut else 0.0)
-    found = place(metrics.accuracy, level)
-    what = "guessing or a shortcut" if shortcut else "guessing"
+    what = "guessing or a shortcut" if metrics.strongest_baseline else "guessing"
     words: dict[Place, str] = {
-        "above": f"Better than guessing{' and every shortcut' if shortcut else ''}",
+        "above": f"Better than guessing{' and every shortcut' * bool(metrics.strongest_baseline)}",
         "below": f"Below what {what} reaches",
         "level": f"Not distinguishable from what {what} reaches",
         "few": f"Too few rows to say whether it is better than {what}",
     }
-    return found, words[found]
+    where = _against_level(metrics)
+    return _TONES[where], words[where]
+
+
+def _against_level(metrics: Metrics) -> Place:
+    """Return where the interval lies: against chance, or the best shortcut if that is better."""
+    shortcut = metrics.strongest_baseline
+    return place(metrics.accuracy, max(metrics.chance, shortcut[1] if shortcut else 0.0))
 
 
 def _against_floor(metrics: Metrics) -> str:
-    said: dict[Place, str] = {
+    words: dict[Place, str] = {
         "above": "lies above",
         "below": "lies below",
         "level": "does not separate the model from",
         "few": "is too wide, on so few rows, to separate the model from",
     }
-    lies = said[verdict(metrics)[0]]
+    lies = words[_against_level(metrics)]
     floor = metrics.strongest_baseline
     if floor is None:
         return (
@@ -277,19 +674,25 @@ def cautions(results: Results) -> list[str]:
     return found
 
 
-def provenance(results: Results) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return every field that describes the run, formatted, by section."""
-    sections: list[tuple[str, dict[str, Any]]] = [
-        ("Probe", results.probe.model_dump()),
-        ("Model", results.model.model_dump()),
-        ("Scoring", {**results.scoring.model_dump(), "seed": results.seed}),
-        ("Timings, in seconds", results.timings.model_dump()),
-        ("Versions", {**results.versions, "results schema": results.schema_version}),
-    ]
-    return [
-        (title, [(name, _spelled(value)) for name, value in fields.items()])
-        for title, fields in sections
-    ]
+def provenance(results: Results) -> doc.Table:
+    """Return the table of every field that describes the run."""
+    sections: dict[str, dict[str, Any]] = {
+        "Probe": results.probe.model_dump(),
+        "Model": results.model.model_dump(),
+        "Scoring": {**results.scoring.model_dump(), "seed": results.seed},
+        "Timings, in seconds": results.timings.model_dump(),
+        "Versions": {**results.versions, "results schema": results.schema_version},
+    }
+    return doc.Table(
+        ("field", "value", "part"),
+        [
+            (name.replace("_", " "), clip(_spelled(value), 4000), title)
+            for title, fields in sections.items()
+            for name, value in fields.items()
+        ],
+        names=3,
+        fold="Everything that was run, and with what",
+    )
 
 
 def _spelled(value: Any) -> str:

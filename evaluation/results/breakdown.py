@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluation.results.intervals import quick_accuracy
-from evaluation.results.types import Bin, Cell, ClusterSize, Group
+from evaluation.results.types import Bin, ClusterSize, Group, Stratum
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk, to_numpy
 
@@ -21,7 +21,7 @@ RANDOM = "random"
 """The family of random distractors, the easy reference; all other families are near."""
 
 
-def table(scored: pa.Table, right: Bools, cluster: Ints) -> list[Cell]:
+def table(scored: pa.Table, right: Bools, cluster: Ints) -> list[Stratum]:
     """Split the scored rows by hops, distractor family and distance k' (WordNetQA Figure 3).
 
     Returns:
@@ -31,7 +31,7 @@ def table(scored: pa.Table, right: Bools, cluster: Ints) -> list[Cell]:
     if all(scored[name].null_count == scored.num_rows for name in names):
         return []
     return [
-        Cell(
+        Stratum(
             hops=hops,
             family=family,
             distractor_hops=distance,

@@ -99,7 +99,7 @@ class Group(Model):
     accuracy: Estimate = Field(description="Share of these rows answered right.")
 
 
-class Cell(Model):
+class Stratum(Model):
     """One cell of the table hops x distractor family x distractor distance k'."""
 
     hops: int | None = Field(description="Edges k between concept and gold; null: not known.")
@@ -171,7 +171,7 @@ class Metrics(Model):
         "accuracy.",
     )
     cluster_sizes: list[ClusterSize] = Field(description="Strict accuracy by cluster size.")
-    table: list[Cell] = Field(description="Accuracy by hops x distractor family x distance k'.")
+    table: list[Stratum] = Field(description="Accuracy by hops x distractor family x distance k'.")
     by_template: list[Group] = Field(description="Accuracy by wording.")
     by_pos: list[Group] = Field(description="Accuracy by part of speech.")
     by_content: list[Group] = Field(

@@ -16,19 +16,11 @@ from evaluation.report.page import render
 from evaluation.results import analyses
 from evaluation.results.analyses import all_analyses
 from evaluation.results.analyses.answers import answer_shares, frequency_of_picks
-from evaluation.results.analyses.base import (
-    Analysis,
-    Example,
-    Examples,
-    Grid,
-    Part,
-    Picture,
-    ResultFiles,
-    Shares,
-    Text,
-)
+from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.metrics import Scores, predictions_table
+from evaluation.results.parts import shares
 from evaluation.results.types import Estimate, Model, Results
+from kbprobe.document import Part, Picture, Table, Text
 from tests.evaluation.test_report import probe, run, well_formed
 
 HALF = Estimate(value=0.5, low=0.4, high=0.6, n=60, method="wilson")
@@ -47,12 +39,10 @@ def plot(figure: Any) -> None:
 def parts(_files: ResultFiles, block: Even) -> tuple[Part, ...]:
     return (
         Text("A sentence <b>."),
-        Shares("rows", "Accuracy", (("even rows", block.accuracy),)),
-        Grid("A table", ("name", "value"), (("first", "1"), ("second", "2")), faint=frozenset({1})),
-        Grid("Another", ("name", "value"), (("third", "3"),), fold="Unfold"),
+        shares("rows", "Accuracy", (("even rows", block.accuracy),), 0.5),
+        Table(("name", "value"), (("first", 1), ("second", 2)), "A table", faint=frozenset({1})),
+        Table(("name", "value"), (("third", 3),), "Another", fold="Unfold"),
         Picture("A picture", 2.0, plot),
-        Examples("Some", tuple(Example(row, (("why", "because", "id"),)) for row in (2, 4)), 1),
-        Examples("None", (), 1),
     )
 
 
@@ -86,8 +76,6 @@ def test_its_numbers_are_kept_and_its_section_is_shown() -> None:
         "40.0% to 60.0%",
         "second",
         "Unfold",
-        "because",
-        "There are none.",
     ):
         assert text in page.text
 

@@ -15,13 +15,18 @@ from evaluation.report.terminal import print_document
 from evaluation.results.types import Estimate
 from kbprobe.document import (
     Across,
+    Bar,
+    Basis,
     Caveats,
     Cell,
     Chart,
+    Choice,
+    Conclusion,
     Document,
     Dot,
     Dots,
     Findings,
+    Fold,
     Heading,
     HeatMap,
     Level,
@@ -29,6 +34,8 @@ from kbprobe.document import (
     Number,
     Panel,
     Part,
+    Picture,
+    Question,
     Section,
     Table,
     Text,
@@ -44,7 +51,28 @@ def estimate(value: float) -> Estimate:
 def heat_of(name: str) -> HeatMap:
     numbers: list[list[Number | None]] = [[estimate(0.5), None], [0.25, estimate(0.8)]]
     marked = frozenset({(0, 0), (1, 1)})
-    return HeatMap(name, name, [name, "y"], ["x", name], numbers, marked=marked)
+    return HeatMap(
+        name,
+        name,
+        [name, "y"],
+        ["x", name],
+        numbers,
+        marked=marked,
+        groups=[(name, 2)],
+        lines={(1, 0): ("n 9",)},
+        faint=frozenset({(1, 0)}),
+        level=0.25,
+        foot=1,
+        links={(0, 0): "s1"},
+    )
+
+
+def question_of(name: str) -> Question:
+    choices = [
+        Choice("A", name, True, False, 0.4, "−1.0"),
+        Choice("B", name, False, True, 0.6, "0"),
+    ]
+    return Question(name, name, choices, False, True, name, 3, [Basis(name, name, name)])
 
 
 def document_of(name: str) -> Document:
@@ -66,6 +94,10 @@ def document_of(name: str) -> Document:
         heat_of(name),
         Chart(name, [Panel([line], [Level(name, 0.2)], name)], Across(name), note=name),
         Dots(name, [Dot(name, estimate(0.4))], [Level(name, 0.2)], parts=name),
+        Conclusion(name, name, "success"),
+        Table((name, "bars", ""), [(name, estimate(0.9), Bar(estimate(0.9), 0.5))], name),
+        Fold(name, [Picture(name, 2.0, lambda figure: figure.subplots()), question_of(name), None]),
+        Fold("empty", [None]),
         Findings([]),
         None,
     ]
@@ -77,7 +109,7 @@ def test_a_heat_map_holds_its_numbers_and_intervals() -> None:
     (_, first), (_, second) = arrange(heat_of("x")).rows
     assert first == [(Cell("50.0%", "40.0% to 60.0%"), "s10 marked"), None]
     assert second == [
-        (Cell("25.0%"), "s5"),
+        (Cell("25.0%", lines=("n 9",)), "few"),
         (Cell("80.0%", "70.0% to 90.0%"), "s16 marked"),
     ]
 
@@ -91,8 +123,11 @@ def test_a_page_has_every_part_and_names_are_escaped() -> None:
     page = render_page(document_of(HOSTILE), "x.json")
     reader = read(page)
     assert reader.tags["script"] == 0
-    assert reader.tags["svg"] == reader.tags["figure"] == 2
-    assert reader.tags["details"] == 1
+    assert reader.tags["svg"] == reader.tags["figure"] == 3
+    assert reader.tags["details"] == 2
+    assert reader.tags["tfoot"] == reader.tags["article"] == 1
+    assert '<a href="#s1"><b>50.0%</b>' in page
+    assert "--at: 90.00%; --low: 80.00%; --high: 100.00%; --level: 50.00%" in page
     assert max(reader.ids.values()) == 1
     assert all(link[1:] in reader.ids for link in reader.links)
     for text in ("20.0% to 40.0%", "<b>bold</b> and <code>code</code>", "<b>Read</b> it."):
@@ -105,6 +140,8 @@ def test_markdown_has_every_part_but_figures_and_names_are_escaped() -> None:
     assert "<script" not in text
     for shown in ("30.0% (20.0% to 40.0%)", "### Unfold", "| within |", "**Read** it.", "80.0%"):
         assert shown in text
+    assert "(60.0%, 0) ▸ model’s choice" in text
+    assert "90.0% (80.0% to 100.0%) |\n" in text, "nothing for the bar"
 
 
 def test_a_terminal_leaves_out_what_unfolds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from evaluation.report.questions import by_hash
+from evaluation.results.examples import by_hash
 from evaluation.results.pairs import read_pair
 from evaluation.results.types import FACTS, RESULTS, Results
 from kbprobe.arrays import Ints

@@ -20,9 +20,7 @@ function latex(head, rows, environment, columns) {
 }
 
 function boardShown() {
-  const board = byId(byId("view").value).querySelector("table");
-  const number = (cell) => cell.querySelector("b") ?? cell.firstChild;
-  const text = (cell, at) => ((at ? number(cell) : cell)?.textContent ?? "").trim();
+  const text = (cell, at) => (at ? number(cell).replace("%", "") : cell.textContent.trim());
   const titles = [...board.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
   const rows = [...board.tBodies[0].rows, ...board.tFoot.rows];
   return [titles, rows.map((row) => [...row.cells].map(text))];

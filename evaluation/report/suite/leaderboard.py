@@ -10,10 +10,11 @@ from typing import Any, Literal, NamedTuple
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import CHANGING_ROWS, not_default
-from evaluation.report.breakdowns import heat_map
 from evaluation.report.suite.collect import Collection, ProbeKey, Run
-from evaluation.results.types import Cell, Estimate, Metrics, Results, remarks
+from evaluation.results.frames import table_of
+from evaluation.results.types import Estimate, Metrics, Results, remarks
 from evaluation.results.words import last_name, natural_key, place, remarks_on_rows
+from kbprobe.tables import Table
 
 _FIRST = (
     "model", "revision", "random_weights", "learner", "train", "train_on", "train_seed", "seed",
@@ -217,32 +218,17 @@ def arrange(found: Collection) -> Leaderboard:
     return Leaderboard(tuple(sorted(systems, key=best_first)), probes)
 
 
-def heat_maps(board: Leaderboard) -> list[dict[str, Any] | None]:
-    """Return the heat maps of each probe, in one layout for all systems; None if it has none."""
-    return [_heat_maps(board, number) for number in range(len(board.probes))]
-
-
-def table_of_results(board: Leaderboard) -> tuple[list[str], list[list[Any]]]:
-    """Return the head and rows of a table with every number of the page, a row for each result."""
-    head = [
-        "model", "probe", "split", "rows", "scored", "clusters", "chance", "accuracy",
-        "accuracy_low", "accuracy_high", "strict_accuracy", "strict_low", "strict_high",
-        "strict_chance", "best_baseline", "best_baseline_accuracy", "folder",
-    ]  # fmt: skip
+def table_of_results(board: Leaderboard) -> Table:
+    """Return the table of all results, with the names that they have on the leaderboard."""
+    entries = [(system.name, entry) for system in board.systems for entry in system.found]
+    table = table_of([entry.run.results for _, entry in entries])
     rows = []
-    for system in board.systems:
-        for entry in system.found:
-            m, probe = entry.metrics, entry.probe
-            named = [system.name, probe.name, probe.key[1]]
-            counts = [m.items, m.scored, m.clusters]
-            shares = [m.chance, *_ends(m.accuracy), *_ends(m.strict_accuracy), m.strict_chance]
-            baseline = probe.baseline or (None, None)
-            rows.append([*named, *counts, *shares, *baseline, entry.run.folder])
-    return head, rows
-
-
-def _ends(estimate: Estimate | None) -> Sequence[float | None]:
-    return (estimate.value, estimate.low, estimate.high) if estimate else (None, None, None)
+    for (name, entry), row in zip(entries, table.rows, strict=True):
+        best, share = entry.probe.baseline or (None, None)
+        named = {"probe": entry.probe.name, "model": name, "folder": entry.run.folder}
+        baseline = {"best_baseline": best, "best_baseline_accuracy": share}
+        rows.append({**dict(zip(table.head, row, strict=True)), **baseline, **named})
+    return Table([*table.head, "folder"], [list(row.values()) for row in rows])
 
 
 def _probe(key: ProbeKey, name: str, run: Run) -> Probe:
@@ -258,31 +244,3 @@ def _entry(run: Run, probe: Probe) -> Entry:
     said = remarks_on_rows(run.results) + remarks(run.results)
     said += [f"{n:,} rows set aside: {why}" for why, n in sorted(metrics.set_aside.items())]
     return Entry(run, probe, reaches, tuple(said))
-
-
-def _heat_maps(board: Leaderboard, number: int) -> dict[str, Any] | None:
-    """Return the layout of a probe's heat maps, and the cells of each system."""
-    entries = [system.entries[number] for system in board.systems]
-    tables = [() if entry is None else entry.metrics.table for entry in entries]
-    cells = {(cell.hops, cell.family, cell.distractor_hops): cell for t in tables for cell in t}
-    maps = [heat_map(table, list(cells.values())) for table in tables]
-    if maps[0] is None:
-        return None
-    return {
-        "families": maps[0].families,
-        "distances": maps[0].distances,
-        "hops": [row.hops for row in maps[0].rows],
-        "cells": [
-            None
-            if entry is None or made is None
-            else [[_numbers(cell) for cell in row.cells] for row in made.rows]
-            for entry, made in zip(entries, maps, strict=True)
-        ],
-    }
-
-
-def _numbers(cell: Cell | None) -> list[float] | None:
-    if cell is None:
-        return None
-    estimate = cell.accuracy
-    return [round(v, 4) for v in (estimate.value, estimate.low, estimate.high)] + [estimate.n]

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from evaluation.report.breakdowns import SMALL
+from evaluation.report.html import render_page
 from evaluation.report.suite import leaderboard
 from evaluation.report.suite.collect import Answers, Collection, collect
+from evaluation.report.suite.document import document
 from evaluation.report.suite.leaderboard import Leaderboard
-from evaluation.report.templates import environment
-from evaluation.results.types import REPORT
+from evaluation.results.types import PREDICTIONS, REPORT, RESULTS
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import KbprobeError, require
 from kbprobe.files import write_file
@@ -204,39 +204,22 @@ def render(found: Collection, board: Leaderboard, library: str) -> str:
     texts = {name: _HERE.joinpath(name).read_text("utf-8") for name in (_LICENCES, *_SCRIPTS)}
     own = inline("\n".join(texts[name] for name in _SCRIPTS))
     scripts = (texts[_LICENCES] + library, own)
-    blocks = _blocks(found, board)
-    head, results = leaderboard.table_of_results(board)
-    templates = environment(_HERE)
-    templates.filters |= {"hundredths": lambda share: f"{100 * share:.1f}", "short_count": short}
-    return templates.get_template("suite.html.j2").render(
-        board=board,
-        found=found,
+    table = leaderboard.table_of_results(board)
+    return render_page(
+        document(found, board),
+        f"the folders’ {RESULTS} and {PREDICTIONS}",
+        "suite/suite.html.j2",
         hashes=[_hash(script) for script in scripts],
         # Our scripts and the library's: `inline` keeps them from ending their element.
         scripts=[Markup(script) for script in scripts],  # nosec B704
-        blocks=blocks,
-        maps=pack(leaderboard.heat_maps(board)),
+        blocks=_blocks(found, board),
         about={
             "models": [system.name for system in board.systems],
             "probes": [probe.name for probe in board.probes],
-            "small": SMALL,
-            "head": head,
-            "results": results,
+            "head": table.head,
+            "results": table.rows,
         },
-        questions=sum(probe.rows for probe in board.probes),
     )
-
-
-def short(count: int) -> str:
-    """Format a number of parameters with three digits.
-
-    >>> short(135_000_000), short(7_240_000_000), short(950)
-    ('135M', '7.24B', '950')
-    """
-    for unit, letter in ((10**9, "B"), (10**6, "M")):
-        if count >= unit:
-            return f"{count / unit:.3g}{letter}"
-    return f"{count:,}"
 
 
 def _blocks(found: Collection, board: Leaderboard) -> list[str]:

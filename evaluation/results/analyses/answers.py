@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Text
+from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.analyses.labels import setup_of
 from evaluation.results.words import coefficient, percent
 from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Ints, run_starts
 from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.document import Part, Table, Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,16 +104,8 @@ def _parts(files: ResultFiles) -> list[Part]:
     # Rows of labels have a confusion table.
     if setup_of(files.predictions) is None and (shares := answer_shares(files.predictions)):
         head = ("answer", "right in", "given in", "given where right")
-        rows = tuple(
-            (
-                one.answer,
-                percent(one.right),
-                percent(one.given),
-                "–" if one.recall is None else percent(one.recall),
-            )
-            for one in shares
-        )
-        parts.append(Grid("The share of each answer, of all rows scored.", head, rows))
+        caption = "The share of each answer, of all rows scored."
+        parts.append(Table(head, [tuple(share) for share in shares], caption))
     if (found := frequency_of_picks(files.predictions)) is not None:
         text = (
             "Within rows, scores and the frequency of choices in English (Zipf scale, wordfreq) "

@@ -1,16 +1,16 @@
-"""The interface of analyses, and the parts of their sections in the report."""
+"""The interface of analyses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
-from evaluation.results.types import Estimate, Model, Results
+from evaluation.results.types import Model, Results
+from kbprobe.document import Part
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from matplotlib.figure import Figure
 
 
 class ResultFiles(NamedTuple):
@@ -19,61 +19,6 @@ class ResultFiles(NamedTuple):
     results: Results
     predictions: pa.Table
     facts: pa.Table | None = None
-
-
-class Text(NamedTuple):
-    """A paragraph; a ``note`` is set smaller."""
-
-    text: str
-    note: bool = False
-
-
-class Shares(NamedTuple):
-    """A table of named estimates, each also drawn. ``what`` is the heading of the names."""
-
-    what: str
-    caption: str
-    rows: tuple[tuple[str, Estimate], ...]
-
-
-class Grid(NamedTuple):
-    """A table of texts, whose first column names the rows.
-
-    ``fold`` is the title under which the table is folded away ("" shows it at once), ``faint`` the
-    indices of rows with too few questions to be interpreted.
-    """
-
-    caption: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    fold: str = ""
-    faint: frozenset[int] = frozenset()
-
-
-class Picture(NamedTuple):
-    """A figure: ``plot`` draws it; ``height`` is in inches of 72 units, for a width of 6."""
-
-    label: str
-    height: float
-    plot: Callable[[Figure], None]
-
-
-class Example(NamedTuple):
-    """A row of the predictions shown as a question, with lines below it: text, strong text, id."""
-
-    row: int
-    lines: tuple[tuple[str, str, str], ...] = ()
-
-
-class Examples(NamedTuple):
-    """Questions shown in full, drawn from ``candidates`` by a hash of their ids."""
-
-    title: str
-    candidates: tuple[Example, ...]
-    most: int
-
-
-Part: TypeAlias = Text | Shares | Grid | Picture | Examples
 
 
 @dataclass(frozen=True)
@@ -93,11 +38,11 @@ class Analysis:
     name: str
     link: str
     title: str
-    parts: Callable[..., Sequence[Part]]
+    parts: Callable[..., Sequence[Part | None]]
     block: type[Model] | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
 
-    def section(self, files: ResultFiles) -> Sequence[Part]:
+    def section(self, files: ResultFiles) -> Sequence[Part | None]:
         """Return the parts of its section of the report; none if there is nothing to say."""
         if self.block is None:
             return self.parts(files)

@@ -16,12 +16,13 @@ import numpy as np
 from pydantic import Field
 
 from evaluation.results import intervals
-from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Text
+from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.breakdown import cluster_codes, headline_rows
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import interval, percent
 from kbprobe.arrays import Bools, Ints, run_starts
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
+from kbprobe.document import Part, Table, Text
 from kbprobe.intervals import TAILS
 
 if TYPE_CHECKING:
@@ -263,7 +264,8 @@ def _parts(_files: ResultFiles, block: Consistency) -> list[Part]:
         )
         for one in block.kinds
     )
-    return [Text(" ".join(said)), Grid("Pairs of rows that differ in one thing alone", head, rows)]
+    caption = "Pairs of rows that differ in one thing alone"
+    return [Text(" ".join(said)), Table(head, rows, caption)]
 
 
 ANALYSIS = Analysis(NAME, "Consistency", "Right together, or by chance", _parts, Consistency)

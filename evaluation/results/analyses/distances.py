@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evaluation.results.analyses.base import Analysis, Grid, ResultFiles
+from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.breakdown import cluster_codes, named_rows
 from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Estimate
-from evaluation.results.words import interval, percent
 from kbprobe.arrays import run_starts
 from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.document import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,20 +72,17 @@ def nearest_distractors(predictions: pa.Table) -> list[Nearest]:
     ]
 
 
-def _parts(files: ResultFiles) -> list[Grid]:
-    rows = tuple(
-        (
-            found.family,
-            percent(found.chosen.value),
-            interval(found.chosen),
-            percent(found.random),
-            f"{found.chosen.n:,}",
+def _parts(files: ResultFiles) -> list[Table]:
+    nearest = nearest_distractors(files.predictions)
+    if not nearest:
+        return []
+    return [
+        Table(
+            ("distractor family", "the nearest", "choosing at random", "rows"),
+            [(part.family, part.chosen, part.random, part.chosen.n) for part in nearest],
+            "Wrong answers, in rows whose distractors are at different distances.",
         )
-        for found in nearest_distractors(files.predictions)
-    )
-    caption = "Wrong answers, in rows whose distractors are at different distances."
-    head = ("distractor family", "the nearest", "95% interval", "choosing at random", "rows")
-    return [Grid(caption, head, rows)] if rows else []
+    ]
 
 
 ANALYSIS = Analysis(

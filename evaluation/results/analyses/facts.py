@@ -12,18 +12,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from evaluation.results.analyses.base import (
-    Analysis,
-    Example,
-    Examples,
-    Grid,
-    Part,
-    ResultFiles,
-    Shares,
-    Text,
-)
+from evaluation.results.analyses.base import Analysis, ResultFiles
+from evaluation.results.examples import drawn_from, questions_of
+from evaluation.results.parts import SMALL, shares
 from evaluation.results.types import Estimate, Model, Results
 from evaluation.results.words import interval, percent
+from kbprobe.document import Basis, Heading, Part, Table, Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,9 +29,6 @@ COLUMNS = {"fact_ids": "list<string>", "facts_right": "int32"}
 EXAMPLES = 3
 LISTED = 200
 """Maximum number of relations or families listed; all are in ``results.json``."""
-
-FEW = 50
-"""Table rows with fewer questions are greyed out."""
 
 
 class KnownPart(Model):
@@ -118,7 +109,8 @@ def _parts(files: ResultFiles, facts: Facts) -> list[Part]:
     if facts.rows is not None:
         caption = "Accuracy of the questions, by how many of their facts are answered right."
         caption = f"{caption} The dashed line is chance."
-        parts.append(Shares("the question’s facts", caption, _by_known(facts.rows)))
+        chance = files.results.metrics.chance
+        parts.append(shares("the question’s facts", caption, _by_known(facts.rows), chance))
         parts.append(_table_of_shares(facts.rows))
         breakdowns = {
             "hops": facts.by_hops,
@@ -130,23 +122,30 @@ def _parts(files: ResultFiles, facts: Facts) -> list[Part]:
             missing = "The facts’ own predictions are not beside these results"
             parts.append(Text(f"{missing}, so no examples can be shown.", note=True))
         else:
-            title = "All facts right, and the question wrong"
-            parts.append(Examples(title, failures(files.predictions, files.facts), EXAMPLES))
+            failed = failures(files.predictions, files.facts)
+            rows = drawn_from(files.predictions, list(failed), EXAMPLES)
+            normalization = files.results.metrics.normalization
+            parts.append(Heading("All facts right, and the question wrong"))
+            parts += questions_of(files.predictions, rows, normalization, failed)
+            if not failed:
+                parts.append(Text("There are none.", note=True))
     return parts
 
 
-def failures(predictions: pa.Table, facts: pa.Table) -> tuple[Example, ...]:
-    """Return questions answered wrong although all of their facts are right, and these facts."""
+def failures(predictions: pa.Table, facts: pa.Table) -> dict[int, list[Basis]]:
+    """Return the rows answered wrong although all of their facts are right, with these facts."""
     shown = ("id", "question", "choices", "answer")
-    held = {row["id"]: row for row in facts.select(shown).to_pylist()}
+    by_id = {row["id"]: row for row in facts.select(shown).to_pylist()}
     columns = (predictions[name].to_pylist() for name in ("correct", "fact_ids", "facts_right"))
-    found = []
+    failed = {}
     for row, (correct, ids, right) in enumerate(zip(*columns, strict=True)):
         if correct is False and right is not None and right == len(set(ids)):
-            named = [held[name] for name in dict.fromkeys(ids)]
-            lines = ((f["question"], f["choices"][f["answer"]], f["id"]) for f in named)
-            found.append(Example(row, tuple(lines)))
-    return tuple(found)
+            named = [by_id[name] for name in dict.fromkeys(ids)]
+            failed[row] = [
+                Basis(fact["question"], fact["choices"][fact["answer"]], fact["id"])
+                for fact in named
+            ]
+    return failed
 
 
 def _by_known(rows: Composition) -> tuple[tuple[str, Estimate], ...]:
@@ -159,7 +158,7 @@ def _by_known(rows: Composition) -> tuple[tuple[str, Estimate], ...]:
     return tuple((name, part.accuracy) for name, part in named.items() if part.accuracy is not None)
 
 
-def _table_of_shares(rows: Composition) -> Grid:
+def _table_of_shares(rows: Composition) -> Table:
     """Return the table of shares of rows: observed, if independent, if guessed."""
     independent, guessed = rows.all_facts_independent, rows.all_facts_chance
     lines = {
@@ -175,39 +174,36 @@ def _table_of_shares(rows: Composition) -> Grid:
             rows.chance * (1.0 - guessed),
         ),
     }
-    return Grid(
+    return Table(
+        ("the question has", "share", "if independent", "if guessed"),
+        [(name, *numbers) for name, numbers in lines.items()],
         "Questions and their facts. Beside the share observed: if facts and question were right "
         "independently of each other, and if all were guessed.",
-        ("the question has", "share", "95% interval", "if independent", "if guessed"),
-        tuple(
-            (name, percent(seen.value), interval(seen), *map(percent, expected))
-            for name, (seen, *expected) in lines.items()
-        ),
     )
 
 
-def _breakdown(what: str, groups: Sequence[Composition]) -> Grid:
+def _breakdown(what: str, groups: Sequence[Composition]) -> Table:
     listed = groups[:LISTED]
     more = f", the first {LISTED}" if len(groups) > LISTED else ""
     head = ("questions", "accuracy", "all facts right", "of these right")
     known = [group.all_facts.accuracy for group in listed]
-    return Grid(
-        f"The same by {what}{more}",
+    return Table(
         (what, *head, "all facts right, itself wrong", "a fact wrong, itself right"),
-        tuple(
+        [
             (
                 group.name,
-                f"{group.rows:,}",
-                percent(group.accuracy.value),
-                percent(group.all_facts_share.value),
-                percent(right.value) if right else "–",
-                percent(group.fails.value),
-                percent(group.right_without.value),
+                group.rows,
+                group.accuracy.value,
+                group.all_facts_share.value,
+                right.value if right else None,
+                group.fails.value,
+                group.right_without.value,
             )
             for group, right in zip(listed, known, strict=True)
-        ),
+        ],
+        f"The same by {what}{more}",
         fold=f"By {what}",
-        faint=frozenset(at for at, group in enumerate(listed) if group.rows < FEW),
+        faint=frozenset(row for row, group in enumerate(listed) if group.rows < SMALL),
     )
 
 

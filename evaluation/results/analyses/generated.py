@@ -15,12 +15,13 @@ from pydantic import Field
 
 from evaluation.items.orders import LETTERS
 from evaluation.results import intervals
-from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Text
+from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.breakdown import cluster_codes, headline_rows
 from evaluation.results.types import Estimate, Model, Results
 from evaluation.results.words import interval, percent
 from kbprobe.arrays import Ints
 from kbprobe.columns import to_numpy
+from kbprobe.document import Part, Table, Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -224,21 +225,15 @@ def sentences(block: Generated) -> list[str]:
 
 
 def _parts(_files: ResultFiles, block: Generated) -> list[Part]:
-    def share(one: Estimate | None) -> str:
-        return "–" if one is None else f"{percent(one.value)} ({interval(one)})"
-
-    parts: list[Part] = [Text(f"{said[:1].upper()}{said[1:]}.") for said in sentences(block)]
-    parts.append(
-        Grid(
-            "By letter, over all rows and orders",
+    texts = [Text(f"{sentence[:1].upper()}{sentence[1:]}.") for sentence in sentences(block)]
+    return [
+        *texts,
+        Table(
             ("letter", "accuracy where it is right", "answers", "equally often"),
-            tuple(
-                (row.letter, share(row.accuracy), share(row.chosen), percent(row.expected))
-                for row in block.letters
-            ),
-        )
-    )
-    return parts
+            [(row.letter, row.accuracy, row.chosen, row.expected) for row in block.letters],
+            "By letter, over all rows and orders",
+        ),
+    ]
 
 
 ANALYSIS = Analysis(

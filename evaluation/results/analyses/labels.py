@@ -13,19 +13,14 @@ from pydantic import Field
 
 from evaluation.items.wordings import Wording
 from evaluation.results import intervals
-from evaluation.results.analyses.base import (
-    Analysis,
-    Grid,
-    Part,
-    ResultFiles,
-    Shares,
-    Text,
-)
+from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.breakdown import bools, cluster_codes
+from evaluation.results.parts import shares
 from evaluation.results.types import Estimate, Model, Results
 from evaluation.results.words import interval, percent
 from kbprobe.arrays import Floats, Ints
 from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.document import Part, Table, Text
 from kbprobe.format.setups import LABELLED_SETUPS, SETUPS
 
 if TYPE_CHECKING:
@@ -225,10 +220,10 @@ def _parts(files: ResultFiles, block: Labels) -> list[Part]:
         ("Matthews correlation", f"{correlation.value:.3f}", _interval(correlation), "0", "0"),
         ("macro-F1", f"{f1.value:.3f}", _interval(f1), f"{block.majority_macro_f1:.3f}", "–"),
     )
-    parts: list[Part] = [Grid("Beside what needs no text.", head, rows)]
+    parts: list[Part] = [Table(head, rows, "Beside what needs no text.")]
     recalls = tuple((one.name, one.recall) for one in block.labels if one.recall is not None)
     caption = "Rows of each label that are given it. The dashed line is chance."
-    parts += [Shares("label", caption, recalls), _confusion(block)]
+    parts += [shares("label", caption, recalls, metrics.chance), _confusion(block)]
     if block.wording is not None and block.words is not None:
         words = ", ".join(f"“{word}” for {label}" for label, word in block.words.items())
         parts.append(
@@ -237,21 +232,21 @@ def _parts(files: ResultFiles, block: Labels) -> list[Part]:
     return parts
 
 
-def _confusion(block: Labels) -> Grid:
+def _confusion(block: Labels) -> Table:
     names = [one.name for one in block.labels]
-    return Grid(
-        "Confusion table: rows by their label (down) and by the one that the model gives (across)",
+    return Table(
         ("label", *names, "all", "precision", "F1"),
-        tuple(
+        [
             (
-                one.name,
-                *(f"{one.given[name]:,}" for name in names),
-                f"{one.rows:,}",
-                "–" if one.precision is None else percent(one.precision),
-                "–" if one.f1 is None else f"{one.f1:.3f}",
+                label.name,
+                *(label.given[name] for name in names),
+                label.rows,
+                label.precision,
+                "–" if label.f1 is None else f"{label.f1:.3f}",
             )
-            for one in block.labels
-        ),
+            for label in block.labels
+        ],
+        "Confusion table: rows by their label (down) and by the one that the model gives (across)",
     )
 
 

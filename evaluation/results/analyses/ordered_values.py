@@ -13,22 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from evaluation.results.analyses.argument_order import OrderedArguments, ordered_arguments
-from evaluation.results.analyses.base import (
-    Analysis,
-    Grid,
-    Part,
-    Picture,
-    ResultFiles,
-    Shares,
-    Text,
-)
+from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.colours import PAIR_SHADES, SOFT, TYPE, pair_colours
 from evaluation.results.intervals import quick_accuracy
+from evaluation.results.parts import shares
 from evaluation.results.types import Estimate
 from evaluation.results.words import ROUND, percent, short
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import to_numpy
+from kbprobe.document import Part, Picture, Table, Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +49,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cell:
+class PairAnswers:
     """The questions about one pair of lines.
 
     Attributes:
@@ -86,7 +80,7 @@ class AnswerGrid(NamedTuple):
     """Cells with the first argument down and the second across; None if nothing was asked."""
 
     lines: tuple[Line, ...]
-    cells: tuple[tuple[Cell | None, ...], ...]
+    cells: tuple[tuple[PairAnswers | None, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -149,17 +143,18 @@ def _parts(files: ResultFiles) -> list[Part]:
         *map(Text, view.sentences),
         Text(colours, note=True),
         Picture(label, 6.6, lambda figure: plot(figure, view)),
-        Grid(
-            f"What the model answers, by {one} (rows) and {two} (columns)",
+        Table(
             (f"{one} ↓ {two} →", *(line.mark for line in view.table.lines)),
             rows,
+            f"What the model answers, by {one} (rows) and {two} (columns)",
             fold="As numbers",
         ),
     ]
     if len(view.distances) > 1:
         places = ", in places of the order" if view.places else ""
         caption = f"Accuracy by how far apart the two values are{places}"
-        parts.append(Shares("distance", caption, view.distances))
+        chance = files.results.metrics.chance
+        parts.append(shares("distance", caption, view.distances, chance))
     return parts
 
 
@@ -250,13 +245,13 @@ def _grid(
 
 def _cell(
     scored: float, set_aside: float, higher: float, share: float, right: float
-) -> Cell | None:
+) -> PairAnswers | None:
     """Return a cell with these counts; ``share`` is the summed softmax share of ``answers[1]``."""
     if not scored:
-        return Cell(0, int(set_aside), None, 0.0, 0.0, 0) if set_aside else None
+        return PairAnswers(0, int(set_aside), None, 0.0, 0.0, 0) if set_aside else None
     answer = int((higher, share) > (scored / 2, scored / 2))
     given, sure = (higher, share) if answer else (scored - higher, scored - share)
-    return Cell(
+    return PairAnswers(
         scored=int(scored),
         set_aside=int(set_aside),
         answer=answer,
@@ -371,7 +366,7 @@ def _fields(axes: Axes, corners: Sequence[tuple[int, int]], colour: str | None) 
     axes.add_patch(PathPatch(outline, **style))
 
 
-def describe(cell: Cell, answers: tuple[str, str]) -> str:
+def describe(cell: PairAnswers, answers: tuple[str, str]) -> str:
     """Describe a cell: ``older 87.5% of 8 questions, mean share 71.2%, 7 right``."""
     left = f"{cell.set_aside:,} not scored" if cell.set_aside else ""
     if cell.answer is None:

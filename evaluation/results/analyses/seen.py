@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from evaluation.results.analyses.base import Analysis, ResultFiles, Shares
+from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.intervals import accuracy
+from evaluation.results.parts import shares
 from evaluation.results.types import Estimate, Model
 from kbprobe.arrays import run_starts
 from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.document import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +77,7 @@ def measure_seen(
     return Seen(**found)
 
 
-def _parts(_files: ResultFiles, block: Seen) -> list[Shares]:
+def _parts(files: ResultFiles, block: Seen) -> list[Table]:
     parts = (
         ("concept of a row fitted on", block.concept),
         ("another concept", block.other_concept),
@@ -84,7 +86,7 @@ def _parts(_files: ResultFiles, block: Seen) -> list[Shares]:
     )
     rows = tuple((name, estimate) for name, estimate in parts if estimate is not None)
     caption = "Accuracy by what the rows fitted on have as well. The dashed line is chance."
-    return [Shares("rows", caption, rows)]
+    return [shares("rows", caption, rows, files.results.metrics.chance)]
 
 
 ANALYSIS = Analysis(NAME, "Training", "Training: concepts and golds seen and unseen", _parts, Seen)

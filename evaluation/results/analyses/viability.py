@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from evaluation.results.analyses.answers import MOST_ANSWERS
-from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Text
+from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.breakdown import cluster_codes
 from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Estimate
-from evaluation.results.words import interval, percent
 from kbprobe.arrays import run_starts
 from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.document import Part, Table, Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,18 +70,18 @@ def viability(predictions: pa.Table) -> list[Viability]:
 def _parts(files: ResultFiles) -> list[Part]:
     if files.results.scoring.score != SCORE:
         return []
-    rows = tuple(
-        (one.name, percent(one.top.value), interval(one.top), f"{one.rank:,.0f}", f"{one.top.n:,}")
-        for one in viability(files.predictions)
-    )
-    head = ("what", f"in the top {TOP}", "95% interval", "median rank", "rows")
+    rows = [
+        (choice.name, choice.top, f"{choice.rank:,.0f}", choice.top.n)
+        for choice in viability(files.predictions)
+    ]
+    head = ("what", f"in the top {TOP}", "median rank", "rows")
     caption = f"Rows in which it is among the model's {TOP} best predictions."
     note = Text(
         "Ranks are among all entries of the vocabulary, where the answer stands. Scores are ranks: "
         "calibration and frequencies on this page are of ranks as well.",
         note=True,
     )
-    return [Grid(caption, head, rows), note]
+    return [Table(head, rows, caption), note]
 
 
 ANALYSIS = Analysis("viability", "Viability", "Viability: would the model say it?", _parts)

@@ -16,12 +16,13 @@ import numpy as np
 from pydantic import Field
 
 from evaluation.items.types import Item
-from evaluation.results.analyses.base import Analysis, Grid, ResultFiles
+from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.intervals import FEWEST
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import p_value, percent, points
 from kbprobe.columns import to_numpy
+from kbprobe.document import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -158,8 +159,8 @@ def table_of(slopes: Sequence[Slope]) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _parts(_files: ResultFiles, block: Vocabulary) -> list[Grid]:
-    return [Grid(CAPTION, HEAD, table_of(block.slopes))]
+def _parts(_files: ResultFiles, block: Vocabulary) -> list[Table]:
+    return [Table(HEAD, table_of(block.slopes), CAPTION)]
 
 
 def _share(words: Sequence[str], known: Collection[str]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evaluation.report import cells
 from evaluation.report.breakdowns import heat_map
 from evaluation.results.types import Estimate
@@ -135,32 +137,25 @@ def _tried(probe: Inoculated) -> doc.Table:
 def _heat_maps(probe: Inoculated) -> list[doc.HeatMap]:
     """Return test accuracy by hops and distractors, before and after: Figure 3 of WordNetQA."""
     layout = probe.table_before
-    before, after = (heat_map(table, layout) for table in (layout, probe.table_after))
+    before = heat_map(layout, "Test accuracy before training", layout)
+    trained = f"after training on {probe.best:,} rows"
+    after = heat_map(probe.table_after, f"Test accuracy {trained}", layout)
     if before is None or after is None:
         return []
-    families = [family for family, width in before.families for _ in range(width)]
-    columns = [
-        f"{family}, k′ {distance}" if distance not in ("0", "not given") else family
-        for family, distance in zip(families, before.distances, strict=True)
-    ]
-    hops = [row.hops for row in before.rows]
-    shares: list[list[list[Estimate | None]]] = [
-        [[None if cell is None else cell.accuracy for cell in row.cells] for row in found.rows]
-        for found in (before, after)
-    ]
     change = [
-        [
-            None if a is None or b is None else 100 * (b.value - a.value)
-            for a, b in zip(*rows, strict=True)
-        ]
-        for rows in zip(*shares, strict=True)
+        [_gain(*pair) for pair in zip(*rows, strict=True)]
+        for rows in zip(before.cells, after.cells, strict=True)
     ]
-    corner, trained = "hops k / wrong choices", f"after training on {probe.best:,} rows"
-    return [
-        doc.HeatMap("Test accuracy before training", corner, hops, columns, shares[0]),
-        doc.HeatMap(f"Test accuracy {trained}", corner, hops, columns, shares[1]),
-        doc.HeatMap(f"Change {trained}, in points", corner, hops, columns, change, "points"),
-    ]
+    title = f"Change {trained}, in points"
+    change_map = replace(before, caption=title, cells=change, scale="points", faint=frozenset())
+    return [before, after, change_map]
+
+
+def _gain(before: doc.Number | None, after: doc.Number | None) -> float | None:
+    """Return the difference of two accuracies in points; None if either is missing."""
+    if not isinstance(before, Estimate) or not isinstance(after, Estimate):
+        return None
+    return 100 * (after.value - before.value)
 
 
 def _transfer_map(one: ModelInoculation) -> doc.HeatMap:

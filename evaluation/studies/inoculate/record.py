@@ -9,7 +9,7 @@ from pydantic import Field
 
 from evaluation.results import breakdown
 from evaluation.results.intervals import Resampled
-from evaluation.results.types import Cell, Estimate, Model
+from evaluation.results.types import Estimate, Model, Stratum
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import bootstrap_whole_clusters, train_overlap
 from evaluation.studies.inoculate.axes import (
@@ -71,11 +71,11 @@ class Inoculated(Record):
     strict_difference_before: float | None = Field(description="Strict minus test accuracy.")
     points: list[SizePoint] = Field(description="By number of rows.")
     best: int = Field(description="The size whose best setting has the highest mean of both.")
-    table_before: list[Cell] = Field(
+    table_before: list[Stratum] = Field(
         default_factory=list,
         description="Test accuracy before training by hops x distractor family x distance k'.",
     )
-    table_after: list[Cell] = Field(
+    table_after: list[Stratum] = Field(
         default_factory=list,
         description="The same after training on the best size; rows count once for each seed.",
     )
@@ -220,7 +220,7 @@ def _transfer(runs: ModelRuns) -> list[TransferCell]:
     return cells
 
 
-def _by_hops(runs: Sequence[Finished]) -> list[Cell]:
+def _by_hops(runs: Sequence[Finished]) -> list[Stratum]:
     """Divide the rows of several runs by hops and distractors."""
     import pyarrow as pa
 

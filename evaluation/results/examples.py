@@ -1,10 +1,9 @@
-"""The questions shown in the report, selected from the predictions and prepared for display."""
+"""Questions to show in a report: selected from the predictions, as parts of a document."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,8 +11,10 @@ import numpy as np
 
 from evaluation.results.metrics import compared, softmax
 from evaluation.results.types import Normalization
+from evaluation.results.words import number
 from kbprobe.arrays import Ints
 from kbprobe.columns import to_numpy
+from kbprobe.document import Basis, Choice, Question
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,42 +31,6 @@ SURE = 0.8
 
 CHOICES_SHOWN = 20
 """Maximum number of choices shown: those with the best scores, and the gold."""
-
-
-class Choice(NamedTuple):
-    """A choice as it is shown.
-
-    Attributes:
-        score: the scorer's score, a sum over ``tokens``.
-        compared: the score after normalization.
-        share: softmax of ``compared`` over the choices.
-    """
-
-    label: str
-    text: str
-    gold: bool
-    chosen: bool
-    score: float
-    tokens: int
-    compared: float
-    share: float
-
-
-@dataclass(frozen=True)
-class Question:
-    """A scored question, row ``row`` of the predictions.
-
-    ``about`` describes where it belongs; ``hidden`` counts the choices that are not shown.
-    """
-
-    row: int = field(compare=False)
-    id: str
-    text: str
-    right: bool
-    tie: bool
-    about: str
-    choices: tuple[Choice, ...]
-    hidden: int
 
 
 class Cluster(NamedTuple):
@@ -111,7 +76,7 @@ def worst_clusters(predictions: pa.Table, normalization: Normalization) -> Worst
         inside = scored.filter(pc.equal(scored["cluster"], names[i]))
         # Wrong answers first, otherwise in the probe's order.
         wrong_first = np.argsort(_outcome(inside), kind="stable")
-        questions = _questions(inside, wrong_first[:WORST_QUESTIONS], normalization)
+        questions = questions_of(inside, wrong_first[:WORST_QUESTIONS], normalization)
         shown.append(Cluster(names[i], int(rows[i]), int(right[i]), questions))
     accuracy = right.sum() / max(rows.sum(), 1)
     return WorstClusters(
@@ -133,12 +98,12 @@ def confident_mistakes(
     wrong = np.flatnonzero((_outcome(predictions) == 0) & (every >= SURE))
     shares = every[wrong]
     ids, clusters = predictions["id"], predictions["cluster"]
-    picked: dict[str, int] = {}
+    chosen: dict[str, int] = {}
     for row in wrong[np.argsort(-shares, kind="stable")]:
-        picked.setdefault(clusters[row].as_py() or ids[row].as_py(), int(row))
-        if len(picked) == most:
+        chosen.setdefault(clusters[row].as_py() or ids[row].as_py(), int(row))
+        if len(chosen) == most:
             break
-    return _questions(predictions, list(picked.values()), normalization)
+    return questions_of(predictions, list(chosen.values()), normalization)
 
 
 def drawn(
@@ -146,16 +111,13 @@ def drawn(
 ) -> list[Question]:
     """Draw right or wrong predictions by a hash of their ids, independently of the other rows."""
     rows = np.flatnonzero(_outcome(predictions) == int(correct))
-    return picked(predictions, rows, normalization, most)
+    return questions_of(predictions, drawn_from(predictions, rows, most), normalization)
 
 
-def picked(
-    predictions: pa.Table, among: Sequence[int] | Ints, normalization: Normalization, most: int
-) -> list[Question]:
+def drawn_from(predictions: pa.Table, among: Sequence[int] | Ints, most: int) -> Ints:
     """Draw from some rows by a hash of their ids, independently of the other rows."""
     rows = np.asarray(among, dtype=np.int64)
-    order = by_hash(predictions["id"].take(rows), most)
-    return _questions(predictions, rows[order], normalization)
+    return rows[by_hash(predictions["id"].take(rows), most)]
 
 
 def by_hash(ids: pa.ChunkedArray, most: int) -> list[int]:
@@ -169,15 +131,24 @@ def _outcome(predictions: pa.Table) -> Ints:
     return to_numpy(predictions["correct"].cast("int64").fill_null(-1))
 
 
-def _questions(
-    predictions: pa.Table, rows: Sequence[int] | Ints, normalization: Normalization
+def questions_of(
+    predictions: pa.Table,
+    rows: Sequence[int] | Ints,
+    normalization: Normalization,
+    evidence: Mapping[int, Sequence[Basis]] | None = None,
 ) -> list[Question]:
-    at = np.asarray(rows, dtype=np.int64)
-    taken = predictions.take(at).to_pylist()
-    return [_question(n, row, normalization) for n, row in zip(at.tolist(), taken, strict=True)]
+    """Return rows of the predictions as questions, with the evidence of each row, if any."""
+    numbers = np.asarray(rows, dtype=np.int64)
+    taken = predictions.take(numbers).to_pylist()
+    return [
+        _question(row, normalization, (evidence or {}).get(place, ()))
+        for place, row in zip(numbers.tolist(), taken, strict=True)
+    ]
 
 
-def _question(at: int, row: dict[str, Any], normalization: Normalization) -> Question:
+def _question(
+    row: dict[str, Any], normalization: Normalization, evidence: Sequence[Basis]
+) -> Question:
     scores, tokens, texts = row["scores"], row["tokens"], row["choices"]
     values = compared(scores, tokens, texts, normalization)
     shares = softmax(values)
@@ -189,22 +160,21 @@ def _question(at: int, row: dict[str, Any], normalization: Normalization) -> Que
             text=texts[i],
             gold=i == row["answer"],
             chosen=i == row["prediction"],
-            score=scores[i],
-            tokens=tokens[i],
-            compared=float(values[i]),
             share=float(shares[i]),
+            score=number(float(values[i])),
+            detail=f"{number(scores[i])} over {tokens[i]} token{'' if tokens[i] == 1 else 's'}",
         )
         for i in sorted(shown[:CHOICES_SHOWN])
     )
     return Question(
-        row=at,
         id=row["id"],
         text="\n".join(filter(None, (row.get("premise"), row["question"]))),
+        choices=choices,
         right=row["correct"],
         tie=row["tie"],
         about=_about(row),
-        choices=choices,
         hidden=max(0, len(texts) - CHOICES_SHOWN),
+        evidence=evidence,
     )
 
 

@@ -103,6 +103,8 @@ def main() -> None:
         if not studies:
             lines = [*_builds({key: value for key, value in given.items() if value})]
             (output / "builds.txt").write_text("\n".join(sorted(lines)) + "\n", "utf-8")
+        elif "scorecard" in studies:
+            _run("builders.cli", "--suite", "kbprobe-1", "-o", "suite")
         for name, (probe, *options) in PROBES_OF_STUDIES.items():
             _run("builders.cli", probe, *options, "-o", name)
         write_models(Path())

@@ -89,6 +89,10 @@ class DataTable(Generic[_Record]):
         rows = [[show(row[name]) for name, show in shown.items()] for row in self.values]
         return doc.Table(head, rows, caption, names, fold)
 
+    def _spelt(self, column: str, value: Any) -> str:
+        """Return a value as the name of a dot, or of a row or column of a heat map."""
+        return str((self.columns[column].show or as_it_is)(value))
+
     def dots(
         self,
         label: str,
@@ -106,7 +110,7 @@ class DataTable(Generic[_Record]):
         first = next(iter(self.columns))
         dots = [
             doc.Dot(
-                str(values[first]) if name is None else name(record),
+                self._spelt(first, values[first]) if name is None else name(record),
                 values[number],
                 reference(record),
                 values[parts] if parts else (),
@@ -132,8 +136,8 @@ class DataTable(Generic[_Record]):
         return doc.HeatMap(
             caption,
             f"{row} / {column}".replace("_", " "),
-            rows,
-            columns,
+            [self._spelt(row, name) for name in rows],
+            [self._spelt(column, name) for name in columns],
             [[numbers.get((one, other)) for other in columns] for one in rows],
             scale,
             frozenset((rows.index(one), columns.index(other)) for one, other in outlined),
@@ -207,12 +211,12 @@ RUN: dict[str, Column[RunRow]] = {
         "interval resamples clusters of rows, and draws that are averaged.",
         lambda row: row.accuracy,
     ),
-    "chance": Column("Mean of one over the number of choices.", lambda row: row.chance, None),
     "draws": Column(
         "Accuracy of each run.",
         lambda row: [run.results.metrics.accuracy.value for run in row.runs],
-        None,
+        len,
     ),
+    "chance": Column("Mean of one over the number of choices.", lambda row: row.chance, None),
     "rows": Column("Rows evaluated.", lambda row: row.runs[0].results.metrics.items, None),
     "scored": Column(
         "Rows that were scored, in the run that scored the fewest.",
@@ -233,6 +237,19 @@ RUN: dict[str, Column[RunRow]] = {
     ),
 }
 """The columns that the table of runs has in every study, after those of its axes."""
+
+PROBE: dict[str, Column[Finished]] = {
+    "source": Column(
+        "Folder, file or Hub id, as it was given.", lambda run: run.results.probe.source, None
+    ),
+    "fingerprint": Column(
+        "sha256 of the rows evaluated.", lambda run: run.results.probe.fingerprint, None
+    ),
+    "rows": Column("Rows evaluated.", lambda run: run.results.metrics.items),
+    "clusters": Column("Clusters with a scored row.", lambda run: run.results.metrics.clusters),
+    "chance": Column("Mean of one over the number of choices.", lambda r: r.results.metrics.chance),
+}
+"""The columns of a table of probes, of which each record is a run on the probe."""
 
 
 def runs_table(

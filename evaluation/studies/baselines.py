@@ -33,6 +33,7 @@ from evaluation.studies.table import (
     Section,
     StudyTables,
     document_of,
+    fields,
     place_of,
     run_rows,
     runs_table,
@@ -296,10 +297,7 @@ FURTHER: dict[str, Column[RunRow]] = {
         None,
     ),
 }
-LEFT_OUT: dict[str, Column[LeftOut]] = {
-    "baseline": Column("A baseline that was not run.", lambda left_out: left_out.name),
-    "why": Column("Why it was not run.", lambda left_out: left_out.why),
-}
+LEFT_OUT = fields({"name": "A baseline that was not run.", "why": "Why it was not run."})
 
 
 def _section(

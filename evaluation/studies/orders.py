@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import permutations
-from operator import attrgetter
 from statistics import pstdev
 from typing import NamedTuple
 
@@ -32,6 +31,7 @@ from evaluation.studies.table import (
     Section,
     StudyTables,
     document_of,
+    fields,
     place_of,
     run_rows,
     runs_table,
@@ -111,22 +111,15 @@ AXES: dict[str, Column[Finished]] = {
     )
 }
 
-_BY_LETTER: dict[str, Column[LetterRow]] = {
-    "letter": Column("The letter.", attrgetter("letter")),
-    "accuracy": Column(
-        "Accuracy where the gold has this letter; null where it never has.",
-        attrgetter("accuracy"),
-        head="accuracy where it is right",
-    ),
-    "chosen": Column(
-        "Share of answers that are this letter.", attrgetter("chosen"), head="answers"
-    ),
-    "expected": Column(
-        "Share of answers that would be, if each letter was equally likely.",
-        attrgetter("expected"),
-        head="equally often",
-    ),
-}
+_BY_LETTER: dict[str, Column[LetterRow]] = fields(
+    {
+        "letter": "The letter.",
+        "accuracy": "Accuracy where the gold has this letter; null where it never has.",
+        "chosen": "Share of answers that are this letter.",
+        "expected": "Share of answers that would be, if each letter was equally likely.",
+    },
+    {"accuracy": "accuracy where it is right", "chosen": "answers", "expected": "equally often"},
+)
 
 
 def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:

@@ -6,22 +6,27 @@ terminal, on a page and in Markdown, and its heat maps follow from them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from pydantic import Field, InstanceOf
+import numpy as np
+from pydantic import Field, InstanceOf, field_validator
 
 from evaluation.report import cells
 from evaluation.results import intervals
+from evaluation.results.breakdown import named_rows
 from evaluation.results.intervals import Resampled
+from evaluation.results.pairs import mcnemar
 from evaluation.results.types import Estimate, Model
-from evaluation.results.words import last_name, name_or_count, p_value
+from evaluation.results.words import last_name, name_or_count, natural_key, p_value
+from evaluation.studies.agreement import Agreement, agreement_of
 from evaluation.studies.base import Finished
 from evaluation.studies.counting import average_groups, group_by
 from evaluation.studies.pairing import PairedRows, pair_rows
 from kbprobe import document as doc
+from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import KbprobeError
 from kbprobe.format.sealed import Sealed
 
@@ -29,6 +34,7 @@ SENTENCES = 5
 """Maximum number of sentences on the runs of a section; everything else is in its tables."""
 
 _Record = TypeVar("_Record")
+_Array = TypeVar("_Array", Bools, Ints)
 
 
 def as_it_is(value: Any) -> doc.Value:
@@ -52,6 +58,30 @@ class Column(Generic[_Record]):
     value: Callable[[_Record], Any]
     show: Callable[[Any], doc.Value] | None = as_it_is
     head: str = ""
+
+
+def fields(
+    about: Mapping[str, str],
+    heads: Mapping[str, str] | None = None,
+    hidden: Container[str] = (),
+) -> dict[str, Column[Any]]:
+    """Return columns named as the fields of records are, or as the keys of mappings.
+
+    Args:
+        about: what each is, by name.
+        heads: their names in a document, where they have others.
+        hidden: those that are in the JSON alone.
+    """
+
+    def of(name: str) -> Callable[[Any], Any]:
+        return lambda record: record[name] if isinstance(record, Mapping) else getattr(record, name)
+
+    return {
+        name: Column(
+            what, of(name), None if name in hidden else as_it_is, (heads or {}).get(name, "")
+        )
+        for name, what in about.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -274,12 +304,22 @@ def axes_columns(axes: Mapping[str, Column[Finished]]) -> dict[str, Column[RunRo
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two rows of the table of runs, compared on the rows of the probe that both scored."""
+    """Two rows of the table of runs, compared on the rows of the probe that both scored.
+
+    Attributes:
+        first, second: the rows of the table.
+        paired: their predictions, with the same item in each row.
+        seed: the seed of the bootstrap.
+        part: the rows compared, if not all, such as those of a distractor family.
+        name: of these rows.
+    """
 
     first: RunRow
     second: RunRow
     paired: PairedRows
     seed: int
+    part: Ints | None = None
+    name: str = ""
 
     @classmethod
     def of(cls, first: RunRow, second: RunRow, seed: int, *, partial: bool = False) -> Contrast:
@@ -290,72 +330,139 @@ class Contrast:
         """
         return cls(first, second, pair_rows(first.runs[0], second.runs[0], partial=partial), seed)
 
-    @property
+    def by(self, column: str) -> list[Contrast]:
+        """Return the contrast on the rows of each value of a column, such as the family."""
+        parts = sorted(named_rows(self.paired.first[column]), key=lambda part: natural_key(part[0]))
+        return [replace(self, part=rows, name=name) for name, rows in parts]
+
+    def _own(self, numbers: _Array) -> _Array:
+        """Return what is known of the rows that are compared."""
+        return numbers if self.part is None else numbers[self.part]
+
+    @cached_property
+    def right(self) -> tuple[Bools, Bools]:
+        """Whether each gets each row right."""
+        first, second = self.paired.right
+        return self._own(first), self._own(second)
+
+    @cached_property
+    def clusters(self) -> Ints:
+        """The number of each row's cluster."""
+        return self._own(self.paired.clusters)
+
+    @cached_property
     def accuracies(self) -> tuple[Estimate, Estimate]:
         """Accuracy of both."""
-        first, second = self.paired.right
-        clusters = self.paired.clusters
+        first, second = self.right
         return (
-            intervals.accuracy(first, clusters, self.seed),
-            intervals.accuracy(second, clusters, self.seed),
+            intervals.accuracy(first, self.clusters, self.seed),
+            intervals.accuracy(second, self.clusters, self.seed),
         )
 
     @cached_property
     def difference(self) -> Estimate:
         """Accuracy of the second less that of the first, in points."""
-        return intervals.paired_difference(*self.paired.right, self.paired.clusters, self.seed)
+        return intervals.paired_difference(*self.right, self.clusters, self.seed)
 
     @cached_property
     def same(self) -> Estimate:
         """Share of rows with the same answer."""
-        return intervals.accuracy(self.paired.same, self.paired.clusters, self.seed)
+        return intervals.accuracy(self._own(self.paired.same), self.clusters, self.seed)
 
     @cached_property
-    def only_first(self) -> int:
-        """Number of rows that the first alone gets right."""
-        first, second = self.paired.right
-        return int((first & ~second).sum())
+    def agreement(self) -> Agreement:
+        """How similar the answers are."""
+        same, choices = self._own(self.paired.same), self._own(self.paired.choices)
+        return agreement_of(*self.right, same, choices, self.clusters, self.seed)
 
     @cached_property
-    def only_second(self) -> int:
-        """Number of rows that the second alone gets right."""
-        first, second = self.paired.right
-        return int((second & ~first).sum())
+    def p_value(self) -> float:
+        """Two-sided p of the exact randomisation test that swaps the runs in whole clusters."""
+        return self.paired.p_value
+
+    @property
+    def only_right(self) -> tuple[int, int]:
+        """Number of rows that the first alone, and the second alone, gets right."""
+        first, second = self.right
+        return int((first & ~second).sum()), int((second & ~first).sum())
 
 
 CONTRAST: dict[str, Column[Contrast]] = {
+    "part": Column("The rows that are compared, if not all.", lambda pair: pair.name),
     "first": Column("One row of the table of runs.", lambda pair: pair.first.label),
     "second": Column("The other.", lambda pair: pair.second.label),
-    "rows": Column("Rows that both scored.", lambda pair: pair.paired.first.num_rows),
-    "clusters": Column("Their clusters.", lambda pair: int(pair.paired.clusters.max()) + 1),
+    "rows": Column("Rows that both scored.", lambda pair: pair.clusters.size),
+    "clusters": Column("Their clusters.", lambda pair: np.unique(pair.clusters).size),
+    "accuracy_first": Column("Accuracy of the first on these rows.", lambda p: p.accuracies[0]),
+    "accuracy_second": Column("Accuracy of the second.", lambda pair: pair.accuracies[1]),
     "difference": Column(
-        "Accuracy of the second less that of the first on these rows, in percentage points; both "
-        "are resampled together, by cluster.",
+        "Accuracy of the second less that of the first, in percentage points; both are resampled "
+        "together, by cluster.",
         lambda pair: pair.difference,
         cells.points,
     ),
     "p_value": Column(
         "Exact randomisation test, two-sided: the runs swapped in whole clusters.",
-        lambda pair: pair.paired.p_value,
+        lambda pair: pair.p_value,
         p_value,
         "p",
     ),
-    "only_first_right": Column(
-        "Rows that the first alone gets right.", lambda pair: pair.only_first
+    "p_mcnemar": Column(
+        "Exact McNemar test, two-sided: takes rows to be independent.",
+        lambda pair: mcnemar(*pair.only_right),
+        p_value,
+        "p (McNemar)",
     ),
+    "only_first_right": Column("Rows that the first alone gets right.", lambda p: p.only_right[0]),
     "only_second_right": Column(
-        "Rows that the second alone gets right.", lambda pair: pair.only_second
+        "Rows that the second alone gets right.", lambda pair: pair.only_right[1]
     ),
-    "same": Column("Share of these rows with the same answer.", lambda pair: pair.same),
+    "same": Column(
+        "Share of the rows with the same answer.", lambda pair: pair.same, head="same answer"
+    ),
+    "expected": Column(
+        "That share for independent models with these accuracies, if each wrong choice is equally "
+        "likely.",
+        lambda pair: pair.agreement.expected,
+    ),
+    "kappa": Column(
+        "Error consistency (Geirhos et al. 2020): Cohen's kappa of both being right, 0 if "
+        "independent, 1 if right on the same rows. Without an interval where clusters are few; "
+        "null if both are right on all rows, or both on none.",
+        lambda pair: pair.agreement.kappa,
+        cells.coefficient,
+    ),
+    "both_wrong": Column(
+        "Rows of three choices or more that both get wrong.", lambda p: p.agreement.both_wrong
+    ),
+    "same_error": Column(
+        "Share of these with the same wrong choice; null where there are none.",
+        lambda pair: pair.agreement.errors,
+        head="same wrong choice",
+    ),
+    "expected_error": Column(
+        "That share if each wrong choice is equally likely.",
+        lambda pair: pair.agreement.expected_errors,
+        head="expected of errors",
+    ),
+    "only_first": Column("Items that only the first was asked.", lambda p: p.paired.only_first),
+    "only_second": Column("Items that only the second was asked.", lambda p: p.paired.only_second),
+    "skipped": Column(
+        "Items asked of both, and not scored by one or both.", lambda p: p.paired.set_aside
+    ),
 }
 """The columns of contrasts; a study chooses those that it reports."""
 
 
 def contrasts_table(
-    contrasts: Sequence[Contrast], only: Sequence[str] = tuple(CONTRAST), name: str = "contrasts"
+    contrasts: Sequence[Contrast],
+    only: Sequence[str],
+    name: str = "contrasts",
+    further: Mapping[str, Column[Contrast]] | None = None,
 ) -> DataTable[Contrast]:
-    """Return the table of contrasts, with the columns named."""
-    return DataTable(name, contrasts, {column: CONTRAST[column] for column in only})
+    """Return a table of contrasts, with the columns named and the study's own."""
+    columns = {column: CONTRAST[column] for column in only}
+    return DataTable(name, contrasts, {**columns, **(further or {})})
 
 
 @dataclass(frozen=True)
@@ -423,10 +530,27 @@ class StudyTables(Model, Sealed):
     sections: list[SectionText] = Field(description="The text of each section.")
     document: InstanceOf[doc.Document] | None = Field(None, exclude=True, repr=False)
 
+    @field_validator("tables")
+    @classmethod
+    def _with_estimates(cls, tables: dict[str, list[dict[str, Any]]]) -> Any:
+        """Turn what was read from a file into estimates."""
+        names = Estimate.model_fields.keys()
+        for row in (row for rows in tables.values() for row in rows):
+            for name, value in row.items():
+                if isinstance(value, dict) and value.keys() == names:
+                    row[name] = Estimate(**value)
+        return tables
+
     def rows(self, table: str, **values: Any) -> list[dict[str, Any]]:
         """Return the rows of a table that have these values."""
         wanted = values.items()
         return [row for row in self.tables[table] if all(row[name] == own for name, own in wanted)]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name} ({len(rows):,})" for name, rows in self.tables.items())
+        return "\n".join([f"{self.study}: tables {counts}", *self.sentences])
+
+    __str__ = __repr__
 
     @property
     def notes(self) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
 from statistics import stdev
 from typing import NamedTuple
 
@@ -17,23 +16,13 @@ from evaluation.results.types import NOTES, Estimate
 from evaluation.results.words import interval, last_name, percent
 from evaluation.studies.base import Finished
 from evaluation.studies.pairing import gather
-from evaluation.studies.table import Column, DataTable
+from evaluation.studies.table import Column, DataTable, fields
 from kbprobe.arrays import Ints
 from kbprobe.errors import UsageError
 
 
 class Variation(NamedTuple):
-    """What differs between the runs; shares are of the rows scored in every run.
-
-    Attributes:
-        rows: rows asked in every run.
-        scored: rows scored in every run.
-        partly: rows scored in some runs, and skipped in others.
-        runs: the number of runs.
-        deviation: standard deviation of accuracy over the runs (n - 1).
-
-    The others are described in :data:`SPREAD`.
-    """
+    """What differs between the runs: see :data:`SPREAD`."""
 
     rows: int
     scored: int
@@ -50,37 +39,32 @@ class Variation(NamedTuple):
     consistency: Estimate
 
 
-SPREAD: dict[str, Column[Variation]] = {
-    "runs": Column("The number of runs.", attrgetter("runs")),
-    "rows": Column("Rows asked in every run.", attrgetter("rows"), None),
-    "scored": Column("Rows scored in every run: all shares are of these.", attrgetter("scored")),
-    "partly": Column("Rows scored in some runs alone.", attrgetter("partly"), None),
-    "skipped": Column("Rows scored in no run.", attrgetter("skipped"), None),
-    "accuracy": Column(
-        "Mean accuracy over the runs. Its interval resamples clusters of rows, with these runs.",
-        attrgetter("accuracy"),
-        head="mean accuracy",
-    ),
-    "deviation": Column(
-        "Standard deviation of accuracy over the runs (n - 1).", attrgetter("deviation"), head="sd"
-    ),
-    "lowest": Column("The least accuracy of a run.", attrgetter("lowest")),
-    "highest": Column("The greatest accuracy of a run.", attrgetter("highest")),
-    "always": Column(
-        "Share of rows answered right in every run.", attrgetter("always"), head="right in all"
-    ),
-    "ever": Column(
-        "Share of rows answered right in at least one run.", attrgetter("ever"), head="right in any"
-    ),
-    "flipped": Column(
-        "Share of rows whose answer (the choice, not its letter) is not the same in all runs.",
-        attrgetter("flipped"),
-    ),
-    "consistency": Column(
-        "Share of pairs of runs with the same answer, averaged over rows.",
-        attrgetter("consistency"),
-    ),
-}
+SPREAD: dict[str, Column[Variation]] = fields(
+    {
+        "runs": "The number of runs.",
+        "rows": "Rows asked in every run.",
+        "scored": "Rows scored in every run: all shares are of these.",
+        "partly": "Rows scored in some runs alone.",
+        "skipped": "Rows scored in no run.",
+        "accuracy": "Mean accuracy over the runs. Its interval resamples clusters of rows, with "
+        "these runs.",
+        "deviation": "Standard deviation of accuracy over the runs (n - 1).",
+        "lowest": "The least accuracy of a run.",
+        "highest": "The greatest accuracy of a run.",
+        "always": "Share of rows answered right in every run.",
+        "ever": "Share of rows answered right in at least one run.",
+        "flipped": "Share of rows whose answer (the choice, not its letter) is not the same in all "
+        "runs.",
+        "consistency": "Share of pairs of runs with the same answer, averaged over rows.",
+    },
+    {
+        "accuracy": "mean accuracy",
+        "deviation": "sd",
+        "always": "right in all",
+        "ever": "right in any",
+    },
+    hidden=("rows", "scored", "partly", "skipped"),
+)
 """The columns of the table of variation."""
 
 

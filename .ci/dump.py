@@ -51,7 +51,10 @@ STUDIES: dict[str, tuple[str, ...]] = {
     "letters": ("questions", "-m", "causal", "--letters", "--limit", "20"),
     "pmi": ("questions", "-m", "causal", "--scorer", "pmi", "--limit", "20"),
     "train": ("clozes", "-m", "masked", "--train", "32", "--epochs", "1", "--limit", "40"),
-    "compare": ("compare", "clozes", "-m", "causal", "-m", "masked", "--limit", "60"),
+    "compare": (
+        *("compare", "clozes", "-m", "causal", "-m", "masked", "-m", "trained/checkpoint-1"),
+        *("--limit", "60"),
+    ),
     "controls": ("compare", "clozes", "-m", "masked", "--controls", "no_language", "--limit", "60"),
     "scorecard": ("scorecard", "suite", "-m", "none", "--scorer", "random", "--limit", "40"),
     "baselines": (
@@ -81,7 +84,7 @@ STUDIES: dict[str, tuple[str, ...]] = {
                   "--limit", "40"),
 }  # fmt: skip
 OF_RESULTS: dict[str, tuple[str, ...]] = {
-    "items": ("items", "compare/clozes/causal", "compare/clozes/masked"),
+    "items": ("items", "compare/clozes"),
     "power": ("power", "compare/clozes/causal", "compare/clozes/masked"),
 }
 """Studies of the results of others."""

@@ -1,4 +1,7 @@
-"""Baselines: accuracy without a language model, or without the question."""
+"""Evaluate baselines: guessing, majority, word vectors, choices alone.
+
+Listed under: Commands to evaluate.
+"""
 
 from __future__ import annotations
 

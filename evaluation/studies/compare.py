@@ -1,4 +1,7 @@
-"""Paired comparison: which models differ in accuracy, and how similar their answers are."""
+"""Compare models, or a probe with its controls, question by question.
+
+Listed under: Commands to compare results.
+"""
 
 from __future__ import annotations
 

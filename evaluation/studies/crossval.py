@@ -1,4 +1,6 @@
-"""Cross-validation of labels: each fold of a probe is scored by learners fitted on the others.
+"""Cross-validate label classifiers, with baselines.
+
+Listed under: Commands to train models.
 
 The probes, and the table of accuracies, are those of Kim et al. (2019), Figure 1.
 """

@@ -1,4 +1,7 @@
-"""Orders: the lettered choices of each question shown in several orders."""
+"""Evaluate with the lettered choices in several orders.
+
+Listed under: Commands to vary the setup.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Prompts: the same questions asked with several prompts, or with other examples."""
+"""Evaluate with several prompts, or with other in-context examples.
+
+Listed under: Commands to vary the setup.
+"""
 
 from __future__ import annotations
 

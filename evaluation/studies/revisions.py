@@ -1,4 +1,7 @@
-"""Revisions: several revisions of a model, such as its training steps, on the same questions."""
+"""Evaluate several revisions of a model, such as training steps.
+
+Listed under: Commands to vary the setup.
+"""
 
 from __future__ import annotations
 

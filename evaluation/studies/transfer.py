@@ -1,4 +1,7 @@
-"""Transfer: a model trained on each of several probes, and evaluated on all of them."""
+"""Train on each of several probes, and evaluate on all of them.
+
+Listed under: Commands to train models.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,10 @@ STUDIES: dict[str, tuple[str, ...]] = {
     "letters": ("questions", "-m", "causal", "--letters", "--limit", "20"),
     "pmi": ("questions", "-m", "causal", "--scorer", "pmi", "--limit", "20"),
     "train": ("clozes", "-m", "masked", "--train", "32", "--epochs", "1", "--limit", "40"),
-    "compare": ("compare", "clozes", "-m", "causal", "-m", "masked", "--limit", "60"),
+    "compare": (
+        *("compare", "clozes", "-m", "causal", "-m", "masked", "-m", "trained/checkpoint-1"),
+        *("--limit", "60"),
+    ),
     "controls": ("compare", "clozes", "-m", "masked", "--controls", "no_language", "--limit", "60"),
     "scorecard": ("scorecard", "suite", "-m", "none", "--scorer", "random", "--limit", "40"),
     "baselines": (
@@ -81,7 +84,7 @@ STUDIES: dict[str, tuple[str, ...]] = {
                   "--limit", "40"),
 }  # fmt: skip
 OF_RESULTS: dict[str, tuple[str, ...]] = {
-    "items": ("items", "compare/clozes/causal", "compare/clozes/masked"),
+    "items": ("items", "compare/clozes"),
     "power": ("power", "compare/clozes/causal", "compare/clozes/masked"),
 }
 """Studies of the results of others."""
@@ -103,6 +106,8 @@ def main() -> None:
         if not studies:
             lines = [*_builds({key: value for key, value in given.items() if value})]
             (output / "builds.txt").write_text("\n".join(sorted(lines)) + "\n", "utf-8")
+        elif "scorecard" in studies:
+            _run("builders.cli", "--suite", "kbprobe-1", "-o", "suite")
         for name, (probe, *options) in PROBES_OF_STUDIES.items():
             _run("builders.cli", probe, *options, "-o", name)
         write_models(Path())

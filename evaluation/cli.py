@@ -25,7 +25,7 @@ from evaluation.runs.spec import import_named, plugins
 from evaluation.scorers.entry import ScorerEntry
 from evaluation.scorers.registry import SCORERS
 from evaluation.studies.base import Study, StudyRequest, summarise_folders
-from evaluation.studies.registry import COLLECT, EVALUATE, OWN, STUDIES
+from evaluation.studies.registry import COLLECT, DEFAULT, EVALUATE, OWN, STUDIES
 from evaluation.tracking import TrackingOptions, take_tracking
 from evaluation.workers import UNITS, find_workers
 from kbprobe.cli import FAILED, Command, Option, Program, Subcommand, command, run
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from evaluation.runs.executor import Outcome
 
 PROGRAM = "evaluate-probe"
-DEFAULT_STUDY = "zero_shot"
 DEFAULT_PARENT = Path("results")
 _OUTPUT = (
     "Folder of the results; of several probes or models, its parent. [default: "
@@ -130,8 +129,8 @@ class _Program(Program):
 
     def _study_of(self, given: list[str]) -> Command:
         _refuse_misspelt_command(given[0], self.subcommands)
-        default = study_command(STUDIES.get(DEFAULT_STUDY))
-        default.examples, default.described = EXAMPLES, f"{PROGRAM} {DEFAULT_STUDY} --help"
+        default = study_command(STUDIES.get(DEFAULT))
+        default.examples, default.described = EXAMPLES, f"{PROGRAM} {DEFAULT} --help"
         return default
 
 
@@ -201,7 +200,7 @@ def study_command(study: Study) -> Command:
         ]
         tracking = {} if study.track is None else _fields(TrackingOptions, "Output")
         of_runs = _run_fields(study.fixed)
-        if study.name != DEFAULT_STUDY:
+        if study.name != DEFAULT:
             _hide(of_runs)
             about = f"{about}\n\nIts runs take the options of {PROGRAM} as well: --help-all."
         fields = {**_fields(study.options, "Study"), **of_runs, **tracking}
@@ -283,7 +282,7 @@ def _run_study(
     given = given_of(fields, values)
     if tag is not None and not re.fullmatch(r"\w[\w.,=@+-]{0,59}", tag):
         raise UsageError(f"--tag {tag!r}: use letters, digits, _ and - . , = @ + (60 at most)")
-    owner = "the run" if study.name == DEFAULT_STUDY else study.name
+    owner = "the run" if study.name == DEFAULT else study.name
     tracking = None if study.track is None else take_tracking(given, owner)
     request = StudyRequest.parse(study, probes, models, given, output, owner)
     request = replace(request, tag=tag or "")

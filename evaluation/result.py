@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from kbprobe.errors import naming_extras
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evaluation.studies.compare.record import Comparison
+    from evaluation.studies.table import StudyTables
     from kbprobe.tables import Table
 
 
@@ -133,7 +132,7 @@ _COMPARED = "results that kbprobe.evaluate returned, folders of results, or one 
 @naming_extras()
 def compare(
     *results: Result | str | Path | Sequence[Result | str | Path], **options: Any
-) -> Comparison:
+) -> StudyTables:
     """Compare results on the same rows: those of several models, or of one before and after.
 
     Args:
@@ -148,15 +147,23 @@ def compare(
         UsageError: the results are not for the same rows, are fewer than two, or are not results.
     """
     from evaluation.runs.folders import save
-    from evaluation.studies.base import StudyRequest, summarise_folders
+    from evaluation.studies.base import Finished, StudyRequest, finished_in, summarise_folders
     from evaluation.studies.registry import STUDIES
     from kbprobe.errors import path_argument
     from kbprobe.files import scratch_folder
 
-    request = StudyRequest.parse(STUDIES.get("compare"), (), (), options, None, "compare")
     if len(results) == 1 and isinstance(results[0], list | tuple):
         results = tuple(results[0])
     with scratch_folder() as scratch:
+
+        def read(folder: Path) -> Finished:
+            run = finished_in(folder)
+            # Temporary folders, which are deleted afterwards, are not recorded.
+            named = folder.relative_to(scratch) if folder.is_relative_to(scratch) else folder
+            return replace(run, folder=named)
+
+        study = replace(STUDIES.get("compare"), read=read)
+        request = StudyRequest.parse(study, (), (), options, None, "compare")
         places = []
         for number, one in enumerate(results, 1):
             if isinstance(one, Evaluation):
@@ -166,7 +173,5 @@ def compare(
                 places.append(place)
             else:
                 places.append(path_argument("compare(results=...)", one, _COMPARED))
-        summary: Comparison = summarise_folders(request, places)
-        # Temporary folders, which are deleted afterwards, are not recorded.
-        text = summary.model_dump_json().replace(f"{json.dumps(f'{scratch}/')[1:-1]}", "")
-        return type(summary).model_validate_json(text)
+        summary: StudyTables = summarise_folders(request, places)
+        return summary

@@ -13,7 +13,7 @@ from evaluation.callback import Event
 from evaluation.callback import ProbeCallback as _ProbeCallback
 from evaluation.items.sources import ProbeSource
 from evaluation.result import Result
-from evaluation.studies.compare.record import Comparison
+from evaluation.studies.table import StudyTables
 from release.hub.publishing import Progress, Publication
 
 __all__ = ["build", "compare", "evaluate", "list_probes", "load", "publish"]
@@ -767,7 +767,7 @@ def compare(
     *results: Result | str | Path | Sequence[Result | str | Path],
     partial: bool = False,
     seed: int = 0,
-) -> Comparison: ...
+) -> StudyTables: ...
 def publish(
     folder: str | Path,
     repo_id: str,

@@ -26,7 +26,7 @@ from evaluation.learners.base import LearnerEntry
 from evaluation.options import RunOptions
 from evaluation.runs.spec import NOT_OF_LOADED, plugins
 from evaluation.scorers.base import ScorerEntry
-from evaluation.studies.compare.record import CompareOptions
+from evaluation.studies.compare import CompareOptions
 from kbprobe.format.dataset import load
 from kbprobe.options import Options
 from release.hub.publishing import PublishOptions
@@ -52,7 +52,7 @@ from evaluation.callback import Event
 from evaluation.callback import ProbeCallback as _ProbeCallback
 from evaluation.items.sources import ProbeSource
 from evaluation.result import Result
-from evaluation.studies.compare.record import Comparison
+from evaluation.studies.table import StudyTables
 from release.hub.publishing import Progress, Publication
 
 __all__ = ["build", "compare", "evaluate", "list_probes", "load", "publish"]

@@ -69,17 +69,17 @@ def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
             accuracy = step.summary.results[0].metrics.accuracy
             own.add(("accuracy", f"{step.name}, {learner}", probe), accuracy, after="BERT")
             continue
-        (one,) = step.summary.probes
-        own.rows[probe] = one.rows
-        own.add(("accuracy", "people's votes", probe), one.human, after="people")
-        for row in one.results:
+        (about,) = step.summary.tables["probes"]
+        own.rows[probe] = about["rows"]
+        own.add(("accuracy", "people's votes", probe), about["human"], after="people")
+        for row in step.summary.tables["runs"]:
             name, after = {
                 "majority": ("majority label", "majority"),
                 "random": (f"{step.name}, random encoders", "random encoders"),
-                "learner": (f"{step.name}, {row.learner}", "BERT"),
+                "learner": (f"{step.name}, {row['learner']}", "BERT"),
                 "zero_shot": (f"{step.name}, zero-shot", "BERT"),
-            }[row.kind]
-            own.add(("accuracy", name, probe), row.accuracy, after=after)
+            }[row["kind"]]
+            own.add(("accuracy", name, probe), row["accuracy"], after=after)
     return []
 
 

@@ -15,7 +15,7 @@ from evaluation.reproduce.frame import Asked, OwnNumbers, Paper, Step
 from evaluation.results.types import AllResults, Estimate
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.baselines import BaselinesSummary
+from evaluation.studies.table import StudyTables
 from kbprobe.document import Section
 
 BASELINES = {
@@ -101,13 +101,14 @@ def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
     """Put the numbers of studies into Tables 7 and 8."""
     for step in steps:
         probe, split, summary = step.probe, step.options.get("split"), step.summary
-        if isinstance(summary, BaselinesSummary):
-            if split == "test":
-                own.rows[probe] = summary.probes[0].rows
-            for one in summary.probes[0].baselines:
-                name = one.name if one.model == NO_MODEL else f"{step.name}, choices alone"
-                after = BASELINES.get(one.name, "choice-only RoBERTa")
-                own.add(("accuracy", name, probe), one.accuracy, str(split), after=after)
+        if isinstance(summary, StudyTables):
+            for row in summary.tables["runs"]:
+                if split == "test":
+                    own.rows[probe] = row["rows"]
+                alone = f"{step.name}, choices alone"
+                name = row["baseline"] if row["model"] == NO_MODEL else alone
+                after = BASELINES.get(row["baseline"], "choice-only RoBERTa")
+                own.add(("accuracy", name, probe), row["accuracy"], str(split), after=after)
         elif isinstance(summary, AllResults):
             metrics, row = summary.results[0].metrics, f"{step.name}, zero-shot"
             after = "RoBERTa science QA zero-shot"

@@ -47,13 +47,14 @@ def _ends(name: str, estimate: Estimate | None) -> dict[str, float | None]:
 
 
 def tables_within(summary: Mapping[str, Any]) -> dict[str, Table]:
-    """Return the tables of a study's summary: one for each list of records, by its path.
+    """Return the tables of a study's summary: its ``tables``, or each list of records by its path.
 
     Nested records become columns ``outer.inner``. Nested lists become separate tables, whose rows
     repeat the text values of the enclosing records.
     """
     found: dict[str, list[dict[str, Any]]] = {}
-    _gather(summary, "", {}, found)
+    own = summary.get("tables")
+    _gather(own if isinstance(own, Mapping) else summary, "", {}, found)
     tables = {}
     for name, rows in found.items():
         head = list(dict.fromkeys(column for row in rows for column in row))

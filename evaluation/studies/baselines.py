@@ -1,11 +1,14 @@
-"""Baselines: accuracy without a language model, or without the question."""
+"""Evaluate baselines: guessing, majority, word vectors, choices alone.
+
+Listed under: Commands to evaluate.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pydantic import Field
 
@@ -17,17 +20,28 @@ from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import SELECTING, TRAINING, not_default, written_out
 from evaluation.report import cells
-from evaluation.results.intervals import Resampled
-from evaluation.results.types import Estimate, Model
-from evaluation.results.words import last_name, name_or_count, percent
+from evaluation.results.words import last_name, percent
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import SCORERS
 from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
-from evaluation.studies.counting import average_groups, group_by, train_overlap
+from evaluation.studies.counting import train_overlap
 from evaluation.studies.entries import open_model, refuse_idle_options, with_options_of
-from evaluation.studies.records import Record
+from evaluation.studies.table import (
+    PROBE,
+    Column,
+    DataTable,
+    RunRow,
+    Section,
+    StudyTables,
+    document_of,
+    fields,
+    place_of,
+    run_rows,
+    runs_table,
+    summary_of,
+)
 from evaluation.vectors.options import VectorsOption, word_vectors
 from kbprobe import document as doc
 from kbprobe.cli import kbprobe_version
@@ -56,61 +70,17 @@ class BaselinesOptions(Options):
     )
 
 
-class Measured(Model):
-    """The accuracy of a baseline, or of a model compared with the baselines."""
+class LeftOut(NamedTuple):
+    """A baseline that was not run, and why."""
 
-    name: str = Field(description="Name of the scorer or learner; for another model, its id.")
-    reads: str = Field(description="Description of what it sees of a row.")
-    model: str = Field(description="none, or the model that was used.")
-    train_rows: int | None = Field(description="Rows trained on; null: not trained.")
-    draws: list[float] = Field(
-        description="Accuracy with each draw of training rows, or of guesses, by its seed."
-    )
-    accuracy: Estimate = Field(
-        description="Mean over the draws; the interval resamples test clusters and draws."
-    )
-    over_chance: Estimate = Field(description="Accuracy minus chance, in percentage points.")
-    seconds: float = Field(description="Total time of all draws when first run.")
-    unknown_words: int | None = Field(
-        description="Number of distinct words without a vector in the rows evaluated; null if not "
-        "reported."
-    )
-
-
-class LeftOut(Model):
-    """A baseline that was not run."""
-
-    name: str = Field(description="Its name.")
-    why: str = Field(description="Why it was not run.")
-
-
-class Measurement(Record):
-    """The baselines of one probe."""
-
-    probe: str = Field(description="The probe's name.")
-    source: str = Field(description="Folder, file or Hub id, as it was given.")
-    config: str | None = Field(description="Its config; null: the default one.")
-    split: str = Field(description="The split evaluated.")
-    setups: list[str] = Field(description="Setups of its rows.")
-    rows: int = Field(description="Rows evaluated.")
-    clusters: int = Field(description="Clusters that they belong to.")
-    fingerprint: str = Field(description="sha256 of the rows evaluated.")
-    chance: float = Field(description="Mean of one over the number of choices.")
-    train_rows: int = Field(description="Rows of its train split; 0 if there is none.")
-    baselines: list[Measured] = Field(description="The baselines, in the order of the registry.")
-    beside: list[Measured] = Field(description="Other results on the same rows.")
-    left_out: list[LeftOut] = Field(description="Baselines that could not be run.")
-    notes: list[str] = Field(description="Caveats for the reader.")
-
-
-class BaselinesSummary(Model):
-    """The baselines of one or more probes."""
-
-    schema_version: str = Field("1.0", description="Version of this schema.")
-    probes: list[Measurement] = Field(description="One entry for each probe.")
+    name: str
+    why: str
 
 
 Entry: TypeAlias = ScorerEntry | LearnerEntry
+
+CHOICES_ALONE = "choices alone"
+"""The end of the names of models that see each choice without the question."""
 
 _NO_TRAIN = "there is no train split to fit it on: give a folder that has one"
 
@@ -193,9 +163,9 @@ def _applying(request: StudyRequest, rows: _Rows) -> tuple[list[Entry], list[Lef
             continue
         others = [setup for setup in rows.setups if not entry.takes(setup)]
         if others and names:
-            left_out.append(LeftOut(name=name, why=f"it does not take rows of {others[0]}"))
+            left_out.append(LeftOut(name, f"it does not take rows of {others[0]}"))
         elif not others and isinstance(entry, LearnerEntry) and not rows.train:
-            left_out.append(LeftOut(name=name, why=_NO_TRAIN))
+            left_out.append(LeftOut(name, _NO_TRAIN))
         elif not others:
             entries.append(entry)
     return entries, left_out
@@ -284,51 +254,111 @@ READS = {
 """The parts of a row that each baseline sees."""
 
 
-def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> BaselinesSummary:
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:
     """Summarise the runs of the study, probe by probe."""
     beside = [finished_in(Path(folder)) for folder in request.options.beside]
-    return BaselinesSummary(
-        probes=[
-            _measurement(request, probe, [run for run in finished if run.asks(probe)], beside)
-            for probe in request.probes
-        ]
-    )
+    sections = [
+        _section(request, probe, [run for run in finished if run.asks(probe)], beside)
+        for probe in request.probes
+    ]
+    return summary_of("baselines", "Baselines", sections, "probes")
 
 
-def _measurement(
+AXES: dict[str, Column[Finished]] = {
+    "baseline": Column(
+        "Name of the scorer or learner; of other results, of what was evaluated.",
+        lambda run: _name(run) if run.spec is not None else _label(run),
+    ),
+    "model": Column("none, or the model that was used.", lambda run: run.results.model.id, None),
+    "beside": Column(
+        "The folder of other results, given with --beside; null for a baseline.",
+        lambda run: None if run.spec is not None else str(run.folder),
+        None,
+    ),
+}
+FURTHER: dict[str, Column[RunRow]] = {
+    "reads": Column("What it sees of a row.", lambda row: _reads(row.runs[0])),
+    "over_chance": Column(
+        "Accuracy minus chance, in percentage points.",
+        lambda row: row.less(row.chance),
+        cells.points,
+        "less chance",
+    ),
+    "train_rows": Column(
+        "Rows trained on; null: not trained.",
+        lambda row: row.runs[0].learnt.get("train"),
+        head="trained on",
+    ),
+    "seconds": Column(
+        "Total time of all draws when first run.",
+        lambda row: round(sum(run.results.timings.total for run in row.runs), 1),
+        lambda seconds: f"{seconds:,.1f}",
+    ),
+    "unknown_words": Column(
+        "Distinct words without a vector in the rows evaluated; null if not reported.",
+        lambda row: row.runs[0].results.scoring.notes.get("unknown_words"),
+        None,
+    ),
+}
+LEFT_OUT = fields({"name": "A baseline that was not run.", "why": "Why it was not run."})
+
+
+def _section(
     request: StudyRequest, probe: ProbeSource, runs: list[Finished], beside: list[Finished]
-) -> Measurement:
-    """Return the numbers of one probe."""
+) -> Section:
+    """Report the baselines of one probe."""
     rows, first = _read_rows(request, probe), runs[0].results
     left_out = _applying(request, rows)[1] + [
-        LeftOut(name=f"{last_name(model)}, choices alone", why=why)
+        LeftOut(f"{last_name(model)}, {CHOICES_ALONE}", why)
         for model in request.models
         if model != NO_MODEL and (why := _not_on_choices(request, rows, model)) is not None
     ]
     shown = [run for run in beside if run.results.probe.fingerprint == first.probe.fingerprint]
-    named = [*group_by(runs, _name).items()]
-    named += [((_label(run), run.results.model.id), [run]) for run in shown]
-    averages = average_groups(dict(enumerate(own for _, own in named)), first.seed)
+    measured = run_rows([*runs, *shown], AXES, first.seed)
+    probes: dict[str, Column[Finished]] = {
+        **PROBE,
+        "config": Column(
+            "Its config; null: the default one.", lambda _: request.defaults.run.config
+        ),
+        "setups": Column("Setups of its rows.", lambda _: rows.setups),
+        "train_rows": Column("Rows of its train split; 0 if there is none.", lambda _: rows.train),
+    }
+    table = runs_table(measured, AXES, FURTHER)
+    asked = f"{first.metrics.items:,} rows in {first.metrics.clusters:,} clusters"
     chance = first.metrics.chance
-    measured = [_measured(*one, averages[at], chance) for at, one in enumerate(named)]
-    others = len(named) - len(shown)
-    return Measurement.of(
-        runs[0],
-        config=request.defaults.run.config,
-        setups=rows.setups,
-        train_rows=rows.train,
-        baselines=measured[:others],
-        beside=measured[others:],
-        left_out=left_out,
-        notes=_notes(request, rows, runs, left_out),
+    own = [row for row in measured if row.axes["beside"] is None]
+    best = max(own, key=lambda row: row.accuracy.value)
+    return Section(
+        place_of(runs[0], "probe", "split"),
+        [
+            table,
+            DataTable("probes", runs[:1], probes),
+            DataTable("left_out", left_out, LEFT_OUT),
+        ],
+        [
+            table.dots(
+                "Accuracy of each baseline, with 95% intervals and chance.",
+                [doc.Level("chance", chance)],
+                reference=lambda row: row.axes["beside"] is not None,
+            ),
+            table.shown(
+                f"Accuracy of each baseline on {asked}, with 95% intervals: mean over draws of "
+                f"training rows, and of guesses. Chance is {percent(chance)}; differences from it "
+                "are in percentage points",
+                ("baseline", "reads", "accuracy", "over_chance", "train_rows", "draws", "seconds"),
+                names=2,
+            ),
+        ],
+        [f"Strongest baseline: {best.axes['baseline']}, {percent(best.accuracy.value)}."],
+        _notes(request, rows, runs, left_out),
     )
 
 
-def _name(run: Finished) -> tuple[str, str]:
-    """Return the name of a baseline, and of the model that it uses."""
+def _name(run: Finished) -> str:
+    """Return the name of a baseline, with the model that it uses."""
     options, model = run.asked.run, run.asked.model
     name = options.learner or options.scorer or ""
-    return (name if model == NO_MODEL else f"{last_name(model)}, choices alone"), model
+    return name if model == NO_MODEL else f"{last_name(model)}, {CHOICES_ALONE}"
 
 
 def _label(run: Finished) -> str:
@@ -338,25 +368,13 @@ def _label(run: Finished) -> str:
     return f"{name}, {run.learnt['learner']}" if run.learnt else name
 
 
-def _measured(
-    name: tuple[str, str], runs: Sequence[Finished], average: Resampled, chance: float
-) -> Measured:
-    found = [run.results for run in runs]
-    called, model = name
-    reads = "each choice alone" if called.endswith("choices alone") else "question and choices"
-    if model == NO_MODEL:
-        reads = READS.get(called, found[0].scoring.scorer)
-    return Measured(
-        name=called,
-        reads=reads,
-        model=model,
-        train_rows=runs[0].learnt.get("train"),
-        draws=[results.metrics.accuracy.value for results in found],
-        accuracy=average.estimate(),
-        over_chance=average.less(chance).estimate(100),
-        seconds=round(sum(results.timings.total for results in found), 1),
-        unknown_words=found[0].scoring.notes.get("unknown_words"),
-    )
+def _reads(run: Finished) -> str:
+    """Describe what a baseline, or a model shown with them, sees of a row."""
+    if run.results.model.id == NO_MODEL:
+        scorer = run.results.scoring.scorer
+        return READS.get(_name(run) if run.spec is not None else _label(run), scorer)
+    alone = run.spec is not None and _name(run).endswith(CHOICES_ALONE)
+    return "each choice alone" if alone else "question and choices"
 
 
 def _notes(
@@ -412,83 +430,35 @@ def _check_recordable(request: StudyRequest) -> None:
         read_manifest(Path(probe))
 
 
-def _record_figures(request: StudyRequest, summary: BaselinesSummary) -> None:
+def _record_figures(request: StudyRequest, summary: StudyTables) -> None:
     """Record the accuracies in the folders of the probes, if the request asks for it."""
     if not request.options.record:
         return
-    for probe, one in zip(request.probes, summary.probes, strict=True):
-        folder = Path(str(probe))
-        trained = any(held.train_rows is not None for held in one.baselines)
-        splits = [one.split, *(["train"] if trained else [])]
+    for probe, about in zip(request.probes, summary.tables["probes"], strict=True):
+        folder, names = Path(str(probe)), {name: about[name] for name in ("probe", "split")}
+        rows = summary.rows("runs", beside=None, **names)
+        trained = any(row["train_rows"] is not None for row in rows)
+        splits = [about["split"], *(["train"] if trained else [])]
         figures = BaselineFigures(
-            probe=one.probe,
-            split=one.split,
-            rows=one.rows,
-            chance=one.chance,
+            **names,
+            rows=about["rows"],
+            chance=about["chance"],
             rows_sha256=rows_digests(read_manifest(folder), splits),
             kbprobe_version=kbprobe_version(),
             figures=[
                 BaselineFigure(
-                    name=held.name,
-                    reads=held.reads,
-                    train_rows=held.train_rows,
-                    draws=len(held.draws),
-                    accuracy=held.accuracy.value,
-                    low=held.accuracy.low,
-                    high=held.accuracy.high,
+                    name=row["baseline"],
+                    reads=row["reads"],
+                    train_rows=row["train_rows"],
+                    draws=len(row["draws"]),
+                    accuracy=row["accuracy"].value,
+                    low=row["accuracy"].low,
+                    high=row["accuracy"].high,
                 )
-                for held in one.baselines
+                for row in rows
             ],
         )
         record_baselines(folder, figures)
-
-
-def _document(summary: BaselinesSummary) -> doc.Document:
-    """Return the document: a section for each probe."""
-    title = name_or_count(dict.fromkeys(one.probe for one in summary.probes), "probes")
-    return doc.Document("Baselines", title, [_section(one) for one in summary.probes])
-
-
-def _section(one: Measurement) -> doc.Section:
-    config = "" if one.config is None else f", config {one.config}"
-    best = max(one.baselines, key=lambda measured: measured.accuracy.value)
-    tiles = {
-        "Strongest baseline": doc.Cell(percent(best.accuracy.value), best.name),
-        **cells.asked(one.chance, one.rows, one.clusters),
-        "Training rows available": cells.count(one.train_rows),
-    }
-    dots = doc.Dots(
-        f"Accuracy of each baseline on {one.probe}, with 95% intervals and chance.",
-        [
-            *(doc.Dot(measured.name, measured.accuracy) for measured in one.baselines),
-            *(doc.Dot(measured.name, measured.accuracy, reference=True) for measured in one.beside),
-        ],
-        [doc.Level("chance", one.chance)],
-    )
-    return doc.Section(
-        f"{one.probe}{config} ({one.split})",
-        [doc.Tiles(tiles), dots, _table(one), doc.Caveats(one.notes)],
-        link=one.probe,
-    )
-
-
-def _table(one: Measurement) -> doc.Table:
-    return doc.Table.of(
-        [*one.baselines, *one.beside],
-        {
-            "baseline": lambda measured: measured.name,
-            "reads": lambda measured: measured.reads,
-            "accuracy": lambda measured: measured.accuracy,
-            "less chance": lambda measured: cells.points(measured.over_chance),
-            "trained on": lambda measured: measured.train_rows,
-            "draws": lambda measured: len(measured.draws),
-            "seconds": lambda measured: f"{measured.seconds:,.1f}",
-        },
-        f"Accuracy of each baseline on {one.rows:,} rows in {one.clusters:,} clusters, with 95% "
-        "intervals: mean over draws of training rows, and of guesses. Chance is "
-        f"{percent(one.chance)}; differences from it are in percentage points",
-        names=2,
-    )
 
 
 BASELINES = Study(
@@ -497,7 +467,7 @@ BASELINES = Study(
     "see only the choices.",
     expand=_expand,
     summarise=_summarise,
-    document=_document,
+    document=document_of,
     options=BaselinesOptions,
     fixed=TRAINING
     | {

@@ -1,4 +1,6 @@
-"""Consistency over probes: are questions about the same facts right together?
+"""Measure how often questions on one fact are right together.
+
+Listed under: Commands to compare results.
 
 An edge of a taxonomy can be asked from either end, and a question in two languages. Two rows rest
 on the same facts if their triples connect the same nodes, in either direction. If both are right no

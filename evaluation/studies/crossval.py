@@ -1,4 +1,6 @@
-"""Cross-validation of labels: each fold of a probe is scored by learners fitted on the others.
+"""Cross-validate label classifiers, with baselines.
+
+Listed under: Commands to train models.
 
 The probes, and the table of accuracies, are those of Kim et al. (2019), Figure 1.
 """
@@ -10,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from statistics import mean, stdev
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -23,22 +25,33 @@ from evaluation.learners.entries import MAJORITY
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint
 from evaluation.options import SELECTING, TRAINING
-from evaluation.results.analyses.vocabulary import CAPTION, HEAD, Slope, measure_folds, table_of
+from evaluation.report import cells
+from evaluation.results.analyses.vocabulary import CAPTION, HEAD, Slope, measure_folds
 from evaluation.results.intervals import TwoWayBootstrap
-from evaluation.results.types import Estimate, Model
-from evaluation.results.words import last_name, name_or_count, percent, short
+from evaluation.results.types import Estimate
+from evaluation.results.words import interval, last_name, p_value, percent
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.classifier import CLASSIFIER, classes_of
 from evaluation.scorers.entry import ScorerEntry
 from evaluation.studies.base import Finished, Study, StudyRequest
-from evaluation.studies.counting import count_clusters, group_by, train_overlap
+from evaluation.studies.counting import count_clusters, train_overlap
 from evaluation.studies.entries import (
     open_model,
     refuse_idle_options,
     with_options_of,
     zero_shot_scorer,
 )
-from evaluation.studies.records import Record
+from evaluation.studies.table import (
+    Column,
+    DataTable,
+    RunRow,
+    Section,
+    StudyTables,
+    document_of,
+    fields,
+    run_rows,
+    summary_of,
+)
 from kbprobe import document as doc
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import LABELLED_SETUPS, SPLITS
@@ -68,68 +81,6 @@ class CrossvalOptions(Options):
         for name in names:
             LEARNERS.get(name)
         return tuple(dict.fromkeys(names))
-
-
-Kind = Literal["majority", "random", "learner", "zero_shot"]
-
-
-class CrossvalRow(Model):
-    """A model on a probe: every row of the probe is evaluated once in each repetition."""
-
-    kind: Kind = Field(
-        description="majority (of the rows fitted on), random (a learner on randomly initialised "
-        "encoders), learner, or zero_shot (the model as it is)."
-    )
-    model: str = Field(description="The checkpoint, as it was given; none: no model.")
-    learner: str | None = Field(description="Learner that was fitted; null if none.")
-    accuracy: Estimate = Field(
-        description="Mean test accuracy over all rows of all folds. The interval resamples "
-        "clusters, and repetitions where there are several."
-    )
-    folds: list[float] = Field(
-        description="Test accuracy in each fold, in the order of their numbers: means over "
-        "repetitions."
-    )
-    fold_mean: float = Field(description="Mean of these.")
-    fold_sd: float = Field(description="Their standard deviation.")
-    repetitions: list[float] = Field(
-        description="Accuracy over all folds of each repetition: a seed, a random initialisation."
-    )
-    repetition_sd: float | None = Field(
-        description="Standard deviation of these; null if there is only one."
-    )
-    vocabulary: list[Slope] = Field(
-        default_factory=list,
-        description="Accuracy and the words that rows share with their premises, and with the "
-        "other folds: of the predictions of all folds and repetitions.",
-    )
-
-
-class ProbeCrossval(Record):
-    """One probe."""
-
-    probe: str = Field(description="The probe's name.")
-    source: str = Field(description="The probe, as it was given.")
-    split: str = Field(description="Split whose folds are used; all: all splits together.")
-    setup: str = Field(description="The setup of its rows.")
-    rows: int = Field(description="Rows of all folds.")
-    clusters: int = Field(description="Clusters of rows.")
-    folds: dict[int, int] = Field(description="How many rows each fold has.")
-    train: int = Field(description="Rows of the other folds that each classifier is fitted on.")
-    chance: float = Field(description="Mean of one over the number of choices.")
-    human: Estimate | None = Field(
-        description="Share of people's votes for the intended answer; null if the probe has no "
-        "annotations."
-    )
-    results: list[CrossvalRow] = Field(description="Models and baselines.")
-    notes: list[str] = Field(description="Caveats for the reader.")
-
-
-class CrossvalSummary(Model):
-    """All of ``crossval.json``."""
-
-    schema_version: str = "1.1"
-    probes: list[ProbeCrossval] = Field(description="Each probe.")
 
 
 @dataclass(frozen=True)
@@ -281,63 +232,158 @@ def _check_learners(
             )
 
 
-class _Row(NamedTuple):
-    """What identifies a row of the table."""
-
-    kind: Kind
-    model: str
-    learner: str | None
-
-
-def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> CrossvalSummary:
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:
     """Summarise the runs of all folds."""
-    return CrossvalSummary(probes=[_probe(request, probe, finished) for probe in request.probes])
+    sections = [
+        _section(request, probe, [run for run in finished if run.asks(probe)])
+        for probe in request.probes
+    ]
+    return summary_of("crossval", "Cross-validation", sections, "probes")
 
 
-def _probe(
-    request: StudyRequest, probe: ProbeSource, finished: Sequence[Finished]
-) -> ProbeCrossval:
-    own = _open_folds(request, probe)
-    groups = group_by((run for run in finished if run.asks(probe)), _row_of)
-    seed = request.defaults.run.seed
+AXES: dict[str, Column[Finished]] = {
+    "kind": Column(
+        "majority (of the rows fitted on), random (a learner on randomly initialised encoders), "
+        "learner, or zero_shot (the model as it is).",
+        lambda run: _kind(run),
+    ),
+    "model": Column(
+        "The checkpoint, as it was given; none: no model.", lambda run: run.results.model.id
+    ),
+    "learner": Column(
+        "Learner that was fitted; null if none.", lambda run: run.learnt.get("learner")
+    ),
+}
+_RUNS = fields(
+    {
+        "name": "The model or baseline, in short.",
+        **{name: axis.about for name, axis in AXES.items()},
+        "accuracy": "Mean test accuracy over all rows of all folds. The interval resamples "
+        "clusters, and repetitions where there are several.",
+        "folds": "Test accuracy in each fold, in the order of their numbers: means over "
+        "repetitions.",
+        "fold_mean": "Mean of these.",
+        "fold_sd": "Their standard deviation.",
+        "repetitions": "Accuracy over all folds of each repetition: a seed, a random "
+        "initialisation.",
+        "repetition_sd": "Standard deviation of these; null if there is only one.",
+    },
+    {
+        "name": "model",
+        "fold_mean": "mean of folds",
+        "fold_sd": "sd of folds",
+        "repetition_sd": "sd of repetitions",
+    },
+    hidden=(*AXES, "folds", "repetitions"),
+)
+_VOCABULARY: dict[str, Column[tuple[str, Slope]]] = {
+    "name": Column("The model or baseline, in short.", lambda pair: pair[0], head="model"),
+    "words": Column(
+        "Which words, and where they occur as well.", lambda pair: pair[1].what, head=HEAD[0]
+    ),
+    "mean": Column("Mean share of a row's words that do.", lambda pair: pair[1].mean, head=HEAD[1]),
+    "points": Column(
+        "Accuracy in points for each 10 points more of that share: the coefficient of a linear "
+        "regression over the rows.",
+        lambda pair: pair[1].points,
+        cells.points,
+        HEAD[2],
+    ),
+    "p_value": Column(
+        "Of the hypothesis that it is 0.", lambda pair: pair[1].p_value, p_value, HEAD[4]
+    ),
+}
+_PROBES = fields(
+    {
+        "source": "The probe, as it was given.",
+        "setup": "The setup of its rows.",
+        "rows": "Rows of all folds.",
+        "clusters": "Clusters of rows.",
+        "folds": "How many rows each fold has.",
+        "train": "Rows of the other folds that each classifier is fitted on.",
+        "chance": "Mean of one over the number of choices.",
+        "human": "Share of people's votes for the intended answer; null if the probe has no "
+        "annotations.",
+    }
+)
+
+
+def _section(request: StudyRequest, probe: ProbeSource, runs: Sequence[Finished]) -> Section:
+    """Report the models and baselines on one probe."""
+    own, seed = _open_folds(request, probe), request.defaults.run.seed
     # In the paper's order: the majority label, random encoders, models.
-    order = sorted(groups, key=lambda row: {"majority": 0, "random": 1}.get(row.kind, 2))
-    return ProbeCrossval.of(
-        next(iter(groups.values()))[0],
-        source=own.rows.source,
-        split=own.rows.split,
-        setup=own.rows.items[0].setup,
-        rows=len(own.rows.items),
-        clusters=len(set(own.rows.about["cluster"].to_pylist())),
-        folds=own.sizes,
-        train=own.train,
-        chance=float(np.mean(1 / np.diff(own.rows.items.starts))),
-        human=_human(request, probe),
-        results=[_summary(row, groups[row], seed) for row in order],
-        notes=_notes(request, own, groups),
+    order = {"majority": 0, "random": 1}
+    groups = sorted(run_rows(runs, AXES), key=lambda row: order.get(row.axes["kind"], 2))
+    rows = [_measure(group, seed) for group in groups]
+    human, chance = _human(request, probe), float(np.mean(1 / np.diff(own.rows.items.starts)))
+    about = {
+        "source": own.rows.source,
+        "setup": own.rows.items[0].setup,
+        "rows": len(own.rows.items),
+        "clusters": len(set(own.rows.about["cluster"].to_pylist())),
+        "folds": own.sizes,
+        "train": own.train,
+        "chance": chance,
+        "human": human,
+    }
+    table = DataTable("runs", rows, _RUNS)
+    slopes = [
+        (str(row["name"]), slope)
+        for row, group in zip(rows, groups, strict=True)
+        for slope in _slopes(group)
+    ]
+    vocabulary = DataTable("vocabulary", slopes, _VOCABULARY)
+    levels = [doc.Level("chance", chance)]
+    if human is not None:
+        levels.append(doc.Level("people", human.value, dash="solid"))
+    return Section(
+        {"probe": own.rows.name, "split": own.rows.split},
+        [table, DataTable("probes", [about], _PROBES), vocabulary],
+        [
+            doc.Text(
+                f"{len(own.rows.items):,} rows of the setup {about['setup']}, in "
+                f"{about['clusters']:,} clusters and {len(own.sizes)} folds. Each fold is "
+                f"evaluated once, by a classifier fitted on {own.train:,} rows of the other "
+                f"folds. Chance is {percent(chance)}."
+            ),
+            table.dots(
+                "Cross-validated test accuracy of each model and baseline.",
+                levels,
+                reference=lambda row: row["kind"] in order,
+                parts="folds",
+            ),
+            table.shown("Test accuracy over all folds, with its 95% interval"),
+            doc.Table(
+                ("model", *(f"fold {fold}" for fold in own.sizes)),
+                [(row["name"], *row["folds"]) for row in rows],
+                "Test accuracy in each fold, mean over repetitions",
+                fold="Each fold",
+            ),
+            vocabulary.shown(CAPTION, names=2),
+        ],
+        [] if human is None else [f"People: {percent(human.value)} ({interval(human)})."],
+        _notes(request, own, runs),
     )
 
 
-def _row_of(run: Finished) -> _Row:
-    """Return the row of the table that a run belongs to."""
-    model, learner = run.results.model, run.learnt.get("learner")
+def _kind(run: Finished) -> str:
+    model = run.results.model
     if model.id == NO_MODEL:
-        return _Row("majority", model.id, MAJORITY.name)
-    if learner is None:
-        return _Row("zero_shot", model.id, None)
-    return _Row("learner" if model.random_weights is None else "random", model.id, str(learner))
+        return "majority"
+    if not run.learnt:
+        return "zero_shot"
+    return "learner" if model.random_weights is None else "random"
 
 
-def _summary(row: _Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
+def _measure(row: RunRow, seed: int) -> dict[str, Any]:
     """Average over folds and repetitions; clusters and repetitions are resampled."""
-    folds = [run.results.scoring.options["fold"] for run in runs]
-    names = [(run.results.model.random_weights, run.learnt.get("train_seed")) for run in runs]
-    repetitions = list(dict.fromkeys(names))
-    counts, tables = count_clusters(runs), [run.predictions for run in runs]
+    folds = [run.results.scoring.options["fold"] for run in row.runs]
+    drawn = [(run.results.model.random_weights, run.learnt.get("train_seed")) for run in row.runs]
+    repetitions = list(dict.fromkeys(drawn))
+    counts = count_clusters(row.runs)
     # The counts of each repetition, summed over its folds.
-    member = np.array([[name == one for one in repetitions] for name in names], dtype=np.int64)
-    right, scored = counts.right @ member, counts.scored @ member
-    bootstrap = TwoWayBootstrap(right, scored, seed=seed)
+    member = np.array([[one == other for other in repetitions] for one in drawn], dtype=np.int64)
+    bootstrap = TwoWayBootstrap(counts.right @ member, counts.scored @ member, seed=seed)
     average = bootstrap.average({number: number for number in range(len(repetitions))})
     of_runs = counts.right.sum(axis=0) / counts.scored.sum(axis=0)
     of_folds = [
@@ -345,16 +391,23 @@ def _summary(row: _Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
         for fold in sorted(set(folds))
     ]
     each = bootstrap.accuracies.tolist()
-    return CrossvalRow(
-        **row._asdict(),
-        accuracy=average.estimate(),
-        folds=of_folds,
-        fold_mean=mean(of_folds),
-        fold_sd=stdev(of_folds),
-        repetitions=each,
-        repetition_sd=stdev(each) if len(each) > 1 else None,
-        vocabulary=measure_folds(tables, folds, fitted=row.kind in ("learner", "random")),
-    )
+    return {
+        **row.axes,
+        "name": _name(row, len(repetitions)),
+        "accuracy": average.estimate(),
+        "folds": of_folds,
+        "fold_mean": mean(of_folds),
+        "fold_sd": stdev(of_folds),
+        "repetitions": each,
+        "repetition_sd": stdev(each) if len(each) > 1 else None,
+    }
+
+
+def _slopes(row: RunRow) -> list[Slope]:
+    """Relate accuracy to the words that rows share with their premises, and with other folds."""
+    folds = [run.results.scoring.options["fold"] for run in row.runs]
+    tables = [run.predictions for run in row.runs]
+    return measure_folds(tables, folds, fitted=row.axes["kind"] in ("learner", "random"))
 
 
 def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
@@ -369,7 +422,7 @@ def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
     return None
 
 
-def _notes(request: StudyRequest, own: _Folds, groups: dict[_Row, list[Finished]]) -> list[str]:
+def _notes(request: StudyRequest, own: _Folds, runs: Sequence[Finished]) -> list[str]:
     notes = []
     if not names_folds(own.rows):
         notes.append(
@@ -382,7 +435,7 @@ def _notes(request: StudyRequest, own: _Folds, groups: dict[_Row, list[Finished]
                 f"{last_name(model)} cannot be evaluated without training: it does not score "
                 "these labels."
             )
-    if train_overlap(run for runs in groups.values() for run in runs):
+    if train_overlap(runs):
         notes.append(
             "Clusters are in several folds: rows evaluated are related to rows fitted on, so "
             "accuracies are too high."
@@ -390,96 +443,16 @@ def _notes(request: StudyRequest, own: _Folds, groups: dict[_Row, list[Finished]
     return notes
 
 
-def _document(summary: CrossvalSummary) -> doc.Document:
-    """Return the document: a section for each probe."""
-    title = name_or_count([one.probe for one in summary.probes], "probes")
-    return doc.Document("Cross-validation", title, [_section(one) for one in summary.probes])
-
-
-def _section(one: ProbeCrossval) -> doc.Section:
-    return doc.Section(
-        f"{one.probe} ({one.split})",
-        [
-            doc.Text(
-                f"{one.rows:,} rows of the setup {one.setup}, in {one.clusters:,} clusters and "
-                f"{len(one.folds)} folds. Each fold is evaluated once, by a classifier fitted on "
-                f"{one.train:,} rows of the other folds. Chance is {percent(one.chance)}."
-            ),
-            doc.Caveats(one.notes),
-            _dots(one),
-            _accuracies(one),
-            doc.Table(
-                ("model", *(f"fold {fold}" for fold in one.folds)),
-                [(_name(row), *row.folds) for row in one.results],
-                "Test accuracy in each fold, mean over repetitions",
-                fold="Each fold",
-            ),
-            doc.Table(
-                ("model: words", *HEAD[1:]),
-                [
-                    (f"{_name(row)}: {words}", *numbers)
-                    for row in one.results
-                    for words, *numbers in table_of(row.vocabulary)
-                ],
-                CAPTION,
-            ),
-        ],
-        link=one.probe,
-    )
-
-
-def _dots(one: ProbeCrossval) -> doc.Dots:
-    """Return the figure of accuracies, with a small dot for each fold."""
-    levels = [doc.Level("chance", one.chance)]
-    if one.human is not None:
-        levels.append(doc.Level("people", one.human.value, dash="solid"))
-    return doc.Dots(
-        f"Cross-validated test accuracy on {one.probe} of each model and baseline.",
-        [
-            doc.Dot(
-                _name(row, figure=True),
-                row.accuracy,
-                row.kind in ("majority", "random"),
-                row.folds,
-            )
-            for row in one.results
-        ],
-        levels,
-        parts="a fold",
-    )
-
-
-def _accuracies(one: ProbeCrossval) -> doc.Table:
-    rows: list[doc.Row] = [
-        (_name(row), row.accuracy, row.fold_mean, row.fold_sd, row.repetition_sd)
-        for row in one.results
-    ]
-    if one.human is not None:
-        rows.append(("people", one.human, None, None, None))
-    return doc.Table(
-        ("model", "accuracy", "mean of folds", "sd of folds", "sd of repetitions"),
-        rows,
-        "Test accuracy over all folds, with its 95% interval",
-    )
-
-
-def _name(row: CrossvalRow, *, figure: bool = False) -> str:
-    """Return a row's name: ``sentence-transformers/all-MiniLM-L6-v2, pooled``.
-
-    In a ``figure``, which has less room, it is ``all-MiniLM-L6-v2, pooled``.
-    """
-    model = last_name(row.model)
-    if figure:
-        model = short(model.rpartition("/")[2], 20)
-    if row.kind == "majority":
-        return "majority label"
-    if row.kind == "zero_shot":
-        return f"{model}, without training"
-    if row.kind == "learner":
-        return f"{model}, {row.learner}"
-    number = len(row.repetitions)
-    encoders = "random encoder" if number == 1 else f"{number} random encoders"
-    return f"{model}, {encoders}, {row.learner}"
+def _name(row: RunRow, repetitions: int) -> str:
+    """Return a row's name: ``sentence-transformers/all-MiniLM-L6-v2, pooled``."""
+    model, learner = last_name(row.axes["model"]), row.axes["learner"]
+    encoders = "random encoder" if repetitions == 1 else f"{repetitions} random encoders"
+    return {
+        "majority": "majority label",
+        "zero_shot": f"{model}, without training",
+        "learner": f"{model}, {learner}",
+        "random": f"{model}, {encoders}, {learner}",
+    }[row.axes["kind"]]
 
 
 CROSSVAL = Study(
@@ -488,7 +461,7 @@ CROSSVAL = Study(
     "on that fold, and compare with the majority label and randomly initialised encoders.",
     expand=_expand,
     summarise=_summarise,
-    document=_document,
+    document=document_of,
     options=CrossvalOptions,
     fixed=TRAINING - {"train"} | {*SELECTING, "facts", "scorer", "random_weights"},
     modelless=True,

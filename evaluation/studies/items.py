@@ -1,4 +1,7 @@
-"""Item analysis: which rows of a probe to read first, from the results of several models."""
+"""List the questions to reread, such as those with suspect answer keys.
+
+Listed under: Commands to compare results.
+"""
 
 from __future__ import annotations
 

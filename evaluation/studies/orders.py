@@ -1,4 +1,7 @@
-"""Orders: the lettered choices of each question shown in several orders."""
+"""Evaluate with the lettered choices in several orders.
+
+Listed under: Commands to vary the setup.
+"""
 
 from __future__ import annotations
 
@@ -18,31 +21,37 @@ from evaluation.results import intervals
 from evaluation.results.analyses.generated import LetterRow, letter_rows
 from evaluation.results.breakdown import cluster_codes
 from evaluation.results.items import Answers
-from evaluation.results.types import Estimate, Model
-from evaluation.results.words import interval, last_name, name_or_count, percent
+from evaluation.results.types import Estimate
+from evaluation.results.words import interval, percent
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
-from evaluation.studies.counting import group_by
 from evaluation.studies.entries import require_scorer_options
 from evaluation.studies.pairing import gather
-from evaluation.studies.records import Record
+from evaluation.studies.table import (
+    Column,
+    DataTable,
+    Section,
+    StudyTables,
+    document_of,
+    fields,
+    place_of,
+    run_rows,
+    runs_table,
+    summary_of,
+)
 from evaluation.studies.variation import (
-    Variant,
-    Variation,
     left_out,
     measure_variation,
     notes_of,
     runs_by_request,
     spread_sentences,
     spread_table,
-    variants_table,
 )
 from kbprobe import document as doc
 from kbprobe.arrays import Ints
 from kbprobe.columns import mask, single_chunk, to_numpy
 from kbprobe.errors import UsageError
-from kbprobe.format.sealed import Sealed
 from kbprobe.options import Options
 
 
@@ -56,39 +65,6 @@ class OrdersOptions(Options):
         description="Orders of each question's choices: all of them where there are no more, "
         "otherwise this many, drawn for each question.",
     )
-
-
-class ModelOrders(Record):
-    """A model on a probe, its choices in several orders."""
-
-    probe: str = Field(description="The probe's name.")
-    split: str = Field(description="The split evaluated.")
-    model: str = Field(description="The model, as it was given.")
-    chance: float = Field(description="Mean of one over the number of choices.")
-    exhaustive: bool = Field(
-        description="Whether these are all orders; if not, they were drawn for each question."
-    )
-    orders: list[Variant] = Field(
-        description="Each order: by the letters that the choices have in the probe, in the order "
-        "shown, or by the number that it was drawn with; the values of --order."
-    )
-    variation: Variation = Field(description="How accuracy and answers vary over the orders.")
-    averaged: Estimate = Field(
-        description="Accuracy of the choice with the best mean score over all orders."
-    )
-    letters: list[LetterRow] = Field(description="Each letter, of the rows scored in every order.")
-    recall_deviation: float | None = Field(
-        description="Standard deviation of accuracy over the letters of the gold (n), as Zheng et "
-        "al. 2024 measure a preference for letters; null with one letter."
-    )
-    notes: list[str] = Field(description="What a reader must know.")
-
-
-class OrdersSummary(Model, Sealed):
-    """All of ``orders.json``."""
-
-    schema_version: str = "1.0"
-    models: list[ModelOrders] = Field(description="Each model on each probe.")
 
 
 def _expand(request: StudyRequest) -> Sequence[RunSpec]:
@@ -130,31 +106,78 @@ def orders_of(sizes: Sequence[int], most: int) -> list[str]:
     return [str(number) for number in range(most)]
 
 
-def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> OrdersSummary:
+AXES: dict[str, Column[Finished]] = {
+    "order": Column(
+        "Letters that the choices have in the probe, in the order shown, or the number that each "
+        "question's order was drawn with; a value of --order.",
+        lambda run: run.results.scoring.options["order"],
+    )
+}
+
+_BY_LETTER: dict[str, Column[LetterRow]] = fields(
+    {
+        "letter": "The letter.",
+        "accuracy": "Accuracy where the gold has this letter; null where it never has.",
+        "chosen": "Share of answers that are this letter.",
+        "expected": "Share of answers that would be, if each letter was equally likely.",
+    },
+    {"accuracy": "accuracy where it is right", "chosen": "answers", "expected": "equally often"},
+)
+
+
+def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:
     """Summarise the runs of each model on each probe."""
-    return OrdersSummary(models=[_model(runs) for runs in runs_by_request(finished)])
+    sections = [_section(runs) for runs in runs_by_request(finished)]
+    return summary_of("orders", "Orders of choices", sections, "models and probes")
 
 
-def _model(runs: Sequence[Finished]) -> ModelOrders:
-    seed, orders = runs[0].results.seed, [run.results.scoring.options["order"] for run in runs]
+def _section(runs: Sequence[Finished]) -> Section:
+    rows = run_rows(runs, AXES)
+    seed, orders = runs[0].results.seed, [str(row.axes["order"]) for row in rows]
+    exhaustive = not orders[0].isdecimal()
     variation = measure_variation(runs, seed)
-    shown = _shown(runs, orders)
-    answers, cluster, letter = shown
-    letters = letter_rows(letter, answers.key, answers.said, cluster, seed)
-    recalls = [row.accuracy.value for row in letters if row.accuracy is not None]
-    return ModelOrders.of(
-        runs[0],
-        exhaustive=not orders[0].isdecimal(),
-        orders=[Variant.of(run, label=order) for run, order in zip(runs, orders, strict=True)],
-        variation=variation,
-        averaged=_averaged(runs, shown, seed),
-        letters=letters,
-        recall_deviation=pstdev(recalls) if len(recalls) > 1 else None,
-        notes=[*left_out(variation, "order"), *notes_of(runs, "order")],
+    asked = _asked(runs, orders)
+    by_letter = letter_rows(
+        asked.letter, asked.answers.key, asked.answers.said, asked.cluster, seed
+    )
+    averaged = _averaged(runs, asked, seed)
+    recalls = [row.accuracy.value for row in by_letter if row.accuracy is not None]
+    deviation = pstdev(recalls) if len(recalls) > 1 else None
+    spread = spread_table(
+        variation,
+        {
+            "exhaustive": Column("Whether these are all orders.", lambda _: exhaustive, None),
+            "averaged": Column(
+                "Accuracy of the choice with the best mean score over all orders.",
+                lambda _: averaged,
+                head="best mean score",
+            ),
+            "recall_deviation": Column(
+                "Standard deviation of accuracy over the letters of the gold (n), as Zheng et al. "
+                "2024 measure a preference for letters; null with one letter.",
+                lambda _: deviation,
+                head="sd over letters",
+            ),
+        },
+    )
+    table = runs_table(rows, AXES)
+    letters = DataTable("letters", by_letter, _BY_LETTER)
+    over = f"{'all ' if exhaustive else ''}{len(runs)} orders"
+    return Section(
+        place_of(runs[0], "probe", "split", "model"),
+        [spread, letters, table],
+        [
+            spread.shown(f"Accuracy and answers over {over}; chance is {percent(rows[0].chance)}"),
+            _chart(by_letter, variation.accuracy.value),
+            letters.shown("By letter, over all questions and orders"),
+            table.shown("Accuracy in each order", fold="Each order"),
+        ],
+        [*spread_sentences(variation, over, "order"), *_preferences(by_letter)],
+        [*left_out(variation, "order"), *notes_of(runs, "order")],
     )
 
 
-class _Shown(NamedTuple):
+class _Asked(NamedTuple):
     """The rows scored in every order.
 
     Attributes:
@@ -169,7 +192,7 @@ class _Shown(NamedTuple):
     letter: Ints
 
 
-def _shown(runs: Sequence[Finished], orders: Sequence[str]) -> _Shown:
+def _asked(runs: Sequence[Finished], orders: Sequence[str]) -> _Asked:
     gathered = gather(runs)
     whole = gathered.answers.scored.all(axis=1)
     answers = Answers(*(part[whole] for part in gathered.answers))
@@ -178,129 +201,51 @@ def _shown(runs: Sequence[Finished], orders: Sequence[str]) -> _Shown:
     for at, order in enumerate(map(Order.parse, orders)):
         for row, (name, size) in enumerate(zip(ids, answers.choices.tolist(), strict=True)):
             letter[row, at, order.places(name, size)] = np.arange(size)
-    return _Shown(answers, cluster_codes(gathered.items)[whole], letter)
+    return _Asked(answers, cluster_codes(gathered.items)[whole], letter)
 
 
-def _averaged(runs: Sequence[Finished], shown: _Shown, seed: int) -> Estimate:
+def _averaged(runs: Sequence[Finished], asked: _Asked, seed: int) -> Estimate:
     """Estimate the accuracy of the choice with the best mean score over all orders."""
     tables = [run.predictions for run in runs]
     whole = np.logical_and.reduce([mask(table["prediction"].is_valid()) for table in tables])
     scores = [single_chunk(table["scores"].filter(whole)).flatten() for table in tables]
     total = sum(to_numpy(own).astype(np.float64) for own in scores)
-    grid = np.full((len(shown.cluster), shown.letter.shape[2]), -np.inf)
-    grid[np.arange(grid.shape[1]) < shown.answers.choices[:, None]] = total
-    right = grid.argmax(axis=1) == shown.answers.key
-    return intervals.accuracy(right, shown.cluster, seed)
+    grid = np.full((len(asked.cluster), asked.letter.shape[2]), -np.inf)
+    grid[np.arange(grid.shape[1]) < asked.answers.choices[:, None]] = total
+    right = grid.argmax(axis=1) == asked.answers.key
+    return intervals.accuracy(right, asked.cluster, seed)
 
 
-def _document(summary: OrdersSummary) -> doc.Document:
-    ordered = sorted(group_by(summary.models, lambda one: (one.probe, one.split)).items())
-    return doc.Document(
-        "Orders of choices",
-        name_or_count([probe for (probe, _), _ in ordered], "probes"),
-        [doc.Section(f"{probe} ({split})", _parts(held)) for (probe, split), held in ordered],
-    )
-
-
-def _parts(models: Sequence[ModelOrders]) -> list[doc.Part]:
-    """Return the document parts on a probe: first on all models together, then on each."""
-    first = models[0]
-    asked = f"{first.variation.rows:,} questions with lettered choices"
-    dots = [
-        doc.Dot(
-            last_name(one.model),
-            one.variation.accuracy,
-            parts=[order.accuracy.value for order in one.orders],
-        )
-        for one in models
-    ]
-    label = f"Mean accuracy of each model on {first.probe} over orders of the choices."
-    spread = {last_name(one.model): one.variation for one in models}
-    parts: list[doc.Part] = [
-        doc.Text(
-            f"{asked}, each asked in {_orders_text(first)}. Chance is {percent(first.chance)}."
-        ),
-        doc.Dots(label, dots, [doc.Level("chance", first.chance)], parts="an order"),
-        spread_table(spread, "Accuracy and answers over the orders, with 95% intervals"),
-    ]
-    for one in models:
-        parts += [
-            doc.Heading(last_name(one.model)),
-            doc.Findings(_sentences(one)),
-            doc.Caveats(one.notes),
-            _chart(one),
-            doc.Table.of(
-                one.letters,
-                {
-                    "letter": lambda row: row.letter,
-                    "accuracy where it is right": lambda row: row.accuracy,
-                    "answers": lambda row: row.chosen,
-                    "equally often": lambda row: row.expected,
-                },
-                "By letter, over all questions and orders",
-            ),
-            variants_table(
-                "order",
-                one.orders,
-                "Accuracy in each order: the value of --order that evaluates it alone",
-                fold="Each order",
-            ),
-        ]
-    return parts
-
-
-def _chart(one: ModelOrders) -> doc.Chart:
+def _chart(letters: Sequence[LetterRow], mean: float) -> doc.Chart:
     """Draw accuracy by the letter of the gold, and how often each letter is the answer."""
+    places = list(range(len(letters)))
     # Letters that are never the gold have no accuracy, only a share of the answers.
-    known = [(at, row.accuracy) for at, row in enumerate(one.letters) if row.accuracy is not None]
-    places = list(range(len(one.letters)))
-    accuracy = doc.Line("", [at for at, _ in known], [held for _, held in known], dash="none")
-    chosen = doc.Line("", places, [row.chosen for row in one.letters], dash="none")
-    expected = [row.expected for row in one.letters]
-    mean = doc.Level("mean accuracy", one.variation.accuracy.value, "reference", "solid")
+    known = [(place, row.accuracy) for place, row in enumerate(letters) if row.accuracy is not None]
+    accuracy = doc.Line("", [at for at, _ in known], [number for _, number in known], dash="none")
+    chosen = doc.Line("", places, [row.chosen for row in letters], dash="none")
+    expected = [row.expected for row in letters]
+    often = doc.Line("equally often", places, expected, "soft", "dashed", marker="")
+    level = doc.Level("mean accuracy", mean, "reference", "solid")
     return doc.Chart(
-        f"{last_name(one.model)}: accuracy by the letter of the gold, and answers by letter.",
+        "Accuracy by the letter of the gold, and answers by letter.",
         [
-            doc.Panel([accuracy], [mean], "Accuracy by letter of the gold", from_zero=True),
-            doc.Panel(
-                [chosen, doc.Line("equally often", places, expected, "soft", "dashed", marker="")],
-                title="Answers by letter",
-                from_zero=True,
-            ),
+            doc.Panel([accuracy], [level], "Accuracy by letter of the gold", from_zero=True),
+            doc.Panel([chosen, often], title="Answers by letter", from_zero=True),
         ],
-        doc.Across("", "names", [row.letter for row in one.letters]),
+        doc.Across("", "names", [row.letter for row in letters]),
         beside=True,
     )
 
 
-def _orders_text(one: ModelOrders) -> str:
-    """Return the number of orders in words: ``all 6 orders``."""
-    return f"{'all ' if one.exhaustive else ''}{len(one.orders)} orders"
-
-
-def _sentences(one: ModelOrders) -> list[str]:
-    """Describe the results of a model on a probe."""
-    found = spread_sentences(one.variation, _orders_text(one), "order")
-    found.append(
-        f"The choice with the best mean score over these orders is right in "
-        f"{percent(one.averaged.value)} ({interval(one.averaged)})."
-    )
+def _preferences(letters: Sequence[LetterRow]) -> list[str]:
+    """Describe the letters that are chosen more often than by chance."""
     preferred = [
         f"{row.letter}, {percent(row.chosen.value)} of answers ({interval(row.chosen)}; chance "
         f"{percent(row.expected)})"
-        for row in one.letters
+        for row in letters
         if row.chosen.low > row.expected
     ]
-    if preferred:
-        found.append(f"Chosen more often than chance: {'; '.join(preferred)}.")
-    known = {row.letter: row.accuracy.value for row in one.letters if row.accuracy is not None}
-    if len(known) > 1:
-        best, worst = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
-        found.append(
-            f"Accuracy is {percent(known[best])} where the gold is {best}, and "
-            f"{percent(known[worst])} where it is {worst}."
-        )
-    return found
+    return [f"Chosen more often than chance: {'; '.join(preferred)}."] if preferred else []
 
 
 ORDERS = Study(
@@ -309,7 +254,7 @@ ORDERS = Study(
     "accuracy and answers depend on the order.",
     expand=_expand,
     summarise=_summarise,
-    document=_document,
+    document=document_of,
     options=OrdersOptions,
     fixed=TRAINING | {"letters", "order", "orders", "facts"},
 )

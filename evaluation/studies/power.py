@@ -1,4 +1,6 @@
-"""Power: how many clusters of rows show a difference between two models.
+"""Estimate how many clusters it takes to detect a difference.
+
+Listed under: Commands to compare results.
 
 Computed from the results of two or more models, or from a probe and assumptions about the models.
 """

@@ -1,9 +1,12 @@
-"""Prompts: the same questions asked with several prompts, or with other examples."""
+"""Evaluate with several prompts, or with other in-context examples.
+
+Listed under: Commands to vary the setup.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
 from statistics import fmean, stdev
@@ -14,9 +17,7 @@ from pydantic import Field, field_validator
 from evaluation.content import content_hash
 from evaluation.items.types import ProbeSplit, setups_of
 from evaluation.options import TRAINING
-from evaluation.results import intervals
-from evaluation.results.types import Estimate, Model
-from evaluation.results.words import difference, interval, last_name, name_or_count, percent
+from evaluation.results.words import difference, percent
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
@@ -25,22 +26,30 @@ from evaluation.scorers.causal.prompts import Prompt, check_template, parse_temp
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
 from evaluation.studies.entries import require_scorer_options
-from evaluation.studies.pairing import pair_rows
-from evaluation.studies.records import Record
+from evaluation.studies.table import (
+    Column,
+    Contrast,
+    DataTable,
+    RunRow,
+    Section,
+    StudyTables,
+    contrasts_table,
+    document_of,
+    place_of,
+    run_rows,
+    runs_table,
+    summary_of,
+)
 from evaluation.studies.variation import (
-    Variant,
-    Variation,
     left_out,
     measure_variation,
     notes_of,
     runs_by_request,
     spread_sentences,
     spread_table,
-    variants_table,
 )
 from kbprobe import document as doc
 from kbprobe.errors import UsageError
-from kbprobe.format.sealed import Sealed
 from kbprobe.options import MAX_SEED, Metavar, Options
 from kbprobe.parsing import read_yaml
 
@@ -113,64 +122,6 @@ def _options_of(source: str, name: Any, held: Any) -> dict[str, Any]:
         )
     own = CausalOptions.parse(dict(given), f"{source}: {name}")
     return {key: getattr(own, key) for key in given}
-
-
-class PromptRun(Variant):
-    """A prompt with its examples."""
-
-    prompt: str | None = Field(description="The prompt's name; null: none was named.")
-    options: dict[str, Any] = Field(
-        description="The options that distinguish it, as a single run takes them."
-    )
-    normalization: str = Field(description="What scores were divided by.")
-
-
-class PairedPrompts(Model):
-    """Two runs on the rows that both scored."""
-
-    first: str = Field(description="Label of one run.")
-    second: str = Field(description="Label of the other.")
-    compared: int = Field(description="Rows scored by both.")
-    alike: Estimate = Field(description="Share of these rows with the same answer.")
-
-
-class PromptGroup(Model):
-    """All runs with one prompt that has several seeds or orders of examples."""
-
-    prompt: str | None = Field(description="The prompt's name; null: none was named.")
-    runs: int = Field(description="The number of runs.")
-    accuracy: float = Field(description="Their mean accuracy.")
-    deviation: float = Field(description="Standard deviation of their accuracies (n - 1).")
-
-
-class ModelPrompts(Record):
-    """A model on a probe, asked with several prompts."""
-
-    probe: str = Field(description="The probe's name.")
-    split: str = Field(description="The split evaluated.")
-    model: str = Field(description="The model, as it was given.")
-    chance: float = Field(description="Mean of one over the number of choices.")
-    runs: list[PromptRun] = Field(description="Each prompt with its examples.")
-    variation: Variation = Field(description="How accuracy and answers vary over the runs.")
-    best: str = Field(description="Label of the run with the greatest accuracy.")
-    worst: str = Field(description="Label of the run with the least accuracy.")
-    difference: Estimate = Field(
-        description="The best run's accuracy less the worst's on the rows that both scored, in "
-        "percentage points. The two were chosen by these accuracies, so that the difference is "
-        "too large on average; its interval does not account for that."
-    )
-    pairs: list[PairedPrompts] = Field(description="Each run with every later one.")
-    groups: list[PromptGroup] = Field(
-        description="Means by prompt; empty where no prompt has several runs."
-    )
-    notes: list[str] = Field(description="What a reader must know.")
-
-
-class PromptsSummary(Model, Sealed):
-    """All of ``prompts.json``."""
-
-    schema_version: str = "1.0"
-    models: list[ModelPrompts] = Field(description="Each model on each probe.")
 
 
 class PromptSetting(NamedTuple):
@@ -268,140 +219,109 @@ def _check_prompts(
             raise UsageError(f"the prompts {other} and {name} are the same: leave one out")
 
 
-def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> PromptsSummary:
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:
     """Summarise the runs of each model on each probe."""
     varied = _settings(request)
-    return PromptsSummary(models=[_model(runs, varied) for runs in runs_by_request(finished)])
+    sections = [_section(runs, varied) for runs in runs_by_request(finished)]
+    return summary_of("prompts", "Prompts", sections, "models and probes")
 
 
-def _model(runs: Sequence[Finished], varied: Sequence[PromptSetting]) -> ModelPrompts:
+def _section(runs: Sequence[Finished], varied: Sequence[PromptSetting]) -> Section:
+    settings = {id(run): setting for run, setting in zip(runs, varied, strict=True)}
+
+    def setting_of(row: RunRow) -> PromptSetting:
+        return settings[id(row.runs[0])]
+
+    axes = {
+        "prompt": Column[Finished](
+            "Name of the prompt, and the seeds of its examples and of their order.",
+            lambda run: settings[id(run)].label,
+        )
+    }
+    rows = run_rows(runs, axes)
+    options: dict[str, Column[RunRow]] = {
+        "options": Column(
+            "The options that distinguish it, as a single run takes them.",
+            lambda row: setting_of(row).options,
+            lambda given: "; ".join(f"{name}: {value}" for name, value in given.items()),
+        ),
+        "normalization": Column(
+            "What scores were divided by.",
+            lambda row: row.runs[0].results.metrics.normalization,
+            None,
+        ),
+    }
+    table = runs_table(rows, axes, options)
     seed = runs[0].results.seed
     variation = measure_variation(runs, seed)
-    described = [
-        PromptRun.of(run, label=own.label, **own._asdict())
-        for run, own in zip(runs, varied, strict=True)
-    ]
-    by_accuracy = sorted(range(len(runs)), key=lambda at: described[at].accuracy.value)
-    worst, best = by_accuracy[0], by_accuracy[-1]
-    paired = pair_rows(runs[worst], runs[best])
-    notes = [*left_out(variation, "prompt"), *notes_of(runs, "prompt")]
-    if len({one.normalization for one in described}) > 1:
-        divided = "; ".join(f"{one.label}: {one.normalization}" for one in described)
-        notes.append(f"Scores are not divided by the same length ({divided}).")
-    return ModelPrompts.of(
-        runs[0],
-        runs=described,
-        variation=variation,
-        best=described[best].label,
-        worst=described[worst].label,
-        difference=intervals.paired_difference(*paired.right, paired.clusters, seed),
-        pairs=[
-            PairedPrompts(
-                first=first.label,
-                second=second.label,
-                compared=paired.same.size,
-                alike=intervals.accuracy(paired.same, paired.clusters, seed),
-            )
-            for (one, first), (two, second) in combinations(zip(runs, described, strict=True), 2)
-            for paired in [pair_rows(one, two)]
-        ],
-        groups=_groups(described),
-        notes=notes,
-    )
-
-
-def _groups(described: Sequence[PromptRun]) -> list[PromptGroup]:
-    by_prompt = {
-        prompt: [one.accuracy.value for one in runs]
-        for prompt, runs in group_by(described, lambda one: one.prompt).items()
-    }
-    if len(by_prompt) < 2 or len(by_prompt) == len(described):
-        return []
-    return [
-        PromptGroup(prompt=name, runs=len(own), accuracy=fmean(own), deviation=stdev(own))
-        for name, own in by_prompt.items()
-    ]
-
-
-def _document(summary: PromptsSummary) -> doc.Document:
-    names = [f"{one.probe}, {last_name(one.model)}" for one in summary.models]
-    return doc.Document(
-        "Prompts",
-        name_or_count(names, "models and probes"),
-        [_section(one) for one in summary.models],
-    )
-
-
-def _section(one: ModelPrompts) -> doc.Section:
-    model = last_name(one.model)
-    heads = list(dict.fromkeys(name for run in one.runs for name in run.options))
-    options = [(run.label, *(_spelt(run.options.get(name)) for name in heads)) for run in one.runs]
-    return doc.Section(
-        f"{one.probe} ({one.split}), {model}",
+    pairs = [Contrast.of(one, two, seed) for one, two in combinations(rows, 2)]
+    contrasts = contrasts_table(pairs, ("first", "second", "rows", "same"))
+    worst, *_, best = sorted(rows, key=lambda row: row.accuracy.value)
+    extremes = Contrast.of(worst, best, seed)
+    extreme = contrasts_table([extremes], ("first", "second", "rows", "difference"), "extremes")
+    groups = DataTable("groups", _groups(rows, lambda row: setting_of(row).prompt), _GROUPS)
+    spread = spread_table(variation)
+    label = f"Accuracy with each prompt; chance is {percent(rows[0].chance)}"
+    return Section(
+        place_of(runs[0], "probe", "split", "model"),
+        [table, spread, contrasts, extreme, groups],
         [
-            doc.Findings(_sentences(one)),
-            doc.Caveats(one.notes),
-            doc.Dots(
-                f"Accuracy of {model} on {one.probe} with each prompt.",
-                [doc.Dot(run.label, run.accuracy) for run in one.runs],
-                [doc.Level("chance", one.chance)],
-            ),
-            variants_table(
-                "prompt",
-                one.runs,
-                "Accuracy with each prompt, with its 95% interval; chance is "
-                f"{percent(one.chance)}",
-            ),
-            spread_table({model: one.variation}, "Accuracy and answers over the prompts"),
+            table.dots(label, [doc.Level("chance", rows[0].chance)]),
+            table.shown(label, ("prompt", "accuracy", "scored", "skipped")),
+            spread.shown("Accuracy and answers over the prompts"),
             doc.HeatMap.of_pairs(
                 "Share of questions with the same answer",
                 "prompt / prompt",
-                [run.label for run in one.runs],
-                {(pair.first, pair.second): pair.alike for pair in one.pairs},
+                [row.label for row in rows],
+                {(pair.first.label, pair.second.label): pair.same for pair in pairs},
             ),
-            doc.Table(
-                ("prompt", *(name.replace("_", " ") for name in heads)),
-                options,
-                "The options of each run; \\n stands for a line break",
-                names=1 + len(heads),
-                fold="The prompts",
+            groups.shown("By prompt, over draws or orders of its examples"),
+            table.shown(
+                "The options of each run", ("prompt", "options"), names=2, fold="The prompts"
             ),
         ],
-        link=f"{one.probe}, {model}",
+        [
+            *spread_sentences(variation, f"{len(runs)} prompts", "prompt"),
+            f"Best: {best.label}, {percent(best.accuracy.value)}; worst: {worst.label}, "
+            f"{percent(worst.accuracy.value)}. Their difference, "
+            f"{difference(extremes.difference)}, is too large on average: they were chosen by it.",
+        ],
+        [*left_out(variation, "prompt"), *notes_of(runs, "prompt"), *_lengths(rows)],
     )
 
 
-def _spelt(value: object) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
+def _lengths(rows: Sequence[RunRow]) -> list[str]:
+    """Describe how scores are divided, if not in the same way with every prompt."""
+    divided = {row.label: row.runs[0].results.metrics.normalization for row in rows}
+    if len(set(divided.values())) == 1:
+        return []
+    each = "; ".join(f"{label}: {name}" for label, name in divided.items())
+    return [f"Scores are not divided by the same length ({each})."]
 
 
-def _sentences(one: ModelPrompts) -> list[str]:
-    """Return sentences on a model's results on a probe."""
-    found = spread_sentences(one.variation, f"{len(one.runs)} prompts", "prompt")
-    by_label = {run.label: run.accuracy for run in one.runs}
-    best, worst = by_label[one.best], by_label[one.worst]
-    found.append(
-        f"Best: {one.best}, {percent(best.value)} ({interval(best)}); worst: {one.worst}, "
-        f"{percent(worst.value)} ({interval(worst)}). The difference is "
-        f"{difference(one.difference)}."
-    )
-    ranked = sorted(one.pairs, key=lambda pair: pair.alike.value)
-    if len(ranked) > 1:
-        found.append(f"Most alike: {_alike(ranked[-1])}; least alike: {_alike(ranked[0])}.")
-    found += [
-        f"{group.prompt}: {percent(group.accuracy)} on average over {group.runs} draws or orders "
-        f"of its examples, with a standard deviation of {100 * group.deviation:.1f} points."
-        for group in one.groups
-    ]
-    return found
+class _Group(NamedTuple):
+    """The runs with one prompt."""
+
+    prompt: str | None
+    accuracies: list[float]
 
 
-def _alike(pair: PairedPrompts) -> str:
-    return f"{pair.first} and {pair.second} ({percent(pair.alike.value)} same answers)"
+_GROUPS: dict[str, Column[_Group]] = {
+    "prompt": Column("The prompt's name; null: none was named.", lambda group: group.prompt),
+    "runs": Column("The number of runs with it.", lambda group: len(group.accuracies)),
+    "accuracy": Column("Their mean accuracy.", lambda group: fmean(group.accuracies)),
+    "deviation": Column(
+        "Standard deviation of their accuracies (n - 1).", lambda group: stdev(group.accuracies)
+    ),
+}
+
+
+def _groups(rows: Sequence[RunRow], prompt: Callable[[RunRow], str | None]) -> list[_Group]:
+    """Group the runs by prompt, if several prompts have several runs."""
+    groups = group_by(rows, prompt)
+    if len(groups) < 2 or len(groups) == len(rows):
+        return []
+    return [_Group(name, [row.accuracy.value for row in own]) for name, own in groups.items()]
 
 
 PROMPTS = Study(
@@ -410,7 +330,7 @@ PROMPTS = Study(
     "compare accuracies and answers.",
     expand=_expand,
     summarise=_summarise,
-    document=_document,
+    document=document_of,
     options=PromptsOptions,
     fixed=TRAINING | {"shots_seed", "shots_order", "facts"},
 )

@@ -1,42 +1,49 @@
-"""The registered studies."""
+"""The registered studies: modules of this package whose docstring names a section of the help."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 from evaluation.registry import Registry
 from evaluation.studies.base import Study
 from kbprobe.cli import Subcommand
 
 EVALUATE, COLLECT = "Commands to evaluate", "Commands to collect results"
-_SENTENCES = {
-    EVALUATE: {
-        "zero_shot": "Evaluate models on probes, which is also done without naming a command.",
-        "scorecard": "Score models on a suite of probes by one number.",
-        "baselines": "Evaluate baselines: guessing, majority, word vectors, choices alone.",
-    },
-    "Commands to compare results": {
-        "compare": "Compare models, or a probe with its controls, question by question.",
-        "consistency": "Measure how often questions on one fact are right together.",
-        "items": "List the questions to reread, such as those with suspect answer keys.",
-        "power": "Estimate how many clusters it takes to detect a difference.",
-    },
-    "Commands to train models": {
-        "curve": "Measure accuracy by the number of training rows; award medals.",
-        "crossval": "Cross-validate label classifiers, with baselines.",
-        "transfer": "Train on each of several probes, and evaluate on all of them.",
-        "inoculate": "Train on a few rows; measure gains here and losses elsewhere.",
-    },
-    "Commands to vary the setup": {
-        "prompts": "Evaluate with several prompts, or with other in-context examples.",
-        "orders": "Evaluate with the lettered choices in several orders.",
-        "revisions": "Evaluate several revisions of a model, such as training steps.",
-    },
-}
+SECTIONS = (
+    EVALUATE,
+    "Commands to compare results",
+    "Commands to train models",
+    "Commands to vary the setup",
+)
+"""The sections of the help that list studies."""
 
-OWN = {
-    name: Subcommand(section, sentence, f"evaluation.studies.{name}:{name.upper()}")
-    for section, sentences in _SENTENCES.items()
-    for name, sentence in sentences.items()
-}
+DEFAULT = "zero_shot"
+"""The study of a command without a name, which is listed first."""
+
+_LISTED = re.compile(r"^Listed under: (.+)\.$", re.MULTILINE)
+
+
+def _built_in() -> dict[str, Subcommand]:
+    """Read the built-in studies from docstrings, since importing all of them takes seconds."""
+    listed = {}
+    for path in Path(__file__).parent.iterdir():
+        file = path / "__init__.py" if path.is_dir() else path
+        if file.suffix != ".py" or not file.is_file():
+            continue
+        docstring = file.read_text(encoding="utf-8").split('"""', 2)[1]
+        if (section := _LISTED.search(docstring)) is not None:
+            name, sentence = path.stem, docstring.partition("\n")[0]
+            place = f"evaluation.studies.{name}:{name.upper()}"
+            listed[name] = Subcommand(section[1], sentence, place)
+
+    def order(name: str) -> tuple[int, bool, str]:
+        return SECTIONS.index(listed[name].section), name != DEFAULT, name
+
+    return {name: listed[name] for name in sorted(listed, key=order)}
+
+
+OWN = _built_in()
 """Built-in studies, as the help lists them."""
 
 STUDIES = Registry[Study](

@@ -1,144 +1,53 @@
-"""Revisions: several revisions of a model, such as its training steps, on the same questions."""
+"""Evaluate several revisions of a model, such as training steps.
+
+Listed under: Commands to vary the setup.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from evaluation.models.revisions import Revision, find_revisions
 from evaluation.report import cells
-from evaluation.results import intervals
 from evaluation.results.breakdown import bools
 from evaluation.results.histories import NOT_SCORED, Histories, follow
-from evaluation.results.types import Estimate, Model
-from evaluation.results.words import (
-    clip,
-    difference,
-    interval,
-    last_name,
-    name_or_count,
-    percent,
-    short,
-)
+from evaluation.results.types import Estimate
+from evaluation.results.words import difference, interval, last_name, percent, short
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Failed, Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
-from evaluation.studies.pairing import pair_rows
-from evaluation.studies.records import Record
+from evaluation.studies.table import (
+    PROBE,
+    Column,
+    Contrast,
+    DataTable,
+    RunRow,
+    Section,
+    StudyTables,
+    contrasts_table,
+    document_of,
+    fields,
+    place_of,
+    run_rows,
+    runs_table,
+    summary_of,
+)
 from evaluation.tracking import Tracked, metrics_of
 from kbprobe import document as doc
 from kbprobe.columns import mask
 from kbprobe.errors import UsageError
-from kbprobe.format.sealed import Sealed
 from kbprobe.options import Options
 from kbprobe.tables import csv_text
 
-SCHEMA_VERSION = "1.0"
 _NAME = 30
 """Maximum length of a revision's name in tables."""
-
-
-class Change(Model):
-    """How the answers of a revision differ from those of another one, on the same questions."""
-
-    questions: int = Field(description="Questions that both revisions answered.")
-    difference: Estimate = Field(
-        description="Accuracy less that of the other revision, in percentage points; both are "
-        "resampled together, by cluster."
-    )
-    p_value: float = Field(
-        description="Exact randomisation test, two-sided: the revisions swapped in whole clusters."
-    )
-    became_right: float = Field(description="Share of the questions that only this one has right.")
-    became_wrong: float = Field(description="Share that only the other revision has right.")
-
-
-class RevisionPoint(Record):
-    """One revision of a model on a probe."""
-
-    name: str = Field(description="Branch, tag or commit; of a folder, the checkpoint in it.")
-    step: int | None = Field(description="The training step that it is named after, if any.")
-    commit: str | None = Field(description="The commit on the Hub; null for a folder.")
-    weights_sha256: str = Field(description="Hash of weights and configuration.")
-    folder: str | None = Field(description="The folder of its results; null: none was written.")
-    scored: int = Field(description="Questions that it answered.")
-    accuracy: Estimate = Field(description="Accuracy on these.")
-    since_first: Change | None = Field(description="Beside the first revision; null for that one.")
-    since_previous: Change | None = Field(description="Beside the revision before; null: none is.")
-    until_last: Change | None = Field(
-        description="How the last revision differs from this one; null for the last."
-    )
-    learnt_for_good: int = Field(
-        description="Questions that were wrong before, are right here, and right ever after."
-    )
-    forgotten_for_good: int = Field(
-        description="Questions that were right before, are wrong here, and wrong ever after."
-    )
-
-
-class QuestionHistory(Model):
-    """One question over the revisions."""
-
-    id: str = Field(description="The item's id.")
-    cluster: str | None = Field(description="Its cluster; null if it has none.")
-    question: str | None = Field(description="Its text.")
-    answers: str = Field(
-        description="A letter for each revision, in order: r right, w wrong, . not scored."
-    )
-    learnt: str | None = Field(
-        description="The last revision at which it became right; null: it never did."
-    )
-    forgotten: str | None = Field(
-        description="The last revision at which it became wrong; null: it never did."
-    )
-    changes: int = Field(description="How often it became right or wrong.")
-
-
-class FailedRevision(Model):
-    """A revision that could not be evaluated."""
-
-    name: str
-    step: int | None
-    error: str = Field(description="Why.")
-
-
-class ModelRevisions(Record):
-    """The revisions of a model on a probe."""
-
-    probe: str = Field(description="The probe's name.")
-    split: str = Field(description="The split evaluated.")
-    model: str = Field(description="The model, as it was given.")
-    scorer: str = Field(description="What choices were scored by.")
-    rows: int = Field(description="Questions asked.")
-    clusters: int = Field(description="Clusters with a question that the first revision answered.")
-    chance: float = Field(description="Mean of one over the number of choices.")
-    baselines: dict[str, float] = Field(
-        description="Accuracy of each artefact baseline of the probe's audit."
-    )
-    by_step: bool = Field(description="Whether all revisions are named after their steps.")
-    points: list[RevisionPoint] = Field(description="The revisions, in order.")
-    failed: list[FailedRevision] = Field(description="Revisions that are not among the points.")
-    always_right: int = Field(description="Questions that every revision that answered has right.")
-    never_right: int = Field(description="Questions that none has right.")
-    wavering: int = Field(description="Questions that became right or wrong more than once.")
-    questions: list[QuestionHistory] = Field(description="The questions, in the probe's order.")
-
-    @property
-    def title(self) -> str:
-        """The model and the probe."""
-        return f"{last_name(self.model)} on {self.probe}"
-
-
-class RevisionsSummary(Model, Sealed):
-    """The contents of ``revisions.json``."""
-
-    schema_version: str = Field(SCHEMA_VERSION, description="Version of this schema.")
-    models: list[ModelRevisions] = Field(description="Each model on each probe.")
 
 
 class RevisionsOptions(Options):
@@ -212,7 +121,7 @@ def _trace(runs: Sequence[Finished]) -> Histories:
 
 def _summarise(
     request: StudyRequest, finished: Sequence[Finished], failed: Sequence[Failed] = ()
-) -> RevisionsSummary:
+) -> StudyTables:
     """Summarise the runs that are finished, and name the revisions that failed."""
 
     def place(spec: RunSpec) -> tuple[str, int]:
@@ -221,154 +130,225 @@ def _summarise(
 
     runs = group_by(finished, lambda run: place(run.asked))
     missing = group_by(failed, lambda one: place(one.spec))
-    models = [_of_model(request, own, missing.get(key, [])) for key, own in runs.items()]
-    return RevisionsSummary(models=models)
+    sections = [_section(request, own, missing.get(key, [])) for key, own in runs.items()]
+    return summary_of("revisions", "Revisions", sections, "series of revisions")
 
 
-def _of_model(
-    request: StudyRequest, runs: Sequence[Finished], failed: Sequence[Failed]
-) -> ModelRevisions:
-    revisions = [_revision_of(request, run.asked)[1] for run in runs]
-    lacking = [(_revision_of(request, one.spec)[1], str(one.error)) for one in failed]
+_FAILED = fields(
+    {
+        "revision": "A revision that could not be evaluated.",
+        "step": "The training step that it is named after, if any.",
+        "error": "Why.",
+    }
+)
+_ABOUT = {
+    **{name: column.about for name, column in PROBE.items()},
+    "scorer": "What choices were scored by.",
+    "baselines": "Accuracy of each artefact baseline of the probe's audit.",
+    "by_step": "Whether all revisions are named after their steps.",
+    "always_right": "Questions that every revision that answered has right.",
+    "never_right": "Questions that none has right.",
+    "wavering": "Questions that became right or wrong more than once.",
+}
+_QUESTIONS = fields(
+    {
+        "id": "The item's id.",
+        "cluster": "Its cluster; null if it has none.",
+        "question": "Its text.",
+        "learnt": "The last revision at which it became right; null: it never did.",
+        "forgotten": "The last revision at which it became wrong; null: it never did.",
+        "changes": "How often it became right or wrong.",
+        "answers": "A letter for each revision, in order: r right, w wrong, . not scored.",
+    }
+)
+
+
+def _section(request: StudyRequest, runs: Sequence[Finished], failed: Sequence[Failed]) -> Section:
+    """Report the revisions of a model on a probe."""
+    revisions = {id(run): _revision_of(request, run.asked)[1] for run in runs}
+    axes = {"revision": Column[Finished]("Name.", lambda run: revisions[id(run)].name, _short)}
+    rows = run_rows(runs, axes)
     seed, histories = request.defaults.run.seed, _trace(runs)
-    answers = histories.answers
-    scored = (answers != NOT_SCORED).any(axis=0)
-    return ModelRevisions.of(
-        runs[0],
-        model=_revision_of(request, runs[0].asked)[0],
-        by_step=all(one.step is not None for one in revisions),
-        points=[
-            _point(place, revision, runs, histories, seed)
-            for place, revision in enumerate(revisions)
+    by_step = all(one.step is not None for one in revisions.values())
+    last = len(rows) - 1
+    compared = {
+        (one, other): Contrast.of(rows[one], rows[other], seed)
+        for place in range(last)
+        for one, other in ((place, place + 1), (0, place + 1), (place, last))
+    }
+    numbers = {id(row): place for place, row in enumerate(rows)}
+    further = _columns(numbers, compared, histories)
+    further["step"] = Column(
+        "The training step that it is named after, if any.",
+        lambda row: revisions[id(row.runs[0])].step,
+        None,
+    )
+    table = runs_table(rows, axes, further)
+    scored = (histories.answers != NOT_SCORED).any(axis=0)
+    metrics = runs[0].results.metrics
+    counts = {
+        "by_step": by_step,
+        "scorer": runs[0].results.scoring.scorer,
+        "baselines": metrics.baselines,
+        "always_right": int((scored & (histories.answers != 0).all(axis=0)).sum()),
+        "never_right": int((scored & (histories.answers != 1).all(axis=0)).sum()),
+        "wavering": int((histories.changes > 1).sum()),
+    }
+    about = {name: column.value(runs[0]) for name, column in PROBE.items()} | counts
+    missing = [(_revision_of(request, one.spec)[1], str(one.error)) for one in failed]
+    lacking = [{"revision": one.name, "step": one.step, "error": why} for one, why in missing]
+    contrasts = contrasts_table(
+        list(compared.values()),
+        ("first", "second", "rows", "difference", "p_value"),
+    )
+    questions = DataTable(
+        "questions", _questions(runs[0], revisions.values(), histories), _QUESTIONS
+    )
+    always, never, wavering = (
+        percent(about[name] / metrics.items) for name in ("always_right", "never_right", "wavering")
+    )
+    return Section(
+        {
+            **place_of(runs[0], "probe", "split"),
+            "model": _revision_of(request, runs[0].asked)[0],
+        },
+        [
+            table,
+            contrasts,
+            DataTable("probes", [about], fields(_ABOUT)),
+            DataTable("failed", lacking, _FAILED),
+            questions,
         ],
-        failed=[
-            FailedRevision(name=one.name, step=one.step, error=error) for one, error in lacking
+        [
+            _chart(table, by_step, metrics.chance, metrics.baselines),
+            table.shown(
+                "Accuracy, and its differences in percentage points, with 95% intervals",
+                ("revision", "accuracy", "since_previous", "since_first", "until_last"),
+            ),
+            table.shown(
+                "Questions that changed since the revision before, and questions that changed for "
+                "the last time",
+                (
+                    "revision",
+                    "became_right",
+                    "became_wrong",
+                    "learnt_for_good",
+                    "forgotten_for_good",
+                ),
+            ),
         ],
-        always_right=int((scored & (answers != 0).all(axis=0)).sum()),
-        never_right=int((scored & (answers != 1).all(axis=0)).sum()),
-        wavering=int((histories.changes > 1).sum()),
-        questions=_questions(runs[0], revisions, histories),
+        [
+            *_sentences(rows, compared),
+            f"{always} of the questions are right at every revision, {never} at none; {wavering} "
+            "became right or wrong more than once.",
+        ],
+        _caveats(rows, lacking, by_step),
     )
 
 
-def _point(
-    place: int, revision: Revision, runs: Sequence[Finished], histories: Histories, seed: int
-) -> RevisionPoint:
-    run = runs[place]
-    return RevisionPoint.of(
-        run,
-        name=revision.name,
-        step=revision.step,
-        commit=run.results.model.revision,
-        since_first=_change(runs[0], run, seed) if place else None,
-        since_previous=_change(runs[place - 1], run, seed) if place else None,
-        until_last=_change(run, runs[-1], seed) if run is not runs[-1] else None,
-        learnt_for_good=histories.settled(place, right=True),
-        forgotten_for_good=histories.settled(place, right=False),
-    )
+def _short(name: Any) -> str:
+    return short(str(name), _NAME)
 
 
-def _change(earlier: Finished, later: Finished, seed: int) -> Change:
-    """Compare two revisions on the questions that both answered."""
-    paired = pair_rows(earlier, later)
-    (before, now), clusters = paired.right, paired.clusters
-    return Change(
-        questions=before.size,
-        difference=intervals.paired_difference(before, now, clusters, seed),
-        p_value=paired.p_value,
-        became_right=float((now & ~before).mean()),
-        became_wrong=float((before & ~now).mean()),
-    )
+def _columns(
+    numbers: Mapping[int, int],
+    compared: Mapping[tuple[int, int], Contrast],
+    histories: Histories,
+) -> dict[str, Column[RunRow]]:
+    """Return what is measured of each revision: its differences from others, and its questions."""
+    last = len(numbers) - 1
+
+    def place(row: RunRow) -> int:
+        return numbers[id(row)]
+
+    def difference_of(one: int, other: int) -> Estimate | None:
+        own = compared.get((one, other))
+        return None if own is None else own.difference
+
+    def changed(row: RunRow, *, right: bool) -> float | None:
+        own = compared.get((place(row) - 1, place(row)))
+        if own is None:
+            return None
+        return own.only_right[right] / own.clusters.size
+
+    return {
+        "since_previous": Column(
+            "Difference from the revision before, on the questions that both answered.",
+            lambda row: difference_of(place(row) - 1, place(row)),
+            cells.points,
+        ),
+        "since_first": Column(
+            "Difference from the first revision.",
+            lambda row: difference_of(0, place(row)),
+            cells.points,
+        ),
+        "until_last": Column(
+            "How the last revision differs from this one.",
+            lambda row: difference_of(place(row), last),
+            cells.points,
+        ),
+        "became_right": Column(
+            "Share of the questions that this revision has right, and the one before wrong.",
+            lambda row: changed(row, right=True),
+        ),
+        "became_wrong": Column(
+            "Share that only the revision before has right.", lambda row: changed(row, right=False)
+        ),
+        "learnt_for_good": Column(
+            "Questions that were wrong before, are right here, and right ever after.",
+            lambda row: histories.settled(place(row), right=True),
+        ),
+        "forgotten_for_good": Column(
+            "Questions that were right before, are wrong here, and wrong ever after.",
+            lambda row: histories.settled(place(row), right=False),
+        ),
+        "commit": Column(
+            "The commit on the Hub; null for a folder.",
+            lambda row: row.runs[0].results.model.revision,
+            None,
+        ),
+        "weights_sha256": Column(
+            "Hash of weights and configuration.",
+            lambda row: row.runs[0].results.model.weights_sha256,
+            None,
+        ),
+    }
 
 
 def _questions(
-    run: Finished, revisions: Sequence[Revision], histories: Histories
-) -> list[QuestionHistory]:
+    run: Finished, revisions: Iterable[Revision], histories: Histories
+) -> list[dict[str, Any]]:
     names: list[str | None] = [*(one.name for one in revisions), None]  # -1: none
     letters = np.array(["w", "r", "."])[histories.answers].T  # NOT_SCORED, -1, is the last
     shown = run.predictions.select(["id", "cluster", "question"]).to_pylist()
     return [
-        QuestionHistory(
+        {
             **item,
-            answers="".join(letters[at]),
-            learnt=names[histories.learnt[at]],
-            forgotten=names[histories.forgotten[at]],
-            changes=int(histories.changes[at]),
-        )
+            "learnt": names[histories.learnt[at]],
+            "forgotten": names[histories.forgotten[at]],
+            "changes": int(histories.changes[at]),
+            "answers": "".join(letters[at]),
+        }
         for at, item in enumerate(shown)
     ]
 
 
-def _document(summary: RevisionsSummary) -> doc.Document:
-    """Return the document: a section for each model on each probe."""
-    title = name_or_count([one.title for one in summary.models], "series of revisions")
-    return doc.Document("Revisions", title, [_section(one) for one in summary.models])
-
-
-def _section(one: ModelRevisions) -> doc.Section:
-    last = one.points[-1]
-    failed = f"{len(one.failed)} more failed" if one.failed else ""
-    return doc.Section(
-        f"{one.title} ({one.split})",
-        [
-            doc.Tiles(
-                {
-                    f"Accuracy at {clip(last.name, 40)}": cells.headline(last.accuracy),
-                    "Revisions": doc.Cell(f"{len(one.points):,}", failed),
-                    **cells.asked(one.chance, one.rows, one.clusters),
-                }
-            ),
-            _chart(one),
-            doc.Findings(_sentences(one)),
-            doc.Caveats(_caveats(one)),
-            doc.Table.of(
-                one.points,
-                {
-                    "revision": lambda point: short(point.name, _NAME),
-                    "accuracy": lambda point: point.accuracy,
-                    "since previous": lambda point: _gain(point.since_previous),
-                    "since first": lambda point: _gain(point.since_first),
-                    "until last": lambda point: _gain(point.until_last),
-                },
-                "Accuracy, and its differences in percentage points, with 95% intervals",
-            ),
-            doc.Table.of(
-                one.points,
-                {
-                    "revision": lambda point: short(point.name, _NAME),
-                    "became right": lambda p: p.since_previous and p.since_previous.became_right,
-                    "became wrong": lambda p: p.since_previous and p.since_previous.became_wrong,
-                    "learnt for good": lambda point: point.learnt_for_good,
-                    "forgotten for good": lambda point: point.forgotten_for_good,
-                },
-                "Questions that changed since the revision before, and questions that changed for "
-                "the last time",
-            ),
-        ],
-        link=one.title,
-    )
-
-
-def _gain(change: Change | None) -> doc.Cell:
-    return cells.points(change and change.difference)
-
-
-def _chart(one: ModelRevisions) -> doc.Chart:
+def _chart(
+    table: DataTable[RunRow], by_step: bool, chance: float, baselines: Mapping[str, float]
+) -> doc.Chart:
     """Draw accuracy, and below it the shares that became right or wrong."""
-    steps = [point.step or 0 for point in one.points]
-    across = [float(place) for place in (steps if one.by_step else range(len(one.points)))]
-    levels = [doc.Level("chance", one.chance)]
-    if one.baselines:
-        best = max(one.baselines, key=one.baselines.__getitem__)
-        levels.append(doc.Level(f"baseline: {best}", one.baselines[best], "reference", "dashed"))
-    changes = [p.since_previous for p in one.points if p.since_previous is not None]
-    right, wrong = [c.became_right for c in changes], [c.became_wrong for c in changes]
+    values = table.values
+    steps = [row["step"] or 0 for row in values]
+    across = [float(place) for place in (steps if by_step else range(len(values)))]
+    levels = [doc.Level("chance", chance)]
+    if baselines:
+        best = max(baselines, key=baselines.__getitem__)
+        levels.append(doc.Level(f"baseline: {best}", baselines[best], "reference", "dashed"))
+    right, wrong = ([row[name] for row in values[1:]] for name in ("became_right", "became_wrong"))
     return doc.Chart(
-        f"Accuracy on {one.probe} by revision of the model, and the questions that change.",
+        "Accuracy by revision of the model, and the questions that change.",
         [
-            doc.Panel(
-                [doc.Line("accuracy", across, [point.accuracy for point in one.points])], levels
-            ),
+            doc.Panel([doc.Line("accuracy", across, [row["accuracy"] for row in values])], levels),
             doc.Panel(
                 [
                     doc.Line("became right", across[1:], right),
@@ -379,107 +359,101 @@ def _chart(one: ModelRevisions) -> doc.Chart:
             ),
         ],
         doc.Across("training step", "steps", steps)
-        if one.by_step
-        else doc.Across("", "names", [point.name for point in one.points]),
+        if by_step
+        else doc.Across("", "names", [row["revision"] for row in values]),
         note="Above: accuracy of each revision; the band is its 95% interval. Below: the share of "
         "questions that became right (blue) or wrong (orange) since the revision before.",
     )
 
 
-def _sentences(one: ModelRevisions) -> list[str]:
-    """Describe how accuracy changes, when it exceeds chance, and which questions are unstable."""
-    first, last = one.points[0], one.points[-1]
-    said = []
-    if last.since_first is not None:
-        said.append(
-            f"From {first.name} to {last.name}, accuracy goes from {percent(first.accuracy.value)} "
-            f"to {percent(last.accuracy.value)}: {difference(last.since_first.difference)}."
+def _sentences(rows: Sequence[RunRow], compared: Mapping[tuple[int, int], Contrast]) -> list[str]:
+    """Describe how accuracy changes, and when it exceeds chance."""
+    first, last, end = rows[0], rows[-1], len(rows) - 1
+    sentences = []
+    if end:
+        gain = difference(compared[0, end].difference)
+        sentences.append(
+            f"From {first.label} to {last.label}, accuracy goes from "
+            f"{percent(first.accuracy.value)} to {percent(last.accuracy.value)}: {gain}."
         )
-    said.append(_above_chance(one))
-    best = max(one.points, key=lambda point: point.accuracy.value)
-    if best.until_last is not None and best.accuracy.value > last.accuracy.value:
-        said.append(
-            f"It is highest at {best.name}, {percent(best.accuracy.value)} "
-            f"({interval(best.accuracy)}); from there to {last.name} it changes by "
-            f"{difference(best.until_last.difference)}."
+    sentences.append(_above_chance(rows))
+    best = max(range(len(rows)), key=lambda place: rows[place].accuracy.value)
+    highest = rows[best]
+    if best != end and highest.accuracy.value > last.accuracy.value:
+        sentences.append(
+            f"It is highest at {highest.label}, {percent(highest.accuracy.value)} "
+            f"({interval(highest.accuracy)}); from there to {last.label} it changes by "
+            f"{difference(compared[best, end].difference)}."
         )
-    shares = (one.always_right, one.never_right, one.wavering)
-    always, never, wavering = (percent(count / one.rows) for count in shares)
-    said.append(
-        f"{always} of the questions are right at every revision, {never} at none; {wavering} "
-        "became right or wrong more than once."
-    )
-    return said
+    return sentences
 
 
-def _above_chance(one: ModelRevisions) -> str:
+def _above_chance(rows: Sequence[RunRow]) -> str:
     """Return a sentence on the first revision from which the whole interval lies above chance."""
-    above = [point.accuracy.low > one.chance for point in one.points]
+    chance = percent(rows[0].chance)
+    above = [row.accuracy.low > row.chance for row in rows]
     since = len(above) - (above[::-1].index(False) if False in above else len(above))
     if since == len(above):
-        return f"The last revision is not shown to be above chance ({percent(one.chance)})."
+        return f"The last revision is not shown to be above chance ({chance})."
     if since == 0:
-        return f"Every revision is above chance ({percent(one.chance)})."
-    return f"From {one.points[since].name} on, accuracy is above chance ({percent(one.chance)})."
+        return f"Every revision is above chance ({chance})."
+    return f"From {rows[since].label} on, accuracy is above chance ({chance})."
 
 
-def _caveats(one: ModelRevisions) -> list[str]:
+def _caveats(
+    rows: Sequence[RunRow], failed: Sequence[Mapping[str, Any]], by_step: bool
+) -> list[str]:
     """Return caveats about the numbers."""
-    said = [
-        f"{failed.name} could not be evaluated and is left out: {failed.error}"
-        for failed in one.failed
+    caveats = [
+        f"{one['revision']} could not be evaluated and is left out: {one['error']}"
+        for one in failed
     ]
-    aside = [point for point in one.points if point.scored < one.rows]
-    if aside:
-        fewest = min(aside, key=lambda point: point.scored)
-        said.append(
-            f"{len(aside)} revision(s) did not score all questions ({fewest.name}: "
-            f"{fewest.scored:,} of {one.rows:,}). Changes are of the questions that both scored."
+    scored = {row.label: row.runs[0].results.metrics for row in rows}
+    fewer = {name: own for name, own in scored.items() if own.scored < own.items}
+    if fewer:
+        name, fewest = min(fewer.items(), key=lambda pair: pair[1].scored)
+        caveats.append(
+            f"{len(fewer)} revision(s) did not score all questions ({name}: {fewest.scored:,} of "
+            f"{fewest.items:,}). Changes are of the questions that both scored."
         )
+    weights = [(row.label, row.runs[0].results.model.weights_sha256) for row in rows]
     same = [
-        f"{before.name} and {after.name}"
-        for before, after in pairwise(one.points)
-        if before.weights_sha256 == after.weights_sha256
+        f"{one} and {other}"
+        for (one, own), (other, next_own) in pairwise(weights)
+        if own == next_own
     ]
     if same:
-        said.append(f"The same weights, under two names: {', '.join(same)}.")
-    if not one.by_step:
-        said.append(
+        caveats.append(f"The same weights, under two names: {', '.join(same)}.")
+    if not by_step:
+        caveats.append(
             "Not every name tells a training step: revisions are in the order in which they were "
             "given."
         )
-    return said
+    return caveats
 
 
-def _track(summary: RevisionsSummary) -> list[Tracked]:
+def _track(summary: StudyTables) -> list[Tracked]:
     """Return a run for each model, by training step, or by position if some steps are unknown."""
     runs: dict[str, Tracked] = {}
-    for one in summary.models:
-        about = {"model": one.model, "scorer": one.scorer, "split": one.split}
-        run = runs.setdefault(one.model, Tracked(last_name(one.model), about))
-        for place, point in enumerate(one.points):
-            step = point.step if one.by_step and point.step is not None else place
-            change = point.since_previous
+    for about in summary.tables["probes"]:
+        place = {name: about[name] for name in ("model", "probe", "split")}
+        given = {**place, "scorer": about["scorer"]}
+        del given["probe"]
+        run = runs.setdefault(about["model"], Tracked(last_name(about["model"]), given))
+        for number, row in enumerate(summary.rows("runs", **place)):
             metrics = metrics_of(
-                one.probe,
-                chance=one.chance,
-                accuracy=point.accuracy,
-                became_right=change and change.became_right,
-                became_wrong=change and change.became_wrong,
+                about["probe"],
+                chance=about["chance"],
+                **{name: row[name] for name in ("accuracy", "became_right", "became_wrong")},
             )
-            run.add(step, metrics)
+            run.add(row["step"] if about["by_step"] else number, metrics)
     return list(runs.values())
 
 
-def _sheets(summary: RevisionsSummary) -> dict[str, str]:
+def _sheets(summary: StudyTables) -> dict[str, str]:
     """Return a line for each question of each model and probe, in the probe's order."""
-    asked = ["id", "cluster", "question", "learnt", "forgotten", "changes", "answers"]
-    lines = [
-        (one.probe, one.split, one.model, *(getattr(question, name) for name in asked))
-        for one in summary.models
-        for question in one.questions
-    ]
-    head = ("probe", "split", "model", *asked)
+    head = ("probe", "split", "model", *_QUESTIONS)
+    lines = [[row[name] for name in head] for row in summary.tables["questions"]]
     return {"revisions.csv": csv_text([head, *lines], line_end="\n")}
 
 
@@ -490,7 +464,7 @@ REVISIONS = Study(
     expand=_expand,
     summarise=_summarise,
     summarise_rest=_summarise,
-    document=_document,
+    document=document_of,
     sheets=_sheets,
     options=RevisionsOptions,
     fixed=frozenset({"revision", "random_weights"}),

@@ -1,4 +1,7 @@
-"""Score card: models on a suite of probes, each with one number for the whole suite."""
+"""Score models on a suite of probes by one number.
+
+Listed under: Commands to evaluate.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,16 @@
-"""Transfer: a model trained on each of several probes, and evaluated on all of them."""
+"""Train on each of several probes, and evaluate on all of them.
+
+Listed under: Commands to train models.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, product
+from itertools import product
+from operator import itemgetter
 from statistics import fmean
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from pydantic import Field
 
@@ -14,92 +18,34 @@ from evaluation.items.sampling import check_count, draw_items
 from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.items.types import ProbeSplit, setups_of
 from evaluation.learners.registry import choose_learner
-from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import TRAINING
-from evaluation.results.types import Estimate, Model
-from evaluation.results.words import difference, last_name, name_or_count, percent, points
+from evaluation.report import cells
+from evaluation.results.words import difference, percent, points
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
-from evaluation.studies.counting import average_groups, group_by, train_overlap
+from evaluation.studies.counting import group_by, train_overlap
 from evaluation.studies.entries import (
     open_model,
     refuse_idle_options,
     with_options_of,
     zero_shot_scorer,
 )
-from evaluation.studies.records import Record
+from evaluation.studies.table import (
+    PROBE,
+    Column,
+    DataTable,
+    RunRow,
+    Section,
+    StudyTables,
+    document_of,
+    run_rows,
+    runs_table,
+    summary_of,
+)
 from kbprobe import document as doc
 from kbprobe.columns import single_chunk
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
-
-
-class TestedProbe(Record):
-    """A probe whose rows are both trained on and evaluated."""
-
-    __test__ = False  # Keeps pytest from collecting it because of its name.
-
-    probe: str = Field(description="The probe's name.")
-    source: str = Field(description="Folder, file or Hub id, as it was given.")
-    split: str = Field(description="The split evaluated.")
-    rows: int = Field(description="Rows evaluated.")
-    clusters: int = Field(description="Clusters that they belong to.")
-    chance: float = Field(description="Mean of one over the number of choices.")
-    train_rows: int = Field(description="Rows of its train split.")
-    reference: Estimate | None = Field(
-        description="Accuracy of the model before training; null if it cannot be evaluated."
-    )
-
-
-class Transferred(Model):
-    """A model trained on one probe and evaluated on another, or on the same."""
-
-    trained_on: str = Field(description="Name of the probe trained on.")
-    tested_on: str = Field(description="Name of the probe evaluated.")
-    own: bool = Field(description="Whether they are the same.")
-    accuracy: Estimate = Field(
-        description="Mean accuracy over the seeds; intervals resample clusters and seeds."
-    )
-    difference: Estimate = Field(
-        description="Accuracy minus that of the model before training, or minus chance, in points."
-    )
-    train_overlap: int = Field(
-        description="Rows evaluated whose cluster is in the train split of the probe trained on."
-    )
-    seen: float = Field(
-        description="Share of the rows evaluated whose concept also occurs in a training row; mean "
-        "over the seeds."
-    )
-
-
-class ModelTransfer(Model):
-    """One model trained on each probe, and evaluated on all."""
-
-    model: str = Field(description="The checkpoint, as it was given.")
-    learner: str = Field(description="What was trained.")
-    train: int = Field(description="Rows trained on.")
-    seeds: int = Field(description="Draws of training rows.")
-    less: Literal["untrained", "chance"] = Field(
-        description="What differences are from: the model before training, or chance."
-    )
-    probes: list[TestedProbe] = Field(description="The probes, as they were given.")
-    cells: list[Transferred] = Field(description="Each probe trained on, evaluated on each.")
-    notes: list[str] = Field(description="Caveats for the reader.")
-
-    def cell(self, trained_on: str, tested_on: str) -> Transferred:
-        """Return the cell for a training probe and an evaluated probe."""
-        return next(
-            cell
-            for cell in self.cells
-            if (cell.trained_on, cell.tested_on) == (trained_on, tested_on)
-        )
-
-
-class TransferSummary(Model):
-    """All of ``transfer.json``."""
-
-    schema_version: str = "1.0"
-    models: list[ModelTransfer] = Field(description="Each model.")
 
 
 class TransferOptions(Options):
@@ -120,10 +66,6 @@ class Splits:
     def setups(self) -> frozenset[str]:
         """The setups of all rows."""
         return setups_of(self.train.items) | setups_of(self.tested.items)
-
-
-Runs: TypeAlias = dict[tuple[str | None, str], list[Finished]]
-"""Runs by training probe (None: without training) and evaluated probe, in the order of seeds."""
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
@@ -205,69 +147,125 @@ def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> li
     return specs
 
 
-def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> TransferSummary:
-    probes = _open_probes(request)
-    models = []
-    for model in request.models:
-        runs = group_by(
-            (run for run in finished if run.asked.model == model),
-            lambda run: (run.asked.run.train_on, str(run.asked.probe)),
-        )
-        models.append(_of_runs(request, model, probes, runs))
-    return TransferSummary(models=models)
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:
+    probes = {one.source: one for one in _open_probes(request)}
+    by_model = group_by(finished, lambda run: run.asked.model)
+    sections = [_section(request, probes, runs) for runs in by_model.values()]
+    return summary_of("transfer", "Transfer between probes", sections, "models")
 
 
-def _of_runs(
-    request: StudyRequest, model: str, probes: Sequence[Splits], runs: Runs
-) -> ModelTransfer:
-    by_tested = [_cells(request, probes, one, runs) for one in probes]
-    tested = []
-    for one in probes:
-        untrained = runs.get((None, one.source))
-        tested.append(
-            TestedProbe.of(
-                runs[one.source, one.source][0],
-                source=one.source,
-                train_rows=len(one.train.items),
-                reference=untrained[0].results.metrics.accuracy if untrained else None,
-            )
-        )
-    less: Literal["untrained", "chance"] = "untrained" if tested[0].reference else "chance"
-    return ModelTransfer(
-        model=model,
-        learner=str(runs[probes[0].source, probes[0].source][0].learnt["learner"]),
-        train=request.defaults.run.train or 0,
-        seeds=request.options.seeds,
-        less=less,
-        probes=tested,
-        cells=[cell for trained in zip(*by_tested, strict=True) for cell in trained],
-        notes=_notes([*chain.from_iterable(by_tested)], less, request),
+def _section(
+    request: StudyRequest, probes: Mapping[str, Splits], runs: Sequence[Finished]
+) -> Section:
+    """Report one model, trained on each probe and evaluated on all."""
+
+    def training(run: Finished) -> Splits | None:
+        source = run.asked.run.train_on
+        return None if source is None else probes[source]
+
+    def tested(run: Finished) -> Splits:
+        return probes[str(run.asked.probe)]
+
+    axes: dict[str, Column[Finished]] = {
+        "trained_on": Column(
+            "Name of the probe trained on.",
+            lambda run: None if (own := training(run)) is None else own.tested.name,
+        ),
+        "tested_on": Column("Name of the probe evaluated.", lambda run: tested(run).tested.name),
+    }
+    rows: list[RunRow] = []
+    for own in group_by(runs, lambda run: run.asked.probe).values():
+        # What is evaluated on the same rows is resampled together.
+        rows += run_rows(own, axes, request.defaults.run.seed)
+    before = {row.axes["tested_on"]: row for row in rows if row.axes["trained_on"] is None}
+    names = {one.tested.name: place for place, one in enumerate(probes.values())}
+    trained = sorted(
+        (row for row in rows if row.axes["trained_on"] is not None),
+        key=lambda row: names[row.axes["trained_on"]],
+    )
+
+    def seen(row: RunRow) -> float:
+        splits = [(training(run), run) for run in row.runs]
+        return fmean(_share_seen(own.train, run) for own, run in splits if own is not None)
+
+    further: dict[str, Column[RunRow]] = {
+        "difference": Column(
+            "Accuracy minus that of the model before training or, if it cannot be evaluated then, "
+            "minus chance, in percentage points.",
+            lambda row: row.less(before.get(row.axes["tested_on"], row.chance)),
+            cells.points,
+        ),
+        "train_overlap": Column(
+            "Rows evaluated whose cluster is in the train split of the probe trained on.",
+            lambda row: train_overlap(row.runs),
+            None,
+        ),
+        "seen": Column(
+            "Share of the rows evaluated whose concept also occurs in a training row; mean over "
+            "the seeds.",
+            seen,
+            None,
+        ),
+    }
+    about: dict[str, Column[Finished]] = {
+        "probe": Column("The probe's name.", lambda run: run.results.probe.name),
+        "split": Column("The split evaluated.", lambda run: run.results.probe.split),
+        **PROBE,
+        "train_rows": Column(
+            "Rows of its train split.",
+            lambda run: len(tested(run).train.items),
+            head="rows in train split",
+        ),
+        "reference": Column(
+            "Accuracy of the model before training; null if it cannot be evaluated.",
+            lambda run: (
+                before[name].runs[0].results.metrics.accuracy
+                if (name := tested(run).tested.name) in before
+                else None
+            ),
+            head="before training",
+        ),
+    }
+    table = runs_table(trained, axes, further)
+    tested_probes = DataTable("probes", [row.runs[0] for row in trained if _own(row)], about)
+    less = "without training" if before else "chance"
+    captions = {
+        "accuracy": "Accuracy: rows are the probe trained on, columns the probe evaluated. "
+        "Outlined: trained and evaluated on the same probe.",
+        "difference": f"Difference from {less}, in percentage points",
+        "seen": "Share of the questions evaluated whose concept a row trained on is about",
+    }
+    if not any(values["seen"] for values in table.values):
+        del captions["seen"]
+    scales: dict[str, doc.Scale] = {"difference": "points"}
+    count = f"{request.defaults.run.train:,} rows, {request.options.seeds} seeds"
+    return Section(
+        {
+            "model": runs[0].asked.model,
+            "learner": str(trained[0].runs[0].learnt["learner"]),
+        },
+        [table, tested_probes],
+        [
+            doc.Text(f"Trained on {count}."),
+            *(
+                table.heat_map(
+                    caption,
+                    *("trained_on", "tested_on", number),
+                    scale=scales.get(number, "share"),
+                    marked=_own,
+                )
+                for number, caption in captions.items()
+            ),
+            tested_probes.shown("The probes"),
+        ],
+        [_sentence(own, less) for own in group_by(table.values, itemgetter("trained_on")).values()],
+        _notes(table.values, bool(before), request),
     )
 
 
-def _cells(
-    request: StudyRequest, probes: Sequence[Splits], tested: Splits, runs: Runs
-) -> list[Transferred]:
-    """Return the cells of one evaluated probe, one for each training probe."""
-    trained_on = [None, *(one.source for one in probes)]
-    groups = {one: held for one in trained_on if (held := runs.get((one, tested.source)))}
-    averages = average_groups(groups, request.defaults.run.seed)
-    found = []
-    for one in probes:
-        average, own = averages[one.source], groups[one.source]
-        before = averages.get(None, own[0].results.metrics.chance)
-        found.append(
-            Transferred(
-                trained_on=one.tested.name,
-                tested_on=tested.tested.name,
-                own=one is tested,
-                accuracy=average.estimate(),
-                difference=average.less(before).estimate(100),
-                train_overlap=train_overlap(own),
-                seen=fmean(_share_seen(one.train, run) for run in own),
-            )
-        )
-    return found
+def _own(row: RunRow) -> bool:
+    """Return whether a row is of the probe that was trained on."""
+    return bool(row.axes["trained_on"] == row.axes["tested_on"])
 
 
 def _share_seen(train: ProbeSplit, run: Finished) -> float:
@@ -287,9 +285,9 @@ _NAMED = 4
 """Maximum number of pairs of probes named in a note."""
 
 
-def _notes(cells: Sequence[Transferred], less: str, request: StudyRequest) -> list[str]:
+def _notes(pairs: Sequence[Mapping[str, Any]], untrained: bool, request: StudyRequest) -> list[str]:
     notes = []
-    if less == "chance":
+    if not untrained:
         notes.append(
             "The model cannot be evaluated before training: differences are from chance, "
             "which any training on rows of the same form may exceed."
@@ -299,130 +297,52 @@ def _notes(cells: Sequence[Transferred], less: str, request: StudyRequest) -> li
             "Each training was done once: intervals do not account for the variation between "
             "draws of training rows."
         )
-    seen = sorted(
-        (cell for cell in cells if cell.seen and not cell.own), key=lambda cell: -cell.seen
-    )
-    if seen:
-        pairs = _pairs(seen, lambda cell: percent(cell.seen))
+    others = [pair for pair in pairs if pair["trained_on"] != pair["tested_on"]]
+    if seen := sorted((c for c in others if c["seen"]), key=lambda pair: -pair["seen"]):
+        named = _list_pairs(seen, lambda pair: percent(pair["seen"]))
         notes.append(
-            f"Some rows evaluated share their concept with training rows: {pairs}. "
+            f"Some rows evaluated share their concept with training rows: {named}. "
             "Gains there may come from knowledge of these concepts."
         )
-    if known := [cell for cell in cells if cell.train_overlap and cell not in seen]:
-        pairs = _pairs(known, lambda cell: f"{cell.train_overlap:,}")
+    if known := [pair for pair in pairs if pair["train_overlap"] and pair not in seen]:
+        named = _list_pairs(known, lambda pair: f"{pair['train_overlap']:,}")
         notes.append(
             "Some rows evaluated belong to clusters in the train split of the probe trained "
-            f"on, although the training rows share no concept with them: {pairs}."
+            f"on, although the training rows share no concept with them: {named}."
         )
     return notes
 
 
-def _pairs(cells: Sequence[Transferred], spell: Callable[[Transferred], str]) -> str:
+def _list_pairs(
+    pairs: Sequence[Mapping[str, Any]], spell: Callable[[Mapping[str, Any]], str]
+) -> str:
     """List the first pairs of probes, each with a number: ``X of EVALUATED (TRAINED ON)``."""
-    named = [f"{spell(cell)} of {cell.tested_on} ({cell.trained_on})" for cell in cells[:_NAMED]]
-    more = [f"and {len(cells) - _NAMED} more pairs"] if len(cells) > _NAMED else []
+    named = [f"{spell(c)} of {c['tested_on']} ({c['trained_on']})" for c in pairs[:_NAMED]]
+    more = [f"and {len(pairs) - _NAMED} more pairs"] if len(pairs) > _NAMED else []
     return ", ".join([*named, *more])
 
 
-def _document(summary: TransferSummary) -> doc.Document:
-    names = [_name(one) for one in summary.models]
-    probes = len(summary.models[0].probes)
-    return doc.Document(
-        "Transfer between probes",
-        f"{name_or_count(names, 'models')} on {probes} probes",
-        [_section(one) for one in summary.models],
-    )
-
-
-def _section(one: ModelTransfer) -> doc.Section:
-    names = [tested.probe for tested in one.probes]
-    seeds = f"{one.seeds} seed{'' if one.seeds == 1 else 's'}"
-    return doc.Section(
-        f"{_name(one)}: {one.train:,} rows, {seeds}",
-        [
-            doc.Findings([_sentence(one, name) for name in names]),
-            doc.Caveats(one.notes),
-            *_maps(one, names),
-            doc.Table.of(
-                one.probes,
-                {
-                    "probe": lambda tested: tested.probe,
-                    "split": lambda tested: tested.split,
-                    "questions": lambda tested: tested.rows,
-                    "clusters": lambda tested: tested.clusters,
-                    "chance": lambda tested: tested.chance,
-                    "rows in train split": lambda tested: tested.train_rows,
-                },
-                "The probes",
-                names=2,
-            ),
-        ],
-        link=_name(one),
-    )
-
-
-def _maps(one: ModelTransfer, names: Sequence[str]) -> list[doc.HeatMap]:
-    """Return the heat maps of accuracies, of differences, and of shared concepts if any."""
-    found = {(cell.trained_on, cell.tested_on): cell for cell in one.cells}
-    untrained = [
-        tested.chance if tested.reference is None else tested.reference for tested in one.probes
-    ]
-    places = range(len(names))
-    corner, own = "trained on / tested on", frozenset((at, at) for at in places)
-    maps = [
-        doc.HeatMap(
-            "Accuracy: rows are the probe trained on, columns the probe evaluated. Outlined: "
-            "trained and evaluated on the same probe.",
-            corner,
-            ["chance" if one.less == "chance" else "none", *names],
-            names,
-            [untrained, *([found[row, column].accuracy for column in names] for row in names)],
-            marked=frozenset((at + 1, at) for at in places),
-        ),
-        doc.HeatMap.of_pairs(
-            f"Difference from {_LESS[one.less]}, in percentage points",
-            corner,
-            names,
-            {pair: cell.difference for pair, cell in found.items()},
-            "points",
-            own,
-        ),
-    ]
-    if any(cell.seen for cell in one.cells):
-        caption = "Share of the questions evaluated whose concept a row trained on is about"
-        seen = {pair: cell.seen for pair, cell in found.items()}
-        maps.append(doc.HeatMap.of_pairs(caption, corner, names, seen, marked=own))
-    return maps
-
-
-_LESS = {"untrained": "without training", "chance": "chance"}
-"""Descriptions of what differences are relative to."""
-
-
-def _name(one: ModelTransfer) -> str:
-    """Return the name of a model, with what was trained."""
-    return one.learner if one.model == NO_MODEL else f"{last_name(one.model)}, {one.learner}"
-
-
-def _sentence(one: ModelTransfer, trained_on: str) -> str:
-    """Describe where accuracy rises, where it falls, and where neither is shown."""
-    own = one.cell(trained_on, trained_on)
-    others = [cell for cell in one.cells if cell.trained_on == trained_on and not cell.own]
-    up = [cell for cell in others if cell.difference.low > 0]
-    down = [cell for cell in others if cell.difference.high < 0]
-    same = [cell for cell in others if cell not in up and cell not in down]
+def _sentence(pairs: Sequence[Mapping[str, Any]], less: str) -> str:
+    """Describe where accuracy rises and falls after training on a probe."""
+    (own,) = [pair for pair in pairs if pair["trained_on"] == pair["tested_on"]]
+    others = [pair for pair in pairs if pair is not own]
+    groups = {
+        "above": [pair for pair in others if pair["difference"].low > 0],
+        "below": [pair for pair in others if pair["difference"].high < 0],
+    }
+    shown = [pair for group in groups.values() for pair in group]
+    groups["not shown to differ"] = [pair for pair in others if pair not in shown]
     parts = [
-        f"above {_LESS[one.less]} on {_listed(up)}" if up else "",
-        f"below it on {_listed(down)}" if down and up else "",
-        f"below {_LESS[one.less]} on {_listed(down)}" if down and not up else "",
-        f"no difference is shown on {_listed(same)}" if same else "",
+        f"{how} on {', '.join(_gain(pair) for pair in group)}"
+        for how, group in groups.items()
+        if group
     ]
-    found = "; ".join(part for part in parts if part)
-    return f"Trained on {trained_on}: {difference(own.difference)} on {trained_on} itself; {found}."
+    name, gain = own["trained_on"], difference(own["difference"])
+    return f"Trained on {name}, compared with {less}: {gain} on it; {'; '.join(parts)}."
 
 
-def _listed(cells: Sequence[Transferred]) -> str:
-    return ", ".join(f"{cell.tested_on} ({points(cell.difference.value)})" for cell in cells)
+def _gain(pair: Mapping[str, Any]) -> str:
+    return f"{pair['tested_on']} ({points(pair['difference'].value)})"
 
 
 TRANSFER = Study(
@@ -430,7 +350,7 @@ TRANSFER = Study(
     help="Transfer: train a model on each of several probes, and evaluate it on all of them.",
     expand=_expand,
     summarise=_summarise,
-    document=_document,
+    document=document_of,
     options=TransferOptions,
     fixed=TRAINING - {"train", "learner", "mix_in", "mix_rows"}
     | {"config", "scorer", "facts", "next_size", "keep_checkpoint"},

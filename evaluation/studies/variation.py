@@ -5,60 +5,67 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from statistics import stdev
+from typing import NamedTuple
 
 import numpy as np
-from pydantic import Field
 
 from evaluation.results import intervals
 from evaluation.results.breakdown import cluster_codes
 from evaluation.results.items import Answers
-from evaluation.results.types import NOTES, Estimate, Model
+from evaluation.results.types import NOTES, Estimate
 from evaluation.results.words import interval, last_name, percent
 from evaluation.studies.base import Finished
 from evaluation.studies.pairing import gather
-from evaluation.studies.records import Record
+from evaluation.studies.table import Column, DataTable, fields
 from kbprobe.arrays import Ints
-from kbprobe.document import Row, Table
 from kbprobe.errors import UsageError
 
 
-class Variant(Record):
-    """One of the runs."""
+class Variation(NamedTuple):
+    """What differs between the runs: see :data:`SPREAD`."""
 
-    label: str = Field(description="What distinguishes it from the others.")
-    folder: str | None = Field(description="The folder of its results; null: none were written.")
-    accuracy: Estimate = Field(description="Accuracy on the rows that it scored.")
-    scored: int = Field(description="Rows that it scored.")
-    set_aside: int = Field(description="Rows that it did not score.")
+    rows: int
+    scored: int
+    partly: int
+    skipped: int
+    runs: int
+    accuracy: Estimate
+    deviation: float
+    lowest: float
+    highest: float
+    always: Estimate
+    ever: Estimate
+    flipped: Estimate
+    consistency: Estimate
 
 
-class Variation(Model):
-    """What differs between the runs.
-
-    All numbers but the first four are for the rows scored in every run.
-    """
-
-    rows: int = Field(description="Rows asked in every run.")
-    scored: int = Field(description="Rows scored in every run.")
-    partly: int = Field(description="Rows scored in some runs, and set aside in others.")
-    set_aside: int = Field(description="Rows scored in no run.")
-    runs: int = Field(description="The number of runs.")
-    accuracy: Estimate = Field(
-        description="Mean accuracy over the runs. Its interval resamples clusters of rows, with "
-        "these runs."
-    )
-    deviation: float = Field(description="Standard deviation of accuracy over the runs (n - 1).")
-    lowest: float = Field(description="The least accuracy of a run.")
-    highest: float = Field(description="The greatest accuracy of a run.")
-    always: Estimate = Field(description="Share of rows answered right in every run.")
-    ever: Estimate = Field(description="Share of rows answered right in at least one run.")
-    flipped: Estimate = Field(
-        description="Share of rows whose answer (the choice, not its letter) is not the same in "
-        "all runs."
-    )
-    consistency: Estimate = Field(
-        description="Share of pairs of runs with the same answer, averaged over rows."
-    )
+SPREAD: dict[str, Column[Variation]] = fields(
+    {
+        "runs": "The number of runs.",
+        "rows": "Rows asked in every run.",
+        "scored": "Rows scored in every run: all shares are of these.",
+        "partly": "Rows scored in some runs alone.",
+        "skipped": "Rows scored in no run.",
+        "accuracy": "Mean accuracy over the runs. Its interval resamples clusters of rows, with "
+        "these runs.",
+        "deviation": "Standard deviation of accuracy over the runs (n - 1).",
+        "lowest": "The least accuracy of a run.",
+        "highest": "The greatest accuracy of a run.",
+        "always": "Share of rows answered right in every run.",
+        "ever": "Share of rows answered right in at least one run.",
+        "flipped": "Share of rows whose answer (the choice, not its letter) is not the same in all "
+        "runs.",
+        "consistency": "Share of pairs of runs with the same answer, averaged over rows.",
+    },
+    {
+        "accuracy": "mean accuracy",
+        "deviation": "sd",
+        "always": "right in all",
+        "ever": "right in any",
+    },
+    hidden=("rows", "scored", "partly", "skipped"),
+)
+"""The columns of the table of variation."""
 
 
 def runs_by_request(finished: Sequence[Finished]) -> list[list[Finished]]:
@@ -103,7 +110,7 @@ def measure_variation(runs: Sequence[Finished], seed: int) -> Variation:
         rows=asked,
         scored=int(whole.sum()),
         partly=int((~whole).sum()),
-        set_aside=asked - whole.size,
+        skipped=asked - whole.size,
         runs=count,
         accuracy=share(hits, count),
         deviation=stdev(accuracies),
@@ -127,37 +134,12 @@ def agreeing_pairs(said: Ints) -> Ints:
     return pairs
 
 
-def spread_table(models: Mapping[str, Variation], caption: str) -> Table:
-    """Return the table of how accuracy and answers vary, with a row for each model."""
-    heads = {
-        "accuracy": "mean accuracy",
-        "deviation": "sd",
-        "lowest": "lowest",
-        "highest": "highest",
-        "always": "right in all",
-        "ever": "right in any",
-        "flipped": "flipped",
-        "consistency": "consistency",
-    }
-    rows: list[Row] = [
-        (model, *(getattr(one, name) for name in heads)) for model, one in models.items()
-    ]
-    return Table(("model", *heads.values()), rows, caption)
-
-
-def variants_table(what: str, variants: Sequence[Variant], caption: str, fold: str = "") -> Table:
-    """Return the table of all runs; ``what`` says what distinguishes them."""
-    return Table.of(
-        variants,
-        {
-            what: lambda one: one.label,
-            "accuracy": lambda one: one.accuracy,
-            "rows scored": lambda one: one.scored,
-            "set aside": lambda one: one.set_aside,
-        },
-        caption,
-        fold=fold,
-    )
+def spread_table(
+    one: Variation, further: Mapping[str, Column[Variation]] | None = None
+) -> DataTable[Variation]:
+    """Return the table of how accuracy and answers vary, with columns of the study's own."""
+    caption = "Accuracy and answers over the runs, with 95% intervals"
+    return DataTable("spread", [one], {**SPREAD, **(further or {})}, caption)
 
 
 def spread_sentences(one: Variation, over: str, each: str) -> list[str]:
@@ -177,11 +159,11 @@ def spread_sentences(one: Variation, over: str, each: str) -> list[str]:
 def left_out(one: Variation, each: str) -> list[str]:
     """Describe the rows that the numbers leave out."""
     found = []
-    if one.set_aside:
-        found.append(f"{one.set_aside:,} of {one.rows:,} rows are set aside with every {each}.")
+    if one.skipped:
+        found.append(f"{one.skipped:,} of {one.rows:,} rows are skipped with every {each}.")
     if one.partly:
         found.append(
-            f"{one.partly:,} of {one.rows:,} rows are set aside with some {each}s only: means, "
+            f"{one.partly:,} of {one.rows:,} rows are skipped with some {each}s only: means, "
             f"spread and agreement are of the {one.scored:,} rows scored with every {each}, the "
             f"accuracy of each {each} is of all that it scored."
         )

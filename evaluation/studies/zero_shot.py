@@ -1,4 +1,7 @@
-"""Zero-shot: each model on each probe as is (or fitted first with ``--train``)."""
+"""Evaluate models on probes, which is also done without naming a command.
+
+Listed under: Commands to evaluate.
+"""
 
 from __future__ import annotations
 

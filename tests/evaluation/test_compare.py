@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import gc
 import io
-import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,11 @@ from hypothesis import strategies as st
 from evaluation import compare
 from evaluation.cli import main
 from evaluation.results.pairs import holm, mcnemar, swap_clusters
-from evaluation.studies.base import StudyRequest, summarise_folders
-from evaluation.studies.compare import COMPARE
-from evaluation.studies.compare.agreement import kappas_of
-from evaluation.studies.compare.record import CompareOptions, Comparison
+from evaluation.studies.agreement import kappas_of
+from evaluation.studies.base import StudyRequest, read_summary, summarise_folders
+from evaluation.studies.compare import COMPARE, CompareOptions
+from evaluation.studies.table import StudyTables
+from evaluation.tables_command import open_table
 from kbprobe.errors import MissingDependencyError, UsageError
 from tests.evaluation.saved_runs import reseal, save_run
 from tests.evaluation.test_curve_page import HOSTILE, read
@@ -42,11 +42,16 @@ def save(tmp_path: Path) -> Save:
     return write
 
 
-def page_of(found: Comparison) -> str:
+def page_of(found: StudyTables) -> str:
     return COMPARE.files(found)["compare.html"]
 
 
-def printed(found: Comparison) -> str:
+def pairs_of(found: StudyTables) -> list[SimpleNamespace]:
+    """Return the table of contrasts."""
+    return [SimpleNamespace(**row) for row in found.tables["contrasts"]]
+
+
+def printed(found: StudyTables) -> str:
     with redirect_stdout(io.StringIO()) as out:
         COMPARE.display(found)
     return out.getvalue()
@@ -119,29 +124,26 @@ def test_two_runs_by_hand(save: Save) -> None:
         "one", [0, 0, 1, 2, 1, None], list("aabbcc"), families=["x", "x", "x", "y", "y", "y"]
     )
     two = save("two", [0, 1, 0, 1, 1, 0], list("aabbcc"), families=["x", "x", "x", "y", "y", "y"])
-    pair = compare([one, two]).pairs[0]
-    assert (pair.first.label, pair.second.label) == ("one", "two")
-    assert (pair.compared, pair.set_aside, pair.clusters) == (5, 1, 3)
+    found = compare([one, two])
+    (pair,) = pairs_of(found)
+    assert (pair.first, pair.second) == ("one", "two")
+    assert (pair.rows, pair.skipped, pair.clusters) == (5, 1, 3)
     assert (pair.only_first, pair.only_second) == (0, 0)
     assert (pair.accuracy_first.value, pair.accuracy_second.value) == (0.4, 0.4)
     assert pair.difference.value == 0.0
     assert pair.difference.low < 0.0 < pair.difference.high
     assert (pair.only_first_right, pair.only_second_right) == (1, 1)
-    assert pair.mcnemar_p == pair.p_value == 1.0
-    assert pair.prediction_overlap == pytest.approx(2 / 5)
-    assert (pair.both_wrong, pair.error_overlap) == (2, 0.5)
-    agreement = pair.agreement
-    assert agreement.overlap.value == pytest.approx(2 / 5)
+    assert pair.p_mcnemar == pair.p_value == 1.0
+    assert pair.same.value == pytest.approx(2 / 5)
     # Both are right on 2 of 5 rows; errors of three choices fall on either of two.
-    assert agreement.expected_overlap == pytest.approx(0.4 * 0.4 + 0.6 * 0.6 / 2)
-    assert agreement.both_wrong == 2
-    assert agreement.error_overlap is not None
-    assert (agreement.error_overlap.value, agreement.expected_error_overlap) == (0.5, 0.5)
-    assert agreement.kappa is not None
+    assert pair.expected == pytest.approx(0.4 * 0.4 + 0.6 * 0.6 / 2)
+    assert (pair.both_wrong, pair.same_error.value, pair.expected_error) == (2, 0.5, 0.5)
     # Agreement on being right: rows 0, 3 and 4; by chance .4 x .4 + .6 x .6.
-    assert agreement.kappa.value == pytest.approx((3 / 5 - 0.52) / (1 - 0.52))
-    assert agreement.kappa.low is None, "three clusters are too few for an interval"
-    parts = {part.family: (part.first, part.second, part.difference.n) for part in pair.by_family}
+    assert pair.kappa == pytest.approx((3 / 5 - 0.52) / (1 - 0.52)), "too few for an interval"
+    parts = {
+        part["part"]: (part["accuracy_first"].value, part["accuracy_second"].value, part["rows"])
+        for part in found.tables["families"]
+    }
     assert parts == {"x": (pytest.approx(2 / 3), pytest.approx(2 / 3), 3), "y": (0.0, 0.0, 2)}
 
 
@@ -151,7 +153,7 @@ def test_second_less_first_and_turned_round(save: Save) -> None:
     weak = [int(x) for x in chance.integers(0, 3, 1_000)]
     strong = [0 if chance.random() < 0.3 else choice for choice in weak]
     one, two = save("weak", weak, clusters), save("strong", strong, clusters)
-    there, back = compare([one, two]).pairs[0], compare([two, one]).pairs[0]
+    there, back = pairs_of(compare([one, two]))[0], pairs_of(compare([two, one]))[0]
     gain = 100 * (strong.count(0) - weak.count(0)) / 1_000
     assert there.difference.value == pytest.approx(gain)
     assert back.difference.value == pytest.approx(-gain)
@@ -165,10 +167,10 @@ def test_second_less_first_and_turned_round(save: Save) -> None:
 def test_a_run_beside_itself(save: Save) -> None:
     one = save("one", [0] * 40, folder="a")
     two = save("one", [0] * 40, folder="b")
-    pair = compare([one, two]).pairs[0]
-    assert pair.first.label == f"one, {one}"
-    assert (pair.difference.value, pair.p_value, pair.mcnemar_p) == (0.0, 1.0, 1.0)
-    assert (pair.prediction_overlap, pair.error_overlap) == (1.0, None)
+    pair = pairs_of(compare([one, two]))[0]
+    assert pair.first == f"one, {one}"
+    assert (pair.difference.value, pair.p_value, pair.p_mcnemar) == (0.0, 1.0, 1.0)
+    assert (pair.same.value, pair.same_error) == (1.0, None)
 
 
 def test_other_rows_are_refused_unless_partial(save: Save) -> None:
@@ -176,10 +178,10 @@ def test_other_rows_are_refused_unless_partial(save: Save) -> None:
     two = save("two", [2, 0, 1], ids=["e", "d", "b"])
     with pytest.raises(UsageError, match=r"of 4 and 3 items they share 2.*--partial"):
         compare([one, two])
-    pair = compare([one, two], partial=True).pairs[0]
-    assert (pair.compared, pair.only_first, pair.only_second) == (2, 2, 1)
+    pair = pairs_of(compare([one, two], partial=True))[0]
+    assert (pair.rows, pair.only_first, pair.only_second) == (2, 2, 1)
     assert (pair.accuracy_first.value, pair.accuracy_second.value) == (0.0, 0.5)
-    assert pair.prediction_overlap == 0.5  # b: 1 and 1; d: 1 and 0.
+    assert pair.same.value == 0.5  # b: 1 and 1; d: 1 and 0.
 
 
 def test_one_folder_stands_for_the_results_within_it(save: Save) -> None:
@@ -217,13 +219,13 @@ def test_a_control_beside_its_own_probe(save: Save) -> None:
         "m", [2, 2, 0, 1], folder="c", request=BUILD, probe="made-plain", gold=2, choices=turned
     )
     found = compare([own, control])
-    pair = found.pairs[0]
-    assert (pair.probe, pair.second_probe, pair.compared) == ("made", "made-plain", 4)
+    pair = pairs_of(found)[0]
+    assert (pair.first, pair.second, pair.rows) == ("m, made", "m, made-plain", 4)
     assert (pair.accuracy_first.value, pair.accuracy_second.value) == (0.5, 0.5)
     assert (pair.only_first_right, pair.only_second_right) == (1, 1)
-    assert pair.prediction_overlap == 0.5, "rows 0 (gold) and 2 (worse)"
+    assert pair.same.value == 0.5, "rows 0 (gold) and 2 (worse)"
     text = printed(found)
-    assert "m on made and m on made-plain" in text
+    assert "m, made-plain" in text
     assert "rows are paired by ids" in text
 
 
@@ -240,9 +242,9 @@ def test_the_same_questions_in_two_languages(save: Save) -> None:
     text = printed(found)
     assert "m, en" in text
     assert "m, it" in text
-    pair = found.pairs[0]
-    assert (pair.compared, pair.accuracy_first.value, pair.accuracy_second.value) == (4, 0.5, 0.5)
-    assert pair.prediction_overlap == 0.5, "rows 0 and 2"
+    pair = pairs_of(found)[0]
+    assert (pair.rows, pair.accuracy_first.value, pair.accuracy_second.value) == (4, 0.5, 0.5)
+    assert pair.same.value == 0.5, "rows 0 and 2"
     for folder, request in (("x", built("it,pt")), ("y", built("it", parallel=False))):
         apart = save("m", [0, 0, 2, 1], folder=folder, request=request, choices=italian)
         with pytest.raises(UsageError, match="--partial"):
@@ -257,17 +259,17 @@ def test_controls_are_of_the_same_build_and_rows(save: Save) -> None:
         compare([own, other])
     with pytest.raises(UsageError, match="--partial"):
         compare([own, fewer])
-    assert compare([own, fewer], partial=True).pairs[0].compared == 1
+    assert pairs_of(compare([own, fewer], partial=True))[0].rows == 1
 
 
 def test_other_normalizations_are_warned_of(save: Save) -> None:
     runs = [save("a", [0, 1]), save("b", [0, 0]), save("c", [0, 0], normalization="char")]
-    assert compare(runs[:2]).warnings == []
+    assert compare(runs[:2]).notes[1:] == []
     assert "normalization" not in printed(compare(runs[:2]))
     for some in (runs, runs[1:]):
         found = compare(some)
         assert "b: acc (--normalization sum); c: acc_norm (--normalization char)" in str(
-            found.warnings
+            found.notes
         )
         assert "The runs compare choices by scores of different" in printed(found)
 
@@ -275,7 +277,7 @@ def test_other_normalizations_are_warned_of(save: Save) -> None:
 def test_repeated_ids_pair_on_exactly_the_same_rows(save: Save) -> None:
     one = save("one", [0, 1, 2], ids=["a", "a", "b"])
     two = save("two", [0, 1, 1], ids=["a", "a", "b"])
-    assert compare([one, two]).pairs[0].prediction_overlap == pytest.approx(2 / 3)
+    assert pairs_of(compare([one, two]))[0].same.value == pytest.approx(2 / 3)
 
 
 def test_a_missing_package_is_told_with_the_command_that_installs_it(
@@ -308,12 +310,11 @@ def test_files_of_two_runs_in_one_folder(save: Save) -> None:
 def test_several_runs_as_matrices(save: Save) -> None:
     said = {"a": [0, 0, 0, 0], "b": [0, 0, 1, 1], "c": [0, 2, 1, 2]}
     found = compare([save(name, choices) for name, choices in said.items()])
-    assert [run.label for run in found.runs] == list(said)
-    assert len(found.pairs) == len(found.holm_p) == 3
-    assert found.prediction_overlap == [[1, 0.5, 0.25], [0.5, 1, 0.5], [0.25, 0.5, 1]]
-    assert found.difference == [[0, 50, 75], [-50, 0, 25], [-75, -25, 0]]
-    assert found.holm_p == holm([pair.p_value for pair in found.pairs])
-    assert Comparison.model_validate_json(found.model_dump_json()) == found
+    assert [row["run"] for row in found.tables["runs"]] == list(said)
+    pairs = pairs_of(found)
+    assert [pair.same.value for pair in pairs] == [0.5, 0.25, 0.5]
+    assert [pair.difference.value for pair in pairs] == [-50, -75, -25]
+    assert [pair.p_holm for pair in pairs] == holm([pair.p_value for pair in pairs])
 
 
 def test_what_is_printed(save: Save) -> None:
@@ -324,10 +325,10 @@ def test_what_is_printed(save: Save) -> None:
         save("three", [2] * 40, families=families, folder="c"),
     ]
     text = printed(compare(folders[:2]))
-    for part in ("made (test)", "org/[one]", "76.9", "+25.6 points", "sister", "1 set aside by"):
+    for part in ("made (test)", "org/[one]", "76.9", "+25.6 points", "sister", "1 skipped by"):
         assert part in text
     text = printed(compare(folders))
-    for part in ("org/[one]", "two and three", "same answer", "74.4%", "+75.0"):
+    for part in ("org/[one]", "three", "same answer", "74.4%", "+75.0"):
         assert part in text
 
 
@@ -338,19 +339,16 @@ def test_the_page_and_the_table_of_pairs(save: Save, tmp_path: Path) -> None:
     other = [0 if chance.random() < 0.4 else choice for choice in weak]
     folders = [save("weak", weak), save("strong", strong), save(HOSTILE, other, folder="h")]
     request = StudyRequest(COMPARE, options=CompareOptions(), output=tmp_path / "out")
-    found: Comparison = summarise_folders(request, folders)
+    found: StudyTables = summarise_folders(request, folders)
     page = (tmp_path / "out" / "compare.html").read_text()
     assert page == page_of(found), "the same bytes each time"
     assert read(page).tags["script"] == 0
-    assert found.holm_p[0] <= 0.05 < found.holm_p[2]
+    first, _, last = pairs_of(found)
+    assert first.p_holm <= 0.05 < last.p_holm
     assert "2 of 3 pairs differ at a level of 5%, adjusted for their number (Holm)" in page
     assert page.count(" marked") == 4, "both cells of the two pairs that differ"
-    with (tmp_path / "out" / "compare.csv").open(newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    assert [(row["first"], row["second"]) for row in rows[:1]] == [("weak", "strong")]
-    assert [float(row["p_holm"]) for row in rows] == pytest.approx(found.holm_p, rel=1e-4)
-    gains = [pair.difference.value for pair in found.pairs]
-    assert [float(row["difference_points"]) for row in rows] == pytest.approx(gains, abs=1e-4)
+    table = open_table((tmp_path / "out" / "compare.json",), "contrasts")
+    assert table.rows[0][list(table.head).index("difference.value")] == first.difference.value
 
 
 def test_the_page_of_two_runs_has_families(save: Save) -> None:
@@ -368,14 +366,15 @@ def test_the_wording_with_the_highest_mean_comes_first(save: Save) -> None:
     folders = [save(name, choices, templates=templates) for name, choices in said.items()]
     found = compare(folders)
     # A row that one of them set aside counts for neither.
-    means = {one.template: (one.accuracy.value, one.accuracy.n) for one in found.wordings}
+    wordings = found.tables["wordings"]
+    means = {row["template"]: (row["accuracy"].value, row["accuracy"].n) for row in wordings}
     assert list(means) == ["paper", "plain"]
     assert means == {"paper": (pytest.approx(4 / 6), 3), "plain": (0.25, 4)}
-    assert found.wordings[1].runs == [0.25, 0.25]
+    assert wordings[1]["runs"] == [0.25, 0.25]
     assert "By wording: mean accuracy over the models" in page_of(found)
     assert "By wording: mean accuracy" in printed(found)
     alike = [save(name, [0, 1], templates=["plain"] * 2, folder=name * 2) for name in "ab"]
-    assert compare(alike).wordings == []
+    assert compare(alike).tables["wordings"] == []
     assert "By wording" not in page_of(compare(alike))
 
 
@@ -399,39 +398,33 @@ def test_independent_models_share_what_is_expected(save: Save) -> None:
     clusters = [f"c{row // 3}" for row in range(1_500)]
     answers = independent(0, (0.8, 0.7))
     folders = [save(f"m{n}", a, clusters) for n, a in enumerate(answers)]
-    pair = compare(folders).pairs[0].agreement
-    assert pair.overlap.low < pair.expected_overlap < pair.overlap.high
-    assert pair.overlap.value > 0.5, "overlap is high without anything in common"
-    assert pair.kappa is not None
-    assert pair.kappa.low is not None
-    assert pair.kappa.high is not None
+    pair = pairs_of(compare(folders))[0]
+    assert pair.same.low < pair.expected < pair.same.high
+    assert pair.same.value > 0.5, "overlap is high without anything in common"
     assert pair.kappa.low < 0 < pair.kappa.high
-    assert pair.error_overlap is not None
-    assert pair.error_overlap.low < 0.5 < pair.error_overlap.high
+    assert pair.same_error.low < 0.5 < pair.same_error.high
 
 
 def test_errors_that_are_alike_are_found(save: Save) -> None:
     answers = independent(1, (0.4, 0.4), errors_alike=True)
     summary = compare([save(f"m{n}", a) for n, a in enumerate(answers)])
-    pair = summary.pairs[0].agreement
-    assert pair.error_overlap is not None
-    assert pair.error_overlap.value == 1.0
-    page = page_of(summary)
-    assert "Same wrong choice more often than by chance: m0 and m1 (100.0%" in page
+    pair = pairs_of(summary)[0]
+    assert pair.same_error.value == 1.0
+    assert pair.expected_error == pytest.approx(0.5)
 
 
 def test_two_choices_tell_nothing_of_errors(save: Save) -> None:
     folders = [save(m, [0, 1, 1], choices=("yes", "no")) for m in ("one", "two")]
     summary = compare(folders)
-    pair = summary.pairs[0].agreement
-    assert (pair.both_wrong, pair.error_overlap, pair.expected_error_overlap) == (0, None, None)
-    assert pair.expected_overlap == pytest.approx(1 / 9 + 4 / 9)
+    pair = pairs_of(summary)[0]
+    assert (pair.both_wrong, pair.same_error, pair.expected_error) == (0, None, None)
+    assert pair.expected == pytest.approx(1 / 9 + 4 / 9)
     assert "no row of three choices or more" in page_of(summary)
 
 
 def test_kappa_is_null_where_nothing_varies(save: Save) -> None:
     found = compare([save("one", [0, 0]), save("two", [0, 0])])
-    assert found.pairs[0].agreement.kappa is None
+    assert pairs_of(found)[0].kappa is None
     assert np.isnan(kappas_of(np.array([[5.0, 0.0, 0.0, 0.0]]))).all()
 
 
@@ -451,25 +444,24 @@ def test_several_probes_and_their_mean(save: Save, tmp_path: Path) -> None:
             for n, a in enumerate(answers)
         ]
     request = StudyRequest(COMPARE, options=CompareOptions(), output=tmp_path / "out")
-    summary: Comparison = summarise_folders(request, folders)
-    assert [pair.probe for pair in summary.pairs] == ["ages"] * 3 + ["sizes"] * 3
-    assert [run.group for run in summary.runs] == [0, 0, 0, 1, 1, 1]
-    assert summary.difference[0][3] is None, "rows of two probes are not compared"
-    assert summary.of_group(1).difference[0][0] == 0
-    assert len(summary.mean) == 3
-    for number, mean in enumerate(summary.mean):
-        held = [summary.pairs[at].agreement for at in (number, number + 3)]
-        assert mean.overlap.value == pytest.approx(np.mean([p.overlap.value for p in held]))
-        widths = [p.overlap.high - p.overlap.low for p in held]
-        assert mean.overlap.high - mean.overlap.low < max(widths), "two probes tell more than one"
-    written = json.loads((tmp_path / "out" / "compare.json").read_text())
-    assert Comparison.model_validate(written) == summary
+    summary: StudyTables = summarise_folders(request, folders)
+    pairs = pairs_of(summary)
+    assert [pair.probe for pair in pairs] == ["ages"] * 3 + ["sizes"] * 3
+    assert len(summary.tables["mean"]) == 3
+    for number, mean in enumerate(summary.tables["mean"]):
+        held = [pairs[at] for at in (number, number + 3)]
+        assert mean["same"].value == pytest.approx(np.mean([p.same.value for p in held]))
+        widths = [p.same.high - p.same.low for p in held]
+        width = mean["same"].high - mean["same"].low
+        assert width < max(widths), "two probes tell more than one"
+    written = read_summary(tmp_path / "out", "compare", StudyTables, "2.0", "")
+    assert written.tables == summary.tables
     page = (tmp_path / "out" / "compare.html").read_text()
     assert read(page).tags["script"] == 0
     assert "Mean over 2 probes" in page
     assert page == page_of(summary), "the same bytes each time"
     # Without one of the models on one of the probes there is no mean.
-    assert compare(folders[:-1]).mean == []
+    assert "mean" not in compare(folders[:-1]).tables
 
 
 @pytest.mark.slow
@@ -485,7 +477,7 @@ def test_labels_tell_runs_apart(save: Save) -> None:
         save("none", [0, 1], folder="6"),
     ]
     one = compare(folders)
-    assert [run.label for run in one.runs] == [
+    assert [row["run"] for row in one.tables["runs"]] == [
         "org/m",
         "org/m, random weights 0",
         "org/m, random weights 1",
@@ -494,11 +486,11 @@ def test_labels_tell_runs_apart(save: Save) -> None:
         "esim",
         "multiple_choice",
     ]
-    (restarts,) = one.restarts
-    assert restarts.labels == ["org/m, random weights 0", "org/m, random weights 1"]
-    assert (restarts.accuracy, restarts.overlap) == (0.25, 0.5)
-    assert restarts.deviation == pytest.approx(np.std([0.5, 0.0], ddof=1))
-    assert "2 random initialisations of org/m" in page_of(one)
+    (restarts,) = one.tables["restarts"]
+    assert restarts["runs"] == ["org/m, random weights 0", "org/m, random weights 1"]
+    assert (restarts["accuracy"], restarts["same"]) == (0.25, 0.5)
+    assert restarts["deviation"] == pytest.approx(np.std([0.5, 0.0], ddof=1))
+    assert "Random initialisations" in page_of(one)
 
 
 def test_the_command_prints_the_comparison(save: Save, capsys: pytest.CaptureFixture[str]) -> None:

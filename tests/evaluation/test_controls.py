@@ -65,19 +65,18 @@ def correct(config=None):
 def test_a_probe_is_compared_with_its_controls_row_by_row():
     own = correct()
     found = evaluation.study("compare", "ages", "tiny-bert", controls=CONTROLS)
-    pairs = [pair for pair in found.pairs if pair.control is not None]
-    assert [pair.control.config for pair in pairs] == [*CONTROLS]
-    for pair in pairs:
-        control, other = pair.control, correct(pair.control.config)
-        both = own.to_frame("own").join(other.rename("other"))
-        assert pair.compared == len(both) == 60
-        assert control.probe.value == pytest.approx(both.own.mean())
-        assert control.control.value == pytest.approx(both.other.mean())
+    rows = found.tables["controls"]
+    assert [row["control"] for row in rows] == [*CONTROLS]
+    for row in rows:
+        both = own.to_frame("own").join(correct(row["control"]).rename("other"))
+        assert row["rows"] == len(both) == 60
+        assert row["in_probe"].value == pytest.approx(both.own.mean())
+        assert row["in_control"].value == pytest.approx(both.other.mean())
         difference = 100 * (both.own.mean() - both.other.mean())
-        assert control.difference.value == pytest.approx(difference)
-        assert control.difference.low <= difference <= control.difference.high
-        assert control.sensitivity == pytest.approx(max(0, difference))
-        assert 0 < pair.p_value <= 1
+        assert row["difference"].value == pytest.approx(difference)
+        assert row["difference"].low <= difference <= row["difference"].high
+        assert row["sensitivity"] == pytest.approx(max(0, difference))
+        assert 0 < row["p_value"] <= 1
 
 
 @pytest.mark.slow
@@ -100,17 +99,17 @@ def test_the_command_writes_runs_and_summary_and_prints_a_table(tmp_path, capsys
 @pytest.mark.slow
 def test_a_limit_takes_the_same_rows_of_probe_and_control():
     found = evaluation.study("compare", "ages", "tiny-bert", controls=CONTROLS, limit=20)
-    assert all(1 < pair.compared <= 20 for pair in found.pairs)
+    assert all(1 < row["rows"] <= 20 for row in found.tables["contrasts"])
 
 
 @pytest.mark.slow
 def test_models_are_evaluated_and_compared():
     found = evaluation.study("compare", "ages", ["tiny-bert", "other-bert"], limit=20, seed=1)
-    assert [run.label for run in found.runs] == ["tiny-bert", "other-bert"]
-    (pair,) = found.pairs
-    assert pair.control is None
+    assert [row["run"] for row in found.tables["runs"]] == ["tiny-bert", "other-bert"]
+    (pair,) = found.tables["contrasts"]
+    assert found.tables["controls"] == []
     done = evaluation.evaluate("ages", "other-bert", limit=20, seed=1).results
-    assert pair.accuracy_second == done.metrics.accuracy, "the seed draws the rows as well"
+    assert pair["accuracy_second"] == done.metrics.accuracy, "the seed draws the rows as well"
 
 
 def test_what_cannot_be_compared_is_refused_with_the_remedy(capsys):

@@ -11,9 +11,10 @@ from evaluation.items.folds import open_rows
 from evaluation.results.words import last_name
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.base import StudyRequest
-from evaluation.studies.crossval import CROSSVAL, CrossvalSummary
+from evaluation.studies.base import StudyRequest, read_summary
+from evaluation.studies.crossval import CROSSVAL
 from evaluation.studies.run import run_study
+from evaluation.studies.table import StudyTables
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
 from tests.evaluation import folded_probe
@@ -58,25 +59,26 @@ def done(bert, tmp_path_factory):
 
 def test_every_row_is_evaluated_once_in_each_repetition(done):
     asked, summary, _ = done
-    for probe, one in zip(asked.probes, summary.probes, strict=True):
+    for probe, about in zip(asked.probes, summary.tables["probes"], strict=True):
         rows = open_rows(probe, "all")
-        assert one.rows == len(rows.items) == 120
-        assert sum(one.folds.values()) == 120
-        assert one.train == 120 - max(one.folds.values())
-        assert [(row.kind, len(row.repetitions)) for row in one.results] == [
+        assert about["rows"] == len(rows.items) == 120
+        assert sum(about["folds"].values()) == 120
+        assert about["train"] == 120 - max(about["folds"].values())
+        own = summary.rows("runs", probe=about["probe"])
+        assert [(row["kind"], len(row["repetitions"])) for row in own] == [
             ("majority", 1),
             ("random", 2),
             ("learner", 2),
         ]
-        for row in one.results:
-            assert row.accuracy.n == 120
-            assert row.accuracy.low <= row.accuracy.value <= row.accuracy.high
+        for accuracy in (row["accuracy"] for row in own):
+            assert accuracy.n == 120
+            assert accuracy.low <= accuracy.value <= accuracy.high
 
 
 def test_numbers_are_those_of_the_runs(done):
     asked, summary, _ = done
-    one = summary.probes[0]
-    (row,) = (row for row in one.results if row.kind == "learner")
+    one = summary.tables["probes"][0]
+    (row,) = summary.rows("runs", probe=one["probe"], kind="learner")
     runs = {
         (fold, seed): RunSpec.parse(
             asked.probes[0],
@@ -84,27 +86,27 @@ def test_numbers_are_those_of_the_runs(done):
             {
                 **STRONG,
                 **{"split": "all", "fold": fold, "learner": "pooled"},
-                **{"train": one.train, "train_seed": seed},
+                **{"train": one["train"], "train_seed": seed},
             },
         )
-        for fold in one.folds
+        for fold in one["folds"]
         for seed in (0, 1)
     }
     found = [outcome.or_raise() for outcome in execute(list(runs.values()))]
     accuracy = {
         key: done.results.metrics.accuracy.value for key, done in zip(runs, found, strict=True)
     }
-    folds = [mean(accuracy[fold, seed] for seed in (0, 1)) for fold in one.folds]
-    assert row.folds == pytest.approx(folds)
-    assert row.fold_mean == pytest.approx(mean(folds))
-    assert row.fold_sd == pytest.approx(stdev(folds))
+    folds = [mean(accuracy[fold, seed] for seed in (0, 1)) for fold in one["folds"]]
+    assert row["folds"] == pytest.approx(folds)
+    assert row["fold_mean"] == pytest.approx(mean(folds))
+    assert row["fold_sd"] == pytest.approx(stdev(folds))
     pooled = [
-        sum(accuracy[fold, seed] * size for fold, size in one.folds.items()) / one.rows
+        sum(accuracy[fold, seed] * size for fold, size in one["folds"].items()) / one["rows"]
         for seed in (0, 1)
     ]
-    assert row.repetitions == pytest.approx(pooled)
-    assert row.accuracy.value == pytest.approx(mean(pooled))
-    assert row.accuracy.value > 0.9, "one word decides"
+    assert row["repetitions"] == pytest.approx(pooled)
+    assert row["accuracy"].value == pytest.approx(mean(pooled))
+    assert row["accuracy"].value > 0.9, "one word decides"
 
 
 @pytest.mark.slow
@@ -117,9 +119,8 @@ def test_what_is_finished_is_found_again(done, monkeypatch):
 def test_the_page_and_the_table_show_all_rows(done, capsys):
     _, summary, output = done
     page = (output / "crossval.html").read_text(encoding="utf-8")
-    assert page == CROSSVAL.files(summary)["crossval.html"]
-    written = (output / "crossval.json").read_text(encoding="utf-8")
-    assert CrossvalSummary.model_validate_json(written) == summary
+    written = read_summary(output, "crossval", StudyTables, "2.0", "")
+    assert written.rows("runs", kind="majority") == summary.rows("runs", kind="majority")
     CROSSVAL.display(summary)
     printed = capsys.readouterr().out
     for text in ("majority label", "2 random encoders, pooled", "bert, pooled"):
@@ -136,10 +137,10 @@ def test_a_classifier_is_asked_as_it_is_where_its_classes_are_known(setup, tmp_p
     named = classifier(tmp_path / "named", setup)
     nameless = str(tiny.write(tmp_path / "nameless", "Bert", "ForSequenceClassification"))
     summary = run_study(request([probe], [named, nameless], epochs=1))
-    (one,) = summary.probes
-    kinds = [(row.kind, row.model) for row in one.results if row.kind != "majority"]
+    rows = summary.tables["runs"]
+    kinds = [(row["kind"], row["model"]) for row in rows if row["kind"] != "majority"]
     assert kinds == [("zero_shot", named), ("learner", named), ("learner", nameless)]
-    assert one.notes == [
+    assert summary.notes == [
         f"{last_name(nameless)} cannot be evaluated without training: it does not score these "
         "labels."
     ]
@@ -149,9 +150,9 @@ def test_majority_is_of_the_rows_fitted_on(tmp_path):
     # Whichever label is the most frequent elsewhere is rarer in the fold.
     probe = folded_probe.write(tmp_path / "probe")
     summary = run_study(request([probe], []))
-    (row,) = summary.probes[0].results
-    assert row.kind == "majority"
-    assert row.accuracy.value == pytest.approx(0.5, abs=0.05)
+    (row,) = summary.tables["runs"]
+    assert row["kind"] == "majority"
+    assert row["accuracy"].value == pytest.approx(0.5, abs=0.05)
 
 
 @pytest.mark.slow
@@ -159,16 +160,16 @@ def test_a_dataset_in_memory_is_divided_as_its_files_are(tmp_path):
     probe = folded_probe.write(tmp_path / "probe")
     files = {path.stem: str(path) for path in sorted(Path(probe).iterdir())}
     held = datasets.load_dataset("json", data_files=files, cache_dir=str(tmp_path / "datasets"))
-    (one,) = run_study(request([held, held], [])).probes
-    (other,) = run_study(request([probe, probe], [])).probes
-    assert one.folds == other.folds
-    assert one.results[0].accuracy == other.results[0].accuracy
+    one = run_study(request([held, held], [])).tables
+    other = run_study(request([probe, probe], [])).tables
+    assert one["probes"][0]["folds"] == other["probes"][0]["folds"]
+    assert one["runs"][0]["accuracy"] == other["runs"][0]["accuracy"]
 
 
 def test_clusters_in_several_folds_are_said(tmp_path):
     probe = folded_probe.write(tmp_path / "leak", cluster="the same")
     summary = run_study(request([probe], []))
-    assert "Clusters are in several folds" in summary.probes[0].notes[0]
+    assert "Clusters are in several folds" in summary.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -133,9 +133,10 @@ def test_results_in_memory_and_in_folders_are_compared(
     one, other = results
     folder = other.save(tmp_path / "other")
     summary, again = kbprobe.compare(one, other), kbprobe.compare(one, folder)
-    assert summary.pairs[0].difference == again.pairs[0].difference
-    assert [run.folder for run in summary.runs] == ["result 1", "result 2"]
-    assert again.runs[1].folder == str(folder)
+    (pair,), (same,) = (one.tables["contrasts"] for one in (summary, again))
+    assert pair["difference"] == same["difference"]
+    assert [row["folders"] for row in summary.tables["runs"]] == [["result 1"], ["result 2"]]
+    assert again.tables["runs"][1]["folders"] == [str(folder)]
 
 
 @pytest.mark.slow

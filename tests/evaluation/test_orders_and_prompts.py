@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from itertools import combinations, permutations
 from statistics import mean, pstdev, stdev
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ import evaluation
 from evaluation.cli import main
 from evaluation.items.orders import Order
 from evaluation.results import intervals
-from evaluation.studies.orders import ORDERS, OrdersSummary
 from evaluation.studies.prompts import PromptsOptions
+from evaluation.studies.table import StudyTables
 from kbprobe.errors import UsageError
 from kbprobe.format.sealed import read_sealed
 from tests.evaluation import tiny_causal, tiny_masked, tiny_seq2seq
@@ -75,7 +76,7 @@ def orders(world, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(world)
         patch.setenv("KBPROBE_CACHE", str(tmp_path_factory.mktemp("cache")))
-        (found,) = evaluation.study("orders", "threes", MODEL).models
+        found = evaluation.study("orders", "threes", MODEL)
         patch.setenv("KBPROBE_CACHE", str(tmp_path_factory.mktemp("other")))
         runs = {
             order: evaluation.evaluate("threes", MODEL, letters=True, order=order).to_pandas()
@@ -105,9 +106,7 @@ def prompts(world, asked_alone, tmp_path_factory):
         patch.chdir(world)
         patch.setenv("KBPROBE_CACHE", str(asked_alone[1]))
         output = tmp_path_factory.mktemp("out")
-        (found,) = evaluation.study(
-            "prompts", "threes", MODEL, prompts="prompts.yaml", output=output
-        ).models
+        found = evaluation.study("prompts", "threes", MODEL, prompts="prompts.yaml", output=output)
     return found
 
 
@@ -124,14 +123,20 @@ def run(*words, code=0):
     assert (done.value.code or 0) == code
 
 
+def spread_of(summary):
+    (row,) = summary.tables["spread"]
+    return SimpleNamespace(**row)
+
+
 def test_all_orders_are_equal_to_a_run_of_each(orders):
     found, runs = orders
-    assert found.exhaustive
-    assert [one.label for one in found.orders] == list(runs)
+    assert [row["order"] for row in found.tables["runs"]] == list(runs)
     accuracies = [frame.correct.dropna().mean() for frame in runs.values()]
-    assert [one.accuracy.value for one in found.orders] == pytest.approx(accuracies)
-    spread = found.variation
-    assert (spread.rows, spread.scored, spread.set_aside, spread.partly) == (40, 39, 1, 0)
+    own = [row["accuracy"].value for row in found.tables["runs"]]
+    assert own == pytest.approx(accuracies)
+    spread = spread_of(found)
+    assert spread.exhaustive
+    assert (spread.rows, spread.scored, spread.skipped, spread.partly) == (40, 39, 1, 0)
     assert any("1 of 40 rows" in note for note in found.notes)
     assert spread.accuracy.value == pytest.approx(mean(accuracies))
     assert spread.accuracy.low <= spread.accuracy.value <= spread.accuracy.high
@@ -156,12 +161,12 @@ def test_accuracy_and_answers_by_letter_are_counted(orders):
             asked[gold] += 1
             right[gold] += bool(row.correct)
             answered[chosen] += 1
-    for row in found.letters:
+    for row in map(lambda values: SimpleNamespace(**values), found.tables["letters"]):
         assert row.accuracy.value == pytest.approx(right[row.letter] / asked[row.letter])
         assert row.chosen.value == pytest.approx(answered[row.letter] / (6 * 39))
         assert row.expected == pytest.approx(1 / 3)
     recalls = [right[letter] / asked[letter] for letter in "ABC"]
-    assert found.recall_deviation == pytest.approx(pstdev(recalls))
+    assert spread_of(found).recall_deviation == pytest.approx(pstdev(recalls))
 
 
 def test_an_order_is_what_the_choices_in_that_order_give(orders, tmp_path, in_world):
@@ -196,19 +201,20 @@ def test_the_mean_score_over_all_orders_decides(orders):
         int(np.argmax(np.mean([np.asarray(scores, float) for scores in each], axis=0)))
         for each in zip(*(frame.scores for frame in frames), strict=True)
     ]
-    assert found.averaged.value == pytest.approx((frames[0].answer == best).mean())
+    assert spread_of(found).averaged.value == pytest.approx((frames[0].answer == best).mean())
 
 
 def test_questions_with_other_numbers_of_choices_get_drawn_orders():
-    (found,) = evaluation.study("orders", "mixed", MODEL, orders=4).models
-    assert not found.exhaustive
-    assert [one.label for one in found.orders] == ["0", "1", "2", "3"]
-    for one in found.orders:
-        alone = evaluation.evaluate("mixed", MODEL, letters=True, order=int(one.label))
-        assert alone.results.metrics.accuracy == one.accuracy
-    assert [row.letter for row in found.letters] == list("ABCD")
-    assert found.letters[3].expected == pytest.approx(1 / 4)
-    assert sum(row.accuracy.n for row in found.letters[:2]) > 24
+    found = evaluation.study("orders", "mixed", MODEL, orders=4)
+    assert not spread_of(found).exhaustive
+    assert [row["order"] for row in found.tables["runs"]] == ["0", "1", "2", "3"]
+    for row in found.tables["runs"]:
+        alone = evaluation.evaluate("mixed", MODEL, letters=True, order=int(row["order"]))
+        assert alone.results.metrics.accuracy == row["accuracy"]
+    letters = found.tables["letters"]
+    assert [row["letter"] for row in letters] == list("ABCD")
+    assert letters[3]["expected"] == pytest.approx(1 / 4)
+    assert sum(row["accuracy"].n for row in letters[:2]) > 24
 
 
 @pytest.mark.slow
@@ -216,12 +222,12 @@ def test_encoder_decoder_models_have_orders_too(tmp_path):
     tiny_seq2seq.write("t5", tmp_path / "tiny-t5")
     write_rows(tmp_path / "twos", "test", [2] * 12)
     probe, model = tmp_path / "twos", tmp_path / "tiny-t5"
-    (found,) = evaluation.study("orders", probe, model).models
-    assert [one.label for one in found.orders] == ["AB", "BA"]
-    for one in found.orders:
-        alone = evaluation.evaluate(probe, model, letters=True, order=one.label)
+    found = evaluation.study("orders", probe, model)
+    assert [row["order"] for row in found.tables["runs"]] == ["AB", "BA"]
+    for row in found.tables["runs"]:
+        alone = evaluation.evaluate(probe, model, letters=True, order=row["order"])
         assert alone.results.scoring.scorer == "seq2seq_lm"
-        assert alone.results.metrics.accuracy == one.accuracy
+        assert alone.results.metrics.accuracy == row["accuracy"]
 
 
 @pytest.mark.slow
@@ -231,56 +237,59 @@ def test_the_command_writes_a_sealed_summary_and_a_page(tmp_path, capsys):
     shown = capsys.readouterr()
     assert "flipped" in shown.out
     assert "orders.html" in shown.err
-    held = read_sealed(out / "orders.json", "", "1.0")
-    summary = OrdersSummary.model_validate(held)
-    assert summary.models[0].variation.rows == 24
+    summary = StudyTables.model_validate(read_sealed(out / "orders.json", "", "2.0"))
+    assert summary.tables["spread"][0]["rows"] == 24
+    assert summary.columns["letters"]["chosen"] == "Share of answers that are this letter."
     assert {path.name for path in (out / "mixed" / MODEL).iterdir()} == {"order-0", "order-1"}
-    assert ORDERS.files(summary)["orders.html"] == (out / "orders.html").read_text()
+    assert "By letter" in (out / "orders.html").read_text()
 
 
 def test_prompts_are_equal_to_a_run_of_each_and_nothing_is_scored_twice(asked_alone, prompts):
     alone, found = asked_alone[0], prompts
-    assert [one.label for one in found.runs] == list(alone)
-    for one in found.runs:
-        assert one.accuracy == alone[one.label].results.metrics.accuracy
-        assert (one.scored, one.set_aside) == (39, 1)
-        assert evaluation.load(one.folder).results.timings.scored_sequences == 0
+    assert [row["prompt"] for row in found.tables["runs"]] == list(alone)
+    for row in found.tables["runs"]:
+        assert row["accuracy"] == alone[row["prompt"]].results.metrics.accuracy
+        assert (row["scored"], row["skipped"]) == (39, 1)
+        assert evaluation.load(row["folders"][0]).results.timings.scored_sequences == 0
     values = {name: one.results.metrics.accuracy.value for name, one in alone.items()}
-    assert found.variation.accuracy.value == pytest.approx(mean(values.values()))
-    assert found.variation.deviation == pytest.approx(stdev(values.values()))
-    assert values[found.best] == max(values.values())
-    assert values[found.worst] == min(values.values())
+    assert spread_of(found).accuracy.value == pytest.approx(mean(values.values()))
+    assert spread_of(found).deviation == pytest.approx(stdev(values.values()))
+    (extremes,) = found.tables["extremes"]
+    assert values[extremes["second"]] == max(values.values())
+    assert values[extremes["first"]] == min(values.values())
     lead = 100 * (max(values.values()) - min(values.values()))
-    assert found.difference.value == pytest.approx(lead)
+    assert extremes["difference"].value == pytest.approx(lead)
     frames = {name: one.to_pandas().dropna(subset="prediction") for name, one in alone.items()}
-    for pair in found.pairs:
-        same = frames[pair.first].prediction == frames[pair.second].prediction
-        assert pair.alike.value == pytest.approx(same.mean())
-        assert pair.compared == 39
-    assert {(pair.first, pair.second) for pair in found.pairs} == set(combinations(alone, 2))
+    pairs = {(pair["first"], pair["second"]): pair for pair in found.tables["contrasts"]}
+    for (first, second), pair in pairs.items():
+        same = frames[first].prediction == frames[second].prediction
+        assert pair["same"].value == pytest.approx(same.mean())
+        assert pair["rows"] == 39
+    assert pairs.keys() == set(combinations(alone, 2))
     assert "Scores are not divided by the same length" in " ".join(found.notes)
 
 
 def test_rows_scored_with_some_prompts_only_are_counted_and_named():
     """A choice too long to be scored can still be shown, cut off, behind a letter."""
     prompts = {"plain": "{question}", "letters": {"letters": True}}
-    (found,) = evaluation.study("prompts", "long", MODEL, prompts=prompts).models
+    found = evaluation.study("prompts", "long", MODEL, prompts=prompts)
     alone = [
         evaluation.evaluate("long", MODEL, prompt="{question}").to_pandas(),
         evaluation.evaluate("long", MODEL, letters=True).to_pandas(),
     ]
-    assert [(one.scored, one.set_aside) for one in found.runs] == [(10, 2), (12, 0)]
-    assert [one.accuracy.value for one in found.runs] == pytest.approx(
+    runs = found.tables["runs"]
+    assert [(row["scored"], row["skipped"]) for row in runs] == [(10, 2), (12, 0)]
+    assert [row["accuracy"].value for row in runs] == pytest.approx(
         [frame.correct.dropna().mean() for frame in alone]
     )
-    spread = found.variation
-    assert (spread.rows, spread.scored, spread.partly, spread.set_aside) == (12, 10, 2, 0)
+    spread = spread_of(found)
+    assert (spread.rows, spread.scored, spread.partly, spread.skipped) == (12, 10, 2, 0)
     both = [frame.correct[alone[0].prediction.notna()].astype(bool) for frame in alone]
     assert spread.accuracy.value == pytest.approx(
         mean(map(float, (both[0].mean(), both[1].mean())))
     )
     assert spread.ever.value == pytest.approx((both[0] | both[1]).mean())
-    assert "2 of 12 rows are set aside with some prompts only" in found.notes[0]
+    assert "2 of 12 rows are skipped with some prompts only" in found.notes[0]
     assert any("cut to fit" in note for note in found.notes)
 
 
@@ -288,19 +297,21 @@ def test_rows_scored_with_some_prompts_only_are_counted_and_named():
 def test_examples_vary_by_seed_and_by_order():
     given = {"shots": 2, "shots_seeds": (0, 5), "shots_orders": (2,)}
     prompts = {"plain": "{question}", "qa": "Q: {question}"}
-    (found,) = evaluation.study("prompts", "threes", MODEL, prompts=prompts, **given).models
-    assert [one.label for one in found.runs][:2] == [
+    found = evaluation.study("prompts", "threes", MODEL, prompts=prompts, **given)
+    runs = found.tables["runs"]
+    assert [row["prompt"] for row in runs][:2] == [
         "plain, examples-0, order-2",
         "plain, examples-5, order-2",
     ]
-    last = found.runs[-1]
+    last = runs[-1]
     alone = evaluation.evaluate(
         "threes", MODEL, prompt="Q: {question}", shots=2, shots_seed=5, shots_order=2
     )
-    assert last.accuracy == alone.results.metrics.accuracy
-    values = [one.accuracy.value for one in found.runs]
-    assert [(one.prompt, one.runs) for one in found.groups] == [("plain", 2), ("qa", 2)]
-    assert found.groups[1].deviation == pytest.approx(stdev(values[2:]))
+    assert last["accuracy"] == alone.results.metrics.accuracy
+    values = [row["accuracy"].value for row in runs]
+    groups = found.tables["groups"]
+    assert [(row["prompt"], row["runs"]) for row in groups] == [("plain", 2), ("qa", 2)]
+    assert groups[1]["deviation"] == pytest.approx(stdev(values[2:]))
     same = evaluation.evaluate("threes", MODEL, shots=2, seed=5)
     other = evaluation.evaluate("threes", MODEL, shots=2, shots_seed=5)
     assert [list(row) for row in same.to_pandas().scores] == [
@@ -389,7 +400,7 @@ def test_the_commands_in_processes_of_their_own(tmp_path):
     first, again = command(*asked), command(*asked, "--json")
     assert (first.returncode, again.returncode) == (0, 0), (first.stderr, again.stderr)
     assert "two prompts give the same answer to" in first.stdout
-    held = read_sealed(tmp_path / "prompts.json", "", "1.0")
+    held = read_sealed(tmp_path / "prompts.json", "", "2.0")
     assert json.loads(again.stdout) == held
     wrong = command("prompts", "threes", "--model", MODEL, "--prompts", "nofile")
     assert wrong.returncode == 2

@@ -283,12 +283,12 @@ def test_a_run_and_a_cross_validation_have_a_section_on_words(tmp_path: Path) ->
         assert {one.what for one in block.slopes} <= {HYPOTHESIS, TRAINING}
     out = tmp_path / "out"
     summary = evaluation.study("crossval", probe, str(folder), output=out, epochs=1)
-    (found,) = summary.probes
-    fitted = next(row for row in found.results if row.kind == "learner")
-    assert {one.what for one in fitted.vocabulary} <= {HYPOTHESIS, TRAINING}
-    assert fitted.vocabulary
+    (fitted,) = summary.rows("runs", kind="learner")
+    slopes = summary.rows("vocabulary", name=fitted["name"])
+    assert {row["words"] for row in slopes} <= {HYPOTHESIS, TRAINING}
+    assert slopes
     text = json.loads((out / "crossval.json").read_text())
-    assert text["probes"][0]["results"]
+    assert text["tables"]["runs"]
     assert "Accuracy and shared words" in (out / "crossval.html").read_text()
 
 

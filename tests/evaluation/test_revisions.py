@@ -22,10 +22,7 @@ from evaluation.models.revisions import find_revisions
 from evaluation.results import intervals
 from evaluation.results.histories import follow
 from evaluation.studies.base import read_summary
-from evaluation.studies.revisions import (
-    ModelRevisions,
-    RevisionsSummary,
-)
+from evaluation.studies.table import StudyTables
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_masked
 from tests.evaluation.test_curve_page import read
@@ -124,58 +121,61 @@ def test_names_without_a_step_stay_where_they_were_given(hub: HubServer) -> None
         names(["step*"], "me/m")
 
 
-def naive(one: ModelRevisions, world: Path) -> list[np.ndarray[Any, np.dtype[np.bool_]]]:
+def naive(one: StudyTables, world: Path) -> list[np.ndarray[Any, np.dtype[np.bool_]]]:
     """Evaluate each checkpoint alone."""
     return [
-        evaluation.evaluate("ages", world / "run" / point.name)
+        evaluation.evaluate("ages", world / "run" / row["revision"])
         .to_pandas()["correct"]
         .to_numpy(bool)
-        for point in one.points
+        for row in one.tables["runs"]
     ]
 
 
 @pytest.fixture(scope="module")
-def summary(world: Path) -> RevisionsSummary:
+def summary(world: Path) -> StudyTables:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(world)
         patch.setenv("KBPROBE_CACHE", str(world / "cache"))
-        found: RevisionsSummary = study()
+        found: StudyTables = study()
     return found
 
 
-def test_numbers_are_those_of_each_revision_alone(world: Path, summary: RevisionsSummary) -> None:
-    (one,) = summary.models
-    assert [point.step for point in one.points] == sorted(STEPS)
-    assert one.by_step
-    right = naive(one, world)
-    clusters = np.array([int(asked.cluster[1:]) for asked in one.questions if asked.cluster])
-    for place, point in enumerate(one.points):
-        assert point.accuracy.value == pytest.approx(right[place].mean())
-        for change, earlier, later in (
-            (point.since_first, 0, place),
-            (point.since_previous, place - 1, place),
-            (point.until_last, place, len(right) - 1),
+def test_numbers_are_those_of_each_revision_alone(world: Path, summary: StudyTables) -> None:
+    rows, questions = summary.tables["runs"], summary.tables["questions"]
+    (about,) = summary.tables["probes"]
+    assert [row["step"] for row in rows] == sorted(STEPS)
+    assert about["by_step"]
+    right = naive(summary, world)
+    clusters = np.array([int(asked["cluster"][1:]) for asked in questions])
+    for place, row in enumerate(rows):
+        assert row["accuracy"].value == pytest.approx(right[place].mean())
+        for name, earlier, later in (
+            ("since_first", 0, place),
+            ("since_previous", place - 1, place),
+            ("until_last", place, len(right) - 1),
         ):
-            if change is None:
-                assert earlier == later or earlier < 0
+            if earlier == later or earlier < 0:
+                assert row[name] is None
                 continue
             before, now = right[earlier], right[later]
-            assert change.became_right == pytest.approx((now & ~before).mean())
-            assert change.became_wrong == pytest.approx((before & ~now).mean())
-            assert change.difference == intervals.paired_difference(before, now, clusters, 0)
-    for row, asked in enumerate(one.questions):
-        told = [bool(answers[row]) for answers in right]
-        assert asked.answers == "".join("wr"[now] for now in told)
+            assert row[name] == intervals.paired_difference(before, now, clusters, 0)
+        if place:
+            before, now = right[place - 1], right[place]
+            assert row["became_right"] == pytest.approx((now & ~before).mean())
+            assert row["became_wrong"] == pytest.approx((before & ~now).mean())
+    for number, asked in enumerate(questions):
+        told = [bool(answers[number]) for answers in right]
+        assert asked["answers"] == "".join("wr"[now] for now in told)
         turns = [(p, now) for p, now in enumerate(told) if p and now != told[p - 1]]
-        learnt = [one.points[p].name for p, now in turns if now]
-        forgotten = [one.points[p].name for p, now in turns if not now]
-        assert asked.learnt == (learnt[-1] if learnt else None)
-        assert asked.forgotten == (forgotten[-1] if forgotten else None)
-        assert asked.changes == len(turns)
-    for place, point in enumerate(one.points):
-        held = [asked for asked in one.questions if asked.learnt == point.name]
-        assert point.learnt_for_good == sum("w" not in asked.answers[place:] for asked in held)
-    assert one.always_right == sum(set(asked.answers) == {"r"} for asked in one.questions)
+        learnt = [rows[p]["revision"] for p, now in turns if now]
+        forgotten = [rows[p]["revision"] for p, now in turns if not now]
+        assert asked["learnt"] == (learnt[-1] if learnt else None)
+        assert asked["forgotten"] == (forgotten[-1] if forgotten else None)
+        assert asked["changes"] == len(turns)
+    for place, row in enumerate(rows):
+        held = [asked for asked in questions if asked["learnt"] == row["revision"]]
+        assert row["learnt_for_good"] == sum("w" not in asked["answers"][place:] for asked in held)
+    assert about["always_right"] == sum(set(asked["answers"]) == {"r"} for asked in questions)
 
 
 def test_a_question_that_is_not_scored_stays_as_it_was() -> None:
@@ -201,9 +201,9 @@ def test_the_command_names_what_failed_and_keeps_the_others(
     shown = capsys.readouterr()
     assert "checkpoint-64: " in shown.err
     assert "holds no weights" in shown.err
-    (one,) = json.loads(shown.out)["models"]
-    assert [failed["name"] for failed in one["failed"]] == ["checkpoint-64"]
-    assert [point["step"] for point in one["points"]] == [0, 512, 1000]
+    tables = json.loads(shown.out)["tables"]
+    assert [failed["revision"] for failed in tables["failed"]] == ["checkpoint-64"]
+    assert [row["step"] for row in tables["runs"]] == [0, 512, 1000]
     page = (tmp_path / "out" / "revisions.html").read_text()
     assert "checkpoint-64 could not be evaluated" in page
     reader = read(page)
@@ -216,15 +216,15 @@ def test_the_command_names_what_failed_and_keeps_the_others(
     assert "since previous" in shown.out
     assert [path.stat().st_mtime_ns for path in before] == stamps, "the others are found again"
     record = tmp_path / "out" / "revisions.json"
-    (found,) = read_summary(record, "revisions", RevisionsSummary, "1.0", "").models
-    assert [point.step for point in found.points] == [0, 64, 512, 1000]
-    assert found.failed == []
+    found = read_summary(record, "revisions", StudyTables, "2.0", "")
+    assert [row["step"] for row in found.tables["runs"]] == [0, 64, 512, 1000]
+    assert found.tables["failed"] == []
     lines = (tmp_path / "out" / "revisions.csv").read_text().splitlines()
     assert len(lines) == 1 + 45
     assert not list((tmp_path / "out").rglob("report.html"))
-    record.write_text(record.read_text().replace('"never_right": ', '"never_right": 1'))
+    record.write_text(record.read_text().replace("Questions that none has right", "Others"))
     with pytest.raises(UsageError, match="was changed after kbprobe wrote it"):
-        read_summary(record, "revisions", RevisionsSummary, "1.0", "")
+        read_summary(record, "revisions", StudyTables, "2.0", "")
 
 
 @pytest.mark.slow
@@ -236,13 +236,13 @@ def test_revisions_of_the_hub_are_evaluated_by_their_commits(
         files: dict[str, bytes | None] = {p.name: p.read_bytes() for p in folder.iterdir()}
         hub.put("me/m", files, branch=f"step{step}")
     hub.put("me/m", {"config.json": b"{}"}, branch="step512-broken")
-    (one,) = study("me/m", ("step*",), output=tmp_path).models
-    assert [point.name for point in one.points] == ["step64", "step512"]
-    assert [failed.name for failed in one.failed] == ["step512-broken"]
+    tables = study("me/m", ("step*",), output=tmp_path).tables
+    assert [row["revision"] for row in tables["runs"]] == ["step64", "step512"]
+    assert [failed["revision"] for failed in tables["failed"]] == ["step512-broken"]
     heads = hub.repos["me/m"].branches
-    assert [point.commit for point in one.points] == [heads["step64"], heads["step512"]]
-    here = study(revisions=("checkpoint-64", "checkpoint-512")).models[0]
-    assert [p.accuracy for p in one.points] == [p.accuracy for p in here.points]
+    assert [row["commit"] for row in tables["runs"]] == [heads["step64"], heads["step512"]]
+    here = study(revisions=("checkpoint-64", "checkpoint-512")).tables["runs"]
+    assert [row["accuracy"] for row in tables["runs"]] == [row["accuracy"] for row in here]
     assert (tmp_path / "ages" / "me--m" / "revision-step64" / "results.json").is_file()
 
 

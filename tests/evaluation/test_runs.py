@@ -231,8 +231,8 @@ def test_the_page_on_studies_adds_one(sizes, tmp_path, capsys):
     words = ("sizes", "questions", "--model", "encoder", "--epochs", "1", "-o", tmp_path)
     run(*words, "--sizes", "6,12", "--seeds", "0,1", "--json")
     shown = capsys.readouterr()
-    points = json.loads(shown.out)["points"]
-    assert [point["size"] for point in points] == [6, 12]
+    rows = json.loads(shown.out)["tables"]["runs"]
+    assert [(row["size"], row["model"]) for row in rows] == [(6, "encoder"), (12, "encoder")]
     assert "(sizes.html, sizes.json, sizes.md)" in shown.err
     one = evaluation.load(tmp_path / "questions" / "encoder" / "train-12" / "seed-1").results
     assert one.model.finetuning["train"] == 12
@@ -242,12 +242,14 @@ def test_the_page_on_studies_adds_one(sizes, tmp_path, capsys):
         for seed in (0, 1)
     ]
     values = [results.metrics.accuracy.value for results in both]
-    assert points[1]["accuracy"] == pytest.approx(sum(values) / 2)
-    assert json.loads((tmp_path / "sizes.json").read_text())["points"] == points
+    assert rows[1]["accuracy"]["value"] == pytest.approx(sum(values) / 2)
+    assert json.loads((tmp_path / "sizes.json").read_text())["tables"]["runs"] == rows
     again = evaluation.study(
         "sizes", "questions", "encoder", output=tmp_path, sizes=(6, 12), seeds=(0, 1), epochs=1
     )
-    assert again.model_dump()["points"] == points
+    assert [row["accuracy"].value for row in again.tables["runs"]] == [
+        row["accuracy"]["value"] for row in rows
+    ]
     run(*words, "--train", "3", code=2)
     assert "--train" in capsys.readouterr().err
 

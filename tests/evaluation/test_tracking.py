@@ -101,7 +101,7 @@ def test_tensorboard_reads_the_accuracies_back(
     command("revisions", *words)
     assert f"Logged to tensorboard in {tmp_path / 'logs'}" in capsys.readouterr().err
     held = json.loads((tmp_path / "out" / "revisions.json").read_text())
-    expected = [(p["step"], p["accuracy"]["value"]) for p in held["models"][0]["points"]]
+    expected = [(row["step"], row["accuracy"]["value"]) for row in held["tables"]["runs"]]
     (folder,) = [path for path in (tmp_path / "logs").iterdir() if path.is_dir()]
     logged = scalars(folder)
     assert logged["eval/ages_accuracy"] == [(s, pytest.approx(value)) for s, value in expected]
@@ -129,7 +129,7 @@ def test_wandb_keeps_them_offline_and_no_key_in_the_results(
     (kept,) = (tmp_path / "logs").rglob("*.wandb")
     values = wandb_history(kept)
     held = json.loads((tmp_path / "out" / "revisions.json").read_text())
-    expected = [(p["step"], p["accuracy"]["value"]) for p in held["models"][0]["points"]]
+    expected = [(row["step"], row["accuracy"]["value"]) for row in held["tables"]["runs"]]
     assert [(v["_step"], v["eval/ages_accuracy"]) for v in values] == [
         (step, pytest.approx(value)) for step, value in expected
     ]

@@ -1,4 +1,7 @@
-"""Learning curves: accuracy by training size, with controls, baselines and code length."""
+"""Measure accuracy by the number of training rows; award medals.
+
+Listed under: Commands to train models.
+"""
 
 from evaluation.options import TRAINING
 from evaluation.studies.base import Study

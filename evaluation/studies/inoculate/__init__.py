@@ -1,4 +1,6 @@
-"""Inoculation by fine-tuning (Liu et al. 2019): a model trained on a few rows of a probe.
+"""Train on a few rows; measure gains here and losses elsewhere.
+
+Listed under: Commands to train models.
 
 The study measures the gain on the probe, and the loss on the model's original task.
 """

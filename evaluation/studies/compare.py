@@ -1,0 +1,572 @@
+"""Compare models, or a probe with its controls, question by question.
+
+Listed under: Commands to compare results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from evaluation.items.types import ids_of
+from evaluation.report import cells
+from evaluation.results import intervals
+from evaluation.results.analyses.generated import generated_of
+from evaluation.results.breakdown import cluster_codes, named_rows
+from evaluation.results.pairs import holm
+from evaluation.results.types import METRIC_OF, Estimate
+from evaluation.results.words import coefficient, difference, p_value, percent
+from evaluation.runs.reading import SplitReader
+from evaluation.runs.spec import RunSpec
+from evaluation.studies.agreement import mean_of
+from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.counting import group_by
+from evaluation.studies.labels import Labelled, labelled_by_probe
+from evaluation.studies.pairing import are_configs, are_renderings, gather
+from evaluation.studies.table import (
+    Column,
+    Contrast,
+    DataTable,
+    RunRow,
+    Section,
+    StudyTables,
+    contrasts_table,
+    document_of,
+    fields,
+    place_of,
+    runs_table,
+    summary_of,
+)
+from kbprobe import document as doc
+from kbprobe.errors import UsageError, require
+from kbprobe.options import Options
+
+LEVEL = 0.05
+"""Differences with an adjusted p of this or less are described first, and outlined."""
+
+
+class CompareOptions(Options):
+    """What is compared, and how."""
+
+    controls: tuple[str, ...] = Field(
+        (),
+        description="Configs of the probes that ask the same rows in another wording, such as "
+        "no_language,perturbed: each model is compared with itself on them (with --model).",
+    )
+    partial: bool = Field(False, description="Compare the items that both have, if not all.")
+    seed: int = Field(0, ge=0, description="Seed of the bootstrap.")
+
+
+def _expand(request: StudyRequest) -> list[RunSpec]:
+    """Return the runs of each model on each probe and its controls."""
+    options: CompareOptions = request.options
+    configs = (None, *options.controls)
+    if len(request.models) * len(configs) == 1:
+        raise UsageError(
+            "compare takes two runs or more: name another --model, configs of the probe with "
+            "--controls no_language,perturbed, or folders of results without --model"
+        )
+    _check_controls(request)
+    return [
+        # Sub-questions have no controls.
+        request.spec(probe, model, config=config, facts=False)
+        for model in request.models
+        for probe in request.probes
+        for config in configs
+    ]
+
+
+def _check_controls(request: StudyRequest) -> None:
+    """Check that controls have the same rows as their probe, before any model is loaded."""
+    reader, options = SplitReader(), request.defaults.run
+    for probe in request.probes if request.options.controls else ():
+        own = set(ids_of(reader.rows(probe, options).items))
+        for config in request.options.controls:
+            varied = options.model_copy(update={"config": config})
+            asked = set(ids_of(reader.rows(probe, varied).items))
+            if asked != own:
+                raise UsageError(
+                    f"{config} does not ask the rows of the probe: {len(asked - own):,} of its "
+                    f"rows are not in the probe, and {len(own - asked):,} of the probe's not in "
+                    "it. Name configs that share their ids with --controls."
+                )
+
+
+def _collect(request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:
+    """Compare results in folders."""
+    if request.options.controls:
+        raise UsageError(
+            "--controls names configs to evaluate, with --model. Folders of results on a probe and "
+            "on its controls are compared without it"
+        )
+    return _summarise(request, finished)
+
+
+AXES: dict[str, Column[Finished]] = {
+    "run": Column(
+        "The model, and what distinguishes it from the others.", lambda run: str(run.folder)
+    ),
+    "config": Column(
+        "The probe or its config, where runs on several are compared.",
+        lambda run: run.results.probe.name,
+        None,
+    ),
+}
+RUNS: dict[str, Column[RunRow]] = {
+    "model": Column("The model, as it was given.", lambda row: _of(row).model.id, None),
+    "revision": Column("Its commit on the Hub.", lambda row: _of(row).model.revision, None),
+    "random_weights": Column(
+        "Seed that its weights were drawn with; null where they were not.",
+        lambda row: _of(row).model.random_weights,
+        None,
+    ),
+    "dtype": Column("Type that the weights were run in.", lambda row: _of(row).model.dtype, None),
+    "scorer": Column("What choices were scored by.", lambda row: _of(row).scoring.scorer, None),
+    "generated": Column(
+        "Whether the model generated answers to choose.",
+        lambda row: generated_of(_of(row)) is not None,
+        None,
+    ),
+    "metric": Column(
+        "What predictions were made with: acc, acc_norm, ...",
+        lambda row: METRIC_OF[_of(row).metrics.normalization],
+    ),
+}
+DIFFERENCES = (
+    *("first", "second", "rows", "clusters", "accuracy_first", "accuracy_second", "difference"),
+    *("p_value", "p_mcnemar"),
+)
+SIMILARITY = (
+    *("first", "second", "only_first_right", "only_second_right", "same", "expected", "kappa"),
+    *("both_wrong", "same_error", "expected_error"),
+)
+PAIRS = tuple(dict.fromkeys([*DIFFERENCES, *SIMILARITY, "only_first", "only_second", "skipped"]))
+FAMILIES = ("part", "first", "second", "rows", "accuracy_first", "accuracy_second", "difference")
+
+
+def _of(row: RunRow) -> Any:
+    return row.runs[0].results
+
+
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:
+    """Compare each pair of runs on the items that both scored."""
+    require("statsmodels", "eval", "comparing results")
+    options: CompareOptions = request.options
+    groups = labelled_by_probe(finished, "compare", together=are_renderings)
+    rows = [_rows(group) for group in groups]
+    pairs = [
+        [
+            Contrast.of(one, two, options.seed, partial=options.partial)
+            for one, two in combinations(own, 2)
+        ]
+        for own in rows
+    ]
+    every = [pair for own in pairs for pair in own]
+    adjusted = dict(zip(map(id, every), holm([pair.p_value for pair in every]), strict=True))
+    sections = [_section(*group, adjusted, options.seed) for group in zip(rows, pairs, strict=True)]
+    if mean := _mean(pairs):
+        sections.append(mean)
+    return summary_of("compare", "Paired comparison", sections, "probes")
+
+
+def _rows(group: Sequence[Labelled]) -> list[RunRow]:
+    """Return the runs of a group, with their labels."""
+    probes = {run.results.probe.name for run, _ in group}
+    several = len(probes) > 1
+    return [
+        RunRow({"run": label, "config": run.results.probe.name if several else None}, [run])
+        for run, label in group
+    ]
+
+
+def _section(
+    rows: Sequence[RunRow], pairs: Sequence[Contrast], holm_p: Mapping[int, float], seed: int
+) -> Section:
+    """Report the runs on one probe, its configs, or its languages."""
+    adjusted: Column[Contrast] = Column(
+        "The randomisation test's p, adjusted for the number of pairs of all probes (Holm, 1979).",
+        lambda pair: holm_p[id(pair)],
+        p_value,
+        "p (Holm)",
+    )
+    contrasts = contrasts_table(pairs, PAIRS, further={"p_holm": adjusted})
+    runs = runs_table(rows, AXES, RUNS)
+    families = [part for pair in pairs for part in pair.by("distractor_family")]
+    by_family = contrasts_table(families, FAMILIES, "families")
+    controls = DataTable("controls", [p for p in pairs if _config_of_control(p)], _CONTROLS)
+    wordings = DataTable("wordings", _wordings([row.runs[0] for row in rows], seed), _WORDINGS)
+    restarts = DataTable("restarts", _restarts(rows, pairs), _RESTARTS)
+    # The similarity of a model's answers to a probe and to its controls is not informative.
+    similar = not controls.records or len({row.axes["run"] for row in rows}) > 1
+    names = [row.label for row in rows]
+    maps: list[doc.HeatMap] = []
+    if similar and len(rows) > 2:
+        maps = [_differences_map(names, pairs, holm_p), *_agreement_maps(names, contrasts.values)]
+    chances = {percent(row.chance) for row in rows}
+    return Section(
+        place_of(rows[0].runs[0], "probe", "split"),
+        [runs, contrasts, by_family, controls, wordings, restarts],
+        [
+            runs.shown(
+                "Accuracy of each model on the rows that it scored; chance is "
+                f"{' or '.join(sorted(chances))}",
+                ("run", "metric", "accuracy"),
+                names=2,
+            ),
+            controls.shown(
+                "Accuracy on the probe and on its controls, on the rows that both scored", names=2
+            ),
+            *maps,
+            contrasts.shown(
+                "Accuracy of each pair on the rows that both scored, and the second less the "
+                "first in points",
+                (*DIFFERENCES[:-1], "p_holm", DIFFERENCES[-1]),
+                names=2,
+            ),
+            contrasts.shown(
+                "How similar the answers of each pair are. Expected: for independent models with "
+                "the same accuracies, if each wrong choice is equally likely. Errors: of rows with "
+                "three choices or more.",
+                SIMILARITY,
+                names=2,
+            )
+            if similar
+            else None,
+            by_family.shown("By distractor family", FAMILIES, names=3) if len(pairs) == 1 else None,
+            wordings.shown("By wording: mean accuracy over the models, the highest first"),
+            restarts.shown("Random initialisations"),
+        ],
+        _sentences(pairs, holm_p),
+        [*_caveats(pairs), *_warnings(rows), *(_few_errors(pairs) if similar else [])],
+    )
+
+
+def _sentences(pairs: Sequence[Contrast], holm_p: Mapping[int, float]) -> list[str]:
+    """Describe the pairs that differ, the largest difference first, and the most similar pair."""
+    shown = sorted(pairs, key=lambda pair: -abs(pair.difference.value))
+    sentences = []
+    if len(pairs) > 1:
+        shown = [pair for pair in shown if holm_p[id(pair)] <= LEVEL]
+        sentences.append(
+            f"{len(shown)} of {len(pairs)} pairs differ at a level of {100 * LEVEL:g}%, adjusted "
+            "for their number (Holm)."
+        )
+    for pair in shown[:3]:
+        better, worse, gain = pair.second, pair.first, pair.difference
+        if gain.value < 0:
+            better, worse = worse, better
+            turned = {"value": -gain.value, "low": -gain.high, "high": -gain.low}
+            gain = gain.model_copy(update=turned)
+        p = p_value(holm_p[id(pair)])
+        p = p if p.startswith("<") else f"= {p}"
+        sentences.append(f"{better.label} less {worse.label}: {difference(gain)}, p {p}.")
+    kappas = [(_value(pair.agreement.kappa), pair) for pair in pairs if pair.agreement.kappa]
+    if kappas:
+        kappa, pair = max(kappas, key=lambda one: one[0])
+        sentences.append(
+            f"Most consistent: {pair.first.label} and {pair.second.label}, kappa "
+            f"{coefficient(kappa)}; the same answer to {percent(pair.same.value)} of the rows, "
+            f"where {percent(pair.agreement.expected)} is expected of independent models."
+        )
+    return sentences
+
+
+def _value(number: Estimate | float | None) -> float:
+    if isinstance(number, Estimate):
+        return number.value
+    return number or 0.0
+
+
+def _caveats(pairs: Sequence[Contrast]) -> list[str]:
+    """Describe the rows that are not compared."""
+    left = [
+        (pair, counts)
+        for pair in pairs
+        if any(counts := (pair.paired.only_first, pair.paired.only_second, pair.paired.set_aside))
+    ]
+    caveats = []
+    if len(pairs) == 1 and left:
+        pair, counts = left[0]
+        whats = (
+            f"asked of {pair.first.label} alone",
+            f"asked of {pair.second.label} alone",
+            "skipped by one or both",
+        )
+        named = [f"{n:,} {what}" for n, what in zip(counts, whats, strict=True) if n]
+        caveats.append(f"Rows left out: {', '.join(named)}.")
+    elif left:
+        least = min(pair.clusters.size for pair, _ in left)
+        caveats.append(
+            f"{len(left)} of {len(pairs)} pairs are compared only on the rows that both scored, at "
+            f"least {least:,}."
+        )
+    if any(are_configs(pair.first.runs[0], pair.second.runs[0]) for pair in pairs):
+        caveats.append("Some runs are on another config of the probe; rows are paired by ids.")
+    return caveats
+
+
+def _warnings(rows: Sequence[RunRow]) -> list[str]:
+    """Return warnings if the runs score choices, or normalize scores, in different ways."""
+    warnings = []
+    generated = [row.label for row in rows if RUNS["generated"].value(row)]
+    if 0 < len(generated) < len(rows):
+        warnings.append(
+            f"Choices are compared by generated answers, or by letters, in {', '.join(generated)}, "
+            "and by scores such as log-likelihoods elsewhere: a difference may be due to how the "
+            "model was asked alone."
+        )
+    divided = {row.label: _of(row).metrics.normalization for row in rows}
+    if len(set(divided.values())) > 1:
+        each = "; ".join(
+            f"{label}: {METRIC_OF[name]} (--normalization {name})"
+            for label, name in divided.items()
+        )
+        warnings.append(
+            f"The runs compare choices by scores of different normalization ({each}), and part of "
+            "a difference may be due to that alone. Evaluate them with the same one, such as "
+            "--normalization sum, which every scorer takes."
+        )
+    return warnings
+
+
+def _few_errors(pairs: Sequence[Contrast]) -> list[str]:
+    wrong = [pair.agreement.both_wrong for pair in pairs]
+    if not any(wrong):
+        return [
+            "Error overlap is not shown: there is no row of three choices or more that both models "
+            "of a pair get wrong."
+        ]
+    if few := [count for count in wrong if 0 < count < 50]:
+        return [
+            f"{len(few)} of {len(wrong)} pairs have fewer than 50 rows that both get wrong: look "
+            "at the intervals."
+        ]
+    return []
+
+
+def _differences_map(
+    names: Sequence[str], pairs: Sequence[Contrast], holm_p: Mapping[int, float]
+) -> doc.HeatMap:
+    """Return the heat map of differences, of rows less columns, without its diagonal."""
+    numbers = {(pair.second.label, pair.first.label): pair.difference.value for pair in pairs}
+    numbers |= {(column, row): 0.0 - value for (row, column), value in numbers.items()}
+    places = {name: place for place, name in enumerate(names)}
+    differing = [
+        (places[one], places[two])
+        for pair in pairs
+        if holm_p[id(pair)] <= LEVEL
+        for one, two in [(pair.first.label, pair.second.label)]
+    ]
+    return doc.HeatMap.of_pairs(
+        "Accuracy of the row’s model less that of the column’s, in points. Outlined: p ≤ "
+        f"{LEVEL:g} after Holm’s adjustment.",
+        "model / model",
+        names,
+        numbers,
+        "points",
+        frozenset({*differing, *((column, row) for row, column in differing)}),
+    )
+
+
+def _agreement_maps(names: Sequence[str], pairs: Sequence[Mapping[str, Any]]) -> list[doc.HeatMap]:
+    """Return the heat maps of kappa, of equal answers, and of equal errors if there are any."""
+    maps: dict[str, tuple[doc.Scale, str]] = {
+        "kappa": (
+            "coefficient",
+            "Error consistency: Cohen’s kappa of being right on the same questions. 0: as "
+            "independent models; 1: on exactly the same.",
+        ),
+        "same": (
+            "share",
+            "Prediction overlap: share of questions with the same answer. It rises with accuracy.",
+        ),
+        "same_error": (
+            "share",
+            "Agreement on errors: of the questions that both get wrong, the share with the same "
+            "wrong choice.",
+        ),
+    }
+    return [
+        doc.HeatMap.of_pairs(
+            caption,
+            "model / model",
+            names,
+            {(pair["first"], pair["second"]): pair[name] for pair in pairs},
+            scale,
+        )
+        for name, (scale, caption) in maps.items()
+        if any(pair[name] is not None for pair in pairs)
+    ]
+
+
+_RESTARTS = fields(
+    {
+        "model": "The model whose architecture several runs with random weights have.",
+        "runs": "Their labels.",
+        "accuracy": "Their mean accuracy.",
+        "deviation": "Standard deviation of their accuracies (n - 1).",
+        "same": "Mean share of equal predictions over pairs of them.",
+        "kappa": "Mean kappa over pairs; null if one is null.",
+    },
+    {"deviation": "sd", "same": "same answer"},
+    hidden=("runs",),
+)
+
+
+def _restarts(rows: Sequence[RunRow], pairs: Sequence[Contrast]) -> list[dict[str, Any]]:
+    """Summarise random restarts, for each architecture that has several."""
+    drawn = [row for row in rows if _of(row).model.random_weights is not None]
+    restarts = []
+    for model, own in group_by(drawn, lambda row: _of(row).model.id).items():
+        among = [pair for pair in pairs if pair.first in own and pair.second in own]
+        if not among:
+            continue
+        kappas = [pair.agreement.kappa for pair in among]
+        values = [row.accuracy.value for row in own]
+        restarts.append(
+            {
+                "model": model,
+                "runs": [row.label for row in own],
+                "accuracy": fmean(values),
+                "deviation": stdev(values),
+                "same": fmean(pair.same.value for pair in among),
+                "kappa": None if None in kappas else fmean(map(_value, kappas)),
+            }
+        )
+    return restarts
+
+
+_MEAN = fields(
+    {
+        "first": "Label of one model.",
+        "second": "Label of the other.",
+        "same": "Share of equal answers: mean over probes, which are taken to be independent.",
+        "same_error": "Share of equal wrong choices; null if it is null on a probe.",
+        "kappa": "Likewise.",
+    }
+)
+
+
+def _mean(groups: Sequence[Sequence[Contrast]]) -> Section | None:
+    """Average agreement over probes, if there are several and all models were run on all."""
+    named = [
+        {frozenset((pair.first.label, pair.second.label)): pair for pair in pairs}
+        for pairs in groups
+    ]
+    first, *others = named
+    if not others or any(one.keys() != first.keys() for one in others):
+        return None
+    rows = []
+    for labels, pair in first.items():
+        own = [group[labels] for group in named]
+        rows.append(
+            {
+                "first": pair.first.label,
+                "second": pair.second.label,
+                "same": mean_of([one.same for one in own]),
+                "same_error": mean_of([one.agreement.errors for one in own]),
+                "kappa": mean_of([one.agreement.kappa for one in own]),
+            }
+        )
+    names = list(
+        dict.fromkeys(row.label for pair in groups[0] for row in (pair.first, pair.second))
+    )
+    note = "Each probe has equal weight. Intervals assume that the probes are independent."
+    return Section(
+        {"probe": f"Mean over {len(groups)} probes"},
+        [DataTable("mean", rows, _MEAN)],
+        [doc.Text(note, note=True), *_agreement_maps(names, rows)],
+    )
+
+
+_WORDINGS = fields(
+    {
+        "template": "The wording's id.",
+        "accuracy": "Mean accuracy over the runs.",
+        "runs": "Accuracy of each run.",
+    },
+    {"template": "wording", "accuracy": "mean"},
+    hidden=("runs",),
+)
+
+
+def _wordings(finished: Sequence[Finished], seed: int) -> list[dict[str, Any]]:
+    """Average the accuracy of the runs by wording, on the rows that all runs scored."""
+    if len({one.results.probe.fingerprint for one in finished}) > 1:
+        return []
+    items, answers = gather(finished)
+    whole, cluster = np.flatnonzero(answers.scored.all(axis=1)), cluster_codes(items)
+    tries = np.full(len(cluster), len(finished))
+    wordings = []
+    for template, of_template in named_rows(items["template"].take(whole)):
+        rows = whole[of_template]
+        right = answers.right[rows]
+        mean = intervals.repeated_share(right.sum(axis=1), tries[rows], cluster[rows], seed)
+        means = right.mean(axis=0).tolist()
+        wordings.append({"template": template, "accuracy": mean, "runs": means})
+    # The one with the highest mean is what Talmor et al. (2020) choose.
+    ordered = sorted(wordings, key=lambda wording: -wording["accuracy"].value)
+    return ordered if len(ordered) > 1 else []
+
+
+def _config_of_control(pair: Contrast) -> str | None:
+    """Return the second run's config, if it is a control of the first's probe, of one model."""
+    first, second = pair.first.runs[0], pair.second.runs[0]
+    if pair.first.axes["run"] != pair.second.axes["run"] or not are_configs(first, second):
+        return None
+    if first.spec is not None and second.spec is not None:
+        return second.spec.run.config if first.spec.run.config is None else None
+    name, of_control = (run.results.probe.name for run in (first, second))
+    config = of_control.removeprefix(f"{name}-")
+    return None if config == of_control else config
+
+
+def _of_control(pair: Contrast) -> Estimate:
+    """Return the accuracy on the probe less that in the control, in points."""
+    in_probe, in_control = pair.right
+    return intervals.paired_difference(in_control, in_probe, pair.clusters, pair.seed)
+
+
+_CONTROLS: dict[str, Column[Contrast]] = {
+    "run": Column("The run on the probe.", lambda pair: pair.first.label),
+    "control": Column("The control's config.", _config_of_control),
+    "rows": Column("Rows that were scored in both.", lambda pair: pair.clusters.size),
+    "in_probe": Column(
+        "Accuracy on these rows of the probe.", lambda pair: pair.accuracies[0], head="accuracy"
+    ),
+    "in_control": Column("Accuracy in the control.", lambda pair: pair.accuracies[1]),
+    "difference": Column(
+        "Probe minus control, in percentage points.",
+        _of_control,
+        cells.points,
+        "probe minus control, points",
+    ),
+    "sensitivity": Column(
+        "The difference, or 0 where the control is answered as well: what LangSense averages over "
+        "a learning curve (Talmor et al. 2020).",
+        lambda pair: max(0.0, _of_control(pair).value),
+        None,
+    ),
+    "p_value": Column("Of the randomisation test.", lambda pair: pair.p_value, p_value, "p"),
+}
+
+
+COMPARE = Study(
+    name="compare",
+    help="Compare two or more results on the same probe, question by question and pair by pair. "
+    "Name the folders of the results; or probes and models, which are evaluated first.",
+    expand=_expand,
+    summarise=_summarise,
+    collect=_collect,
+    document=document_of,
+    options=CompareOptions,
+    fixed=frozenset({"config", "facts"}),
+    least=2,
+    reports=True,
+)
+"""The study."""

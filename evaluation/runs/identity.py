@@ -35,7 +35,7 @@ from evaluation.runs.run import SCORING_VERSIONS, Run
 from evaluation.runs.spec import RunSpec, plugins
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256
-from kbprobe.format.manifest import MANIFEST, read_manifest
+from kbprobe.format.manifest import holds_manifest, read_manifest
 from kbprobe.options import option_name
 
 _SHOWN = 60
@@ -249,14 +249,14 @@ class RequestKeys:
 
 
 def _asks_facts(probe: str) -> bool:
-    return Path(probe, MANIFEST).is_file() and bool(read_manifest(Path(probe)).sub_questions)
+    return holds_manifest(probe) and bool(read_manifest(Path(probe)).sub_questions)
 
 
 def _probe_identity(source: Any) -> Any:
     if not isinstance(source, str):
         raise UsageError("a suite's probes are folders, files or Hub ids, not datasets in memory")
     path = Path(source)
-    if (path / MANIFEST).is_file():
+    if holds_manifest(path):
         files = read_manifest(path).files
         return sorted([one.config, one.split, one.rows_digest] for one in files)
     if path.is_file():

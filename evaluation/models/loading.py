@@ -65,8 +65,8 @@ def without_dropout(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBa
 
     It is for training: the same text would be read in another way each time.
     """
-    model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
-    if getattr(model, "dropout", None):
+    model: Any = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    if model is not None and getattr(model, "dropout", None):
         model.dropout = None
     return tokenizer
 

@@ -88,9 +88,7 @@ class VectorsKind(Kind[VectorsSource, VectorsOptions]):
     ) -> Compiled:
         """Turn the file into the parts of `kb_cache.vectors.types.WordVectors`."""
         batches = read_batches(source, progress)
-        words, matrix, notes = compile_vectors(
-            batches, source.shown, folder, options.language
-        )
+        words, matrix, notes = compile_vectors(batches, source.shown, folder, options.language)
         credits_ = self.credits_of(options, source)
         if credits_["licence"] == UNSTATED:
             notes += ("No licence was stated: state it with --licence and --attribution.",)

@@ -199,7 +199,7 @@ class UnpackedFile:
         self._read = 0
 
     def read(self, size: int, /) -> bytes:
-        """Return the next bytes, ``size`` at most; a byte order mark at the beginning is skipped.
+        """Return the next bytes, ``size`` at most; a mark of UTF-8 (BOM) at first is skipped.
 
         Raises:
             TooLarge: the file unpacks to more than `most_unpacked`.

@@ -16,7 +16,13 @@ import numpy as np
 
 from evaluation.models.capabilities import ENCODER, HEADS, Capability, Head, is_encoder_decoder
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint, no_checkpoint, open_checkpoint
-from evaluation.models.loading import choose_device, choose_dtype, load_model, load_tokenizer
+from evaluation.models.loading import (
+    choose_device,
+    choose_dtype,
+    load_model,
+    load_tokenizer,
+    without_dropout,
+)
 from evaluation.options import ModelOptions
 from kbprobe.errors import UsageError, require
 
@@ -138,7 +144,7 @@ class ModelInMemory(ModelHandle):
         self.device, self.dtype = model.device, dtype or model.dtype
         self.batch_tokens = batch_tokens or default_batch(self.device)
         # Scorers reset a tokenizer's truncation and padding: the caller's keeps its own.
-        self._both: Loaded = model, copy.deepcopy(tokenizer)
+        self._both: Loaded = model, without_dropout(copy.deepcopy(tokenizer))
 
     def load(self, head: Head) -> Loaded:
         """Return model and tokenizer.

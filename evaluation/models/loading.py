@@ -57,6 +57,17 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
         longest = tokenizer.model_max_length
         if not isinstance(longest, int | float):
             raise ValueError(f"model_max_length is {longest!r:.60}, not a number")
+    return without_dropout(tokenizer)
+
+
+def without_dropout(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """Turn off a fast tokenizer's dropout of merges (BPE-dropout), and return it.
+
+    It is for training: the same text would be read in another way each time.
+    """
+    model: Any = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    if model is not None and getattr(model, "dropout", None):
+        model.dropout = None
     return tokenizer
 
 

@@ -8,6 +8,9 @@ and newlines in blocks of bytes. Arrow's and DuckDB's readers of CSV are about a
 benchmarks/conceptnet.py); but at a line that is not UTF-8 they reject the whole file, or cannot
 name the line. For lines that the selection leaves out, only the number and prefixes of their
 columns are checked.
+
+Databases of conceptnet-lite are read with sqlite3, not through the package: its ``connect`` may
+write to the file or download another, and reading edges as its objects takes 230 times as long.
 """
 
 from __future__ import annotations

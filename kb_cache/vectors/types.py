@@ -63,7 +63,8 @@ class WordVectors(Loaded):
         joined = self.words.filter(pc.match_substring_regex(self.words, _EXPRESSION))
         if len(joined) * 100 < len(self.words) or not len(joined):
             return 1
-        return min(MOST_WORDS, 1 + pc.max(pc.count_substring_regex(joined, "[ _]")).as_py())
+        longest = int(pc.max(pc.count_substring_regex(joined, "[ _]")).as_py())
+        return min(MOST_WORDS, 1 + longest)
 
     def rows(self, words: Sequence[str]) -> Ints:
         """Return the row of each word in `matrix`; -1: it has no vector.

@@ -236,12 +236,14 @@ def _follow_redirects(store: Store) -> None:
     redirects = {
         quad.subject: quad.object
         for quad in store.quads_for_pattern(None, NamedNode(_REDIRECT), None)
-        if quad.subject.value.startswith(WIKIDATA_ENTITY)
+        if isinstance(quad.subject, NamedNode)
+        and isinstance(quad.object, NamedNode)
+        and quad.subject.value.startswith(WIKIDATA_ENTITY)
     }
     for old, new in redirects.items():
-        seen = {old}
-        while new in redirects and new not in seen:
-            seen.add(new)
+        passed = {old}
+        while new in redirects and new not in passed:
+            passed.add(new)
             new = redirects[new]
         for quad in list(store.quads_for_pattern(None, None, old)):
             store.remove(quad)

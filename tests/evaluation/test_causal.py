@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import random
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,10 @@ from tokenizers import processors
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from evaluation.items.types import Item, choice_starts
+from evaluation.models.capabilities import CAUSAL_LM
+from evaluation.models.checkpoint import open_checkpoint
+from evaluation.models.handle import ModelInMemory
+from evaluation.models.loading import load_tokenizer
 from evaluation.scorers.base import Encoded, Floats
 from evaluation.scorers.batching import cut_batches
 from evaluation.scorers.causal import forked, forward, prompted
@@ -509,6 +514,20 @@ def test_a_token_that_ends_every_text_is_neither_read_nor_scored(loaded, single)
             expected.append(sum(float(logits[at - 1, both[at]]) for at in own))
     scores, _ = run(CausalScorer(model, tokenizer), items)
     np.testing.assert_allclose(scores, expected, atol=TOLERANCE)
+
+
+def test_a_tokenizer_drops_no_merges(tmp_path):
+    """BPE-dropout is for training: each run would read other tokens."""
+    folder = tiny_causal.write("gpt2", tmp_path / "gpt2")
+    config = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    config["model"]["dropout"] = 0.9
+    (folder / "tokenizer.json").write_text(json.dumps(config), encoding="utf-8")
+    model = transformers.GPT2LMHeadModel.from_pretrained(folder)
+    in_memory = ModelInMemory(model, transformers.AutoTokenizer.from_pretrained(folder))
+    read = [load_tokenizer(open_checkpoint(str(folder))), in_memory.load(CAUSAL_LM)[1]]
+    for own in read:
+        assert len({tuple(own("A domestic animal")["input_ids"]) for _ in range(20)}) == 1
+    assert read[0]("a dog")["input_ids"] == read[1]("a dog")["input_ids"]
 
 
 def test_an_end_that_cannot_be_left_out_is_refused(loaded):

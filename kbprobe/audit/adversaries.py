@@ -193,7 +193,7 @@ def _of_answers(rows: DeepRows, answers: Ints, chances: Floats) -> Floats:
     """Return the scores of each scored row's choices, given those of the answers' texts."""
     scores = np.zeros((rows.scored.size, len(rows.texts)))
     scores[:, answers] = chances
-    return np.asarray(scores[np.arange(rows.scored.size)[:, None], rows.choices[rows.scored]])
+    return np.take_along_axis(scores, rows.choices[rows.scored], axis=1)
 
 
 def elimination(rows: Rows) -> Iterator[Shortcut]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kbprobe.audit.tables import AuditTable, Line
+from kbprobe.audit.verdicts import AuditTable, Line
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.files.targets import taking

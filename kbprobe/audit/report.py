@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from kbprobe.arrays import Bools, Ints, mask_at
-from kbprobe.audit.baselines import WORD_TOLERANCE, BuildRows, baselines
-from kbprobe.audit.giveaways import giveaways
-from kbprobe.audit.tables import AuditTable, Line
+from kbprobe.audit.baselines import WORD_TOLERANCE, BuildRows, baselines, giveaways
 from kbprobe.audit.verdicts import (
     ALL,
     FEW_ROWS,
     FEWEST_ROWS,
     MARGIN,
+    AuditTable,
     Bar,
+    Line,
     commonest,
     judge,
 )

@@ -15,13 +15,14 @@ from kb_cache.frequency import zipf_frequencies
 from kb_cache.vectors.load import load_vectors
 from kb_cache.vectors.texts import cosines_of_means
 from kbprobe.arrays import Floats, Ints
-from kbprobe.audit.deep_rows import Cosines, Cues, DeepRows, read
-from kbprobe.audit.tables import AuditTable, Line
+from kbprobe.audit.adversaries import Cosines, Cues, DeepRows, adversaries, read
 from kbprobe.audit.verdicts import (
     ALL,
     MARGIN,
+    AuditTable,
     Bar,
     Judged,
+    Line,
     Shortcut,
     Verdict,
     commonest,
@@ -82,12 +83,12 @@ class Outcome(NamedTuple):
 
 
 def outcomes(
-    config: str, shortcut: Shortcut, rows: DeepRows, adversaries: int
+    config: str, shortcut: Shortcut, rows: DeepRows, judged_adversaries: int
 ) -> Iterator[Outcome]:
     """Score an adversary on all rows, and yield each family in which it exceeds chance.
 
-    ``adversaries`` is the number of adversaries judged on every family. Where answers are left
-    unbalanced, always giving the most common one counts as chance.
+    ``judged_adversaries`` is the number of adversaries judged on every family. Where answers are
+    left unbalanced, always giving the most common one counts as chance.
     """
 
     def bar_of(some: Ints) -> Bar:
@@ -95,12 +96,12 @@ def outcomes(
         return Bar(max(chance, commonest(rows.gold[some])) if rows.natural else chance, low=False)
 
     families = np.unique(rows.family[rows.scored]).size
-    for judged in judge(rows, shortcut, bar_of, families * max(adversaries, 1)):
-        high = judged.verdict == "high"
-        if judged.family == ALL or (high and families > 1):
-            of = "" if judged.family == ALL else f", {judged.family} rows"
+    for cell in judge(rows, shortcut, bar_of, families * max(judged_adversaries, 1)):
+        high = cell.verdict == "high"
+        if cell.family == ALL or (high and families > 1):
+            of = "" if cell.family == ALL else f", {cell.family} rows"
             remedy = REMEDIES[shortcut.name.partition(":")[0]] if high else ""
-            numbers = judged.accuracy, judged.bar.chance, judged.verdict
+            numbers = cell.accuracy, cell.bar.chance, cell.verdict
             yield Outcome(config, f"{shortcut.name}{of}", *numbers, remedy)
 
 
@@ -218,8 +219,6 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
         KbprobeError: a file is missing or damaged.
     """
     require("sklearn", "release", "the deep audit")
-    from kbprobe.audit.adversaries import adversaries
-
     path = path_argument("audit(folder=...)", folder, BUILT)
     manifest = read_manifest(path)
     cues = cues_of(manifest, encoder)

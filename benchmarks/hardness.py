@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from kbprobe.audit.adversaries import elimination, likeness, meaning, surface
-from kbprobe.audit.deep_rows import DeepRows, read
+from kbprobe.audit.adversaries import DeepRows, elimination, likeness, meaning, read, surface
 from kbprobe.audit.verdicts import Shortcut, credit_of
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from builders.engine.plan import left_out
 from builders.engine.request import Request
-from kbprobe.audit.report import missing_baselines, unflagged
+from kbprobe.audit.report import baseline_table, missing_baselines, unflagged
 from kbprobe.format.card import Configs, canary_of, front_matter, pretty_name
 from kbprobe.format.items import (
     COLUMNS,
@@ -115,12 +115,14 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    filters: dict[str, Callable[..., str]] = {
+        "baselines": lambda audit: baseline_table(audit, with_picks=True).markdown(),
         "cell": in_markdown,
         "count": "{:,}".format,
         "missing_baselines": missing_baselines,
         "unflagged": unflagged,
     }
+    environment.filters |= filters
     source = Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8")
     return environment.from_string(source)
 

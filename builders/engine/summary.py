@@ -14,8 +14,7 @@ from rich.table import Table
 from builders.engine.card import first_row
 from builders.engine.drops import told_drops
 from builders.engine.options import RANDOM
-from kbprobe.audit.report import missing_baselines, unflagged
-from kbprobe.audit.verdicts import FEW_ROWS
+from kbprobe.audit.report import baseline_table, missing_baselines, unflagged
 from kbprobe.format.items import plain
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import choices_of, option_name, shown_default
@@ -28,11 +27,8 @@ if TYPE_CHECKING:
 SAMPLES = 3
 NEAR = 50
 """Number of rows searched for a sample of another family."""
-SHOWN = 0.0005
-"""Distance from chance above which accuracy is shown by family: it does not round to chance."""
 LONG = 500
 """Length of a template above which ``show`` omits its branches."""
-COLOURS = {"high": "red", "low": "red", FEW_ROWS: "dim"}
 
 
 def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
@@ -99,21 +95,8 @@ def _print_audit(console: Console, report: dict[str, Any]) -> None:
     if missing := missing_baselines(report):
         console.print(f"[red]{missing}[/]\n")
         return
-    title = f"Audit: accuracy in % without knowing anything (chance {report['chance']:.1%})"
-    table = _table(title, "baseline", ["all"])
-    table.add_column("furthest off chance in a family")
-    for name, cells in report["baselines"].items():
-        # With a few identical rows, an interval by cluster would be a point.
-        off = {
-            family: abs(cell["accuracy"] - report["chance"])
-            for family, cell in cells.items()
-            if family != "all" and cell["verdict"] != FEW_ROWS
-        }
-        family = max(off, key=off.__getitem__, default="")
-        seen = off.get(family, 0.0) >= SHOWN
-        shown = f"{_accuracy(cells[family])} {family}" if seen else ""
-        table.add_row(name, _accuracy(cells["all"]), shown)
-    console.print(table)
+    title = f"Audit: accuracy without knowing anything (chance {report['chance']:.1%})"
+    console.print(baseline_table(report).terminal(title))
     if report["flags"]:
         console.print(f"[red]Off chance by more than {report['bar']}:[/]")
         console.print("".join(f"  {flag}\n" for flag in report["flags"]))
@@ -128,15 +111,6 @@ def _print_audit(console: Console, report: dict[str, Any]) -> None:
             shares = (oracle["families"][family] for family in families)
             table.add_row(oracle["knows"], *(f"{100 * share:.1f}" for share in shares))
         console.print(table, "")
-
-
-def _accuracy(cell: dict[str, Any]) -> str:
-    """Return the accuracy of a baseline with its interval, or with the rows that are too few."""
-    few = cell["verdict"] == FEW_ROWS
-    of = f"(n={cell['rows']})" if few else f"±{50 * (cell['high'] - cell['low']):.1f}"
-    text = f"{100 * cell['accuracy']:.1f} {of}"
-    colour = COLOURS.get(cell["verdict"])
-    return f"[{colour}]{text}[/]" if colour else text
 
 
 def _samples(built: Built) -> list[dict[str, Any]]:

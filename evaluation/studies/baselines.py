@@ -44,9 +44,9 @@ from evaluation.studies.table import (
 )
 from evaluation.vectors.options import VectorsOption, word_vectors
 from kbprobe import document as doc
+from kbprobe.audit.recorded import BaselineFigure, BaselineFigures, record_baselines, rows_digests
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.format.baselines import BaselineFigure, BaselineFigures, record_baselines, rows_digests
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, QUESTION
 from kbprobe.options import Options, option_name

@@ -13,18 +13,23 @@ from typing import Any
 import numpy as np
 
 from kbprobe.arrays import Bools, Ints, mask_at
-from kbprobe.audit.baselines import WORD_TOLERANCE, BuildRows, baselines
-from kbprobe.audit.giveaways import giveaways
+from kbprobe.audit.baselines import WORD_TOLERANCE, BuildRows, baselines, giveaways
 from kbprobe.audit.verdicts import (
     ALL,
     FEW_ROWS,
     FEWEST_ROWS,
     MARGIN,
+    AuditTable,
     Bar,
+    Line,
     commonest,
     judge,
 )
+from kbprobe.format.manifest import BaselineCell
 from kbprobe.format.setups import SPLITS
+
+SHOWN = 0.0005
+"""Distance from chance above which accuracy is shown by family: it does not round to chance."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,35 @@ def _add_giveaways(report: dict[str, Any], rows: BuildRows) -> None:
         if counted.is_leak(choices.shape[1]):
             shares = f"{counted.golds:.1%} of golds, {counted.distractors:.1%} of distractors"
             report["flags"].append(f"choices hold {words}: {shares}")
+
+
+def baseline_table(report: Mapping[str, Any], with_picks: bool = False) -> AuditTable:
+    """Return the table of a report's baselines over all rows: what each picks, or its verdict.
+
+    The verdict is followed by the accuracy in the family where it is furthest off chance.
+    """
+    chance = report["chance"]
+    lines = []
+    for name, families in report["baselines"].items():
+        cells = {family: BaselineCell.model_validate(cell) for family, cell in families.items()}
+        names = (name, report["picks"][name]) if with_picks else (name,)
+        every = cells.pop(ALL)
+        more = () if with_picks else (every.verdict, _furthest(cells, chance))
+        lines.append(Line(names, every, chance, every.verdict, more))
+    if with_picks:
+        return AuditTable(("baseline", "picks"), lines)
+    return AuditTable(("baseline",), lines, ("verdict", "furthest off chance in a family"))
+
+
+def _furthest(families: Mapping[str, BaselineCell], chance: float) -> str:
+    """Return the accuracy furthest off chance, with its family; empty if all round to chance."""
+    off = {
+        family: abs(cell.value - chance)
+        for family, cell in families.items()
+        if cell.verdict != FEW_ROWS
+    }
+    family = max(off, key=off.__getitem__, default="")
+    return f"{families[family].value:.1%} {family}" if off.get(family, 0.0) >= SHOWN else ""
 
 
 def unflagged(report: Mapping[str, Any]) -> str:

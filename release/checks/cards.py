@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kbprobe.audit.recorded import read_baselines
 from kbprobe.errors import UsageError
-from kbprobe.format.baselines import read_baselines
 from kbprobe.format.card import CANARY, canary_of, size_category
 from kbprobe.format.dataset import BASELINES, CARD
 from kbprobe.format.licences import attributions_of, terms_of

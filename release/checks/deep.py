@@ -15,12 +15,14 @@ from kb_cache.frequency import zipf_frequencies
 from kb_cache.vectors.load import load_vectors
 from kb_cache.vectors.texts import cosines_of_means
 from kbprobe.arrays import Floats, Ints
-from kbprobe.audit.deep_rows import Cosines, Cues, DeepRows, read
+from kbprobe.audit.adversaries import Cosines, Cues, DeepRows, adversaries, read
 from kbprobe.audit.verdicts import (
     ALL,
     MARGIN,
+    AuditTable,
     Bar,
     Judged,
+    Line,
     Shortcut,
     Verdict,
     commonest,
@@ -54,8 +56,6 @@ LABELLED = "Label the rows, or build it larger (--limit) or with other --split-s
 UNREADABLE = ("manifest", "files", "checksums", "row numbers", "schema")
 """Findings after which rows are not read."""
 
-STYLES = {"high": "bold red", "ok": "green", "few rows": "yellow", "reported": "dim"}
-
 
 class Outcome(NamedTuple):
     """How often an adversary was right on a config.
@@ -83,12 +83,12 @@ class Outcome(NamedTuple):
 
 
 def outcomes(
-    config: str, shortcut: Shortcut, rows: DeepRows, adversaries: int
+    config: str, shortcut: Shortcut, rows: DeepRows, judged_adversaries: int
 ) -> Iterator[Outcome]:
     """Score an adversary on all rows, and yield each family in which it exceeds chance.
 
-    ``adversaries`` is the number of adversaries judged on every family. Where answers are left
-    unbalanced, always giving the most common one counts as chance.
+    ``judged_adversaries`` is the number of adversaries judged on every family. Where answers are
+    left unbalanced, always giving the most common one counts as chance.
     """
 
     def bar_of(some: Ints) -> Bar:
@@ -96,12 +96,12 @@ def outcomes(
         return Bar(max(chance, commonest(rows.gold[some])) if rows.natural else chance, low=False)
 
     families = np.unique(rows.family[rows.scored]).size
-    for judged in judge(rows, shortcut, bar_of, families * max(adversaries, 1)):
-        high = judged.verdict == "high"
-        if judged.family == ALL or (high and families > 1):
-            of = "" if judged.family == ALL else f", {judged.family} rows"
+    for cell in judge(rows, shortcut, bar_of, families * max(judged_adversaries, 1)):
+        high = cell.verdict == "high"
+        if cell.family == ALL or (high and families > 1):
+            of = "" if cell.family == ALL else f", {cell.family} rows"
             remedy = REMEDIES[shortcut.name.partition(":")[0]] if high else ""
-            numbers = judged.accuracy, judged.bar.chance, judged.verdict
+            numbers = cell.accuracy, cell.bar.chance, cell.verdict
             yield Outcome(config, f"{shortcut.name}{of}", *numbers, remedy)
 
 
@@ -138,9 +138,9 @@ class DeepAudit:
         """Yield a finding for each adversary that exceeds chance, and for any that did not run."""
         for one in self.outcomes:
             if one.verdict == "high":
-                what = (
-                    f"{one.adversary}: {_percent(one.accuracy)} right, chance is {one.chance:.1%}"
-                )
+                accuracy, low, high, _ = Line((), one.accuracy, one.chance).numbers
+                share = f"{accuracy} ({low}\N{EN DASH}{high})"
+                what = f"{one.adversary}: {share} right, chance is {one.chance:.1%}"
                 yield Finding(NAME, "failed", what, one.config, one.remedy)
         for config in self.unscored:
             what = "none ran: no labelled rows in test or validation"
@@ -168,51 +168,40 @@ class DeepAudit:
         text = f"{many} {verb} chance by more than 5 points"
         return f"{text} (too few rows for a verdict on {unsure})" if unsure else text
 
-    def as_markdown(self) -> str:
-        """Return the table for the card."""
+    @property
+    def table(self) -> AuditTable:
+        """The table of all adversaries."""
         lines = [
+            Line(
+                (one.adversary, one.config),
+                one.accuracy,
+                one.chance,
+                one.verdict,
+                (f"{one.accuracy.n:,}", one.verdict),
+            )
+            for one in self.outcomes
+        ]
+        return AuditTable(("adversary", "config"), lines, ("rows", "verdict"))
+
+    def as_markdown(self) -> str:
+        """Return the section for the card."""
+        about = (
             "Models that see the data without what should be needed, trained on train and scored "
             "on test (`release-probe check --deep`). Accuracy with its 95% interval, clusters as "
             "units; an adversary exceeds chance if the whole interval is above it and the accuracy "
-            "by more than 5 points.",
-            "",
-            "| adversary | config | accuracy | from | to | chance | rows | verdict |",
-            "|---|---|---:|---:|---:|---:|---:|---|",
-        ]
-        lines += [
-            f"| {one.adversary} | {one.config} | {one.accuracy.value:.1%} | "
-            f"{one.accuracy.low:.1%} | {one.accuracy.high:.1%} | {one.chance:.1%} | "
-            f"{one.accuracy.n:,} | {one.verdict} |"
-            for one in self.outcomes
-        ]
-        return "\n".join(lines)
+            "by more than 5 points."
+        )
+        return f"{about}\n\n{self.table.markdown()}"
 
     def show(self) -> None:
         """Print a table of all adversaries."""
-        from rich.table import Table
-        from rich.text import Text
-
         from kbprobe.terminal.console import Console
 
-        table = Table("adversary", box=None, pad_edge=False)
-        for title in ("accuracy", "chance", "rows"):
-            table.add_column(title, justify="right")
-        table.add_column("verdict")
-        for one in self.outcomes:
-            table.add_row(
-                Text(
-                    one.adversary
-                    if one.config == DEFAULT_CONFIG
-                    else f"{one.adversary} ({one.config})"
-                ),
-                _percent(one.accuracy),
-                f"{one.chance:.1%}",
-                f"{one.accuracy.n:,}",
-                Text(one.verdict, style=STYLES[one.verdict]),
-            )
         console = Console(highlight=False)
-        console.print(Text("\nAdversaries: accuracy, with a 95% interval by cluster"))
-        console.print(table)
+        if not console.is_terminal:
+            console.width = 240  # it would be 80 in a file or pipe
+        title = "Adversaries: accuracy, with a 95% interval by cluster"
+        console.print("", self.table.terminal(title))
 
 
 def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
@@ -230,8 +219,6 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
         KbprobeError: a file is missing or damaged.
     """
     require("sklearn", "release", "the deep audit")
-    from kbprobe.audit.adversaries import adversaries
-
     path = path_argument("audit(folder=...)", folder, BUILT)
     manifest = read_manifest(path)
     cues = cues_of(manifest, encoder)
@@ -336,7 +323,3 @@ def deepened(report: Report, encoder: str = "") -> Report:
         return Report((*report.findings, Finding(NAME, "failed", what, "", REBUILD)), report.folder)
     done = audit(report.folder, encoder)
     return DeepReport((*report.findings, *done.findings()), report.folder, done)
-
-
-def _percent(accuracy: Estimate) -> str:
-    return f"{accuracy.value:.1%} ({accuracy.low:.1%}\N{EN DASH}{accuracy.high:.1%})"

@@ -9,7 +9,7 @@ import pytest
 from builders.english.kin import akin, holds_kin, shares_a_word
 from builders.english.lemmas import lemmas
 from kb_cache.frequency import FUNCTION_WORDS
-from kbprobe.audit.giveaways import Giveaway, QuestionPart, giveaways
+from kbprobe.audit.baselines import Giveaway, QuestionPart, giveaways
 from kbprobe.plugins import lemminflect
 
 ONE = np.array([0])

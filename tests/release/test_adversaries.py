@@ -21,8 +21,7 @@ from kb_cache.vectors.texts import cosines_of_means
 from kb_cache.vectors.types import WordVectors
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.arrays import Floats
-from kbprobe.audit.adversaries import elimination, likeness, meaning, tuned
-from kbprobe.audit.deep_rows import DeepRows, read
+from kbprobe.audit.adversaries import DeepRows, elimination, likeness, meaning, read, tuned
 from kbprobe.audit.learners import _folds
 from kbprobe.audit.verdicts import Shortcut
 from kbprobe.errors import UsageError

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import evaluation
+from kbprobe.audit.recorded import read_baselines
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.format.baselines import read_baselines
 from kbprobe.format.dataset import BASELINES
 from release.checks.checking import check
 from release.checks.findings import Finding
@@ -48,7 +48,7 @@ def test_the_check_and_the_card_show_the_figures(measured: Path) -> None:
     card = (measured / "README.md").read_text(encoding="utf-8")
     for one in figures.figures:
         assert f"{one.name} {one.accuracy:.1%}" in found.what
-        assert f"| {one.accuracy:.1%} | {one.low:.1%} to {one.high:.1%} |" in card
+        assert f"| {one.accuracy:.1%} | {one.low:.1%} | {one.high:.1%} |" in card
     assert check(measured).passed
 
 

@@ -12,7 +12,7 @@ from builders.engine.pipeline import build, write
 from builders.engine.probe import find_probe
 from builders.engine.render import blocks
 from builders.engine.request import Request
-from kbprobe.audit.deep_rows import read
+from kbprobe.audit.adversaries import read
 from kbprobe.format import shards
 from kbprobe.format.dataset import read_rows
 from kbprobe.format.manifest import read_manifest

@@ -39,8 +39,7 @@ from builders.english.kin import holds_kin, shares_a_word
 from builders.english.screen import offensive_texts
 from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Bools, Ints, Some
-from kbprobe.audit.baselines import BuildRows, PartialInput
-from kbprobe.audit.giveaways import QuestionPart
+from kbprobe.audit.baselines import BuildRows, PartialInput, QuestionPart
 from kbprobe.audit.rows import Sample
 from kbprobe.columns import to_numpy
 from kbprobe.format.items import LABELS, Coded, Items, ItemsInParts, Ragged

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from kbprobe.audit.verdicts import AuditTable, Line
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.files.targets import taking
@@ -20,6 +21,7 @@ from kbprobe.format.card import with_section
 from kbprobe.format.dataset import BASELINES, CARD, read_sound
 from kbprobe.format.manifest import Manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.intervals import Estimate
 from kbprobe.parsing import MAX_JSON_BYTES
 from kbprobe.reading import read_bytes
 
@@ -43,6 +45,13 @@ class BaselineFigure(_Part):
     accuracy: float = Field(ge=0, le=1, description="Share of the rows answered right.")
     low: float = Field(ge=0, le=1, description="Lower end of its 95% interval.")
     high: float = Field(ge=0, le=1, description="Upper end of its 95% interval.")
+
+    def line(self, rows: int, chance: float) -> Line:
+        """Return the line of a table."""
+        ends = {"low": self.low, "high": self.high}
+        accuracy = Estimate(value=self.accuracy, n=rows, method="mean over draws", **ends)
+        trained = "–" if self.train_rows is None else f"{self.train_rows:,} rows"
+        return Line((self.name, self.reads, trained, str(self.draws)), accuracy, chance)
 
 
 class BaselineFigures(_Part):
@@ -71,21 +80,14 @@ class BaselineFigures(_Part):
 
     def card_section(self) -> str:
         """Return the section of the card, without its heading."""
-        lines = [
+        about = (
             f"What is reached without a language model on the {self.rows:,} rows of "
             f"{self.split}, where chance is {self.chance:.1%}. Accuracy is the mean over the draws "
-            "of training rows, with its 95% interval.",
-            "",
-            "| baseline | reads | trained on | draws | accuracy | 95% interval |",
-            "|---|---|---:|---:|---:|---:|",
-        ]
-        for one in self.figures:
-            trained = "–" if one.train_rows is None else f"{one.train_rows:,} rows"
-            lines.append(
-                f"| {one.name} | {one.reads} | {trained} | {one.draws} | {one.accuracy:.1%} | "
-                f"{one.low:.1%} to {one.high:.1%} |"
-            )
-        return "\n".join(lines)
+            "of training rows, with its 95% interval."
+        )
+        lines = [figure.line(self.rows, self.chance) for figure in self.figures]
+        table = AuditTable(("baseline", "reads", "trained on", "draws"), lines)
+        return f"{about}\n\n{table.markdown()}"
 
 
 def _digest(*parts: str) -> str:

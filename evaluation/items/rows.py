@@ -252,7 +252,11 @@ def _with_gold(texts: _Texts, labels: _Texts, key: int | str | None) -> dict[str
     Copies of the gold among the choices, which published rows have, are left out. Where choices
     are incomplete, nothing can be the gold.
     """
-    columns = {"choices": {"text": texts, "label": labels}, "answer": UNKNOWN, "answerKey": ""}
+    columns: dict[str, Any] = {
+        "choices": {"text": texts, "label": labels},
+        "answer": UNKNOWN,
+        "answerKey": "",
+    }
     if texts is None or labels is None or len(texts) < 2 or len(texts) != len(labels):
         return columns
     if None in texts or None in labels:
@@ -287,7 +291,7 @@ def _normalised(row: Any, folds: Mapping[str, int]) -> dict[str, Any]:
     if isinstance(question, Mapping):
         path, at = "question.stem", "question."
         question, given = question.get("stem"), question.get("choices")
-    columns = {
+    columns: dict[str, Any] = {
         "id": _label(row.get("id"), "id"),
         "question": _text(question, path),
         **{name: _text(row.get(name), name) for name in PAIR},

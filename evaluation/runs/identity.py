@@ -82,13 +82,13 @@ class Identity:
 
         Of a request, only those that it decides are compared.
         """
-        there, new = (_without_idle_limit(one.settings, self.rows) for one in (self, now))
-        names = there.keys() & new.keys() if now.key is None else {**new, **there}
-        differing = {name for name in names if there.get(name) != new.get(name)}
+        there, new = (_without_idle_limit(each.settings, self.rows) for each in (self, now))
+        names = [name for name in new if name in there] if now.key is None else {**new, **there}
+        differing = [name for name in names if there.get(name) != new.get(name)]
         return [
             Difference(name, there.get(name), new.get(name))
-            for name in (*new, *(there.keys() - new.keys()))
-            if name in differing and not _FOLLOWS.get(name, set()) & differing
+            for name in differing
+            if not _FOLLOWS.get(name, set()) & {*differing}
         ]
 
 
@@ -183,7 +183,7 @@ def refuse_known_differences(spec: RunSpec, found: FoundSplit | None) -> None:
 def other_results(folder: Path, differences: Sequence[Difference]) -> UsageError:
     """Return the refusal of a folder of other results, which says how to keep both."""
     shown = "; ".join(map(str, differences)) or "another version of kbprobe made them"
-    options = {one.name: one.now for one in differences[:2] if one.is_option}
+    options = {each.name: each.now for each in differences[:2] if each.is_option}
     given = {name: value for name, value in options.items() if value is not None}
     tag = "second" if "model" in options else options_name(given)[:60] or "second"
     return UsageError(
@@ -258,13 +258,13 @@ def _probe_identity(source: Any) -> Any:
     path = Path(source)
     if holds_manifest(path):
         files = read_manifest(path).files
-        return sorted([one.config, one.split, one.rows_digest] for one in files)
+        return sorted([file.config, file.split, file.rows_digest] for file in files)
     if path.is_file():
         return file_sha256(path)
     if path.is_dir():
         # Every file that the datasets library would read, i.e. that is not hidden.
-        held = sorted(one for one in path.rglob("*") if one.is_file() and one.name[:1] != ".")
-        return [[one.relative_to(path).as_posix(), file_sha256(one)] for one in held]
+        read = sorted(file for file in path.rglob("*") if file.is_file() and file.name[:1] != ".")
+        return [[file.relative_to(path).as_posix(), file_sha256(file)] for file in read]
     return source
 
 

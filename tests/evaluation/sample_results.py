@@ -45,7 +45,7 @@ def results_of(
 ) -> Results:
     """Return whole results; the dictionaries say what is to differ from the sample."""
     return Results(
-        probe=ProbeInfo(**_PROBE | {"clusters": metrics.clusters} | (probe or {})),
+        probe=ProbeInfo(**_PROBE | {"clusters": getattr(metrics, "clusters", 2)} | (probe or {})),
         model=ModelInfo(**_MODEL | (model or {})),
         scoring=Scoring(**_SCORING | (scoring or {})),
         metrics=metrics,

@@ -44,6 +44,7 @@ def results() -> Results:
         table=[],
         by_template=[],
         by_pos=[],
+        by_content=[],
         ties=0,
         ties_wrong=0.5,
         tie_tolerance=1e-4,

@@ -74,13 +74,16 @@ def named(**fields: dict[str, Any]) -> Run:
 
 def test_systems_are_named_by_what_tells_them_apart() -> None:
     """By no more: the second probe's options differ as well, but not between its models."""
-    trained = {"learner": "linear", "seed": 0, "epochs": 3}
+    trained = {"learner": "linear", "train_seed": 0, "epochs": 3}
     runs = [
         named(model={"id": "a/plain"}),
         named(model={"id": "a/plain"}, probe={"name": "b"}, scoring={"options": {"letters": True}}),
         named(model={"id": "/x/tuned"}, scoring={"options": {**trained, "train": 100}}),
         named(model={"id": "/x/tuned"}, scoring={"options": {**trained, "train": 200}}),
-        named(model={"id": "/x/tuned"}, scoring={"options": {**trained, "train": 200, "seed": 1}}),
+        named(
+            model={"id": "/x/tuned"},
+            scoring={"options": {**trained, "train": 200, "train_seed": 1}},
+        ),
         named(model={"id": "/y/one", "weights_sha256": "1" * 64}),
         named(model={"id": "/z/one", "weights_sha256": "2" * 64}, probe={"name": "b"}),
         named(model={"id": "none"}, scoring={"scorer": "random"}),

@@ -162,7 +162,7 @@ def test_heat_maps_before_and_after(tasks, model, tmp_path):
     page = INOCULATE.files(summary)["inoculate.html"]
     for caption in ("Test accuracy before training", "after training on 8 rows, in points"):
         assert caption in page
-    assert page.count("sister, k′ 3") == 3
+    assert page.count(">k′ 3</th>") == 3
 
 
 @pytest.mark.slow

@@ -81,7 +81,11 @@ async function start() {
   document.documentElement.classList.add("scripted");
   byId("leaderboard").after(buttons("leaderboard"));
   for (const name of ["leaderboard", "models"]) {
-    for (const table of within(name).querySelectorAll("table")) sortable(table);
+    for (const table of within(name).querySelectorAll("table")) {
+      const fold = table.closest("details:not([open])");
+      if (fold) fold.addEventListener("toggle", () => sortable(table), { once: true });
+      else sortable(table);
+    }
   }
   performance.mark("ready");
   if (form) {

@@ -101,7 +101,7 @@ def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
     """Put the numbers of studies into Tables 7 and 8."""
     for step in steps:
         probe, split, summary = step.probe, step.options.get("split"), step.summary
-        if isinstance(summary, StudyTables):
+        if isinstance(summary, StudyTables) and summary.study == "baselines":
             for row in summary.tables["runs"]:
                 if split == "test":
                     own.rows[probe] = row["rows"]
@@ -119,13 +119,13 @@ def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
                 strict = metrics.strict_accuracy
                 _add_strict(own, row, probe, strict, metrics.accuracy.value, "choice-only")
         else:
-            (inoculated,) = summary.models[0].probes
-            best, row, after = inoculated.at_best, f"{step.name}, inoculated", "RoBERTa inoculated"
+            (best,) = summary.rows("runs", best=True)
+            row, after = f"{step.name}, inoculated", "RoBERTa inoculated"
             place = "accuracy", row, probe
-            own.add(place, best.probe, "validation", after=after)
-            own.add(place, best.test, "test")
-            own.add(place, best.cost, "cost", scale=1)
-            _add_strict(own, row, probe, best.strict, best.test.value, after)
+            own.add(place, best["validation"], "validation", after=after)
+            own.add(place, best["test"], "test")
+            own.add(place, best["cost"], "cost", scale=1)
+            _add_strict(own, row, probe, best["strict"], best["test"].value, after)
     return []
 
 

@@ -35,7 +35,6 @@ from evaluation.studies.table import (
     RunRow,
     Section,
     StudyTables,
-    document_of,
     fields,
     place_of,
     run_rows,
@@ -456,7 +455,6 @@ BASELINES = Study(
     "see only the choices.",
     expand=_expand,
     summarise=_summarise,
-    document=document_of,
     options=BaselinesOptions,
     fixed=TRAINING
     | {

@@ -64,6 +64,7 @@ def fields(
     about: Mapping[str, str],
     heads: Mapping[str, str] | None = None,
     hidden: Container[str] = (),
+    show: Mapping[str, Callable[[Any], doc.Value]] | None = None,
 ) -> dict[str, Column[Any]]:
     """Return columns named as the fields of records are, or as the keys of mappings.
 
@@ -71,15 +72,15 @@ def fields(
         about: what each is, by name.
         heads: their names in a document, where they have others.
         hidden: those that are in the JSON alone.
+        show: how a document shows those that are not counts, shares or texts.
     """
 
     def of(name: str) -> Callable[[Any], Any]:
         return lambda record: record[name] if isinstance(record, Mapping) else getattr(record, name)
 
+    shown = {name: None if name in hidden else (show or {}).get(name, as_it_is) for name in about}
     return {
-        name: Column(
-            what, of(name), None if name in hidden else as_it_is, (heads or {}).get(name, "")
-        )
+        name: Column(what, of(name), shown[name], (heads or {}).get(name, ""))
         for name, what in about.items()
     }
 

@@ -102,13 +102,13 @@ def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
     for step in steps:
         probe, split, summary = step.probe, step.options.get("split"), step.summary
         if isinstance(summary, StudyTables) and summary.study == "baselines":
-            for row in summary.tables["runs"]:
+            for measured in summary.tables["runs"]:
                 if split == "test":
-                    own.rows[probe] = row["rows"]
+                    own.rows[probe] = measured["rows"]
                 alone = f"{step.name}, choices alone"
-                name = row["baseline"] if row["model"] == NO_MODEL else alone
-                after = BASELINES.get(row["baseline"], "choice-only RoBERTa")
-                own.add(("accuracy", name, probe), row["accuracy"], str(split), after=after)
+                name = measured["baseline"] if measured["model"] == NO_MODEL else alone
+                after = BASELINES.get(measured["baseline"], "choice-only RoBERTa")
+                own.add(("accuracy", name, probe), measured["accuracy"], str(split), after=after)
         elif isinstance(summary, AllResults):
             metrics, row = summary.results[0].metrics, f"{step.name}, zero-shot"
             after = "RoBERTa science QA zero-shot"

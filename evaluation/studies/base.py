@@ -170,12 +170,12 @@ class Study:
 
     def document_of(self, summary: Any) -> Document:
         """Return the document of a summary, of a study without ``show``."""
-        if self.document is not None:
-            return self.document(summary)
-        # Imported only when there is a summary, so that --help stays fast.
-        from evaluation.studies.table import document_of
-
-        return document_of(summary)
+        document: Document | None = (
+            summary.document if self.document is None else self.document(summary)
+        )
+        if document is None:
+            raise KbprobeError(f"the document of a {self.name} study is made when it is run")
+        return document
 
     def display(self, summary: Any) -> None:
         """Print a summary for people."""

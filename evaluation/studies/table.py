@@ -27,7 +27,6 @@ from evaluation.studies.counting import average_groups, group_by
 from evaluation.studies.pairing import PairedRows, pair_rows
 from kbprobe import document as doc
 from kbprobe.arrays import Bools, Ints
-from kbprobe.errors import KbprobeError
 from kbprobe.format.sealed import Sealed
 
 SENTENCES = 5
@@ -497,8 +496,8 @@ class Section:
     @property
     def shown(self) -> doc.Section:
         """The section of the document."""
-        text = [doc.Findings(self.sentences[:SENTENCES]), doc.Caveats(self.notes)]
-        return doc.Section(self.title, [*text, *self.parts])
+        findings, caveats = doc.Findings(self.sentences[:SENTENCES]), doc.Caveats(self.notes)
+        return doc.Section(self.title, [findings, caveats, *self.parts])
 
 
 def place_of(run: Finished, *names: str) -> dict[str, str]:
@@ -529,7 +528,12 @@ class StudyTables(Model, Sealed):
         description="The rows of each table; the first columns name the section that they are of."
     )
     sections: list[SectionText] = Field(description="The text of each section.")
-    document: InstanceOf[doc.Document] | None = Field(None, exclude=True, repr=False)
+    document: InstanceOf[doc.Document] | None = Field(
+        None,
+        exclude=True,
+        repr=False,
+        description="The document, which a summary that was read from a file does not have.",
+    )
 
     @field_validator("tables")
     @classmethod
@@ -614,10 +618,3 @@ def _overviews(sections: Sequence[Section]) -> list[doc.Table]:
                 earlier = tables[table.name].rows if table.name in tables else []
                 tables[table.name] = doc.Table(("", *own.head), [*earlier, *rows], own.caption)
     return list(tables.values())
-
-
-def document_of(summary: StudyTables) -> doc.Document:
-    """Return the document of a summary, which one that was read from a file does not have."""
-    if summary.document is None:
-        raise KbprobeError(f"the document of a {summary.study} study is made when it is run")
-    return summary.document

@@ -12,6 +12,7 @@ from evaluation.cli import main
 from evaluation.results.types import Estimate
 from evaluation.studies import registry
 from evaluation.studies.base import finished_in, write_record
+from evaluation.studies.compare import COMPARE
 from evaluation.studies.table import (
     Column,
     Contrast,
@@ -19,7 +20,6 @@ from evaluation.studies.table import (
     RunRow,
     Section,
     StudyTables,
-    document_of,
     fields,
     run_rows,
     runs_table,
@@ -83,7 +83,8 @@ def test_a_summary_is_its_tables_with_what_their_columns_mean(
     assert summary.columns["runs"]["model"] == "The model."
     (row,) = summary.rows("runs", probe="second", model="two")
     assert isinstance(row["accuracy"], Estimate)
-    overview, first, _ = document_of(summary).sections
+    assert summary.document is not None
+    overview, first, _ = summary.document.sections
     assert overview.title == "All probes"
     (merged,) = overview.shown
     assert merged == spread_of_all()
@@ -92,7 +93,7 @@ def test_a_summary_is_its_tables_with_what_their_columns_mean(
     again = StudyTables.model_validate(read_sealed(tmp_path / "made.json", "", "2.0"))
     assert again.tables == summary.tables
     with pytest.raises(KbprobeError, match="made when it is run"):
-        document_of(again)
+        COMPARE.display(again)
     with pytest.raises(SystemExit):
         main(["table", str(tmp_path / "made.json"), "--name", "spread"])
     assert capsys.readouterr().out.splitlines()[1:] == ["first,test,0.25", "second,test,0.25"]

@@ -424,7 +424,8 @@ def _record_figures(request: StudyRequest, summary: StudyTables) -> None:
         return
     for probe, about in zip(request.probes, summary.tables["probes"], strict=True):
         folder, names = Path(str(probe)), {name: about[name] for name in ("probe", "split")}
-        rows = summary.rows("runs", beside=None, **names)
+        # Two builds of a probe have the same name.
+        rows = summary.rows("runs", beside=None, source=about["source"], **names)
         trained = any(row["train_rows"] is not None for row in rows)
         splits = [about["split"], *(["train"] if trained else [])]
         figures = BaselineFigures(

@@ -260,6 +260,11 @@ RUN: dict[str, Column[RunRow]] = {
     "clusters": Column(
         "Clusters with a scored row.", lambda row: row.runs[0].results.metrics.clusters, None
     ),
+    "source": Column(
+        "The probe: folder, file or Hub id, as it was given.",
+        lambda row: row.runs[0].results.probe.source,
+        None,
+    ),
     "folders": Column(
         "The folders of the results; empty if none were written.",
         lambda row: [str(run.folder) for run in row.runs if run.folder is not None],

@@ -83,6 +83,7 @@ def test_a_summary_is_its_tables_with_what_their_columns_mean(
     assert summary.columns["runs"]["model"] == "The model."
     (row,) = summary.rows("runs", probe="second", model="two")
     assert isinstance(row["accuracy"], Estimate)
+    assert row["source"] == rows[1].runs[0].results.probe.source
     assert summary.document is not None
     overview, first, _ = summary.document.sections
     assert overview.title == "All probes"

@@ -573,7 +573,9 @@ class StudyTables(Model, Sealed):
         return [sentence for section in self.sections for sentence in section.sentences]
 
 
-def summary_of(study: str, kind: str, sections: Sequence[Section], what: str) -> StudyTables:
+def summary_of(
+    study: str, kind: str, sections: Sequence[Section], what: str, reading: Sequence[str] = ()
+) -> StudyTables:
     """Make the summary of a study, with its document.
 
     Args:
@@ -581,6 +583,8 @@ def summary_of(study: str, kind: str, sections: Sequence[Section], what: str) ->
         kind: what kind of document it has, such as ``Learning curves``.
         sections: its sections.
         what: what there are several of, if there are several sections, such as ``probes``.
+        reading: paragraphs on how to read the numbers; those of some studies are in
+            ``data/reading.yaml``.
     """
     tables: dict[str, list[dict[str, Any]]] = {}
     columns: dict[str, dict[str, str]] = {}
@@ -608,7 +612,7 @@ def summary_of(study: str, kind: str, sections: Sequence[Section], what: str) ->
         columns=columns,
         tables=tables,
         sections=texts,
-        document=doc.Document(kind, title, shown),
+        document=doc.Document(kind, title, shown, reading),
     )
 
 

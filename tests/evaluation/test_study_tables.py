@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.cli import main
 from evaluation.results.types import Estimate
-from evaluation.studies import registry
+from evaluation.studies import base, baselines, registry
 from evaluation.studies.base import finished_in, write_record
 from evaluation.studies.compare import COMPARE
 from evaluation.studies.table import (
@@ -125,3 +125,8 @@ def test_every_module_with_a_study_is_listed() -> None:
         for name in re.findall(r"^([A-Z_]+) = Study\($", path.read_text("utf-8"), re.MULTILINE)
     }
     assert declared == registry.OWN.keys()
+    assert base._readings().keys() <= registry.OWN.keys()
+
+
+def test_what_each_baseline_reads_is_described() -> None:
+    assert baselines.READS.keys() == baselines._known_baselines().keys()

@@ -329,7 +329,7 @@ def _run_study(
 
 def _report_summary(request: StudyRequest) -> None:
     """Report on stderr where a study's summary is."""
-    if request.output is not None and request.study.document is not None:
+    if request.output is not None and request.study.show is None:
         files = sorted(path.name for path in request.output.glob(f"{request.study.name}.*"))
         echo(f"Wrote {request.output} ({', '.join(files)})", err=True)
 

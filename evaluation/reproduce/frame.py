@@ -259,7 +259,7 @@ def _figures(steps: Sequence[Step], quick: bool) -> list[Section]:
     sections = []
     for step in steps:
         study = step.request.study
-        for section in study.document(step.summary).sections if study.document else ():
+        for section in study.document_of(step.summary).sections if study.show is None else ():
             parts = [part for part in section.shown if isinstance(part, kinds)]
             if parts:
                 title = f"{study.name}: {section.title}"

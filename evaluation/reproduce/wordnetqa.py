@@ -101,14 +101,14 @@ def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
     """Put the numbers of studies into Tables 7 and 8."""
     for step in steps:
         probe, split, summary = step.probe, step.options.get("split"), step.summary
-        if isinstance(summary, StudyTables):
-            for row in summary.tables["runs"]:
+        if isinstance(summary, StudyTables) and summary.study == "baselines":
+            for measured in summary.tables["runs"]:
                 if split == "test":
-                    own.rows[probe] = row["rows"]
+                    own.rows[probe] = measured["rows"]
                 alone = f"{step.name}, choices alone"
-                name = row["baseline"] if row["model"] == NO_MODEL else alone
-                after = BASELINES.get(row["baseline"], "choice-only RoBERTa")
-                own.add(("accuracy", name, probe), row["accuracy"], str(split), after=after)
+                name = measured["baseline"] if measured["model"] == NO_MODEL else alone
+                after = BASELINES.get(measured["baseline"], "choice-only RoBERTa")
+                own.add(("accuracy", name, probe), measured["accuracy"], str(split), after=after)
         elif isinstance(summary, AllResults):
             metrics, row = summary.results[0].metrics, f"{step.name}, zero-shot"
             after = "RoBERTa science QA zero-shot"
@@ -119,13 +119,13 @@ def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
                 strict = metrics.strict_accuracy
                 _add_strict(own, row, probe, strict, metrics.accuracy.value, "choice-only")
         else:
-            (inoculated,) = summary.models[0].probes
-            best, row, after = inoculated.at_best, f"{step.name}, inoculated", "RoBERTa inoculated"
+            (best,) = summary.rows("runs", best=True)
+            row, after = f"{step.name}, inoculated", "RoBERTa inoculated"
             place = "accuracy", row, probe
-            own.add(place, best.probe, "validation", after=after)
-            own.add(place, best.test, "test")
-            own.add(place, best.cost, "cost", scale=1)
-            _add_strict(own, row, probe, best.strict, best.test.value, after)
+            own.add(place, best["validation"], "validation", after=after)
+            own.add(place, best["test"], "test")
+            own.add(place, best["cost"], "cost", scale=1)
+            _add_strict(own, row, probe, best["strict"], best["test"].value, after)
     return []
 
 

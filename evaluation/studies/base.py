@@ -74,28 +74,6 @@ class Finished:
         """How the model was fitted first, under the names used in results; empty if it was not."""
         return self.results.model.finetuning or {}
 
-    @property
-    def said(self) -> dict[str, Any]:
-        """Facts about the run, by the field names that studies use in their records."""
-        results = self.results
-        model, probe, metrics = results.model, results.probe, results.metrics
-        return {
-            **dict(metrics),
-            "probe": probe.name,
-            "split": probe.split,
-            "source": probe.source,
-            "fingerprint": probe.fingerprint,
-            "model": model.id,
-            "random_weights": model.random_weights,
-            "revision": model.revision,
-            "weights_sha256": model.weights_sha256,
-            "dtype": model.dtype,
-            "scorer": results.scoring.scorer,
-            "folder": None if self.folder is None else str(self.folder),
-            "rows": metrics.items,
-            "set_aside": metrics.items - metrics.scored,
-        }
-
     def asks(self, probe: ProbeSource) -> bool:
         """Return whether the study requested the run on a probe, given by name or in memory."""
         own = None if self.spec is None else self.spec.probe
@@ -134,13 +112,14 @@ class Study:
             before anything is run, and KbprobeError if a probe or a model cannot be read.
         summarise: makes the summary of the finished runs, in the order of ``expand``, then those
             of ``follow``; if the study is given folders, of what ``read`` returns for each. Raises
-            UsageError if the runs are incompatible, or leave nothing to compare.
-        document: makes the document of the summary, which is printed, and written next to the
-            summary as a page and as Markdown. It explains how to read the numbers; built-in studies
-            do so in ``data/reading.yaml``.
+            UsageError if the runs are incompatible, or leave nothing to compare. It is a
+            :class:`~evaluation.studies.table.StudyTables`, unless there is ``show`` or
+            ``document``. Its document is printed, and written next to it as a page and as Markdown,
+            with what ``data/reading.yaml`` says on how to read the numbers.
+        document: makes the document of a summary of another kind.
         reports: whether runs get separate reports even though there is a document of all.
         sheets: makes additional files from the summary: texts by file name.
-        show: prints the summary if there is no document.
+        show: prints a summary that has no document.
         collect: makes the summary if a study that has runs is given folders instead, from what
             ``read`` returns for each; None if it cannot be given folders.
         read: reads what the study needs from the path of a folder, by default the finished run in
@@ -156,14 +135,14 @@ class Study:
         modelless: whether it works without a model: without ``--model`` its model is ``none``.
         independent: whether each run stands alone: ``--json`` prints a line for each instead of
             the summary.
-        summarise_rest: makes the summary of the finished runs if others failed; if None, the study
-            fails if any of its runs fails.
+        partial: whether there is a summary if some runs failed: ``summarise`` then gets the failed
+            ones as a third argument. If not, the study fails if any of its runs fails.
     """
 
     name: str
     help: str
     expand: Callable[[StudyRequest], Sequence[RunSpec]] | None
-    summarise: Callable[[StudyRequest, Sequence[Any]], BaseModel]
+    summarise: Callable[..., BaseModel]
     show: Callable[[Any], None] | None = None
     document: Callable[[Any], Document] | None = None
     reports: bool = False
@@ -172,13 +151,11 @@ class Study:
     fixed: frozenset[str] = frozenset()
     least: int = 1
     independent: bool = False
+    partial: bool = False
     follow: Callable[[StudyRequest, Sequence[Finished]], Sequence[RunSpec]] | None = None
     finish: Callable[[StudyRequest, Any], None] | None = None
     track: Callable[[Any], Sequence[Tracked]] | None = None
     modelless: bool = False
-    summarise_rest: (
-        Callable[[StudyRequest, Sequence[Finished], Sequence[Failed]], BaseModel] | None
-    ) = None
     collect: Callable[[StudyRequest, Sequence[Any]], BaseModel] | None = None
     read: Callable[[Path], Any] = finished_in
 
@@ -189,23 +166,31 @@ class Study:
     @property
     def reports_runs(self) -> bool:
         """Whether each run gets a separate report."""
-        return self.reports or self.document is None
+        return self.reports or self.show is not None
+
+    def document_of(self, summary: Any) -> Document:
+        """Return the document of a summary, of a study without ``show``."""
+        document: Document | None = (
+            summary.document if self.document is None else self.document(summary)
+        )
+        if document is None:
+            raise KbprobeError(f"the document of a {self.name} study is made when it is run")
+        return document
 
     def display(self, summary: Any) -> None:
         """Print a summary for people."""
-        if self.document is None:
-            assert self.show is not None
+        if self.show is not None:
             return self.show(summary)
         # Imported only when something is printed, since it imports rich.
         from evaluation.report.terminal import print_document
 
-        return print_document(self.document(summary))
+        return print_document(self.document_of(summary))
 
     def files(self, summary: Any) -> dict[str, str]:
         """Return the human-readable files of a summary: texts by file name."""
         files = dict(self.sheets(summary)) if self.sheets is not None else {}
-        if self.document is not None:
-            document = self.document(summary)
+        if self.show is None:
+            document = self.document_of(summary)
             reading = document.reading or _readings().get(self.name, ())
             files |= pages(self.name, replace(document, reading=reading))
         return files

@@ -35,7 +35,6 @@ from evaluation.studies.table import (
     RunRow,
     Section,
     StudyTables,
-    document_of,
     fields,
     place_of,
     run_rows,
@@ -436,7 +435,8 @@ def _record_figures(request: StudyRequest, summary: StudyTables) -> None:
         return
     for probe, about in zip(request.probes, summary.tables["probes"], strict=True):
         folder, names = Path(str(probe)), {name: about[name] for name in ("probe", "split")}
-        rows = summary.rows("runs", beside=None, **names)
+        # Two builds of a probe have the same name.
+        rows = summary.rows("runs", beside=None, source=about["source"], **names)
         trained = any(row["train_rows"] is not None for row in rows)
         splits = [about["split"], *(["train"] if trained else [])]
         figures = BaselineFigures(
@@ -467,7 +467,6 @@ BASELINES = Study(
     "see only the choices.",
     expand=_expand,
     summarise=_summarise,
-    document=document_of,
     options=BaselinesOptions,
     fixed=TRAINING
     | {

@@ -36,7 +36,6 @@ from evaluation.studies.table import (
     Section,
     StudyTables,
     contrasts_table,
-    document_of,
     fields,
     place_of,
     runs_table,
@@ -265,9 +264,9 @@ def _sentences(pairs: Sequence[Contrast], holm_p: Mapping[int, float]) -> list[s
         p = p_value(holm_p[id(pair)])
         p = p if p.startswith("<") else f"= {p}"
         sentences.append(f"{better.label} less {worse.label}: {difference(gain)}, p {p}.")
-    kappas = [(_value(pair.agreement.kappa), pair) for pair in pairs if pair.agreement.kappa]
-    if kappas:
-        kappa, pair = max(kappas, key=lambda one: one[0])
+    if varying := [pair for pair in pairs if pair.agreement.kappa is not None]:
+        pair = max(varying, key=lambda pair: _value(pair.agreement.kappa))
+        kappa = _value(pair.agreement.kappa)
         sentences.append(
             f"Most consistent: {pair.first.label} and {pair.second.label}, kappa "
             f"{coefficient(kappa)}; the same answer to {percent(pair.same.value)} of the rows, "
@@ -563,7 +562,6 @@ COMPARE = Study(
     expand=_expand,
     summarise=_summarise,
     collect=_collect,
-    document=document_of,
     options=CompareOptions,
     fixed=frozenset({"config", "facts"}),
     least=2,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -20,7 +21,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow.compute as pc
-from pydantic import Field
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report import cells
@@ -35,11 +35,10 @@ from evaluation.results.analyses.consistency import (
     verdict,
 )
 from evaluation.results.breakdown import bools, cluster_codes
-from evaluation.results.types import Model
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
-from kbprobe import document as doc
+from evaluation.studies.table import DataTable, Section, StudyTables, fields, summary_of
 from kbprobe.errors import UsageError
 from kbprobe.format.dataset import read_rows
 from kbprobe.format.manifest import holds_manifest, read_manifest
@@ -49,21 +48,21 @@ Facts: TypeAlias = frozenset[frozenset[str]]
 """The facts that a row rests on: the nodes that each of its triples connects."""
 
 
-class Pairs(PairKind):
-    """A model on pairs of questions of one kind."""
-
-    model: str = Field(description="The model, and what distinguishes it from others.")
-    probes: list[str] = Field(description="The probe of both questions, or that of each.")
-    differ: str = Field(description="What distinguishes the second question from the first.")
-
-
-class ConsistencySummary(Model):
-    """Pairs over two probes, then those within a probe, of each model."""
-
-    pairs: list[Pairs] = Field(description="Each kind of pair.")
-    too_few: dict[str, int] = Field(
-        description="Two probes with pairs in too few clusters to be measured -> how many."
-    )
+_PAIRS = fields(
+    {
+        "probes": "The probe of both questions, or that of each.",
+        "differ": "What distinguishes the second question from the first.",
+        **{name: str(field.description) for name, field in PairKind.model_fields.items()},
+    },
+    {
+        "differ": "the second question",
+        "both": "both right",
+        "independent": "if unrelated",
+        "most": "at most",
+    },
+    hidden=("kind",),
+    show={"gain": cells.points},
+)
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
@@ -94,21 +93,33 @@ def _facts(probe: str, config: str | None) -> dict[str, Facts]:
     }
 
 
-def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> ConsistencySummary:
-    found: list[Pairs] = []
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:
     too_few: dict[str, int] = {}
+    sections = []
     for model, runs in group_by(finished, lambda run: run.asked.model).items():
         label = request.model_folder(model)
         if model == NO_MODEL:
             label = runs[0].results.scoring.scorer
         named = [(request.probe_folder(run.asked.probe), run) for run in runs]
-        found += [
-            Pairs(model=label, probes=probes, differ=differ, **dict(measured))
-            for probes, differ, measured in (*_over_probes(named, too_few), *_within_probes(named))
+        measured = [*_over_probes(named, too_few), *_within_probes(named)]
+        rows = [
+            {"probes": ", ".join(probes), "differ": differ, **dict(pairs)}
+            for probes, differ, pairs in measured
         ]
-    if not found:
+        table = DataTable("pairs", rows, _PAIRS)
+        sentences = [
+            f"In pairs of questions about the same facts in {' and '.join(probes)}, "
+            f"{verdict(pairs)}."
+            for probes, _, pairs in measured
+            if pairs.kind == OVER
+        ]
+        shown = table.shown("Pairs of related questions", names=2)
+        sections.append(Section({"model": label}, [table], [shown], sentences))
+    if not any(section.tables[0].records for section in sections):
         raise UsageError(_few(too_few))
-    return ConsistencySummary(pairs=found, too_few=too_few)
+    if too_few:
+        sections = [replace(section, notes=[f"{_few(too_few)}."]) for section in sections]
+    return summary_of("consistency", "Consistency", sections, "models")
 
 
 def _few(too_few: Mapping[str, int]) -> str:
@@ -170,50 +181,11 @@ def _scored_facts(run: Finished) -> list[tuple[int, Facts]]:
     ]
 
 
-def _document(summary: ConsistencySummary) -> doc.Document:
-    """Return the document of a summary."""
-    by_model = group_by(summary.pairs, lambda one: one.model)
-    sections = [
-        doc.Section(
-            model,
-            [
-                doc.Findings(
-                    [
-                        "In pairs of questions about the same facts in "
-                        f"{' and '.join(one.probes)}, {verdict(one)}."
-                        for one in pairs
-                        if one.kind == OVER
-                    ]
-                ),
-                doc.Table.of(
-                    pairs,
-                    {
-                        "probes": lambda one: ", ".join(one.probes),
-                        "the second question": lambda one: one.differ,
-                        "pairs": lambda one: one.pairs,
-                        "both right": lambda one: cells.share(one.both),
-                        "if unrelated": lambda one: one.independent,
-                        "gain": lambda one: cells.points(one.gain),
-                        "at most": lambda one: one.most,
-                    },
-                    "Pairs of related questions",
-                    names=2,
-                ),
-            ],
-        )
-        for model, pairs in by_model.items()
-    ]
-    if summary.too_few:
-        sections.insert(0, doc.Section("", [doc.Caveats([f"{_few(summary.too_few)}."])]))
-    return doc.Document("Consistency", ", ".join(by_model), sections)
-
-
 CONSISTENCY = Study(
     name="consistency",
     help="Measure whether questions about the same facts, in one probe or in two, are right "
     "together more often than unrelated ones.",
     expand=_expand,
     summarise=_summarise,
-    document=_document,
 )
 """The study."""

@@ -22,8 +22,8 @@ from evaluation.results.words import coefficient, name_or_count, percent, points
 from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
 from evaluation.studies.labels import Labelled, labelled_by_probe
 from evaluation.studies.pairing import gather
-from evaluation.studies.records import Record
 from evaluation.studies.scorecard import read_card
+from evaluation.studies.table import place_of
 from kbprobe import document as doc
 from kbprobe.options import Options
 from kbprobe.tables import csv_text
@@ -35,7 +35,7 @@ an item with this evidence is as likely to be wrong as right."""
 Remark = Literal["suspected key", "no model right", "every model right", "negative correlation"]
 
 
-class LabelledRun(Record):
+class LabelledRun(Model):
     """One of several runs on a probe."""
 
     label: str = Field(description="The model, and what distinguishes it from the others.")
@@ -74,7 +74,7 @@ class ItemRow(Model):
     remarks: list[Remark] = Field(description="What stands out.")
 
 
-class ProbeItems(Record):
+class ProbeItems(Model):
     """The items of a probe."""
 
     probe: str = Field(description="The probe's name.")
@@ -146,10 +146,13 @@ def _probe(runs: Sequence[Labelled], partial: bool) -> ProbeItems:
     order = np.lexsort((np.nan_to_num(correlation), -rival.evidence))
     known = correlation[~np.isnan(correlation)]
     sorted_items = shown.take(order).to_pylist()
-    return ProbeItems.of(
-        runs[0].run,
+    return ProbeItems(
+        **place_of(runs[0].run, "probe", "split"),
         chance=float((1 / answers.choices).mean()),
-        runs=[LabelledRun.of(run, label=label, folder=str(run.folder)) for run, label in runs],
+        runs=[
+            LabelledRun(label=label, folder=str(run.folder), accuracy=run.results.metrics.accuracy)
+            for run, label in runs
+        ],
         alike=_alike(answers, [label for _, label in runs]),
         suspected=int(suspected.sum()),
         none_right=int((right == 0).sum()),

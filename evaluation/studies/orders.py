@@ -33,7 +33,6 @@ from evaluation.studies.table import (
     DataTable,
     Section,
     StudyTables,
-    document_of,
     fields,
     place_of,
     run_rows,
@@ -254,7 +253,6 @@ ORDERS = Study(
     "accuracy and answers depend on the order.",
     expand=_expand,
     summarise=_summarise,
-    document=document_of,
     options=OrdersOptions,
     fixed=TRAINING | {"letters", "order", "orders", "facts"},
 )

@@ -33,7 +33,7 @@ from evaluation.results.words import name_or_count, percent
 from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
 from evaluation.studies.labels import Labelled, labelled_by_probe
 from evaluation.studies.pairing import pair_rows
-from evaluation.studies.records import Record
+from evaluation.studies.table import place_of
 from kbprobe import document as doc
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import UsageError
@@ -75,7 +75,7 @@ class PairPower(Model):
         return "assumed" if self.first is None else f"{self.first} and {self.second}"
 
 
-class ProbePower(Record):
+class ProbePower(Model):
     """The power of a probe."""
 
     probe: str = Field(description="The probe's name.")
@@ -176,7 +176,8 @@ def _observed(runs: Sequence[Labelled], options: PowerOptions) -> ProbePower:
         )
         pairs.append(pair)
     rows, clusters = max(sizes)
-    return ProbePower.of(runs[0].run, rows=rows, clusters=clusters, pairs=pairs)
+    place = place_of(runs[0].run, "probe", "split")
+    return ProbePower(**place, rows=rows, clusters=clusters, pairs=pairs)
 
 
 def _assumed(probe: ProbeSplit, options: PowerOptions) -> ProbePower:

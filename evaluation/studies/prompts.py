@@ -34,7 +34,6 @@ from evaluation.studies.table import (
     Section,
     StudyTables,
     contrasts_table,
-    document_of,
     place_of,
     run_rows,
     runs_table,
@@ -330,7 +329,6 @@ PROMPTS = Study(
     "compare accuracies and answers.",
     expand=_expand,
     summarise=_summarise,
-    document=document_of,
     options=PromptsOptions,
     fixed=TRAINING | {"shots_seed", "shots_order", "facts"},
 )

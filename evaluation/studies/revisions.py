@@ -32,7 +32,6 @@ from evaluation.studies.table import (
     Section,
     StudyTables,
     contrasts_table,
-    document_of,
     fields,
     place_of,
     run_rows,
@@ -46,6 +45,7 @@ from kbprobe.errors import UsageError
 from kbprobe.options import Options
 from kbprobe.tables import csv_text
 
+_REVISION = "Branch, tag or commit; of a folder, the checkpoint in it."
 _NAME = 30
 """Maximum length of a revision's name in tables."""
 
@@ -166,7 +166,7 @@ _QUESTIONS = fields(
 def _section(request: StudyRequest, runs: Sequence[Finished], failed: Sequence[Failed]) -> Section:
     """Report the revisions of a model on a probe."""
     revisions = {id(run): _revision_of(request, run.asked)[1] for run in runs}
-    axes = {"revision": Column[Finished]("Name.", lambda run: revisions[id(run)].name, _short)}
+    axes = {"revision": Column[Finished](_REVISION, lambda run: revisions[id(run)].name, _short)}
     rows = run_rows(runs, axes)
     seed, histories = request.defaults.run.seed, _trace(runs)
     by_step = all(one.step is not None for one in revisions.values())
@@ -440,7 +440,9 @@ def _track(summary: StudyTables) -> list[Tracked]:
         given = {**place, "scorer": about["scorer"]}
         del given["probe"]
         run = runs.setdefault(about["model"], Tracked(last_name(about["model"]), given))
-        for number, row in enumerate(summary.rows("runs", **place)):
+        # Two builds of a probe have the same name.
+        rows = summary.rows("runs", source=about["source"], **place)
+        for number, row in enumerate(rows):
             metrics = metrics_of(
                 about["probe"],
                 chance=about["chance"],
@@ -463,8 +465,7 @@ REVISIONS = Study(
     "questions: accuracy by step, and when each question was learnt or forgotten.",
     expand=_expand,
     summarise=_summarise,
-    summarise_rest=_summarise,
-    document=document_of,
+    partial=True,
     sheets=_sheets,
     options=RevisionsOptions,
     fixed=frozenset({"revision", "random_weights"}),

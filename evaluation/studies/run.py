@@ -79,8 +79,8 @@ def run_study(
             specs = [*specs, *further]
         if not failed:
             summary = study.summarise(request, finished)
-        elif finished and study.summarise_rest is not None:
-            summary = study.summarise_rest(request, finished, failed)
+        elif finished and study.partial:
+            summary = study.summarise(request, finished, failed)
         else:
             raise KbprobeError(
                 f"{len(failed)} of the {len(specs)} runs of {study.name} failed, the first "

@@ -33,7 +33,6 @@ from evaluation.studies.contamination import (
     siblings,
 )
 from evaluation.studies.labels import run_labels
-from evaluation.studies.records import Record
 from kbprobe import document as doc
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
@@ -47,7 +46,7 @@ NAME = "scorecard"
 SCHEMA_VERSION = "1.0"
 
 
-class ProbeScore(Record):
+class ProbeScore(Model):
     """A model on one probe."""
 
     probe: str = Field(description="The probe's name.")
@@ -251,12 +250,17 @@ def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
     several = any(size.size > 1 for size in metrics.cluster_sizes)
     remarks = [headline_remark(metrics), answers_remark(run.results)]
     remarks += [f"{n:,} rows set aside: {why}" for why, n in sorted(metrics.set_aside.items())]
-    return ProbeScore.of(
-        run,
+    return ProbeScore(
         probe=Path(probe).name,
         folder=os.path.relpath(run.folder, request.output) if run.folder and request.output else "",
         rows_sha256=run.results.probe.fingerprint,
         rows=metrics.accuracy.n,
+        clusters=metrics.clusters,
+        chance=metrics.chance,
+        accuracy=metrics.accuracy,
+        near_accuracy=metrics.near_accuracy,
+        random_accuracy=metrics.random_accuracy,
+        oracles=metrics.oracles,
         score=above(metrics.accuracy, metrics.chance),
         strict_accuracy=metrics.strict_accuracy if several else None,
         strict_chance=metrics.strict_chance if several else None,

@@ -27,7 +27,6 @@ from evaluation.studies.counting import average_groups, group_by
 from evaluation.studies.pairing import PairedRows, pair_rows
 from kbprobe import document as doc
 from kbprobe.arrays import Bools, Ints
-from kbprobe.errors import KbprobeError
 from kbprobe.format.sealed import Sealed
 
 SENTENCES = 5
@@ -64,6 +63,7 @@ def fields(
     about: Mapping[str, str],
     heads: Mapping[str, str] | None = None,
     hidden: Container[str] = (),
+    show: Mapping[str, Callable[[Any], doc.Value]] | None = None,
 ) -> dict[str, Column[Any]]:
     """Return columns named as the fields of records are, or as the keys of mappings.
 
@@ -71,15 +71,15 @@ def fields(
         about: what each is, by name.
         heads: their names in a document, where they have others.
         hidden: those that are in the JSON alone.
+        show: how a document shows those that are not counts, shares or texts.
     """
 
     def of(name: str) -> Callable[[Any], Any]:
         return lambda record: record[name] if isinstance(record, Mapping) else getattr(record, name)
 
+    shown = {name: None if name in hidden else (show or {}).get(name, as_it_is) for name in about}
     return {
-        name: Column(
-            what, of(name), None if name in hidden else as_it_is, (heads or {}).get(name, "")
-        )
+        name: Column(what, of(name), shown[name], (heads or {}).get(name, ""))
         for name, what in about.items()
     }
 
@@ -259,6 +259,11 @@ RUN: dict[str, Column[RunRow]] = {
     ),
     "clusters": Column(
         "Clusters with a scored row.", lambda row: row.runs[0].results.metrics.clusters, None
+    ),
+    "source": Column(
+        "The probe: folder, file or Hub id, as it was given.",
+        lambda row: row.runs[0].results.probe.source,
+        None,
     ),
     "folders": Column(
         "The folders of the results; empty if none were written.",
@@ -496,8 +501,8 @@ class Section:
     @property
     def shown(self) -> doc.Section:
         """The section of the document."""
-        text = [doc.Findings(self.sentences[:SENTENCES]), doc.Caveats(self.notes)]
-        return doc.Section(self.title, [*text, *self.parts])
+        findings, caveats = doc.Findings(self.sentences[:SENTENCES]), doc.Caveats(self.notes)
+        return doc.Section(self.title, [findings, caveats, *self.parts])
 
 
 def place_of(run: Finished, *names: str) -> dict[str, str]:
@@ -528,7 +533,12 @@ class StudyTables(Model, Sealed):
         description="The rows of each table; the first columns name the section that they are of."
     )
     sections: list[SectionText] = Field(description="The text of each section.")
-    document: InstanceOf[doc.Document] | None = Field(None, exclude=True, repr=False)
+    document: InstanceOf[doc.Document] | None = Field(
+        None,
+        exclude=True,
+        repr=False,
+        description="The document, which a summary that was read from a file does not have.",
+    )
 
     @field_validator("tables")
     @classmethod
@@ -563,7 +573,9 @@ class StudyTables(Model, Sealed):
         return [sentence for section in self.sections for sentence in section.sentences]
 
 
-def summary_of(study: str, kind: str, sections: Sequence[Section], what: str) -> StudyTables:
+def summary_of(
+    study: str, kind: str, sections: Sequence[Section], what: str, reading: Sequence[str] = ()
+) -> StudyTables:
     """Make the summary of a study, with its document.
 
     Args:
@@ -571,6 +583,8 @@ def summary_of(study: str, kind: str, sections: Sequence[Section], what: str) ->
         kind: what kind of document it has, such as ``Learning curves``.
         sections: its sections.
         what: what there are several of, if there are several sections, such as ``probes``.
+        reading: paragraphs on how to read the numbers; those of some studies are in
+            ``data/reading.yaml``.
     """
     tables: dict[str, list[dict[str, Any]]] = {}
     columns: dict[str, dict[str, str]] = {}
@@ -598,7 +612,7 @@ def summary_of(study: str, kind: str, sections: Sequence[Section], what: str) ->
         columns=columns,
         tables=tables,
         sections=texts,
-        document=doc.Document(kind, title, shown),
+        document=doc.Document(kind, title, shown, reading),
     )
 
 
@@ -613,10 +627,3 @@ def _overviews(sections: Sequence[Section]) -> list[doc.Table]:
                 earlier = tables[table.name].rows if table.name in tables else []
                 tables[table.name] = doc.Table(("", *own.head), [*earlier, *rows], own.caption)
     return list(tables.values())
-
-
-def document_of(summary: StudyTables) -> doc.Document:
-    """Return the document of a summary, which one that was read from a file does not have."""
-    if summary.document is None:
-        raise KbprobeError(f"the document of a {summary.study} study is made when it is run")
-    return summary.document

@@ -37,7 +37,6 @@ from evaluation.studies.table import (
     RunRow,
     Section,
     StudyTables,
-    document_of,
     run_rows,
     runs_table,
     summary_of,
@@ -350,7 +349,6 @@ TRANSFER = Study(
     help="Transfer: train a model on each of several probes, and evaluate it on all of them.",
     expand=_expand,
     summarise=_summarise,
-    document=document_of,
     options=TransferOptions,
     fixed=TRAINING - {"train", "learner", "mix_in", "mix_rows"}
     | {"config", "scorer", "facts", "next_size", "keep_checkpoint"},

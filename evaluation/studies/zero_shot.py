@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.base import Failed, Finished, Study, StudyRequest
 from evaluation.tracking import Tracked, describe, metrics_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
     return specs
 
 
-def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> AllResults:
+def _summarise(
+    _request: StudyRequest, finished: Sequence[Finished], _failed: Sequence[Failed] = ()
+) -> AllResults:
     # Imported only when there are results, so that --help stays fast.
     from evaluation.results.types import AllResults
 
@@ -73,5 +75,5 @@ ZERO_SHOT = Study(
     show=_show,
     independent=True,
     track=_track,
-    summarise_rest=lambda request, finished, _failed: _summarise(request, finished),
+    partial=True,
 )

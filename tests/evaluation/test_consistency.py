@@ -1,6 +1,7 @@
 """Pairs of questions that stand or fall together: found as a plain loop finds them, and counted."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -217,8 +218,8 @@ def both_ends(tmp_path_factory, open_wordnet):
 
 def test_two_probes_are_paired_by_the_edges_that_both_ask_for(both_ends):
     summary = evaluation.study("consistency", both_ends, "none", scorer="random")
-    over = summary.pairs[0]
-    assert (over.kind, over.probes) == ("probes", ["wordnet_hypernymy", "wordnet_hyponymy"])
+    over = SimpleNamespace(**summary.tables["pairs"][0])
+    assert (over.kind, over.probes) == ("probes", "wordnet_hypernymy, wordnet_hyponymy")
     up, down = (
         Counter(
             frozenset(frozenset((one["subject"], one["object"])) for one in triples)
@@ -228,7 +229,7 @@ def test_two_probes_are_paired_by_the_edges_that_both_ask_for(both_ends):
     )
     assert over.pairs == sum((up & down).values()) > 30
     assert over.gain.low < 0 < over.gain.high
-    within = [one.differ for one in summary.pairs if one.probes == ["wordnet_hypernymy"]]
+    within = [row["differ"] for row in summary.rows("pairs", probes="wordnet_hypernymy")]
     assert KINDS["distractors"] in within
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -104,27 +105,26 @@ def inoculate(tasks, model, probes=("vehicles",), output=None, **options):
 @pytest.mark.slow
 def test_what_is_gained_and_what_it_costs(tasks, model, tmp_path, trainings):
     summary = inoculate(tasks, model, output=tmp_path / "out", epoch_counts=(1, 4))
-    (one,) = summary.models
-    (probe,) = one.probes
-    assert [point.size for point in probe.points] == [8, 16]
-    best = probe.at_best
-    assert best.test.value > probe.test_before.value
-    assert best.gain.value == pytest.approx(100 * (best.test.value - probe.test_before.value))
-    assert best.cost.value == pytest.approx(100 * (one.original_before.value - best.original.value))
+    before, *points = map(lambda row: SimpleNamespace(**row), summary.tables["runs"])
+    assert [point.size for point in points] == [8, 16]
+    best = next(point for point in points if point.best)
+    assert best.test.value > before.test.value
+    assert best.gain.value == pytest.approx(100 * (best.test.value - before.test.value))
+    assert best.cost.value == pytest.approx(100 * (before.original.value - best.original.value))
     assert best.cost.low <= best.cost.value <= best.cost.high
     # 2 sizes x 2 rates, 1 + 3 epochs each; then the best of each size again for the test split.
     assert trainings[:8] == [1, 3] * 4
     assert len(trainings) == 10
-    for point in probe.points:
-        means = {(one.learning_rate, one.epochs): one.probe + one.original for one in point.tried}
+    for point in points:
+        tried = summary.rows("tried", size=point.size)
+        means = {(row["learning_rate"], row["epochs"]): row["mean"] for row in tried}
         assert len(means) == 4
         assert means[point.learning_rate, point.epochs] == max(means.values())
-    assert json.loads((tmp_path / "out" / "inoculate.json").read_text()) == json.loads(
-        summary.model_dump_json()
-    )
-    assert any("instead of 5" in note for note in one.notes)
+    written = json.loads((tmp_path / "out" / "inoculate.json").read_text())
+    assert written["tables"] == json.loads(summary.model_dump_json())["tables"]
+    assert any("instead of 5" in note for note in summary.notes)
     page = (tmp_path / "out" / "inoculate.html").read_text()
-    assert "bert on vehicles" in page
+    assert "vehicles (test), " in page
     assert f"{100 * best.test.value:.1f}%" in page
     assert page.count("<svg") == 1
 
@@ -147,15 +147,15 @@ def test_heat_maps_before_and_after(tasks, model, tmp_path):
         model,
         **{"sizes": (8,), "learning_rates": (4e-3,), "epoch_counts": (4,), "seeds": 2},
     )
-    (probe,) = summary.models[0].probes
+    before, after = summary.tables["runs"]
     cells = [
-        {(cell.hops, cell.distractor_hops): cell.accuracy for cell in table}
-        for table in (probe.table_before, probe.table_after)
+        {(r["hops"], r["distractor_hops"]): r["accuracy"] for r in summary.rows("hops", when=when)}
+        for when in ("before", "after")
     ]
     assert list(cells[0]) == list(cells[1])
     assert len(cells[0]) == 6
     assert sum(cell.n for cell in cells[0].values()) == 9
-    for cell, accuracy in ((cells[0], probe.test_before), (cells[1], probe.at_best.test)):
+    for cell, accuracy in ((cells[0], before["test"]), (cells[1], after["test"])):
         rows = sum(one.n for one in cell.values())
         mean = sum(one.value * one.n for one in cell.values()) / rows
         assert mean == pytest.approx(accuracy.value)
@@ -185,22 +185,21 @@ def test_several_probes_are_a_transfer_matrix(tasks, model):
         epoch_counts=(4,),
         seeds=2,
     )
-    (one,) = summary.models
-    cells = {(cell.trained_on, cell.tested_on): cell for cell in one.transfer}
+    cells = {(row["trained_on"], row["tested_on"]): row for row in summary.tables["transfer"]}
     assert set(cells) == {(a, b) for a in ("vehicles", "cars") for b in ("vehicles", "cars")}
-    for probe in one.probes:
-        assert cells[probe.probe, probe.probe].accuracy == probe.at_best.test
+    for best in summary.rows("runs", best=True):
+        assert cells[best["probe"], best["probe"]]["accuracy"] == best["test"]
     assert "trained on / tested on" in INOCULATE.files(summary)["inoculate.html"]
     # The two ask the same, so that either teaches the other.
-    assert cells["vehicles", "cars"].gain.value > 0
+    assert cells["vehicles", "cars"]["gain"].value > 0
 
 
 @pytest.mark.slow
 def test_original_rows_are_added(tasks, model, trainings):
     options = {"sizes": (8,), "learning_rates": (4e-3,), "epoch_counts": (4,)}
-    alone = inoculate(tasks, model, **options).models[0].probes[0].points[0]
-    mixed = inoculate(tasks, model, add_original="x2", **options).models[0].probes[0].points[0]
-    assert mixed.cost.value < alone.cost.value
+    alone = inoculate(tasks, model, **options).tables["runs"][1]
+    mixed = inoculate(tasks, model, add_original="x2", **options).tables["runs"][1]
+    assert mixed["cost"].value < alone["cost"].value
 
 
 @pytest.mark.parametrize(

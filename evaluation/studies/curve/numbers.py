@@ -20,6 +20,7 @@ from evaluation.studies.counting import group_by, train_overlap
 from evaluation.studies.curve import record
 from evaluation.studies.curve.axes import ModelRuns, Sizes, group_runs
 from evaluation.studies.curve.medals import award_medals
+from evaluation.studies.table import place_of
 from kbprobe.errors import UsageError
 from kbprobe.options import option_name
 
@@ -32,15 +33,21 @@ def model_curves(runs: ModelRuns, sizes: tuple[int, ...]) -> record.ModelCurves:
     trained = sorted({size for sizes in runs.fitted.values() for size in sizes})
     weights, weighting = weigh(trained)
     model, options = runs.own.asked.model, runs.own.asked.run
-    ranked = runs.own.results.metrics.ranked_baselines
+    metrics = runs.own.results.metrics
     learners = dict.fromkeys(learner for learner, _ in runs.fitted)
-    return record.ModelCurves.of(
-        runs.own,
+    return record.ModelCurves(
+        **place_of(runs.own, "probe", "split"),
+        rows=metrics.items,
+        clusters=metrics.clusters,
+        chance=metrics.chance,
         model=model,
         revision=options.revision,
         random_init=options.random_weights,
         step=step_of(options.revision or model.rstrip("/").split("/")[-1]),
-        baselines=[record.Baseline(name=name, accuracy=accuracy) for name, accuracy in ranked],
+        baselines=[
+            record.Baseline(name=name, accuracy=accuracy)
+            for name, accuracy in metrics.ranked_baselines
+        ],
         sizes=trained,
         left_out=[size for size in sizes if size not in trained],
         weights=[record.Weight(size=size, weight=weight) for size, weight in weights.items()],

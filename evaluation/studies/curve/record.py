@@ -12,7 +12,6 @@ from evaluation.models.revisions import stem_of
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import last_name
 from evaluation.studies.base import read_summary
-from evaluation.studies.records import Record
 from kbprobe.format.sealed import Sealed
 
 SCHEMA_VERSION = "1.2"
@@ -160,7 +159,7 @@ class Weight(Model):
     weight: float = Field(description="All weights sum to 1.")
 
 
-class ModelCurves(Record):
+class ModelCurves(Model):
     """A model on a probe."""
 
     probe: str = Field(description="The probe's name.")

@@ -8,8 +8,7 @@ The study measures the gain on the probe, and the loss on the model's original t
 from evaluation.options import TRAINING
 from evaluation.studies.base import Study
 from evaluation.studies.inoculate.axes import InoculateOptions, expand, follow
-from evaluation.studies.inoculate.document import document
-from evaluation.studies.inoculate.record import summarise
+from evaluation.studies.inoculate.tables import summarise
 
 INOCULATE = Study(
     name="inoculate",
@@ -18,7 +17,6 @@ INOCULATE = Study(
     expand=expand,
     follow=follow,
     summarise=summarise,
-    document=document,
     options=InoculateOptions,
     fixed=TRAINING
     | {

@@ -40,6 +40,8 @@ _NO_PROMPT_SCORES = (
 )
 _UNKNOWN = re.compile(r"<unk>|\[UNK\]")
 """Tokens that represent text unknown to the tokenizer."""
+_END = re.compile(r"<[^<>\s]+>|\[[A-Z]+\]")
+"""Tokens that some tokenizers put after every text."""
 _MOST = 1e-3
 """Log-probabilities above 0 by no more than this are rounding."""
 
@@ -125,6 +127,8 @@ def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
         raise malformed("it does not say which tokens are the prompt's (usage.completion_tokens)")
     if count < 1:
         raise NoPromptScores(url, "its logprobs are of what it generates alone")
+    if starts is None:
+        count = _without_ends(texts, count, prompt)
     own = [log_prob_of(value) for value in log_probs[:count]]
     if any(value is not None and math.isnan(value) for value in own):
         raise malformed("a log-probability is not a number, above 0, or beyond 64 bits")
@@ -174,6 +178,15 @@ def _prompt_length(
     if isinstance(generated, bool) or not isinstance(generated, int) or generated < 0:
         return None, None
     return len(texts) - generated, None
+
+
+def _without_ends(texts: Sequence[str], count: int, prompt: str) -> int:
+    """Return the number of a prompt's tokens without those that the server puts after any text."""
+    while count > 1 and _END.fullmatch(last := texts[count - 1].strip()):
+        if prompt.rstrip().endswith(last):
+            break
+        count -= 1
+    return count
 
 
 NO_TOKEN = "a choice leaves no token to score after its question"

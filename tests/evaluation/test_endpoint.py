@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tokenizers import processors
 
 import evaluation
 from evaluation.cli import main
@@ -137,6 +139,25 @@ def test_scores_equal_those_of_the_model_loaded_here(
         assert there.notes == {"straddled": 1}
         alike[4] = False
     assert there.scores[alike] == pytest.approx(here.scores[alike], abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["vllm", "llama-cpp-python"])
+def test_a_token_that_the_server_puts_after_every_text_is_not_scored(
+    kind: str, models: dict[str, tuple[Any, Any]], tmp_path: Path
+) -> None:
+    model, tokenizer = models["llama"]
+    here = scored(CausalScorer(model, tokenizer), questions())
+    ending = copy.deepcopy(tokenizer)
+    ending.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+    )
+    assert ending("a dog")["input_ids"][-1] == 2
+    with serving(model, ending, kind=kind) as server:
+        endpoint = Endpoint(server.url, "tiny", tmp_path, PATIENT)
+        there = scored(EndpointScorer(endpoint), questions())
+    assert np.array_equal(there.tokens, here.tokens)
+    assert there.notes == here.notes == {}
+    assert there.scores == pytest.approx(here.scores, abs=1e-4)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])

@@ -240,13 +240,13 @@ def _section(
             wordings.shown("By wording: mean accuracy over the models, the highest first"),
             restarts.shown("Random initialisations"),
         ],
-        _sentences(pairs, holm_p),
+        [*_differing(pairs, holm_p), *(_consistent(pairs) if similar else [])],
         [*_caveats(pairs), *_warnings(rows), *(_few_errors(pairs) if similar else [])],
     )
 
 
-def _sentences(pairs: Sequence[Contrast], holm_p: Mapping[int, float]) -> list[str]:
-    """Describe the pairs that differ, the largest difference first, and the most similar pair."""
+def _differing(pairs: Sequence[Contrast], holm_p: Mapping[int, float]) -> list[str]:
+    """Describe the pairs that differ, the largest difference first."""
     shown = sorted(pairs, key=lambda pair: -abs(pair.difference.value))
     sentences = []
     if len(pairs) > 1:
@@ -264,15 +264,21 @@ def _sentences(pairs: Sequence[Contrast], holm_p: Mapping[int, float]) -> list[s
         p = p_value(holm_p[id(pair)])
         p = p if p.startswith("<") else f"= {p}"
         sentences.append(f"{better.label} less {worse.label}: {difference(gain)}, p {p}.")
-    if varying := [pair for pair in pairs if pair.agreement.kappa is not None]:
-        pair = max(varying, key=lambda pair: _value(pair.agreement.kappa))
-        kappa = _value(pair.agreement.kappa)
-        sentences.append(
-            f"Most consistent: {pair.first.label} and {pair.second.label}, kappa "
-            f"{coefficient(kappa)}; the same answer to {percent(pair.same.value)} of the rows, "
-            f"where {percent(pair.agreement.expected)} is expected of independent models."
-        )
     return sentences
+
+
+def _consistent(pairs: Sequence[Contrast]) -> list[str]:
+    """Describe the pair whose answers are the most similar."""
+    varying = [pair for pair in pairs if pair.agreement.kappa is not None]
+    if not varying:
+        return []
+    pair = max(varying, key=lambda pair: _value(pair.agreement.kappa))
+    return [
+        f"Most consistent: {pair.first.label} and {pair.second.label}, kappa "
+        f"{coefficient(_value(pair.agreement.kappa))}; the same answer to "
+        f"{percent(pair.same.value)} of the rows, where {percent(pair.agreement.expected)} is "
+        "expected of independent models."
+    ]
 
 
 def _value(number: Estimate | float | None) -> float:
@@ -538,7 +544,9 @@ _CONTROLS: dict[str, Column[Contrast]] = {
     "in_probe": Column(
         "Accuracy on these rows of the probe.", lambda pair: pair.accuracies[0], head="accuracy"
     ),
-    "in_control": Column("Accuracy in the control.", lambda pair: pair.accuracies[1]),
+    "in_control": Column(
+        "Accuracy in the control.", lambda pair: pair.accuracies[1], head="in the control"
+    ),
     "difference": Column(
         "Probe minus control, in percentage points.",
         _of_control,

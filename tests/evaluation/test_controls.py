@@ -8,6 +8,7 @@ import evaluation
 from evaluation import compare
 from evaluation.cli import main
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.sealed import read_sealed
 from tests.evaluation import tiny_masked
 
 GOLDS = ("older", "younger")
@@ -90,7 +91,7 @@ def test_the_command_writes_runs_and_summary_and_prints_a_table(tmp_path, capsys
         assert evaluation.load(out / name / "tiny-bert").results.metrics.items == 60
     run("compare", "--controls", "no_language,perturbed", *words, "--json")
     shown = capsys.readouterr()
-    assert json.loads(shown.out) == json.loads((out / "compare.json").read_text())
+    assert json.loads(shown.out) == read_sealed(out / "compare.json", "", "2.0")
     assert shown.err.count("already holds exactly this") == 3
     before = evaluation.load(out / "ages" / "tiny-bert").results
     assert before.scoring.key == evaluation.evaluate("ages", "tiny-bert").results.scoring.key
@@ -148,6 +149,5 @@ def test_a_comparison_is_written_where_asked(tmp_path, capsys):
     one = tmp_path / "ages"
     capsys.readouterr()
     run("compare", one, one, "-o", tmp_path / "compared", "--json")
-    assert json.loads((tmp_path / "compared/compare.json").read_text()) == json.loads(
-        capsys.readouterr().out
-    )
+    written = read_sealed(tmp_path / "compared/compare.json", "", "2.0")
+    assert written == json.loads(capsys.readouterr().out)

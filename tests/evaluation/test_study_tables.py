@@ -11,7 +11,7 @@ import pytest
 from evaluation.cli import main
 from evaluation.results.types import Estimate
 from evaluation.studies import base, baselines, registry
-from evaluation.studies.base import finished_in, write_record
+from evaluation.studies.base import Finished, finished_in, write_record
 from evaluation.studies.compare import COMPARE
 from evaluation.studies.table import (
     Column,
@@ -29,7 +29,9 @@ from kbprobe.errors import KbprobeError
 from kbprobe.format.sealed import read_sealed
 from tests.evaluation.saved_runs import save_run
 
-AXES = {"model": Column("The model.", lambda run: run.results.model.id)}
+AXES: dict[str, Column[Finished]] = {
+    "model": Column("The model.", lambda run: run.results.model.id)
+}
 
 
 @pytest.fixture

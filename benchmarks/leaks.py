@@ -88,11 +88,11 @@ def reached(audit: Audit, baseline: str) -> list[float]:
     """Return the accuracy of a baseline on all rows, and on its best family."""
     cells = audit.baselines.get(baseline, {})
     judged = [
-        cell.accuracy
+        cell.value
         for family, cell in cells.items()
         if family != "all" and cell.verdict != "few rows"
     ]
-    return [cells["all"].accuracy, *([max(judged)] if judged else [])] if cells else []
+    return [cells["all"].value, *([max(judged)] if judged else [])] if cells else []
 
 
 if __name__ == "__main__":

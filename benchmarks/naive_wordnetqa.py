@@ -37,6 +37,7 @@ from builders.engine.render.jinja import FILTERS
 from builders.english import kin
 from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.english.lemmas import lemmas
+from builders.wordnet.families import MAX_DISTANCE
 from builders.wordnet.synsets import shown_glosses
 from kb_cache.frequency import FUNCTION_WORDS
 from kb_cache.wordnet.load import load_wordnet
@@ -340,7 +341,7 @@ class Generator:
                 reached = self._sisters(concept)
             else:
                 step = parents if family == "hypernym" else children
-                reached = levels(concept, step, self.options.max_distance)
+                reached = levels(concept, step, MAX_DISTANCE)
             for distance, nodes in enumerate(reached):
                 if distance:
                     found.append(Pool(family, distance, [s for s in nodes if s not in banned]))

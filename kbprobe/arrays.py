@@ -145,7 +145,7 @@ class AnswerCache:
 
     It is a hash table whose slots hold the latest key with that hash, and its answer.
 
-    >>> answers, even = Answers(10), np.array([2, 3])
+    >>> answers, even = AnswerCache(10), np.array([2, 3])
     >>> answers.of(even, lambda new: even[new] % 2 == 0).tolist()
     [True, False]
     >>> answers.of(even[:1], lambda new: even[new] < 0).tolist()

@@ -43,6 +43,7 @@ ALLOWED = {
     "evaluation/learners/words/fitting.py": CACHE,
     "evaluation/report/suite/page.py": OWN,
     "evaluation/runs/in_memory.py": WRITTEN,
+    "evaluation/studies/registry.py": OWN,
     "kb_cache/corpora/kind.py": OWN,
     "kb_cache/corpora/tagged.py": OWN,
     "kb_cache/derived.py": f"{OWN}, and {CACHE}",

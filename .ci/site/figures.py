@@ -131,7 +131,7 @@ def _audit(manifest: Manifest) -> dict[str, Any]:
     baselines = manifest.audit.baselines.items()
     return {
         "chance": round(manifest.audit.chance, 6),
-        "baselines": {name: round(cells["all"].accuracy, 6) for name, cells in baselines},
+        "baselines": {name: round(cells["all"].value, 6) for name, cells in baselines},
     }
 
 

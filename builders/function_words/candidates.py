@@ -81,7 +81,7 @@ def shown_places(
     >>> text = words_in("Tell me who cares.", ["Tell", "me", "who", "cares", "."], xpos=["VB"] * 5)
     >>> tagged = TaggedTexts.of(corpus_of([RawDocument("d", [[text]])]).sentences, "d")
     >>> shown_places(tagged, [[2]], [["what"]])
-    Shown(words=['what'], windows=['me what cares'])
+    ShownWords(words=['what'], windows=['me what cares'])
     """
     start, end, bounds = tagged.texts.start, tagged.texts.end, tagged.texts.token_start
     row = tagged.text[np.array([line[0] for line in tokens], dtype=np.int64)]

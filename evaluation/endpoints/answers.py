@@ -234,7 +234,7 @@ def divided(context: str, continuation: str) -> TokenPair:
     """Split a text into context and continuation like lm-evaluation-harness.
 
     >>> divided("Is it ", "a dog")
-    Pair(context='Is it', continuation=' a dog')
+    TokenPair(context='Is it', continuation=' a dog')
     """
     kept = context.rstrip()
     return TokenPair(kept, context[len(kept) :] + continuation)

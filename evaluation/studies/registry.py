@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from importlib import resources
 
 from evaluation.registry import Registry
 from evaluation.studies.base import Study
@@ -27,13 +27,14 @@ _LISTED = re.compile(r"^Listed under: (.+)\.$", re.MULTILINE)
 def _built_in() -> dict[str, Subcommand]:
     """Read the built-in studies from docstrings, since importing all of them takes seconds."""
     listed = {}
-    for path in Path(__file__).parent.iterdir():
+    # As a resource, since kbprobe may be imported from a zipped wheel.
+    for path in resources.files("evaluation.studies").iterdir():
         file = path / "__init__.py" if path.is_dir() else path
-        if file.suffix != ".py" or not file.is_file():
+        if not (file.name.endswith(".py") and file.is_file()):
             continue
         docstring = file.read_text(encoding="utf-8").split('"""', 2)[1]
         if (section := _LISTED.search(docstring)) is not None:
-            name, sentence = path.stem, docstring.partition("\n")[0]
+            name, sentence = path.name.removesuffix(".py"), docstring.partition("\n")[0]
             place = f"evaluation.studies.{name}:{name.upper()}"
             listed[name] = Subcommand(section[1], sentence, place)
 

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from builders.engine.draw.families import Family, QuestionBatch, Truth, perturb
+from builders.engine.draw.families import Family, DrawRequest, Truth, perturb
 from builders.engine.options import RANDOM
 from builders.engine.options import ProbeOptions
 from builders.engine.plan import Facts, Nodes, Questions
@@ -67,7 +67,7 @@ def acme_letters(alphabet, options, rng):
     split = assign_splits(concept, options.split_shares, rng.child("splits"))
     kind = np.zeros(size, dtype=np.int64)
     (drawn,) = perturb(
-        QuestionBatch(concept, gold, kind[gold]),
+        DrawRequest(concept, gold, kind[gold]),
         [Family(RANDOM, 0, gold)],
         Truth(size, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)),
         kind,

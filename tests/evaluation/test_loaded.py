@@ -254,10 +254,12 @@ def test_studies_take_a_loaded_model_unless_they_train_it(
     own: Any = evaluation.study("orders", probe, model, tokenizer=tokenizer, output=tmp_path / "a")
     assert state_of(model, tokenizer) == before
     folder: Any = evaluation.study("orders", probe, causal)
-    (of_model,), (of_folder,) = own.models, folder.models
-    for one, other in zip(of_model.orders, of_folder.orders, strict=True):
-        assert (one.label, one.accuracy) == (other.label, other.accuracy)
-    assert of_model.model == f"{causal} (in memory)"
+    (table, *_), (same, *_) = own.tables, folder.tables
+    assert table == same
+    for one, other in zip(own.rows(table), folder.rows(table), strict=True):
+        name = one.pop("model")
+        assert name == f"{other.pop('model')} (in memory)"
+        assert one == other
     with pytest.raises(UsageError, match="--train says how a checkpoint is"):
         evaluation.study("zero_shot", probe, model, tokenizer=tokenizer, train=2)
     with pytest.raises(UsageError, match="a loaded model needs its tokenizer"):

@@ -223,13 +223,6 @@ def test_examples_in_another_order_are_the_same_examples():
     assert len(orders) > 10
 
 
-def test_scores_kept_before_an_option_came_are_still_found():
-    assert CausalOptions().model_dump(mode="json") == {
-        "shots": 0, "prompt": None, "letters": False, "chat": False, "pack": True
-    }  # fmt: skip
-    assert CausalOptions(letters=True, order="7").model_dump(mode="json")["order"] == "7"
-
-
 def test_a_prompt_has_one_spelling():
     for text in ("Q: {question}\nA:", r"Q: {question}\nA:"):
         assert CausalOptions(prompt=text).prompt == r"Q: {question}\nA:"

@@ -385,7 +385,7 @@ def test_studies_of_folders_by_name(tmp_path):
     for model in ("gpt2", "llama"):
         evaluation.evaluate("questions", model, output=tmp_path / model)
     found = evaluation.study("compare", [tmp_path / "gpt2", tmp_path / "llama"], seed=1)
-    assert [one.model for one in found.runs] == ["gpt2", "llama"]
+    assert [row["model"] for row in found.rows("runs")] == ["gpt2", "llama"]
     with pytest.raises(UsageError, match="no option --shots"):
         evaluation.study("compare", [tmp_path / "gpt2", tmp_path / "llama"], shots=1)
     with pytest.raises(UsageError, match="at least two folders"):

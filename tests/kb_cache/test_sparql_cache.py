@@ -303,9 +303,9 @@ SLOW_RUN = """
 import sys
 from kb_cache.wikidata.sparql.session import select_values
 from kb_cache.wikidata.sparql.session import CachedEndpoint
-from kb_cache.wikidata.sparql.endpoint import Endpoint, QueryLimits
+from kb_cache.wikidata.sparql.endpoint import SparqlEndpoint, QueryLimits
 films = [f"Q{n}" for n in range(1, 41)]
-source = CachedEndpoint(Endpoint(sys.argv[1], limits=QueryLimits(pause=0.0)))
+source = CachedEndpoint(SparqlEndpoint(sys.argv[1], limits=QueryLimits(pause=0.0)))
 select_values(source, "SELECT ?x { $values ?x a ?y }", "x", films, chunk=1)
 print(len(films))
 """

@@ -62,7 +62,7 @@ def test_exports_hold_the_same_rows(probes: tuple[Path, Path], target: str, tmp_
 
     held = []
     for number, folder in enumerate(probes):
-        output = tmp_path / str(number)
+        output = tmp_path / str(number) / "export"
         done = export(folder, to=target, output=output, configs=["default"])
         assert list(done.rows.values()) == [36]
         loaded = datasets.load_dataset(str(output), split="test", cache_dir=str(tmp_path / "c"))

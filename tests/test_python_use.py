@@ -52,7 +52,9 @@ def test_results_are_compared_in_a_list_as_one_by_one(
     expected = kbprobe.compare(*results)
     assert kbprobe.compare(results) == expected
     folders = [result.save(tmp_path / str(at)) for at, result in enumerate(results)]
-    assert evaluation.study("compare", folders).pairs[0].difference == expected.pairs[0].difference
+    again: Any = evaluation.study("compare", folders)
+    (ours,), (theirs,) = again.rows("contrasts"), expected.rows("contrasts")
+    assert ours["difference"] == theirs["difference"]
 
 
 def test_splits_in_a_dictionary_are_a_probe(

@@ -31,7 +31,8 @@ def calls(
     kbprobe.evaluate(probe, "roberta-large", limit_by="row")  # wrong: none of the values
     kbprobe.evaluate(probe, model, tokenizer)  # wrong: by position
 
-    difference: float = kbprobe.compare(done, other, partial=True).pairs[0].difference.value
+    contrasts = kbprobe.compare(done, other, partial=True).rows("contrasts")
+    difference: float = contrasts[0]["difference"].value
     kbprobe.compare([done, "results/ages"], seed=1)
     kbprobe.compare(done, other, partial="yes", rows=3)  # wrong: a text, and no such option
 

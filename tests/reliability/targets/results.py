@@ -58,7 +58,7 @@ def _json(path: Path) -> Any:
 def _compare(path: Path) -> Any:
     from evaluation import compare
 
-    return compare([path.parent, path.parent.parent / "sound"]).pairs[0].compared
+    return compare([path.parent, path.parent.parent / "sound"]).rows("contrasts")[0]["rows"]
 
 
 def _curves(folder: Path) -> list[Path]:

@@ -39,7 +39,7 @@ from kbprobe.options import option_name, spelled
 from kbprobe.reading import read_text
 from kbprobe.tables import in_markdown
 from release.annotation.options import VoteOptions
-from release.annotation.report import Report
+from release.annotation.report import ImportReport
 from release.annotation.votes import Verdict
 from release.cards import LICENCE, TITLES, join_card, sections, split_card
 
@@ -78,7 +78,7 @@ class Imported:
         verdicts: the label of each row.
     """
 
-    report: Report
+    report: ImportReport
     labels: list[dict[str, Any]]
     request: Mapping[str, Any]
     keep: str

@@ -133,7 +133,7 @@ class Annotator(BaseModel):
     excluded: bool
 
 
-class Report(BaseModel):
+class ImportReport(BaseModel):
     """The result of an import. Excluded annotators only count in ``annotators``.
 
     Attributes:
@@ -218,7 +218,7 @@ def summarise(
     enough: int,
     scale: bool,
 ) -> dict[str, Any]:
-    """Return the parts of a :class:`Report` based on votes on items by annotators not excluded.
+    """Return the parts of an :class:`ImportReport` that votes by annotators not excluded give.
 
     Accuracy is over ``rows`` built with an answer; only labels with ``enough`` votes are judged.
     """
@@ -267,7 +267,7 @@ def _judged(
     )
 
 
-def report_text(report: Report, most: int = 10) -> str:
+def report_text(report: ImportReport, most: int = 10) -> str:
     """Describe a report in words, with at most ``most`` places of each kind."""
     per_row = (f"{votes} ({rows:,} rows)" for votes, rows in report.votes_per_row.items())
     lines = [

@@ -42,7 +42,7 @@ from kbprobe.tables import csv_text
 from release.annotation.gold import Imported
 from release.annotation.options import SheetOptions, VoteOptions
 from release.annotation.plan import plan_sheets
-from release.annotation.report import Report, describe_annotators, failed_checks, summarise
+from release.annotation.report import ImportReport, describe_annotators, failed_checks, summarise
 from release.annotation.votes import (
     MatchedVotes,
     Rule,
@@ -221,7 +221,7 @@ def import_votes(
     read = annotation is not None and annotation.annotator_kind not in (None, "human")
     resolved = _resolved(chosen, scale, read)
     verdicts = decide(counted, items, resolved)
-    report = Report(
+    report = ImportReport(
         probe=shown.probe,
         split=shown.split,
         rule=rule.name,

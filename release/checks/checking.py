@@ -12,12 +12,12 @@ from pathlib import Path
 from kbprobe.errors import BUILT, path_argument
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import MANIFEST, ManifestError, read_manifest
-from release.checks.findings import Finding, Report, failure, once
+from release.checks.findings import CheckReport, Finding, failure, once
 
 WORKERS = 2
 
 
-def check(folder: str | Path) -> Report:
+def check(folder: str | Path) -> CheckReport:
     """Check a built probe: files, rows, splits, audit, card and licence against the manifest.
 
     Returns:
@@ -28,7 +28,7 @@ def check(folder: str | Path) -> Report:
         UsageError: the folder holds no probe, or its manifest is not one of kbprobe.
     """
     path = path_argument("check(folder=...)", folder, BUILT)
-    return Report(tuple(_findings(path)), path)
+    return CheckReport(tuple(_findings(path)), path)
 
 
 def _findings(folder: Path) -> Iterator[Finding]:

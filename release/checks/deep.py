@@ -33,7 +33,7 @@ from kbprobe.format.manifest import Manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.intervals import Estimate
 from release.cards import record
-from release.checks.findings import REBUILD, Finding, Report
+from release.checks.findings import REBUILD, CheckReport, Finding
 
 NAME = "adversaries"
 REMEDIES = {
@@ -57,7 +57,7 @@ UNREADABLE = ("manifest", "files", "checksums", "row numbers", "schema")
 """Findings after which rows are not read."""
 
 
-class Outcome(NamedTuple):
+class AdversaryOutcome(NamedTuple):
     """How often an adversary was right on a config.
 
     Attributes:
@@ -84,7 +84,7 @@ class Outcome(NamedTuple):
 
 def outcomes(
     config: str, shortcut: Shortcut, rows: DeepRows, judged_adversaries: int
-) -> Iterator[Outcome]:
+) -> Iterator[AdversaryOutcome]:
     """Score an adversary on all rows, and yield each family in which it exceeds chance.
 
     ``judged_adversaries`` is the number of adversaries judged on every family. Where answers are
@@ -102,7 +102,7 @@ def outcomes(
             of = "" if cell.family == ALL else f", {cell.family} rows"
             remedy = REMEDIES[shortcut.name.partition(":")[0]] if high else ""
             numbers = cell.accuracy, cell.bar.chance, cell.verdict
-            yield Outcome(config, f"{shortcut.name}{of}", *numbers, remedy)
+            yield AdversaryOutcome(config, f"{shortcut.name}{of}", *numbers, remedy)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class DeepAudit:
             run.
     """
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[AdversaryOutcome, ...]
     unscored: tuple[str, ...]
     untrained: tuple[str, ...]
 
@@ -126,7 +126,7 @@ class DeepAudit:
         return all(one.verdict != "high" for one in self.outcomes)
 
     @property
-    def _judged(self) -> list[Outcome]:
+    def _judged(self) -> list[AdversaryOutcome]:
         return [one for one in self.outcomes if one.verdict != "reported"]
 
     def as_dict(self) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
     path = path_argument("audit(folder=...)", folder, BUILT)
     manifest = read_manifest(path)
     cues = cues_of(manifest, encoder)
-    done: list[Outcome] = []
+    done: list[AdversaryOutcome] = []
     unscored, untrained = [], []
     for config in (DEFAULT_CONFIG, *manifest.sub_questions):
         rows = read(path, manifest, config, seed, cues)
@@ -296,7 +296,7 @@ def write_outcomes(folder: str | Path, done: DeepAudit, encoder: str = "") -> No
 
 
 @dataclass(frozen=True)
-class DeepReport(Report):
+class DeepReport(CheckReport):
     """The findings in one built probe, including those of the adversaries."""
 
     deep: DeepAudit
@@ -312,7 +312,7 @@ class DeepReport(Report):
             self.deep.show()
 
 
-def deepened(report: Report, encoder: str = "") -> Report:
+def deepened(report: CheckReport, encoder: str = "") -> CheckReport:
     """Add the adversaries' findings to those of a check, unless files failed it.
 
     Raises:
@@ -320,6 +320,8 @@ def deepened(report: Report, encoder: str = "") -> Report:
     """
     if any(one.name in UNREADABLE for one in report.failed):
         what = "none ran: they need undamaged files"
-        return Report((*report.findings, Finding(NAME, "failed", what, "", REBUILD)), report.folder)
+        return CheckReport(
+            (*report.findings, Finding(NAME, "failed", what, "", REBUILD)), report.folder
+        )
     done = audit(report.folder, encoder)
     return DeepReport((*report.findings, *done.findings()), report.folder, done)

@@ -40,7 +40,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Findings:
+class CheckFindings:
     """Everything that was found, in the order of the checks."""
 
     findings: tuple[Finding, ...]
@@ -92,7 +92,7 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class Report(Findings):
+class CheckReport(CheckFindings):
     """The findings in one built probe."""
 
     folder: Path

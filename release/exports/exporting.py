@@ -43,13 +43,13 @@ class Export:
     found: bool
 
 
-class _Record(BaseModel):
+class _ExportRecord(BaseModel):
     """The required fields of an export's record."""
 
     commands: tuple[str, ...]
 
 
-class _Request(BaseModel):
+class _ExportRequest(BaseModel):
     """The fields of an export's request that its tasks are named by, and their rows."""
 
     to: str
@@ -71,7 +71,7 @@ class _Request(BaseModel):
 class _RecordOfOther(BaseModel):
     """The record of another export."""
 
-    request: _Request
+    request: _ExportRequest
 
 
 def export(
@@ -123,7 +123,7 @@ def export(
         "kbprobe_version": kbprobe_version(),
         "rows_sha256": {task.config: task.entry.rows_digest for task in source.tasks},
     }
-    _refuse_same_tasks(output, _Request.model_validate(request))
+    _refuse_same_tasks(output, _ExportRequest.model_validate(request))
 
     def write(aside: Path) -> dict[str, Any]:
         written = target.write(source, aside, repo_id)
@@ -135,12 +135,14 @@ def export(
         output,
         {task.name: task.config for task in source.tasks},
         {task.name: len(task.table) for task in source.tasks},
-        read_record(output / RECORD, _Record, "Replace the export with --overwrite.").commands,
+        read_record(
+            output / RECORD, _ExportRecord, "Replace the export with --overwrite."
+        ).commands,
         found,
     )
 
 
-def _refuse_same_tasks(output: Path, request: _Request) -> None:
+def _refuse_same_tasks(output: Path, request: _ExportRequest) -> None:
     """Refuse tasks whose names are those of an export beside it that asks other rows.
 
     A harness that reads the folder of both would run one of them under the name of the other.

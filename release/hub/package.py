@@ -19,7 +19,7 @@ from kbprobe.parsing import MAX_JSON_BYTES, json_value
 from kbprobe.reading import read_bytes, read_text
 from release.cards import LICENCE, LISTED, join_card, split_card
 from release.checks.files import CROISSANT, RECORD
-from release.checks.findings import Finding, Report
+from release.checks.findings import CheckReport, Finding
 from release.croissant import croissant_text
 from release.exports.flat import FlatConfig, write_flat_configs
 from release.hub.names import prefix_of, published_name
@@ -76,7 +76,7 @@ class Package:
 
 
 def pack(
-    folder: Path, report: Report, scratch: Path, *, repo_id: str, config: str, version: str
+    folder: Path, report: CheckReport, scratch: Path, *, repo_id: str, config: str, version: str
 ) -> Package:
     """Gather what is published: the probe's files, and those derived from them.
 
@@ -249,7 +249,7 @@ def _with_flat(front: Mapping[str, Any], flat: Sequence[FlatConfig]) -> dict[str
 
 
 @dataclass(frozen=True)
-class Record:
+class ReleaseRecord:
     """What ``release.json`` says about the last publication.
 
     Attributes:
@@ -263,11 +263,11 @@ class Record:
     registration: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_record(content: bytes | None) -> Record | None:
+def read_record(content: bytes | None) -> ReleaseRecord | None:
     """Read the record of the last publication; None if it is missing or damaged."""
     try:
         record = json_value(content or b"", RECORD)
         files = {str(one["path"]): str(one["sha256"]) for one in record["files"]}
-        return Record(dict(record["front"]), files, dict(record["registration"]))
+        return ReleaseRecord(dict(record["front"]), files, dict(record["registration"]))
     except (UsageError, ValueError, KeyError, TypeError):
         return None

@@ -18,7 +18,7 @@ from release.checks.files import DATA_SUFFIXES, RECORD, REGISTRATION
 from release.checks.findings import some
 from release.hub.client import Remote, RemoteFile
 from release.hub.names import prefix_of, published_name
-from release.hub.package import LocalFile, Package, Record, read_record
+from release.hub.package import LocalFile, Package, ReleaseRecord, read_record
 from release.hub.registration import merge_registration
 from release.hub.repo_card import MergedCard, as_lists, hub_front, merge_card
 
@@ -35,7 +35,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PublicationPlan:
     """Everything that publishing would change.
 
     Attributes:
@@ -66,7 +66,7 @@ class Neighbour:
     front: Mapping[str, Any]
 
 
-def make_plan(package: Package, remote: Remote, replace: bool = False) -> Plan:
+def make_plan(package: Package, remote: Remote, replace: bool = False) -> PublicationPlan:
     """Compare a package with a repository at one commit.
 
     Raises:
@@ -108,7 +108,7 @@ def make_plan(package: Package, remote: Remote, replace: bool = False) -> Plan:
     changes += [Change(path, "deleted", held[path].size) for path in outdated]
     sides = ((hub_text or "").splitlines(), card.text.splitlines())
     diff = difflib.unified_diff(*sides, "on the Hub", "to be published", lineterm="")
-    return Plan(tuple(changes), tuple(upload), tuple(outdated), card, "\n".join(diff))
+    return PublicationPlan(tuple(changes), tuple(upload), tuple(outdated), card, "\n".join(diff))
 
 
 def manifest_folders(paths: Iterable[str]) -> Iterator[str]:
@@ -157,7 +157,9 @@ def _check_names(package: Package, neighbours: Sequence[Neighbour]) -> None:
             )
 
 
-def _foreign(changes: Sequence[Change], prefix: str, record: Record, remote: Remote) -> list[str]:
+def _foreign(
+    changes: Sequence[Change], prefix: str, record: ReleaseRecord, remote: Remote
+) -> list[str]:
     """Return the files to be replaced that have changed since they were published."""
     return [
         one.path
@@ -168,8 +170,8 @@ def _foreign(changes: Sequence[Change], prefix: str, record: Record, remote: Rem
     ]
 
 
-def _record_at(prefix: str, remote: Remote) -> Record:
-    return read_record(remote.content(prefix + RECORD)) or Record()
+def _record_at(prefix: str, remote: Remote) -> ReleaseRecord:
+    return read_record(remote.content(prefix + RECORD)) or ReleaseRecord()
 
 
 def _manifest_at(prefix: str, remote: Remote) -> Manifest | None:
@@ -182,7 +184,7 @@ def _manifest_at(prefix: str, remote: Remote) -> Manifest | None:
 def _outdated(
     package: Package,
     before: Manifest | None,
-    record: Record,
+    record: ReleaseRecord,
     held: Mapping[str, RemoteFile],
     neighbours: Sequence[Neighbour],
 ) -> list[str]:

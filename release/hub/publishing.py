@@ -23,7 +23,7 @@ from kbprobe.format.manifest import MANIFEST, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import Options
 from release.checks.checking import check
-from release.checks.findings import Report, some
+from release.checks.findings import CheckReport, some
 from release.hub.client import (
     AGAIN,
     ATTEMPTS,
@@ -37,7 +37,7 @@ from release.hub.client import (
 )
 from release.hub.names import add_canary_column, check_name
 from release.hub.package import LocalFile, Package, pack
-from release.hub.plan import Plan, make_plan, state_of
+from release.hub.plan import PublicationPlan, make_plan, state_of
 
 Progress = Callable[[str], None]
 
@@ -68,8 +68,8 @@ class Publication:
     changed: bool
     dry_run: bool
     tag: str
-    plan: Plan
-    report: Report
+    plan: PublicationPlan
+    report: CheckReport
     unread: str = ""
 
     @property
@@ -174,7 +174,7 @@ def publish(
             return _Publishing(hub, package, chosen, report, progress).run()
 
 
-def _require_sound(report: Report, forced: bool) -> None:
+def _require_sound(report: CheckReport, forced: bool) -> None:
     """Refuse a probe whose check failed; even if forced, if files differ from the record."""
     problems = [f"{one.name}: {one.what}" for one in report.failed]
     broken = [one for one in report.failed if one.name in ("manifest", "files", "checksums")]
@@ -208,7 +208,7 @@ class _Publishing:
     hub: Hub
     package: Package
     options: PublishOptions
-    report: Report
+    report: CheckReport
     progress: Progress
 
     def run(self) -> Publication:
@@ -264,7 +264,7 @@ class _Publishing:
         self.hub.read(MAIN)
         return self._read()
 
-    def _plan(self, remote: Remote) -> Plan:
+    def _plan(self, remote: Remote) -> PublicationPlan:
         if remote.commit and self.options.private and not remote.private:
             raise UsageError(
                 f"{self.hub.repo_id} is public, but --private was given. Make it private in its "
@@ -293,7 +293,7 @@ class _Publishing:
                 "--tag."
             )
 
-    def _commit(self, remote: Remote, plan: Plan) -> Publication | HubError:
+    def _commit(self, remote: Remote, plan: PublicationPlan) -> Publication | HubError:
         """Make the commit and the tag; return an error if reading and planning again may help."""
         if plan.empty:
             return self._result(plan, remote.commit, False)
@@ -319,7 +319,7 @@ class _Publishing:
             return error
         return self._result(plan, commit, True, page)
 
-    def _same_pull_request(self, plan: Plan) -> Publication | None:
+    def _same_pull_request(self, plan: PublicationPlan) -> Publication | None:
         """Find an open pull request that already has exactly this content."""
         for revision, page in self.hub.open_pull_requests()[:PULL_REQUESTS]:
             held = self.hub.files(revision)
@@ -333,7 +333,9 @@ class _Publishing:
             self.options.message or f"Publish {self.package.manifest.probe}{version} with kbprobe"
         )
 
-    def _result(self, plan: Plan, commit: str, changed: bool, page: str = "") -> Publication:
+    def _result(
+        self, plan: PublicationPlan, commit: str, changed: bool, page: str = ""
+    ) -> Publication:
         tag, dry_run = self.options.tag, self.options.dry_run
         if tag and not dry_run and tag not in self.hub.tags():
             self.progress(f"Tagging {tag}")

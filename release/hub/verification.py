@@ -20,10 +20,10 @@ from kbprobe.parsing import MAX_JSON_BYTES
 from kbprobe.reading import read_bytes
 from release.cards import by_config, data_paths
 from release.checks.files import DATA_SUFFIXES, RECORD, REGISTRATION
-from release.checks.findings import Finding, Findings, failure, judged, some
+from release.checks.findings import CheckFindings, Finding, failure, judged, some
 from release.hub.client import MAIN, Hub, Remote
 from release.hub.names import prefix_of, published_name
-from release.hub.package import Record, read_record
+from release.hub.package import ReleaseRecord, read_record
 from release.hub.plan import manifest_folders
 from release.hub.registration import unread_tasks
 from release.hub.repo_card import hub_front
@@ -34,7 +34,7 @@ LARGEST_TEXT = 64 << 20
 
 
 @dataclass(frozen=True)
-class Verification(Findings):
+class Verification(CheckFindings):
     """The findings in a published dataset, at one commit."""
 
     repo_id: str
@@ -154,11 +154,11 @@ class _Verifier:
         recorded = "" if self.download else self.remote.files[path].sha256
         return recorded or self.remote.sha256(path)
 
-    def _recorded(self, config: str) -> Record:
+    def _recorded(self, config: str) -> ReleaseRecord:
         """Return the record of the publication; an empty one if it is missing or damaged."""
         path = prefix_of(config) + RECORD
         content = self._text(path) if path in self.remote.files else None
-        return read_record(content) or Record()
+        return read_record(content) or ReleaseRecord()
 
     def _record(self, config: str, manifest: Manifest) -> Iterator[Finding]:
         """Compare the files other than the probe's own data with the record of the publication."""

@@ -15,7 +15,7 @@ from builders.engine.registry import PROBES
 from kb_cache.base import find_kind
 from kb_cache.store import snapshot_names
 from kbprobe.options import option_name
-from kbprobe.tables import Table
+from kbprobe.tables import PlainTable
 
 ROWS = Path(__file__).with_name("data") / "rows.csv"
 """The rows of each probe's default build; ``.ci/site/figures.py`` writes the file."""
@@ -50,13 +50,13 @@ class Listed:
 class ProbeList(list[Listed]):
     """Probes, which a notebook shows as a table."""
 
-    def table(self) -> Table:
+    def table(self) -> PlainTable:
         """Return the table."""
         rows = [
             [one.name, one.rows, ", ".join(one.needs), one.state, one.remedy, one.summary]
             for one in self
         ]
-        return Table(["probe", "rows", "needs", "state", "remedy", "asks"], rows)
+        return PlainTable(["probe", "rows", "needs", "state", "remedy", "asks"], rows)
 
     def _repr_html_(self) -> str:
         return self.table().html()

@@ -101,7 +101,7 @@ def choose_balanced(
     """
     # Of equally good changes the first is chosen; the order is random.
     order = np.argsort(rng.child("ways").uniform(np.arange(len(changes))), kind="stable").tolist()
-    search = _Search([changes[at] for at in order], tolerance)
+    search = _BalanceSearch([changes[at] for at in order], tolerance)
     search.fill(rng)
     for number in range(effort.rounds):
         if not search.chosen or len(search.chosen) == search.groups.size:
@@ -110,7 +110,7 @@ def choose_balanced(
     return sorted(order[at] for at in search.chosen.values())
 
 
-class _Search:
+class _BalanceSearch:
     """The changes chosen so far (index of a group -> change), and the balance of each feature.
 
     A *move* is a feature of a part, the same in all parts together, and by how much a change moves

@@ -47,7 +47,7 @@ FEW, SPLIT = "too few votes", "too little agreement"
 BALANCE = "left out to balance the answers"
 
 
-class Vote(NamedTuple):
+class LabelVote(NamedTuple):
     """A vote: its row, annotator, answer (-1: a mark), and the text as written."""
 
     id: str
@@ -57,7 +57,7 @@ class Vote(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LabelVerdict:
     """The outcome for a row: its answer (-1 if none), and the reason if it is left out.
 
     ``agreement`` is the share of the votes for the answer, or for the one with the most votes.
@@ -68,14 +68,14 @@ class Verdict:
     agreement: float | None
     reason: str = ""
     rule: str = MAJORITY
-    votes: tuple[Vote, ...] = ()
+    votes: tuple[LabelVote, ...] = ()
 
     @property
     def kept(self) -> bool:
         """Whether the row is in the labelled probe."""
         return not self.reason
 
-    def left_out(self, reason: str) -> Verdict:
+    def left_out(self, reason: str) -> LabelVerdict:
         """Return the same verdict, but left out."""
         return replace(self, reason=reason)
 
@@ -98,7 +98,7 @@ class Verdict:
 
 def read_verdicts(
     paths: Sequence[Path], ids: Iterable[str], answers: Sequence[str], min_votes: int
-) -> list[Verdict]:
+) -> list[LabelVerdict]:
     """Read votes or labels, and decide on each row.
 
     Args:
@@ -116,37 +116,37 @@ def read_verdicts(
     lines = [line for path in paths for line in read_lines(path)]
     names = ", ".join(map(str, paths))
     known, problems = set(ids), list[str]()
-    found: dict[tuple[str, ...], Vote | Verdict] = {}
+    found: dict[tuple[str, ...], LabelVote | LabelVerdict] = {}
     for place, line in lines:
         try:
             one = _parsed(line, answers)
-            who = (one.annotator,) if isinstance(one, Vote) else ()
+            who = (one.annotator,) if isinstance(one, LabelVote) else ()
             if one.id not in known:
                 raise ValueError(f"no candidate has the id {one.id!r}")
             if found.setdefault((one.id, *who), one) is not one:
                 raise ValueError(" by ".join((f"{one.id!r} is judged a second time", *who)))
         except ValueError as error:
             problems.append(f"{place}: {error}")
-    votes = [one for one in found.values() if isinstance(one, Vote)]
-    verdicts = [one for one in found.values() if isinstance(one, Verdict)]
+    votes = [one for one in found.values() if isinstance(one, LabelVote)]
+    verdicts = [one for one in found.values() if isinstance(one, LabelVerdict)]
     if votes and verdicts:
         problems.append(f"{names}: some lines are votes, others labels; give one kind")
     if problems:
         raise UsageError(_refusal(names, problems, len(lines)))
     if not lines:
         raise UsageError(f"{names}: there are neither votes nor labels in it")
-    by_row: dict[str, list[Vote]] = {}
+    by_row: dict[str, list[LabelVote]] = {}
     for vote in votes:
         by_row.setdefault(vote.id, []).append(vote)
     verdicts += [decide(name, said, min_votes) for name, said in by_row.items()]
     return sorted(verdicts, key=lambda verdict: verdict.id)
 
 
-def decide(name: str, votes: Sequence[Vote], min_votes: int) -> Verdict:
+def decide(name: str, votes: Sequence[LabelVote], min_votes: int) -> LabelVerdict:
     """Return the answer with the most votes; none if there is a tie."""
     ranked = Counter(vote.answer for vote in votes if vote.answer >= 0).most_common()
     share = ranked[0][1] / len(votes) if ranked else 0.0
-    verdict = Verdict(name, UNKNOWN, share, votes=tuple(votes))
+    verdict = LabelVerdict(name, UNKNOWN, share, votes=tuple(votes))
     if len(votes) < min_votes:
         return verdict.left_out(FEW)
     if not ranked:
@@ -156,7 +156,7 @@ def decide(name: str, votes: Sequence[Vote], min_votes: int) -> Verdict:
     return replace(verdict, answer=ranked[0][0])
 
 
-def agreed(verdicts: Sequence[Verdict], least: float) -> list[Verdict]:
+def agreed(verdicts: Sequence[LabelVerdict], least: float) -> list[LabelVerdict]:
     """Leave out the rows with less agreement among the votes."""
     return [
         verdict.left_out(SPLIT)
@@ -200,14 +200,14 @@ def balanced(
     return keep
 
 
-def annotator_names(verdicts: Iterable[Verdict]) -> dict[str, str]:
+def annotator_names(verdicts: Iterable[LabelVerdict]) -> dict[str, str]:
     """Return an anonymous, numbered name for each annotator."""
     names = sorted({vote.annotator for verdict in verdicts for vote in verdict.votes})
     width = len(str(len(names)))
     return {name: f"annotator {at:0{width}d}" for at, name in enumerate(names, 1)}
 
 
-def _parsed(line: Mapping[str, Any], answers: Sequence[str]) -> Vote | Verdict:
+def _parsed(line: Mapping[str, Any], answers: Sequence[str]) -> LabelVote | LabelVerdict:
     """Read a line as a vote if it names an annotator, otherwise as a label.
 
     Raises:
@@ -216,7 +216,7 @@ def _parsed(line: Mapping[str, Any], answers: Sequence[str]) -> Vote | Verdict:
     name = _text(line, _IDS)
     if any(line.get(key) is not None for key in _ANNOTATORS):
         said = next((line[key] for key in _VOTES if line.get(key) is not None), "")
-        return Vote(name, _text(line, _ANNOTATORS), *_answer(said, answers))
+        return LabelVote(name, _text(line, _ANNOTATORS), *_answer(said, answers))
     if "answer" not in line:
         raise ValueError("it names no annotator, as a vote does, and no answer, as a label does")
     given = line["answer"]
@@ -238,14 +238,14 @@ def _parsed(line: Mapping[str, Any], answers: Sequence[str]) -> Vote | Verdict:
     if not isinstance(counted, list):
         raise ValueError(f"votes are {counted!r:.60}, not a list")
     votes = tuple(_counted(name, vote) for vote in counted)
-    return Verdict(name, answer, share, reason, str(line.get("rule") or "given"), votes)
+    return LabelVerdict(name, answer, share, reason, str(line.get("rule") or "given"), votes)
 
 
-def _counted(name: str, vote: Any) -> Vote:
+def _counted(name: str, vote: Any) -> LabelVote:
     """Read one of the votes behind a label."""
     match vote:
         case {"annotator": str(who), "answer": int(answer), "label": str(label)}:
-            return Vote(name, who, answer, label)
+            return LabelVote(name, who, answer, label)
     raise ValueError(f"votes: {vote!r:.60} has no annotator, answer and label")
 
 
@@ -302,7 +302,7 @@ def files_digest(paths: Iterable[str]) -> str:
 
 
 def about_votes(
-    verdicts: Sequence[Verdict], source: str, annotator_kind: str = "human"
+    verdicts: Sequence[LabelVerdict], source: str, annotator_kind: str = "human"
 ) -> dict[str, Any]:
     """Describe the votes on the rows of a labelled probe, for its manifest and card.
 
@@ -331,7 +331,7 @@ def about_votes(
     return about
 
 
-def nominal_alpha(rows: Iterable[Sequence[Vote]]) -> float | None:
+def nominal_alpha(rows: Iterable[Sequence[LabelVote]]) -> float | None:
     """Return Krippendorff's alpha of the votes on rows; None if it is undefined.
 
     Each mark is a separate answer; rows with a single vote carry no information.
@@ -376,7 +376,9 @@ class Readings:
         keys = text_keys(*zip(*self.votes, strict=True)).tolist()
         return dict(zip(keys, self.votes.values(), strict=True))
 
-    def verdicts(self, ids: Sequence[str], keys: Ints, answers: Sequence[str]) -> list[Verdict]:
+    def verdicts(
+        self, ids: Sequence[str], keys: Ints, answers: Sequence[str]
+    ) -> list[LabelVerdict]:
         """Return verdicts on the rows that were read.
 
         Args:
@@ -388,9 +390,9 @@ class Readings:
         found = []
         for name, key in zip(ids, keys.tolist(), strict=True):
             votes = [
-                Vote(name, f"reader {at}", initials[said], answers[initials[said]])
+                LabelVote(name, f"reader {at}", initials[said], answers[initials[said]])
                 if said in initials
-                else Vote(name, f"reader {at}", UNKNOWN, NONSENSE)
+                else LabelVote(name, f"reader {at}", UNKNOWN, NONSENSE)
                 for at, said in enumerate(self._by_key.get(key, ""), 1)
             ]
             if votes:

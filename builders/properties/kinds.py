@@ -251,7 +251,7 @@ def _main_senses(conceptnet: ConceptNet, wordnet: WordNet, concepts: Ints) -> tu
     return place[place >= 0], synset[first][place >= 0]
 
 
-class Judged(NamedTuple):
+class SheetJudgements(NamedTuple):
     """The judgements of a sheet.
 
     Attributes:
@@ -265,7 +265,7 @@ class Judged(NamedTuple):
 
 
 @cache
-def judged() -> Judged:
+def judged() -> SheetJudgements:
     """Read the judgements; a name that is not a concept of the sheet is an error."""
     table = data_table("judged", _PACKAGE)
     groups: dict[str, list[str]] = {}
@@ -279,7 +279,7 @@ def judged() -> Judged:
             has = frozenset(_judged_members(true, groups, concepts))
             maybe = frozenset(_judged_members(arguable, groups, concepts)) - has
             properties[relation, str(target)] = has, maybe
-    return Judged(tuple(sorted(concepts)), properties)
+    return SheetJudgements(tuple(sorted(concepts)), properties)
 
 
 def _judged_members(

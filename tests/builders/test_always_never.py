@@ -26,7 +26,7 @@ from builders.labels.verdicts import (
     NO_ANSWER,
     SPLIT,
     TIE,
-    Vote,
+    LabelVote,
     agreed,
     balanced,
     decide,
@@ -366,7 +366,7 @@ def test_a_missing_labels_file_is_named(conceptnet: str, tmp_path: Path) -> None
 def test_deciding() -> None:
     def verdict(*words: str, least: int = 1) -> tuple[int, str, float | None]:
         cast = [
-            Vote("x", str(at), SCALE.index(word) if word in SCALE else UNKNOWN, word)
+            LabelVote("x", str(at), SCALE.index(word) if word in SCALE else UNKNOWN, word)
             for at, word in enumerate(words)
         ]
         (found,) = agreed([decide("x", cast, least)], 0.5)

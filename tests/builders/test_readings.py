@@ -13,7 +13,7 @@ from builders.engine.pipeline import Built, build
 from builders.engine.plan import text_keys
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
-from builders.labels.verdicts import NONSENSE, TIE, Readings, Vote, nominal_alpha, readings
+from builders.labels.verdicts import NONSENSE, TIE, LabelVote, Readings, nominal_alpha, readings
 from kbprobe.format.setups import NLI, SETUPS
 
 LABELS = SETUPS[NLI].labels
@@ -52,8 +52,10 @@ def test_the_majority_is_the_answer() -> None:
     assert LABELS[found["d"].answer] == "contradiction"
 
 
-def votes_of(rows: Sequence[Sequence[int]]) -> list[list[Vote]]:
-    return [[Vote("", str(who), said, str(said)) for who, said in enumerate(row)] for row in rows]
+def votes_of(rows: Sequence[Sequence[int]]) -> list[list[LabelVote]]:
+    return [
+        [LabelVote("", str(who), said, str(said)) for who, said in enumerate(row)] for row in rows
+    ]
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), min_size=1, max_size=12))

@@ -35,7 +35,7 @@ _RECORDS = {
 
 
 @dataclass(frozen=True)
-class Held:
+class CachedEntries:
     """The entries of one kind in the cache, or the vectors of one model, and their size on disk."""
 
     kind: str
@@ -44,22 +44,22 @@ class Held:
     bytes: int
 
 
-def held() -> list[Held]:
+def held() -> list[CachedEntries]:
     """Return the cache entries of evaluations; vectors by model, since they are large."""
     return [one for kind in KINDS for one in _held(kind)]
 
 
-def _held(kind: str) -> Iterator[Held]:
+def _held(kind: str) -> Iterator[CachedEntries]:
     folders = _folders(kind)
     if kind != "vectors":
         if folders:
-            yield Held(kind, KINDS[kind], len(folders), sum(map(_size, folders)))
+            yield CachedEntries(kind, KINDS[kind], len(folders), sum(map(_size, folders)))
         return
     by_model: dict[str, list[Path]] = {}
     for folder in folders:
         by_model.setdefault(_model_of(folder), []).append(folder)
     for model, own in sorted(by_model.items()):
-        yield Held(kind, f"hidden states of {model}", len(own), sum(map(_size, own)))
+        yield CachedEntries(kind, f"hidden states of {model}", len(own), sum(map(_size, own)))
 
 
 def _folders(kind: str) -> list[Path]:
@@ -127,7 +127,7 @@ def cache_command(
     echo(f"Removed {_spelled(total)} from {cache_dir()}.", err=True)
 
 
-def _list(shown: list[Held], as_json: bool) -> None:
+def _list(shown: list[CachedEntries], as_json: bool) -> None:
     if as_json:
         echo(json.dumps([asdict(one) for one in shown], indent=2))
         return

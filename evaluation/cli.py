@@ -96,10 +96,10 @@ EXAMPLES = (
 def main(args: Sequence[str] | None = None) -> None:
     """Run ``evaluate-probe`` and exit with its code."""
     words = list(sys.argv[1:] if args is None else args)
-    sys.exit(run(_Program(), words, PROGRAM))
+    sys.exit(run(_EvaluateProgram(), words, PROGRAM))
 
 
-class _Program(Program):
+class _EvaluateProgram(Program):
     """All commands; scorers and learners that are files have options that help must know."""
 
     def __init__(self) -> None:

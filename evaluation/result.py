@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evaluation.studies.table import StudyTables
-    from kbprobe.tables import Table
+    from kbprobe.tables import PlainTable
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Result(Evaluation):
         """The share of rows answered correctly."""
         return self.results.metrics.accuracy.value
 
-    def table(self) -> Table:
+    def table(self) -> PlainTable:
         """Return the table of the numbers: one row."""
         from evaluation.results.frames import table_of
 

@@ -8,7 +8,7 @@ import click
 
 from kbprobe.cli import command
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.tables import FORMATS, Format, Table
+from kbprobe.tables import FORMATS, Format, PlainTable
 from kbprobe.terminal import echo
 
 
@@ -45,7 +45,7 @@ def table_command(
     echo(output)
 
 
-def open_table(places: tuple[Path, ...], name: str | None = None) -> Table:
+def open_table(places: tuple[Path, ...], name: str | None = None) -> PlainTable:
     """Read a table from folders of results, or from the summary of a study.
 
     Raises:
@@ -68,7 +68,7 @@ def _results_below(folder: Path) -> list:  # type: ignore[type-arg]
     return [run.results for run in collect(folder, 0).runs]
 
 
-def _of_summary(path: Path, name: str | None) -> Table:
+def _of_summary(path: Path, name: str | None) -> PlainTable:
     from evaluation.results.frames import tables_within
     from kbprobe.parsing import read_json
 

@@ -81,7 +81,7 @@ def csv_text(
     return file.getvalue()
 
 
-class Table(NamedTuple):
+class PlainTable(NamedTuple):
     """A table: its head, and rows of texts, numbers and None."""
 
     head: Sequence[str]

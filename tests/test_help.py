@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from builders.cli import build_command
 from builders.engine.listing import listed_probes
 from builders.engine.registry import CONCEPTNET, CORPUS, GCIDE, NONE, PROBES, WIKIDATA, WORDNET
-from evaluation.cli import _Program as EvaluateProbe
+from evaluation.cli import _EvaluateProgram as EvaluateProbe
 from evaluation.cli import study_command
 from evaluation.studies.registry import STUDIES
 from kbprobe.cli import Command, Option

@@ -24,7 +24,7 @@ from evaluation.items.rows import (
     refusal,
     unique_ids,
 )
-from evaluation.items.types import ABOUT, Questions, column_questions
+from evaluation.items.types import ABOUT, SplitQuestions, column_questions
 from kbprobe.arrays import run_starts
 from kbprobe.columns import plain, single_chunk, to_numpy
 from kbprobe.errors import KbprobeError, UsageError
@@ -40,7 +40,7 @@ NEEDED = (*ASKED, *PAIR, "question_stem", "notes", *ABOUT, *FURTHER)
 """All columns that are read."""
 
 
-def row_questions(records: Records, source: str, label_names: Sequence[str] = ()) -> Questions:
+def row_questions(records: Records, source: str, label_names: Sequence[str] = ()) -> SplitQuestions:
     """Read every row as a question; ``source`` is what they were read from, for the message.
 
     Pairs of NLI collections whose annotators agreed on no label are left out and counted.
@@ -101,7 +101,7 @@ def in_schema(table: pa.Table) -> bool:
     return not any(column.null_count for column in complete)
 
 
-def sound_questions(rows: CodedRows) -> Questions:
+def sound_questions(rows: CodedRows) -> SplitQuestions:
     """Return rows of the schema without faults as questions; columns are not converted."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -198,7 +198,9 @@ def read_parquet(paths: Sequence[Path], label_names: Sequence[str] = ()) -> pa.T
         raise KbprobeError(f"{named} do not have the same columns: {error}") from None
 
 
-def table_questions(table: pa.Table, source: str, label_names: Sequence[str] = ()) -> Questions:
+def table_questions(
+    table: pa.Table, source: str, label_names: Sequence[str] = ()
+) -> SplitQuestions:
     """Read a table's rows as questions; ``label_names`` as in :func:`row_questions`.
 
     Raises:

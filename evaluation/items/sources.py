@@ -17,7 +17,7 @@ from evaluation.items.own_schema import (
 )
 from evaluation.items.recast import is_pair
 from evaluation.items.rows import read_json
-from evaluation.items.types import ProbeSplit, Questions, probe_split
+from evaluation.items.types import ProbeSplit, SplitQuestions, probe_split
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean, path_argument, wrong_argument
 from kbprobe.files import data_files, datasets_cache, plain_path
 from kbprobe.format.dataset import CARD, DATA, damaged_files
@@ -231,7 +231,7 @@ def _open_in_memory(
 
 def _dataset_questions(
     dataset: datasets.Dataset, source: str, label_names: Sequence[str]
-) -> Questions:
+) -> SplitQuestions:
     """Read a dataset's rows as questions, with the names of classes that its features give."""
     table: pa.Table = dataset.with_format("arrow")[:]
     table = table.replace_schema_metadata(dataset.features.arrow_schema.metadata)
@@ -321,7 +321,7 @@ def _needs_datasets(folder: Path) -> bool:
     return bool(head.get("configs")) or "'class_label'" in str(head.get("dataset_info"))
 
 
-def _read(paths: Sequence[Path], label_names: Sequence[str]) -> Questions:
+def _read(paths: Sequence[Path], label_names: Sequence[str]) -> SplitQuestions:
     """Read a split's one file, or its Parquet shards."""
     source = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     if not paths[0].name.endswith(_SUFFIXES):

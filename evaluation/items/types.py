@@ -65,7 +65,7 @@ class Links:
 
 
 @dataclass(frozen=True)
-class Questions:
+class SplitQuestions:
     """The questions of a split, and metadata of each (:data:`ABOUT`, null if unknown).
 
     ``links`` is None if no question names the facts that it rests on, ``arguments`` if none names
@@ -134,7 +134,7 @@ class ProbeSplit:
         )
 
 
-def column_questions(items: Sequence[Item], columns: Mapping[str, pa.Array]) -> Questions:
+def column_questions(items: Sequence[Item], columns: Mapping[str, pa.Array]) -> SplitQuestions:
     """Combine checked items with their metadata, as columns of the right types."""
     import pyarrow as pa
 
@@ -145,14 +145,14 @@ def column_questions(items: Sequence[Item], columns: Mapping[str, pa.Array]) -> 
         ids = tuple(tuple(names or ()) for names in columns["fact_ids"].to_pylist())
         links = Links(ids, tuple(name or "" for name in columns["relation"].to_pylist()))
     arguments = columns["arguments"] if len(columns["arguments"].flatten()) else None
-    return Questions(ItemColumns.of(items), about, links, arguments)
+    return SplitQuestions(ItemColumns.of(items), about, links, arguments)
 
 
 def probe_split(
     name: str,
     source: str,
     split: str,
-    found: Questions,
+    found: SplitQuestions,
     manifest: Manifest | None = None,
 ) -> ProbeSplit:
     """Make a split from questions; a row that names no cluster forms a separate cluster.

@@ -16,7 +16,7 @@ from kbprobe.format.setups import CLOZE, QUESTION
 
 
 @dataclass(frozen=True)
-class Wording:
+class TaskWording:
     """How the rows of a setup are asked.
 
     Attributes:
@@ -40,13 +40,13 @@ class Wording:
 
 
 @cache
-def wordings() -> Mapping[str, Wording]:
+def wordings() -> Mapping[str, TaskWording]:
     """Return the wording of each setup of labels."""
     import yaml
 
     text = files("evaluation.items").joinpath("data/wordings.yaml").read_text(encoding="utf-8")
     return {
-        setup: Wording({name: held[name] for name in (QUESTION, CLOZE)}, held["words"])
+        setup: TaskWording({name: held[name] for name in (QUESTION, CLOZE)}, held["words"])
         for setup, held in yaml.safe_load(text).items()
     }
 

@@ -104,7 +104,7 @@ def reproduce_command(
     """Reproduce a paper's tables."""
     from evaluation.report.terminal import print_document
     from evaluation.reproduce import sources
-    from evaluation.reproduce.frame import RECORD, Asked, plan, run
+    from evaluation.reproduce.frame import RECORD, ReproduceRequest, plan, run
     from evaluation.runs.checks import check_model
     from evaluation.runs.costs import forecast
     from evaluation.studies.base import pages, write_record
@@ -146,7 +146,7 @@ def reproduce_command(
         if dry_run and not found:
             echo("What will be run, and for how long, is known once a probe is built.", err=True)
             return
-        asked = Asked(
+        asked = ReproduceRequest(
             probes=found,
             models=list(dict.fromkeys(models)),
             output=place,

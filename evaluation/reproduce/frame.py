@@ -59,7 +59,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReproduceRequest:
     """What a user asks to be reproduced.
 
     Attributes:
@@ -170,7 +170,7 @@ class Paper:
     """
 
     name: str
-    steps: Callable[[Asked], Sequence[Step]]
+    steps: Callable[[ReproduceRequest], Sequence[Step]]
     fill: Callable[[OwnNumbers, Sequence[Step]], Sequence[Section]]
     reduced: str
     quick: Mapping[str, Any] = field(default_factory=dict)
@@ -182,7 +182,7 @@ class Paper:
         return published_papers()[self.name]
 
 
-def plan(paper: Paper, asked: Asked) -> list[Step]:
+def plan(paper: Paper, asked: ReproduceRequest) -> list[Step]:
     """Return those of a paper's steps that are possible; what is refused is left out.
 
     Raises:
@@ -200,7 +200,9 @@ def plan(paper: Paper, asked: Asked) -> list[Step]:
     return possible
 
 
-def run(paper: Paper, asked: Asked, steps: Sequence[Step]) -> tuple[Reproduction, Document]:
+def run(
+    paper: Paper, asked: ReproduceRequest, steps: Sequence[Step]
+) -> tuple[Reproduction, Document]:
     """Run all studies, and fill the paper's tables.
 
     All runs of a model are executed together, whichever study they are of: it is loaded once, and

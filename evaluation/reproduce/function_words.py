@@ -8,7 +8,7 @@ from typing import Any
 from evaluation.items.sources import open_probe
 from evaluation.models.capabilities import Capability
 from evaluation.names import folder_name
-from evaluation.reproduce.frame import Asked, OwnNumbers, Paper, Step
+from evaluation.reproduce.frame import OwnNumbers, Paper, ReproduceRequest, Step
 from evaluation.results.types import AllResults
 from kbprobe.document import Section
 
@@ -16,7 +16,7 @@ ACCEPTABILITY = ("fw_wh_words", "fw_definiteness", "fw_coordination", "fw_eos")
 """Probes that are cross-validated; the others are answered by what NLI taught."""
 
 
-def steps(asked: Asked) -> list[Step]:
+def steps(asked: ReproduceRequest) -> list[Step]:
     """Return cross-validation of acceptability, and the transfer of NLI."""
     judged = [name for name in asked.probes if name in ACCEPTABILITY]
     pairs = [name for name in asked.probes if name not in ACCEPTABILITY]
@@ -44,7 +44,7 @@ def steps(asked: Asked) -> list[Step]:
     return found
 
 
-def _transfer(asked: Asked, able: Capability) -> dict[str, Any] | None:
+def _transfer(asked: ReproduceRequest, able: Capability) -> dict[str, Any] | None:
     """Return how a model learns NLI: not at all, if it is a classifier; None, if it cannot."""
     if Capability.CLASS_SCORES in able:
         return {}

@@ -10,7 +10,7 @@ from evaluation.items.sources import open_probe
 from evaluation.items.types import setups_of
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.reproduce.frame import Asked, OwnNumbers, Paper, Step
+from evaluation.reproduce.frame import OwnNumbers, Paper, ReproduceRequest, Step
 from evaluation.studies.curve.axes import CONTROLS
 from evaluation.studies.curve.medals import FROZEN, award_medals, medal_sections
 from evaluation.studies.curve.record import LearnerCurves
@@ -26,7 +26,7 @@ _OF_QUESTIONS = {"full": "MC-QA", "esim": "MC-QA"}
 _QUICK = {"sizes": (31, 62), "seeds": 1, "large_seeds": 1}
 
 
-def steps(asked: Asked) -> list[Step]:
+def steps(asked: ReproduceRequest) -> list[Step]:
     """Return the learning curves of each model, with controls where a probe has them."""
     vectors, found = asked.vector_options(), []
     # oLMpics published no test split.

@@ -44,11 +44,11 @@ Numbers: TypeAlias = Mapping[str, Figure]
 """The numbers of a cell, by measure."""
 
 
-class _Part(BaseModel):
+class _PublishedPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class PublishedTable(_Part):
+class PublishedTable(_PublishedPart):
     """A table of a paper.
 
     Attributes:
@@ -83,7 +83,7 @@ class PublishedTable(_Part):
         return {name: Figure(value=number) for name, number in named if number is not None}
 
 
-class PublishedPaper(_Part):
+class PublishedPaper(_PublishedPart):
     """A paper.
 
     Attributes:
@@ -102,7 +102,7 @@ class PublishedPaper(_Part):
     tables: Mapping[str, PublishedTable] = Field(min_length=1)
 
 
-class _File(BaseModel):
+class _PublishedFile(BaseModel):
     papers: Mapping[str, PublishedPaper]
 
 
@@ -110,7 +110,7 @@ class _File(BaseModel):
 def published_papers() -> Mapping[str, PublishedPaper]:
     """Read the published numbers of all papers, by the name of the paper."""
     read = {"papers": read_yaml(PUBLISHED)}
-    return validated(read, _File, str(PUBLISHED)).papers
+    return validated(read, _PublishedFile, str(PUBLISHED)).papers
 
 
 class OwnRow(Model):

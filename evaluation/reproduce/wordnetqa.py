@@ -11,7 +11,7 @@ from evaluation.items.sources import open_probe
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_name, options_name
-from evaluation.reproduce.frame import Asked, OwnNumbers, Paper, Step
+from evaluation.reproduce.frame import OwnNumbers, Paper, ReproduceRequest, Step
 from evaluation.results.types import AllResults, Estimate
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
@@ -38,7 +38,7 @@ _READY = _LIKELIHOODS | Capability.CHOICE_HEAD
 """What it takes to answer without further training: likelihoods of texts, or a trained head."""
 
 
-def steps(asked: Asked) -> list[Step]:
+def steps(asked: ReproduceRequest) -> list[Step]:
     """Return zero-shot evaluation, baselines, and inoculation."""
     if asked.task is None:
         asked.left_out.append(
@@ -72,7 +72,7 @@ def steps(asked: Asked) -> list[Step]:
     return found
 
 
-def _with_head(asked: Asked, model: str) -> str | None:
+def _with_head(asked: ReproduceRequest, model: str) -> str | None:
     """Train a multiple-choice head on the task, and return its folder; None: it is not there."""
     if asked.task is None:
         return None

@@ -7,16 +7,16 @@ from typing import Any
 
 from evaluation.results.types import Estimate, Results
 from evaluation.results.words import last_name
-from kbprobe.tables import Table
+from kbprobe.tables import PlainTable
 
 _ENDS = ("value", "low", "high")
 
 
-def table_of(results: Sequence[Results]) -> Table:
+def table_of(results: Sequence[Results]) -> PlainTable:
     """Return a table with one row per result: what was scored, and all accuracies."""
     rows = [_row(one) for one in results]
     head = list(dict.fromkeys(name for row in rows for name in row))
-    return Table(head, [[row.get(name) for name in head] for row in rows])
+    return PlainTable(head, [[row.get(name) for name in head] for row in rows])
 
 
 def _row(result: Results) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def _ends(name: str, estimate: Estimate | None) -> dict[str, float | None]:
     return {one: getattr(estimate, end, None) for one, end in zip(names, _ENDS, strict=True)}
 
 
-def tables_within(summary: Mapping[str, Any]) -> dict[str, Table]:
+def tables_within(summary: Mapping[str, Any]) -> dict[str, PlainTable]:
     """Return the tables of a study's summary: its ``tables``, or each list of records by its path.
 
     Nested records become columns ``outer.inner``. Nested lists become separate tables, whose rows
@@ -58,7 +58,7 @@ def tables_within(summary: Mapping[str, Any]) -> dict[str, Table]:
     tables = {}
     for name, rows in found.items():
         head = list(dict.fromkeys(column for row in rows for column in row))
-        tables[name] = Table(head, [[row.get(column) for column in head] for row in rows])
+        tables[name] = PlainTable(head, [[row.get(column) for column in head] for row in rows])
     return tables
 
 

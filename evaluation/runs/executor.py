@@ -211,7 +211,7 @@ def opened_model(
     with _entries(cache, workers) as entries, ReadyScorers(workers, progress) as scorers:
         model = spec.loaded or open_handle(*model_of(spec), entries)
         shared = (workers, progress, reports)
-        yield _Executor(model, scorers, reader, entries, overwrite, *shared).outcomes
+        yield _ModelExecutor(model, scorers, reader, entries, overwrite, *shared).outcomes
 
 
 def model_of(spec: RunSpec) -> tuple[str, ModelOptions]:
@@ -238,7 +238,7 @@ def _entries(cache: bool, workers: Workers) -> Iterator[Path]:
 
 
 @dataclass
-class _Executor:
+class _ModelExecutor:
     """Executes the runs of one model."""
 
     model: ModelHandle

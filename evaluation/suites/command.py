@@ -18,7 +18,7 @@ from kbprobe.terminal.progress import shown_progress
 if TYPE_CHECKING:
     from evaluation.executors.base import Executor
     from evaluation.runs.costs import Cost
-    from evaluation.suites.run import Done, Plan, PlannedRun
+    from evaluation.suites.run import Done, PlannedRun, SuitePlan
     from kbprobe.terminal.progress import Progress
 
 PROGRAM = "evaluate-probe"
@@ -85,14 +85,14 @@ def suite_command(
 ) -> int:
     """Run a suite."""
     from evaluation.suites.file import read_suite
-    from evaluation.suites.run import Plan, run_suite
+    from evaluation.suites.run import SuitePlan, run_suite
 
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")
     with shown_progress(True, {**UNITS, "timing samples": "runs"}) as progress:
         executor = _executor(progress, **executing)
         consents: dict[str, Any] = {"trust_remote_code": trust_remote_code, "key_for": key_for}
-        plan = Plan.of(*read_suite(file, output, **consents))
+        plan = SuitePlan.of(*read_suite(file, output, **consents))
         if dry_run:
             return _dry_run(plan, sample, as_json, progress)
         done = run_suite(plan, executor, retries, _report)
@@ -132,7 +132,7 @@ def _report(run: PlannedRun, done: int, total: int) -> None:
     echo(f"[{done}/{total}] {name}{options}: {said}", err=True)
 
 
-def _dry_run(plan: Plan, sample: int | None, as_json: bool, progress: Progress) -> int:
+def _dry_run(plan: SuitePlan, sample: int | None, as_json: bool, progress: Progress) -> int:
     import json
 
     from evaluation.runs.costs import SAMPLE, forecast
@@ -179,7 +179,7 @@ def _print_forecast(planned: Sequence[PlannedRun], costs: Sequence[Cost]) -> Non
     print_rows(head, sorted(rows), names=4)
 
 
-def _show(plan: Plan, done: Done, as_json: bool) -> None:
+def _show(plan: SuitePlan, done: Done, as_json: bool) -> None:
     if as_json:
         echo(done.record.model_dump_json())
     else:

@@ -51,25 +51,25 @@ CONSENTS = {
 _PATTERN = re.compile(r"[*?\[]")
 
 
-class _Part(BaseModel):
+class _SuitePart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ModelEntry(_Part):
+class ModelEntry(_SuitePart):
     """A model, and options of its runs alone."""
 
     model: str = Field(min_length=1)
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class StudyEntry(_Part):
+class StudyEntry(_SuitePart):
     """A study, and its options, or options of its runs alone."""
 
     study: str
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class SuiteFile(_Part):
+class SuiteFile(_SuitePart):
     """A declared suite."""
 
     output: Path | None = None

@@ -87,7 +87,7 @@ class PlannedRun:
 
 
 @dataclass
-class Plan:
+class SuitePlan:
     """All runs of a suite.
 
     Attributes:
@@ -106,7 +106,7 @@ class Plan:
         self._there = _folders_by_key(self.folder / RUNS)
 
     @classmethod
-    def of(cls, requests: Sequence[StudyRequest], folder: Path) -> Plan:
+    def of(cls, requests: Sequence[StudyRequest], folder: Path) -> SuitePlan:
         """Expand all requests; errors in any of them are found before anything runs.
 
         Raises:
@@ -197,7 +197,7 @@ class SuiteRecord(Model, Sealed):
     runs: list[RecordedRun]
 
 
-def record_of(plan: Plan) -> SuiteRecord:
+def record_of(plan: SuitePlan) -> SuiteRecord:
     """Return the record of a suite whose runs have all ended."""
     names = [request.output.name for request in plan.requests if request.output is not None]
     return SuiteRecord(
@@ -244,7 +244,7 @@ class Done:
 
 
 def run_suite(
-    plan: Plan,
+    plan: SuitePlan,
     executor: Executor,
     retries: int = 0,
     report: Report = lambda _run, _done, _all: None,
@@ -301,19 +301,19 @@ def _execute(runs: Sequence[PlannedRun], executor: Executor, retries: int, repor
     return len(first)
 
 
-def _errors(plan: Plan, request: int) -> list[str]:
+def _errors(plan: SuitePlan, request: int) -> list[str]:
     runs = (plan.runs[key] for key in plan.asked[request])
     return [
         f"{run.spec.probe_name} with {run.spec.model}: {run.error}" for run in runs if run.error
     ]
 
 
-def _finished(plan: Plan, request: int) -> list[Finished]:
+def _finished(plan: SuitePlan, request: int) -> list[Finished]:
     runs = [plan.runs[key] for key in plan.asked[request]]
     return [Finished(load(run.folder), run.spec, run.folder) for run in runs]
 
 
-def _summarise(plan: Plan, number: int, request: StudyRequest, output: Path) -> Any:
+def _summarise(plan: SuitePlan, number: int, request: StudyRequest, output: Path) -> Any:
     if errors := _errors(plan, number):
         raise KbprobeError(
             f"{len(errors)} of its {len(plan.asked[number])} runs failed, the first with: "

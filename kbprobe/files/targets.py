@@ -39,7 +39,7 @@ _MOST = 3
 """Maximum number of differences named in a message."""
 
 
-class _File(BaseModel, defer_build=True):
+class _ListedFile(BaseModel, defer_build=True):
     path: str
     sha256: str
 
@@ -47,14 +47,14 @@ class _File(BaseModel, defer_build=True):
 class _Files(BaseModel, defer_build=True):
     """The files that a record in an output folder lists."""
 
-    files: dict[str, Any] | list[_File]
+    files: dict[str, Any] | list[_ListedFile]
 
 
-class _Record(_Files):
+class _OutputRecord(_Files):
     """The fields that a record in an output folder needs for comparison with a request."""
 
     request: dict[str, Any]
-    files: dict[str, str] | list[_File]
+    files: dict[str, str] | list[_ListedFile]
 
     def checksums(self) -> dict[str, tuple[str, int | None]]:
         """Return the checksums in the form that `find_damage` expects."""
@@ -96,7 +96,7 @@ def already_there(
         refuse_working_directory(folder)
         return False
     try:
-        held = read_record(folder / record, _Record)
+        held = read_record(folder / record, _OutputRecord)
     except FileNotFoundError:
         raise UsageError(
             f"{folder} holds files that are not {kind} of kbprobe (no {record} of its own); it is "

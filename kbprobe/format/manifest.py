@@ -189,7 +189,7 @@ class SubQuestions(Part):
     audit: Audit | None
 
 
-class Request(Part):
+class RecordedRequest(Part):
     """What was asked for."""
 
     probe: str = ""
@@ -229,7 +229,7 @@ class Manifest(Part):
     about: str
     schema_version: str
     kbprobe_version: str
-    request: Request
+    request: RecordedRequest
     knowledge_base: KnowledgeBase
     language: tuple[str, ...] = ("en",)
     template: Sources = Sources()

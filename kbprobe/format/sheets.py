@@ -160,7 +160,7 @@ RECORD = "sheets.json"
 """The record of what the sheets were made from, with the checksums of their files."""
 
 
-class _Record(BaseModel):
+class _SheetRecord(BaseModel):
     files: dict[str, str]
 
 
@@ -196,14 +196,14 @@ def write_sheet_folder(
         before=lambda: _refuse_edited(output, remedy),
         private=(KEY, RECORD),
     )
-    names = read_record(output / RECORD, _Record).files
+    names = read_record(output / RECORD, _SheetRecord).files
     return sorted(map(Path, [*names, RECORD])), found
 
 
 def _refuse_edited(output: Path, remedy: str) -> None:
     """Refuse a folder whose sheets have changed since they were written: people edited them."""
     try:
-        files = read_record(output / RECORD, _Record).files
+        files = read_record(output / RECORD, _SheetRecord).files
     except (FileNotFoundError, UsageError):
         return  # `already_there` says what is wrong.
     edited = [

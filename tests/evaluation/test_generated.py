@@ -28,7 +28,7 @@ from evaluation.runs.evaluation import Evaluation
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.entries import GENERATE
-from evaluation.scorers.generated.scorer import Asked, letter_shares, read_choice
+from evaluation.scorers.generated.scorer import PromptedQuestion, letter_shares, read_choice
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import MASK
 from kbprobe.http import BudgetSpent, ServerError
@@ -588,7 +588,7 @@ def test_answers_written_here_are_those_of_greedy_decoding_alone_or_together(nam
         "Water:",
         "A\nB. a river\nC. a city\nAnswer:",
     ]
-    asked = [Asked(prompt, "", ()) for prompt in prompts]
+    asked = [PromptedQuestion(prompt, "", ()) for prompt in prompts]
     for prompt, one, reply in zip(prompts, asked, scorer.replies(asked), strict=True):
         assert scorer.replies([one]) == [reply]
         read = tokenizer(prompt, return_tensors="pt")["input_ids"]
@@ -608,7 +608,7 @@ def test_answers_written_here_are_those_of_greedy_decoding_alone_or_together(nam
         scorer = GENERATE.make(ScorerInputs(model, tokenizer, GENERATE.options(max_tokens=4)))
         ids = tokenizer("The answer is A<|note|>[/THINK]B<|note|><|endoftext|>")["input_ids"]
         assert scorer._text(ids) == "The answer is A[/THINK]B"
-    long = Asked("water " * 4000, "", ())
+    long = PromptedQuestion("water " * 4000, "", ())
     length = len(tokenizer(long.prompt)["input_ids"]) - roberta
     assert scorer.replies([long]) == [ChatReply("", length, True)]
 
@@ -620,5 +620,5 @@ def test_reasoning_that_the_template_opens_is_not_read_where_it_does_not_end(
     tokenizer.chat_template = tiny_causal.CHAT_TEMPLATE
     options = GENERATE.options(max_tokens=4, chat=True)
     scorer: Any = GENERATE.make(ScorerInputs(model, tokenizer, options))
-    (reply,) = scorer.replies([Asked("<user>Fly?\n<assistant>\n<think>\n", "", ())])
+    (reply,) = scorer.replies([PromptedQuestion("<user>Fly?\n<assistant>\n<think>\n", "", ())])
     assert (reply.text[:8], read_choice(reply.text, CHOICES)) == ("<think>\n", None)

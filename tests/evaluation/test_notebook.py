@@ -17,7 +17,7 @@ import kbprobe
 from evaluation.result import Result
 from evaluation.results.frames import tables_within
 from kbprobe.errors import UsageError
-from kbprobe.tables import FORMATS, Table, as_written
+from kbprobe.tables import FORMATS, PlainTable, as_written
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ class Cells(HTMLParser):
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=8)
 tables = st.integers(1, 4).flatmap(
     lambda width: st.builds(
-        Table,
+        PlainTable,
         st.lists(texts, min_size=width, max_size=width),
         st.lists(
             st.lists(texts | st.integers(-9999, 9999) | st.none(), min_size=width, max_size=width),
@@ -62,7 +62,7 @@ tables = st.integers(1, 4).flatmap(
 
 
 @given(tables)
-def test_csv_gives_back_every_cell(table: Table) -> None:
+def test_csv_gives_back_every_cell(table: PlainTable) -> None:
     read = list(csv.reader(io.StringIO(table.text("csv"))))
     expected = [
         ["" if cell is None else str(cell) for cell in row] for row in (table.head, *table.rows)
@@ -72,7 +72,7 @@ def test_csv_gives_back_every_cell(table: Table) -> None:
 
 
 @given(tables)
-def test_no_cell_breaks_out_of_its_table(table: Table) -> None:
+def test_no_cell_breaks_out_of_its_table(table: PlainTable) -> None:
     lines = 1 + len(table.rows)
     markdown = table.text("markdown").rstrip("\n").split("\n")
     assert len(markdown) == lines + 1
@@ -158,7 +158,7 @@ def test_the_command_writes_tables(
         main(["table", str(tmp_path / "s.json"), "--name", "pairs.by", "--to", form])
     assert not done.value.code
     expected = tables_within(summary)["pairs.by"]
-    assert expected == Table(["pairs.probe", "family", "n"], [["p", "f", 1], ["p", "g", 2]])
+    assert expected == PlainTable(["pairs.probe", "family", "n"], [["p", "f", 1], ["p", "g", 2]])
     assert capsys.readouterr().out == expected.text(form)  # type: ignore[arg-type]
 
 

@@ -75,12 +75,12 @@ def test_results_come_back_from_workers_that_share_no_folder(
     from evaluation.executors import ray as executor
     from evaluation.executors.ray import RayWorkers
     from evaluation.suites.file import read_suite
-    from evaluation.suites.run import Plan, run_suite
+    from evaluation.suites.run import SuitePlan, run_suite
 
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
     path = declare(tmp_path, probes=["clozes"], models=["gpt2"], options={"device": "cpu"})
     suite(path, tmp_path / "one")
-    plan = Plan.of(*read_suite(path, tmp_path / "two"))
+    plan = SuitePlan.of(*read_suite(path, tmp_path / "two"))
     seen = executor._starter
 
     def elsewhere(module: object, gpus: float, marker: tuple[str, str]) -> object:

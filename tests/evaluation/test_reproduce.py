@@ -14,7 +14,7 @@ from evaluation.cli import main
 from evaluation.report.markdown import render_markdown
 from evaluation.reproduce import sources
 from evaluation.reproduce.command import PAPERS, paper_of
-from evaluation.reproduce.frame import Asked, OwnNumbers, Step
+from evaluation.reproduce.frame import OwnNumbers, ReproduceRequest, Step
 from evaluation.reproduce.record import (
     Figure,
     FilledTable,
@@ -217,7 +217,7 @@ def test_a_folder_is_of_one_model_on_one_probe_with_its_options(tmp_path: Path) 
     def place(limit: int, probe: str) -> Path | None:
         sources = {"age": "olmpics/age_comparison", "size": "olmpics/object_comparison"}
         step = Step("zero_shot", probe, "bert")
-        Asked(sources, ["bert"], tmp_path, values={"limit": limit}).expand(step)
+        ReproduceRequest(sources, ["bert"], tmp_path, values={"limit": limit}).expand(step)
         return step.request.output
 
     assert place(12, "age") == tmp_path / "studies" / "zero_shot+age+bert+limit-12"

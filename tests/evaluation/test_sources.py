@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from evaluation.items.own_schema import in_schema, read_parquet, row_questions, table_questions
 from evaluation.items.rows import Records, read_json
 from evaluation.items.sources import open_probe
-from evaluation.items.types import ABOUT, Item, Questions, arguments_type, fingerprint
+from evaluation.items.types import ABOUT, Item, SplitQuestions, arguments_type, fingerprint
 from kbprobe.columns import arrow_type
 from kbprobe.errors import KbprobeError, UsageError
 from tests.manifests import toy_manifest
@@ -932,7 +932,7 @@ OWN_TYPES = pa.schema(
 )
 
 
-def outcome(read: Callable[[], Questions]) -> Questions | str:
+def outcome(read: Callable[[], SplitQuestions]) -> SplitQuestions | str:
     """What is read, or the message of the refusal."""
     try:
         return read()

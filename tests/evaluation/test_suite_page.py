@@ -14,7 +14,7 @@ import pytest
 
 import evaluation
 from evaluation.cli import main
-from evaluation.report.suite.collect import Run, collect
+from evaluation.report.suite.collect import StoredRun, collect
 from evaluation.report.suite.leaderboard import arrange, probe_names, system_names
 from evaluation.report.suite.page import as_script
 from evaluation.results.types import FACTS, PREDICTIONS, RESULTS, Metrics
@@ -67,9 +67,11 @@ def test_systems_by_probes_the_best_first(suite: Path) -> None:
     assert good.reaching("shortcut") == 2
 
 
-def named(**fields: dict[str, Any]) -> Run:
+def named(**fields: dict[str, Any]) -> StoredRun:
     """A run of which only what names it is looked at."""
-    return Run("folder", results_of(Metrics.model_construct(normalization="sum"), **fields), None)
+    return StoredRun(
+        "folder", results_of(Metrics.model_construct(normalization="sum"), **fields), None
+    )
 
 
 def test_systems_are_named_by_what_tells_them_apart() -> None:

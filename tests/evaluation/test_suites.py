@@ -19,7 +19,7 @@ from evaluation.executors.base import Ended
 from evaluation.runs.costs import forecast
 from evaluation.runs.spec import RunSpec
 from evaluation.suites.file import read_suite
-from evaluation.suites.run import RECORD, SCHEMA_VERSION, Plan, SuiteRecord, run_suite
+from evaluation.suites.run import RECORD, SCHEMA_VERSION, SuitePlan, SuiteRecord, run_suite
 from kbprobe.errors import UsageError
 from kbprobe.files import patterns
 from kbprobe.files.patterns import matching_paths
@@ -64,8 +64,8 @@ def run(*words: object, code: int = 0) -> None:
     assert (done.value.code or 0) == code
 
 
-def plan_of(path: Path, output: Path) -> Plan:
-    return Plan.of(*read_suite(path, output))
+def plan_of(path: Path, output: Path) -> SuitePlan:
+    return SuitePlan.of(*read_suite(path, output))
 
 
 def test_a_suite_runs_once_and_then_only_what_is_new(

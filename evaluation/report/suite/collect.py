@@ -29,7 +29,7 @@ ProbeKey: TypeAlias = tuple[str, str, str]
 """Name, split and fingerprint: results with the same key are on the same rows in the same order."""
 
 
-class Answers(NamedTuple):
+class PickedChoices(NamedTuple):
     """What a model picked in the rows of a probe that are shown.
 
     Attributes:
@@ -42,12 +42,12 @@ class Answers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Run:
+class StoredRun:
     """The results in a folder, whose path is relative to the suite's folder."""
 
     folder: str
     results: Results
-    answers: Answers | None = field(repr=False)
+    answers: PickedChoices | None = field(repr=False)
 
     @property
     def probe(self) -> ProbeKey:
@@ -66,7 +66,7 @@ class Collection:
         left_out: why each of the other folders was left out, in the order of the folders.
     """
 
-    runs: list[Run] = field(default_factory=list)
+    runs: list[StoredRun] = field(default_factory=list)
     rows: dict[ProbeKey, pa.Table] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
@@ -98,7 +98,7 @@ def collect(folder: Path, most: int) -> Collection:
             found.left_out.append(str(error))
             continue
         name = place.relative_to(folder).as_posix()
-        run = Run(name, results, None)
+        run = StoredRun(name, results, None)
         model, scoring = results.model, results.scoring
         of_model = model.id, model.weights_sha256, model.tokenizer_sha256
         same = (run.probe, of_model, scoring.key, results.metrics.normalization, results.seed)
@@ -109,7 +109,7 @@ def collect(folder: Path, most: int) -> Collection:
             if run.probe not in samples:
                 samples[run.probe] = np.sort(by_hash(predictions["id"], most))
                 found.rows[run.probe] = _shared_columns(predictions).take(samples[run.probe])
-            run = Run(name, results, _answers(predictions.take(samples[run.probe])))
+            run = StoredRun(name, results, _answers(predictions.take(samples[run.probe])))
         found.runs.append(run)
     if found.left_out and not found.runs:
         reasons = "\n".join(found.left_out)
@@ -137,7 +137,7 @@ def _shared_columns(predictions: pa.Table) -> pa.Table:
     return predictions.select([*_KEPT, *premise])
 
 
-def _answers(predictions: pa.Table) -> Answers:
+def _answers(predictions: pa.Table) -> PickedChoices:
     picked = to_numpy(predictions["prediction"].fill_null(-1)).astype(np.int64)
     shares = to_numpy(predictions["probability"].fill_null(-0.01))
-    return Answers(picked, np.rint(100.0 * shares).astype(np.int64))
+    return PickedChoices(picked, np.rint(100.0 * shares).astype(np.int64))

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import CHANGING_ROWS, not_default
-from evaluation.report.suite.collect import Collection, ProbeKey, Run
+from evaluation.report.suite.collect import Collection, ProbeKey, StoredRun
 from evaluation.results.frames import table_of
 from evaluation.results.types import Estimate, Metrics, Results, remarks
 from evaluation.results.words import last_name, natural_key, place, remarks_on_rows
-from kbprobe.tables import Table
+from kbprobe.tables import PlainTable
 
 _FIRST = (
     "model", "revision", "random_weights", "learner", "train", "train_on", "train_seed", "seed",
@@ -24,7 +24,7 @@ _LAST = ("dtype", "device", "weights", "scores", "folder")
 """Settings of systems that are compared first, and last."""
 
 
-def probe_names(runs: Sequence[Run]) -> list[str]:
+def probe_names(runs: Sequence[StoredRun]) -> list[str]:
     """Return a name for the probe of each run: probes of the same name are told apart by traits."""
     names = [run.results.probe.name for run in runs]
     traits = [_traits(run.results) for run in runs]
@@ -48,7 +48,7 @@ def _traits(results: Results) -> list[str]:
     return [probe.split, *given, f"{probe.rows:,} rows", probe.fingerprint[:8]]
 
 
-def system_names(runs: Sequence[Run]) -> list[str]:
+def system_names(runs: Sequence[StoredRun]) -> list[str]:
     """Return the name of each run's system: runs with the same name differ only in the probe."""
     settings = [_settings(run) for run in runs]
     names = [_base_name(run.results) for run in runs]
@@ -70,7 +70,7 @@ def _base_name(results: Results) -> str:
     return str(results.scoring.options.get("learner", results.scoring.scorer))
 
 
-def _tells(runs: Sequence[Run], values: Sequence[Any]) -> bool:
+def _tells(runs: Sequence[StoredRun], values: Sequence[Any]) -> bool:
     """Return whether a setting distinguishes systems that have the same name so far."""
     if len({_identity(run) for run in runs}) > 1 and len({repr(value) for value in values}) > 1:
         return True
@@ -94,12 +94,12 @@ def _alike(names: Sequence[Any]) -> Iterator[list[int]]:
     yield from groups.values()
 
 
-def _identity(run: Run) -> tuple[Any, ...]:
+def _identity(run: StoredRun) -> tuple[Any, ...]:
     model = run.results.model
     return model.weights_sha256, model.tokenizer_sha256, model.random_weights
 
 
-def _settings(run: Run) -> dict[str, Any]:
+def _settings(run: StoredRun) -> dict[str, Any]:
     """Return the settings that may differ between systems of the same model."""
     results, model = run.results, run.results.model
     return {
@@ -122,7 +122,7 @@ Reaches = Literal["nothing", "chance", "shortcut"]
 """What a system is better than: nothing, chance alone, or the best baseline as well."""
 
 
-class Probe(NamedTuple):
+class ProbeColumn(NamedTuple):
     """A column of the leaderboard.
 
     Attributes:
@@ -140,8 +140,8 @@ class Probe(NamedTuple):
 class Entry(NamedTuple):
     """A system's result on a probe: what its interval lies above, and caveats."""
 
-    run: Run
-    probe: Probe
+    run: StoredRun
+    probe: ProbeColumn
     reaches: Reaches
     remarks: tuple[str, ...]
 
@@ -191,12 +191,12 @@ class Leaderboard:
     """All systems, the best mean first, and all probes by name."""
 
     systems: tuple[System, ...]
-    probes: tuple[Probe, ...]
+    probes: tuple[ProbeColumn, ...]
 
 
 def arrange(found: Collection) -> Leaderboard:
     """Arrange the runs of a suite as systems by probes."""
-    first: dict[ProbeKey, Run] = {}
+    first: dict[ProbeKey, StoredRun] = {}
     for run in found.runs:
         # Some runs on a probe may lack the audit's baselines, such as those of fine-tuned models.
         held = first.setdefault(run.probe, run)
@@ -218,7 +218,7 @@ def arrange(found: Collection) -> Leaderboard:
     return Leaderboard(tuple(sorted(systems, key=best_first)), probes)
 
 
-def table_of_results(board: Leaderboard) -> Table:
+def table_of_results(board: Leaderboard) -> PlainTable:
     """Return the table of all results, with the names that they have on the leaderboard."""
     entries = [(system.name, entry) for system in board.systems for entry in system.found]
     table = table_of([entry.run.results for _, entry in entries])
@@ -228,15 +228,17 @@ def table_of_results(board: Leaderboard) -> Table:
         named = {"probe": entry.probe.name, "model": name, "folder": entry.run.folder}
         baseline = {"best_baseline": best, "best_baseline_accuracy": share}
         rows.append({**dict(zip(table.head, row, strict=True)), **baseline, **named})
-    return Table([*table.head, "folder"], [list(row.values()) for row in rows])
+    return PlainTable([*table.head, "folder"], [list(row.values()) for row in rows])
 
 
-def _probe(key: ProbeKey, name: str, run: Run) -> Probe:
+def _probe(key: ProbeKey, name: str, run: StoredRun) -> ProbeColumn:
     info, metrics = run.results.probe, run.results.metrics
-    return Probe(key, name, info.rows, info.clusters, metrics.chance, metrics.strongest_baseline)
+    return ProbeColumn(
+        key, name, info.rows, info.clusters, metrics.chance, metrics.strongest_baseline
+    )
 
 
-def _entry(run: Run, probe: Probe) -> Entry:
+def _entry(run: StoredRun, probe: ProbeColumn) -> Entry:
     metrics = run.results.metrics
     above = place(metrics.accuracy, metrics.chance) == "above"
     beaten = probe.baseline is None or place(metrics.accuracy, probe.baseline[1]) == "above"

@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from evaluation.report.html import render_page
 from evaluation.report.suite import leaderboard
-from evaluation.report.suite.collect import Answers, Collection, collect
+from evaluation.report.suite.collect import Collection, PickedChoices, collect
 from evaluation.report.suite.document import document
 from evaluation.report.suite.leaderboard import Leaderboard
 from evaluation.results.types import PREDICTIONS, REPORT, RESULTS
@@ -99,7 +99,7 @@ def pack(value: Any) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def columns_of(rows: pa.Table, total: int, answers: Mapping[int, Answers]) -> dict[str, Any]:
+def columns_of(rows: pa.Table, total: int, answers: Mapping[int, PickedChoices]) -> dict[str, Any]:
     """Return what the page contains of a probe's rows, which may be a sample of ``total``."""
     choices = single_chunk(rows["choices"])
     widths = np.diff(to_numpy(choices.offsets))
@@ -228,7 +228,7 @@ def _blocks(found: Collection, board: Leaderboard) -> list[str]:
     for number, probe in enumerate(board.probes):
         if (rows := found.rows.get(probe.key)) is None:
             continue
-        answers: dict[int, Answers] = {
+        answers: dict[int, PickedChoices] = {
             at: entry.run.answers
             for at, system in enumerate(board.systems)
             if (entry := system.entries[number]) is not None and entry.run.answers is not None

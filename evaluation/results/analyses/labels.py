@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field
 
-from evaluation.items.wordings import Wording
+from evaluation.items.wordings import TaskWording
 from evaluation.results import intervals
 from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.breakdown import bools, cluster_codes
@@ -87,7 +87,7 @@ class Labels(Model):
 
 
 def measure_labels(
-    predictions: pa.Table, setup: str, seed: int, asked: tuple[Wording, str] | None = None
+    predictions: pa.Table, setup: str, seed: int, asked: tuple[TaskWording, str] | None = None
 ) -> Labels:
     """Measure the predictions of rows of labels.
 

@@ -21,7 +21,12 @@ from evaluation.scorers.causal.layout import PairTokenizer
 from evaluation.scorers.causal.prompted import ChatTemplate, longest_text
 from evaluation.scorers.entries import GenerationOptions
 from evaluation.scorers.generated.reasoning import is_marker, opened_reasoning
-from evaluation.scorers.generated.scorer import Asked, GeneratedEncoded, GeneratedScorer, prompt_of
+from evaluation.scorers.generated.scorer import (
+    GeneratedEncoded,
+    GeneratedScorer,
+    PromptedQuestion,
+    prompt_of,
+)
 from evaluation.scorers.likelihoods import TOLERANCES
 from evaluation.scorers.readable import SpecialTexts, unreadable_items
 
@@ -103,7 +108,7 @@ class LocalScorer(GeneratedScorer):
         """Return how many tokens each prompt has."""
         return [len(ids) for ids in self._ids(prompts)]
 
-    def replies(self, asked: Sequence[Asked]) -> list[ChatReply]:
+    def replies(self, asked: Sequence[PromptedQuestion]) -> list[ChatReply]:
         """Get answers to some prompts, those of similar length together."""
         ids = self._ids([one.prompt for one in asked])
         room = self._longest - self.max_tokens

@@ -38,7 +38,7 @@ INSTRUCTED = "Question: {question}\n{choices}\nAnswer with the letter of the rig
 """The default prompt of a chat."""
 
 
-class Asked(NamedTuple):
+class PromptedQuestion(NamedTuple):
     """A question as it is put to a model.
 
     Attributes:
@@ -59,7 +59,7 @@ class GeneratedEncoded(Encoded):
     ``lengths``, ``set_aside``, ``notes`` and ``answers`` are filled in when answers arrive.
     """
 
-    asked: Sequence[Sequence[Asked]]
+    asked: Sequence[Sequence[PromptedQuestion]]
     choices: Sequence[Sequence[str]]
     set_aside: dict[int, str]
     notes: dict[str, int]
@@ -89,7 +89,7 @@ class GeneratedScorer(Scorer):
     def chat_text(self, messages: list[Message]) -> str:
         """Return a chat as the text that identifies it, and that is sent or read."""
 
-    def asked(self, item: Item) -> list[Asked]:
+    def asked(self, item: Item) -> list[PromptedQuestion]:
         """Return an item's prompts, one for each order in which its choices are shown."""
         system = [] if self._system is None else [{"role": "system", "content": self._system}]
         chats: list[str] = []
@@ -100,14 +100,14 @@ class GeneratedScorer(Scorer):
 
         prompts = [one.context for one in self.prompt.render(item, to_chat)]
         chats = chats or [json.dumps([{"role": "user", "content": one}]) for one in prompts]
-        return list(map(Asked, prompts, chats, self.prompt.shown_orders(item)))
+        return list(map(PromptedQuestion, prompts, chats, self.prompt.shown_orders(item)))
 
     @abstractmethod
     def estimated_tokens(self, prompts: Sequence[str]) -> Sequence[int]:
         """Return about how many tokens each prompt has."""
 
     @abstractmethod
-    def replies(self, asked: Sequence[Asked]) -> Sequence[ChatReply]:
+    def replies(self, asked: Sequence[PromptedQuestion]) -> Sequence[ChatReply]:
         """Get answers to some prompts."""
 
     def encode(self, items: Sequence[Item]) -> GeneratedEncoded:
@@ -164,7 +164,7 @@ class GeneratedScorer(Scorer):
         return "log of the share of written answers"
 
     def _read(
-        self, reply: ChatReply, asked: Asked, choices: Sequence[str]
+        self, reply: ChatReply, asked: PromptedQuestion, choices: Sequence[str]
     ) -> tuple[Answer, Floats]:
         """Read an answer to a question; return it with the share of each choice."""
         shown = asked.shown
@@ -245,7 +245,7 @@ class ChatScorer(GeneratedScorer):
         """Return about how many tokens each prompt has."""
         return [self._endpoint.estimated_tokens(prompt) for prompt in prompts]
 
-    def replies(self, asked: Sequence[Asked]) -> list[ChatReply]:
+    def replies(self, asked: Sequence[PromptedQuestion]) -> list[ChatReply]:
         """Get answers to some prompts; only new ones are sent.
 
         Raises:
@@ -257,7 +257,7 @@ class ChatScorer(GeneratedScorer):
         return endpoint.answered([_chat(one) for one in asked], known, send, attrgetter("messages"))
 
 
-def _chat(asked: Asked) -> Chat:
+def _chat(asked: PromptedQuestion) -> Chat:
     return Chat(asked.prompt, len(asked.shown))
 
 

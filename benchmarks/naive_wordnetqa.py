@@ -36,7 +36,7 @@ import templates
 from builders.engine.render.jinja import FILTERS
 from builders.english import kin
 from builders.english.contexts import kinds_of_context, without_full_stop
-from builders.english.lemmas import lemmas
+from builders.english.kin import lemmas
 from builders.wordnet.families import MAX_DISTANCE
 from builders.wordnet.synsets import shown_glosses
 from kb_cache.frequency import FUNCTION_WORDS

@@ -236,23 +236,24 @@ def _build(
     if sample is not None and from_manifest is not None:
         raise UsageError("--sample cannot be combined with --from-manifest: name the probe.")
     from builders.engine import command
-    from builders.engine.recipe import find_suite, read_recipe
 
     if from_manifest is not None:
         command.rebuild(from_manifest, output, template, overwrite, as_json)
         return
     values = {"template": template, "format": format, "audit": audit}
-    if suite is not None:
-        if template is not None:
-            raise UsageError("--template does not go with --suite: a suite has its own wordings")
-        recipe = find_suite(suite)
-    declared = None if recipe is None else read_recipe(recipe, output, values, seed)
-    failures = command.Failures(len(set(names)) if declared is None else len(declared.jobs))
-    if declared is not None:
-        jobs = declared.jobs
-    else:
+    if suite is not None and template is not None:
+        raise UsageError("--template does not go with --suite: a suite has its own wordings")
+    declared = None
+    if names:
+        failures = command.Failures(len(set(names)))
         given = {name: value for name, value in options.items() if value is not None}
         jobs = command.named_jobs(names, given, output, {"seed": seed or 0, **values}, failures)
+    else:
+        from builders.engine.recipe import find_suite, read_recipe
+
+        file = recipe if suite is None else find_suite(suite)
+        declared = read_recipe(file, output, values, seed)
+        jobs, failures = declared.jobs, command.Failures(len(declared.jobs))
     if sheet is not None and len(jobs) > 1:
         raise UsageError("--sheet is the folder of one probe's sheet; leave it out for several.")
     reading = None if sample is None else command.Reading(sample, blind, sheet)

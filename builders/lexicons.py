@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kb_cache.base import Combined
 from kb_cache.conceptnet.load import load_conceptnet
 from kb_cache.conceptnet.types import ConceptNet
+from kb_cache.knowledge import Combined
 from kb_cache.wordnet.load import load_wordnet_once
 from kb_cache.wordnet.types import WordNet
 

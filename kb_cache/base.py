@@ -1,8 +1,7 @@
-"""The interface of knowledge bases, and the registry of those that can be fetched.
+"""The kinds of knowledge bases that can be fetched: their interface and registry.
 
 A *kind* (`Kind`) says how WordNet, ConceptNet, ... are fetched and compiled, and whom to credit for
-them. A *knowledge base* (`KnowledgeBase`) is what a probe is built from: one compiled snapshot
-(`Loaded`), or several combined (`Combined`).
+them. What a probe is built from is in `kb_cache.knowledge`.
 
 A kind is registered as "module:attribute" and imported only when it is used. Other packages
 register theirs in the entry point group ``kbprobe.knowledge_bases``; see
@@ -13,7 +12,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,7 +25,7 @@ from pydantic import Field, model_validator
 
 from kbprobe.errors import KbprobeError, SourceError, UsageError, did_you_mean
 from kbprobe.files import file_sha256
-from kbprobe.format.licences import SourceRecord, licences, parts_of
+from kbprobe.format.licences import licences, parts_of
 from kbprobe.options import Metavar, Options
 from kbprobe.plugins import entry_points, left_out, of_others
 
@@ -57,75 +56,6 @@ _ENDINGS = re.compile(
     r"(\.(csv|tsv|txt|jsonl?|xml|db|sqlite|nt|nq|ttl|gz|bz2|xz|zip))+$", re.IGNORECASE
 )
 _SPDX = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
-
-
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """Base of knowledge bases that are loaded from a snapshot.
-
-    Attributes:
-        name: its name in the cache ("wordnet-3.0").
-        version: the version of its data ("3.0").
-        digest: the sha256 (hex) of its content.
-        licence: SPDX expression of the licence of its data.
-        attribution: the text in which its authors ask to be credited; "" if they ask for none.
-        citation: BibTeX entry of the work to cite; "" for none.
-        language: BCP 47 code; several are joined by "+", and "mul" means very many.
-    """
-
-    name: str
-    version: str
-    digest: str
-    licence: str
-    attribution: str = field(default="", kw_only=True)
-    citation: str = field(default="", kw_only=True)
-    language: str = field(default="en", kw_only=True)
-
-
-class Combined:
-    """Base of knowledge bases made of several: the fields of `Loaded`, without duplicate values."""
-
-    @property
-    def sources(self) -> Sequence[KnowledgeBase]:
-        """The knowledge bases of which it consists."""
-        raise NotImplementedError
-
-    def _joined(self, what: str, separator: str) -> str:
-        parts = (getattr(source, what) for source in self.sources)
-        return separator.join(dict.fromkeys(filter(None, parts)))
-
-    name = property(lambda self: self._joined("name", "+"))
-    version = property(lambda self: "+".join(source.version for source in self.sources))
-    digest = property(lambda self: self._joined("digest", "+"))
-    licence = property(lambda self: self._joined("licence", " AND "))
-    attribution = property(lambda self: self._joined("attribution", "\n\n"))
-    citation = property(lambda self: self._joined("citation", "\n\n"))
-    language = property(lambda self: self._joined("language", "+"))
-
-
-KnowledgeBase = Loaded | Combined
-"""What a probe is built from, with its identity and credits."""
-
-
-def source_records(knowledge: Any) -> list[SourceRecord]:
-    """Describe each knowledge base that a probe is built from, for the manifest.
-
-    Missing attribution, citation and language are recorded as empty.
-    """
-    names = SourceRecord.model_fields
-    return [
-        SourceRecord(**{name: getattr(source, name) for name in names if hasattr(source, name)})
-        for source in getattr(knowledge, "sources", (knowledge,))
-    ]
-
-
-def manifest_entry(knowledge: Any) -> dict[str, Any]:
-    """Return a manifest's ``knowledge_base``: the whole, and each of the ``sources``."""
-    stated = ("name", "version", "digest", "licence", "queries")
-    return {
-        **{name: getattr(knowledge, name) for name in stated if hasattr(knowledge, name)},
-        "sources": [record.model_dump() for record in source_records(knowledge)],
-    }
 
 
 class FetchOptions(Options):
@@ -315,8 +245,8 @@ class Kind(ABC, Generic[S, O]):
         name: its name in ``kb-cache`` and snapshots ("wordnet").
         title: its display name ("WordNet").
         options: the model of its options.
-        licence, attribution, citation, language: see `Loaded`; options of these names take
-            precedence.
+        licence, attribution, citation, language: see `kb_cache.knowledge.Loaded`; options of
+            these names take precedence.
         contents: a format string for the contents of a snapshot, with the sizes of its tables.
         download: what to download if ``--from`` is not given; if None, it must be given.
         downloaded_name: the name of the downloaded entry, without "NAME-".
@@ -388,7 +318,7 @@ class Kind(ABC, Generic[S, O]):
         """
 
     def language_of(self, options: O, source: S) -> str:
-        """Return the language of what is compiled; see `Loaded`."""
+        """Return the language of what is compiled; see `kb_cache.knowledge.Loaded`."""
         return getattr(options, "language", "") or self.language
 
     def stand_in(self) -> str:

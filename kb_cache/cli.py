@@ -36,7 +36,7 @@ environment variable KBPROBE_CACHE to choose another one.
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
     """List the knowledge bases in the cache, and the cached answers of SPARQL endpoints."""
-    from kb_cache.fetching import holdings, table
+    from kb_cache.listing import holdings, table
 
     rows = [holding.row() for holding in holdings().values()]
     echo(json.dumps(rows, indent=2) if as_json else "\n".join(table(rows)))
@@ -127,7 +127,7 @@ def verify(context: click.Context, names: tuple[str, ...], repair: bool) -> None
 
     The exit code is 1 if any is damaged and was not repaired.
     """
-    from kb_cache.fetching import holdings
+    from kb_cache.listing import holdings
     from kb_cache.store import find, full_name
 
     known = holdings()
@@ -173,7 +173,7 @@ def clear(
     What interrupted writes left behind is removed as well.
     """
     from kb_cache import store
-    from kb_cache.fetching import holdings
+    from kb_cache.listing import holdings
     from kb_cache.store import find, full_name
 
     if [everything, name is not None, stale].count(True) != 1:

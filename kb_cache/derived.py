@@ -29,7 +29,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from kb_cache.base import Loaded
+from kb_cache.knowledge import Loaded
 from kb_cache.store import derived_dir
 from kbprobe.cli import kbprobe_version
 from kbprobe.columns import to_numpy

@@ -1,4 +1,4 @@
-"""Fetching knowledge bases into the cache, opening them, and listing the cache's contents.
+"""Fetching knowledge bases into the cache.
 
 Source files are found (or downloaded) and hashed, compiled while the entry's lock is held, written
 to a temporary folder and moved into place. A snapshot records its source and options, so that a
@@ -7,60 +7,30 @@ damaged one is compiled again when it is opened.
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kb_cache import store
 from kb_cache.base import (
     AnyKind,
     Download,
     FetchOptions,
-    Holding,
     Source,
     find_kind,
     kind_of_entry,
     readable,
-    usable_kinds,
 )
-from kb_cache.snapshot import (
-    INFO_FILE,
-    SnapshotInfo,
-    SourceInfo,
-    find_damage,
-    read_info,
-    read_tables,
-    write_snapshot,
-)
-from kb_cache.store import EMBEDDED_DIR, StoreEntry, downloads_dir, entries, find, verify
-from kbprobe.errors import (
-    CacheError,
-    KbprobeError,
-    SnapshotError,
-    UsageError,
-    how_to_install,
-    require,
-)
+from kb_cache.snapshot import INFO_FILE, SourceInfo, read_info, write_snapshot
+from kb_cache.store import EMBEDDED_DIR, REINSTALL, StoreEntry, downloads_dir, verify
+from kbprobe.errors import SnapshotError, UsageError, require
 from kbprobe.files import UNWRITABLE, refuse_working_directory, replacing_folder, state_of
 from kbprobe.files.targets import own_files, taking
 from kbprobe.reading import check_plain
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-logger = logging.getLogger(__name__)
-
 #: Called with a phase ("Downloading", "Compiling"), how much is done, and how much there is.
 PhaseProgress = Callable[[str, int, int | None], None]
-
-REINSTALL = (
-    "It is part of kbprobe itself; reinstall that with: "
-    f"{how_to_install(flags='--force-reinstall --no-deps')}"
-)
 
 
 def fetch(
@@ -218,37 +188,6 @@ def _write(
         )
 
 
-def open_snapshot(kind: str, name: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
-    """Read a snapshot of a kind, named as ``kb-cache list`` shows it, with or without "KIND-".
-
-    A damaged one in the cache is rebuilt if its source still exists.
-
-    Raises:
-        SnapshotError: it is damaged and cannot be rebuilt; the message says what is damaged and
-            what to do.
-        UsageError: there is none of that name, or it is of another kind.
-    """
-    entry = find(name, kind)
-    try:
-        return _read(entry, kind)
-    except SnapshotError as damage:
-        if entry.embedded:
-            raise SnapshotError(f"{damage}. {REINSTALL}") from damage
-        logger.warning("%s; rebuilding it from its source", damage)
-        try:
-            rebuild(entry)
-        except KbprobeError as error:
-            raise SnapshotError(f"{damage}. {error}") from error
-    return _read(entry, kind)
-
-
-def _read(entry: StoreEntry, kind: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
-    info = read_info(entry.folder)
-    if info.kind != kind:
-        raise UsageError(f"{entry.name} is a snapshot of kind {info.kind!r}, not {kind!r}")
-    return info, read_tables(entry.folder, info)
-
-
 def rebuild(entry: StoreEntry) -> None:
     """Compile a damaged cached snapshot again from the source that it records.
 
@@ -291,100 +230,3 @@ def _recorded(entry: StoreEntry) -> tuple[AnyKind, Source, FetchOptions]:
     if dict(source.sha256) != dict(info.source.files):
         raise SnapshotError(f"Its source {path} has changed since; if that is intended, {again}")
     return kind, source, options
-
-
-_HEAD = ("NAME", "VERSION", "KIND", "CONTENT", "SIZE", "AGE", "WHERE")
-
-
-class SnapshotHolding(Holding):
-    """A snapshot."""
-
-    def __init__(self, entry: StoreEntry) -> None:
-        self.entry, self.name, self.embedded = entry, entry.name, entry.embedded
-
-    def row(self) -> dict[str, Any]:
-        """Return the entry of ``kb-cache list --json``."""
-        folder, where = self.entry.folder, "embedded" if self.embedded else "cache"
-        found = row(self.name, folder=str(folder), where=where, sound=False)
-        try:
-            info = read_info(folder)
-            created = (folder / INFO_FILE).stat().st_mtime
-        except (SnapshotError, OSError):
-            return found
-        return found | {
-            "version": info.version, "kind": info.kind, "digest": info.digest,
-            "licence": info.licence, "rows": info.rows, "bytes": info.bytes,
-            "age": age(time.time() - created), "created": date(created),
-            "sound": not find_damage(folder, info, full=False),
-        }  # fmt: skip
-
-    def damage(self) -> list[str]:
-        """Compare every byte with its checksum."""
-        return verify(self.entry)
-
-    def repair(self) -> str:
-        """Compile it again from its source."""
-        rebuild(self.entry)
-        return "rebuilt"
-
-    def remove(self) -> bool:
-        """Remove it, including the remains of interrupted writers."""
-        if self.entry.embedded:
-            raise CacheError(f"{self.name} is part of kbprobe itself and cannot be removed")
-        return store.remove_entry(self.name)
-
-
-def holdings() -> dict[str, Holding]:
-    """Return everything in the cache by name: snapshots, and what kinds keep in addition."""
-    found: list[Holding] = [SnapshotHolding(entry) for entry in entries()]
-    for kind in usable_kinds():
-        found += kind.holdings()
-    return {holding.name: holding for holding in found}
-
-
-def row(name: str, **known: Any) -> dict[str, Any]:
-    """Return a row of ``kb-cache list --json`` with what is known; the rest is empty."""
-    return {
-        "name": name, "version": None, "kind": None, "digest": None, "licence": None, "rows": {},
-        "bytes": 0, "age": "-", "created": None, "where": "cache", "sound": True, **known,
-    }  # fmt: skip
-
-
-def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the lines of ``kb-cache list``."""
-    lines = [_HEAD]
-    for one in rows:
-        state = one["where"] if one["sound"] else f"{one['where']} (damaged: see kb-cache verify)"
-        size = f"{one['bytes'] / 1e6:.1f} MB" if one["bytes"] else "-"
-        lines.append(
-            (one["name"], one["version"] or "-", one["kind"] or "-", contents(one), size,
-             one["age"], state)
-        )  # fmt: skip
-    widths = [max(len(line[i]) for line in lines) for i in range(len(_HEAD))]
-    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
-
-
-def contents(one: Mapping[str, Any]) -> str:
-    """Describe the contents of a holding in its kind's format: "117,659 synsets"."""
-    sizes = one["rows"]
-    try:
-        return find_kind(one["kind"] or "").contents.format(**sizes)
-    except (KbprobeError, KeyError):
-        return ", ".join(f"{size:,} {name}" for name, size in sizes.items()) or "-"
-
-
-def date(seconds: float) -> str:
-    """Return a time (seconds since 1970) in ISO 8601 and UTC."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
-
-def age(seconds: float) -> str:
-    """Return an age in words: "3 days".
-
-    >>> age(3 * 86400), age(5)
-    ('3 days', 'new')
-    """
-    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{int(seconds // length)} {unit}"
-    return "new"

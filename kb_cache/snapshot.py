@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, with_config
 
-from kb_cache.base import Compiled, Loaded
+from kb_cache.knowledge import Loaded
 from kbprobe import files
 from kbprobe.errors import SnapshotError, UsageError
 from kbprobe.files import file_sha256, plain_path, regular_path
@@ -25,6 +25,8 @@ from kbprobe.parsing import read_json, validated
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kb_cache.base import Compiled
 
 FORMAT = 2
 #: Compression levels of zstd, below and above a table's size in bytes. Level 19 takes nearly twenty
@@ -69,7 +71,7 @@ class FileInfo:
 @with_config(_KNOWN_FIELDS)
 @dataclass(frozen=True)
 class SnapshotInfo:
-    """The content of ``snapshot.json``: the fields of `kb_cache.base.Loaded`, and further ones.
+    """The content of ``snapshot.json``: the fields of `kb_cache.knowledge.Loaded`, and others.
 
     Attributes:
         kind: which loader and compiler it belongs to ("wordnet").
@@ -94,7 +96,7 @@ class SnapshotInfo:
 
     @property
     def identity(self) -> dict[str, str]:
-        """The fields that a loaded knowledge base has as well (`kb_cache.base.Loaded`)."""
+        """The fields that a loaded knowledge base has as well (`kb_cache.knowledge.Loaded`)."""
         return {one.name: getattr(self, one.name) for one in fields(Loaded)}
 
     @property

@@ -1,4 +1,4 @@
-"""The cache folder: its location, locks, atomic writes, and the existing snapshots.
+"""The cache folder: its location, locks, atomic writes, and the snapshots in it, which are opened.
 
 Layout: ``CACHE/snapshots/NAME/`` holds a snapshot, ``CACHE/derived/NAME/`` tables derived from it
 (`kb_cache.derived`). A folder is first written as ``.NAME.new-*`` and then renamed; a folder that
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import re
 import tempfile
@@ -21,14 +22,26 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kb_cache.base import find_kind, kind_of_entry
-from kb_cache.snapshot import INFO_FILE, find_damage, read_info
+from kb_cache.snapshot import INFO_FILE, SnapshotInfo, find_damage, read_info, read_tables
 from kbprobe import files
-from kbprobe.errors import CacheError, SnapshotError, UsageError, did_you_mean
+from kbprobe.errors import (
+    CacheError,
+    KbprobeError,
+    SnapshotError,
+    UsageError,
+    did_you_mean,
+    how_to_install,
+)
 from kbprobe.files import remains, remove_tree
 from kbprobe.files.locks import REMAINS, try_lock, unlock
 from kbprobe.parsing import read_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+logger = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "KBPROBE_CACHE"
 
@@ -114,6 +127,8 @@ def is_snapshot(folder: Path) -> bool:
         record = None
     if isinstance(record, dict) and {"kind", "digest", "files"} <= record.keys():
         return True
+    from kb_cache.base import kind_of_entry
+
     return kind_of_entry(folder.name) is not None
 
 
@@ -349,7 +364,11 @@ def find(name: str, kind: str | None = None) -> StoreEntry:
     names = [n for n in known if kind is None or n.startswith(f"{kind}-")]
     short = [n.removeprefix(f"{kind}-") for n in names]
     hint = did_you_mean(name, names + short)
-    remedy = f" {find_kind(kind).how_to_add(name)}" if kind else ""
+    remedy = ""
+    if kind:
+        from kb_cache.base import find_kind
+
+        remedy = f" {find_kind(kind).how_to_add(name)}"
     raise UsageError(
         f"there is no snapshot {name!r}.{hint} There are: {', '.join(names) or 'none'}.{remedy}"
     )
@@ -361,3 +380,42 @@ def verify(entry: StoreEntry) -> list[str]:
         return find_damage(entry.folder, read_info(entry.folder), full=True)
     except SnapshotError as error:
         return [str(error)]
+
+
+REINSTALL = (
+    "It is part of kbprobe itself; reinstall that with: "
+    f"{how_to_install(flags='--force-reinstall --no-deps')}"
+)
+
+
+def open_snapshot(kind: str, name: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
+    """Read a snapshot of a kind, named as ``kb-cache list`` shows it, with or without "KIND-".
+
+    A damaged one in the cache is rebuilt if its source still exists.
+
+    Raises:
+        SnapshotError: it is damaged and cannot be rebuilt; the message says what is damaged and
+            what to do.
+        UsageError: there is none of that name, or it is of another kind.
+    """
+    entry = find(name, kind)
+    try:
+        return _read(entry, kind)
+    except SnapshotError as damage:
+        if entry.embedded:
+            raise SnapshotError(f"{damage}. {REINSTALL}") from damage
+        logger.warning("%s; rebuilding it from its source", damage)
+        from kb_cache.fetching import rebuild
+
+        try:
+            rebuild(entry)
+        except KbprobeError as error:
+            raise SnapshotError(f"{damage}. {error}") from error
+    return _read(entry, kind)
+
+
+def _read(entry: StoreEntry, kind: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
+    info = read_info(entry.folder)
+    if info.kind != kind:
+        raise UsageError(f"{entry.name} is a snapshot of kind {info.kind!r}, not {kind!r}")
+    return info, read_tables(entry.folder, info)

@@ -38,7 +38,7 @@ def test_hidden_packages_are_found_again(monkeypatch: pytest.MonkeyPatch) -> Non
             "",
         ),
         (
-            "from builders.english.articles import with_article\n"
+            "from builders.english.inflection import with_article\n"
             "assert with_article('FBI agent') == 'an FBI agent'\n"
             "import inflect, typeguard\n"
             "assert 'typeguard' not in inflect.engine.a.__code__.co_names",

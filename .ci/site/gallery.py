@@ -18,7 +18,7 @@ from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
 from builders.engine.request import Request
 from kb_cache.base import find_kind
-from kb_cache.fetching import contents, holdings
+from kb_cache.listing import contents, holdings
 from kbprobe.format.dataset import data_folder, rows_by_id
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG

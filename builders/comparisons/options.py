@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from builders.engine.options import ProbeOptions
-from builders.english.articles import MAX_NUMBER
+from builders.english.inflection import MAX_NUMBER
 
 Wording = Literal["plain", "tacl", "arxiv"]
 Dimension = Literal["size", "weight", "speed"]

@@ -20,7 +20,7 @@ from builders.engine.plan import Column, Facts, Nodes, Plan, Questions
 from builders.engine.probe import Variant, probe
 from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.strategies import BalancedWordings
-from builders.english.articles import number_article, number_word
+from builders.english.inflection import number_article, number_word
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.errors import UsageError
 from kbprobe.format.items import Coded

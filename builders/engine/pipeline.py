@@ -27,7 +27,7 @@ from builders.engine.render.assemble import Assembled, assemble, row_identity, v
 from builders.engine.render.blocks import Blocks
 from builders.engine.request import Request
 from builders.engine.strategies import FromAnnotators
-from kb_cache.base import manifest_entry, source_records
+from kb_cache.knowledge import manifest_entry, source_records
 from kbprobe.arrays import Bools, Ints, ragged_ranges, sorted_unique
 from kbprobe.audit.report import Totals, audit
 from kbprobe.audit.rows import choose_rows, first_units

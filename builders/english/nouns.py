@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.english.articles import with_article
-from builders.english.inflection import is_plural, noun_plural
+from builders.english.inflection import is_plural, noun_plural, with_article
 from builders.english.word_lists import word_list
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.wordnet.types import POS, WordNet

@@ -24,7 +24,6 @@ from builders.english.word_lists import word_list
 from kb_cache.derived import derived
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, mask_at
-from kbprobe.checkpoints import FILES, reading
 from kbprobe.columns import codes, mask, positions, single_chunk
 from kbprobe.errors import UsageError, require
 
@@ -119,6 +118,8 @@ def whole_words(words: Sequence[str], tokenizer: str) -> Bools:
     """
     require("transformers", "eval", "--tokenizer")
     from transformers import AutoTokenizer
+
+    from kbprobe.checkpoints import FILES, reading
 
     with reading(f"--tokenizer: cannot load {tokenizer!r}", Path(tokenizer), FILES, UsageError):
         loaded = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)

@@ -40,7 +40,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from builders.english.articles import with_article
+from builders.english.inflection import with_article
 from builders.english.word_lists import word_list
 from builders.function_words.candidates import NO_FRAME, Swap
 from builders.function_words.patterns import Patterns

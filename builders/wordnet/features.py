@@ -37,8 +37,7 @@ from builders.wordnet.synsets import (
 )
 from kb_cache.derived import derived
 from kb_cache.graph import Graph
-from kb_cache.wordnet.source import LEXNAMES
-from kb_cache.wordnet.types import POS, WordNet
+from kb_cache.wordnet.types import LEXNAMES, POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, KeySet, UInts, contains, mask_at
 from kbprobe.columns import codes, mask, to_numpy
 from kbprobe.rng import RandomGenerator

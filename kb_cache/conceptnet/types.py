@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kb_cache.base import Loaded
 from kb_cache.graph import Graph, Walk
+from kb_cache.knowledge import Loaded
 from kb_cache.unpack import MalformedLines
 from kbprobe.arrays import Bools, Floats, Ints, contains
 from kbprobe.columns import codes, single_chunk, to_numpy

@@ -24,7 +24,7 @@ class Known:
     """A published corpus.
 
     Attributes:
-        licence, attribution, citation: see `kb_cache.base.Loaded`.
+        licence, attribution, citation: see `kb_cache.knowledge.Loaded`.
         nltk: its name among NLTK's corpora; "" if it is not one.
         download: where it can be obtained.
     """

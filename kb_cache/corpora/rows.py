@@ -215,7 +215,7 @@ def corpus_of(
 ) -> Corpus:
     """Return a corpus of documents and pairs that are in memory.
 
-    ``credits`` are fields of `kb_cache.base.Loaded`, such as ``licence``.
+    ``credits`` are fields of `kb_cache.knowledge.Loaded`, such as ``licence``.
     """
     full = f"{KIND}-{name}"
     tables = tables_of(documents, pairs, full)

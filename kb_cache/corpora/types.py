@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from kb_cache.base import Combined, Loaded
+from kb_cache.knowledge import Combined, Loaded
 from kbprobe.arrays import Bools, Ints, run_starts
 from kbprobe.columns import mask, single_chunk, to_numpy
 from kbprobe.errors import UsageError

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from kb_cache.derived import as_stored
-from kb_cache.fetching import fetch, open_snapshot
+from kb_cache.fetching import fetch
 from kb_cache.gcide.source import installed_package, package_entry
 from kb_cache.gcide.types import KIND, Gcide
-from kb_cache.store import entries
+from kb_cache.store import entries, open_snapshot
 
 logger = logging.getLogger(__name__)
 

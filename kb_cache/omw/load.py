@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kb_cache.base import Combined
-from kb_cache.fetching import open_snapshot
+from kb_cache.knowledge import Combined
 from kb_cache.omw.types import KIND, PRINCETON, Lexicon, WordNetInLanguage
+from kb_cache.store import open_snapshot
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Ints

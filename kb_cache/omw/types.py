@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kb_cache.base import Loaded
+from kb_cache.knowledge import Loaded
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools
 

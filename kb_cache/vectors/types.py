@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from kb_cache.base import Loaded
+from kb_cache.knowledge import Loaded
 from kbprobe.arrays import Ints
 from kbprobe.columns import positions
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kb_cache.base import Loaded
+from kb_cache.knowledge import Loaded
 from kb_cache.wikidata.sparql.results import parse
 from kb_cache.wikidata.sparql.types import SparqlAnswer, prepared
 from kbprobe.errors import SnapshotError, UsageError

@@ -24,8 +24,7 @@ from kb_cache.base import Progress
 from kb_cache.mentions import Inflections, ListedForms, MentionFinder
 from kb_cache.wordnet.compile import pointer_table, tables_of
 from kb_cache.wordnet.lmf import LmfSource
-from kb_cache.wordnet.source import LEXNAMES
-from kb_cache.wordnet.types import POINTERS
+from kb_cache.wordnet.types import LEXNAMES, POINTERS
 from kbprobe.errors import SourceError
 
 _ORDER = {"n": 0, "v": 1, "a": 2, "s": 2, "r": 3}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kb_cache.base import Source
 from kb_cache.unpack import read_files, sha256_of
+from kb_cache.wordnet.types import LEXNAMES
 from kbprobe.errors import SourceError
 
 DATA_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
@@ -25,21 +26,6 @@ _MAX_FILE_BYTES = 256 * 2**20
 
 _VERSION = re.compile(rb"[Ww]ord[Nn]et (?:Release )?(\d+(?:\.\d+)*\+?) Copyright")
 
-#: The lexicographer files in the order of their numbers. The list has not changed since
-#: WordNet 1.5, so it can stand in for a distribution's missing ``lexnames`` file.
-# fmt: off
-LEXNAMES = (
-    "adj.all", "adj.pert", "adv.all", "noun.Tops", "noun.act", "noun.animal", "noun.artifact",
-    "noun.attribute", "noun.body", "noun.cognition", "noun.communication", "noun.event",
-    "noun.feeling", "noun.food", "noun.group", "noun.location", "noun.motive", "noun.object",
-    "noun.person", "noun.phenomenon", "noun.plant", "noun.possession", "noun.process",
-    "noun.quantity", "noun.relation", "noun.shape", "noun.state", "noun.substance", "noun.time",
-    "verb.body", "verb.change", "verb.cognition", "verb.communication", "verb.competition",
-    "verb.consumption", "verb.contact", "verb.creation", "verb.emotion", "verb.motion",
-    "verb.perception", "verb.possession", "verb.social", "verb.stative", "verb.weather",
-    "adj.ppl",
-)
-# fmt: on
 _LEXNAME_CLASS = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
 
 

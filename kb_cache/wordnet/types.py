@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from kb_cache.base import Loaded
 from kb_cache.graph import Graph
+from kb_cache.knowledge import Loaded
 from kbprobe.arrays import Bools, Ints, run_starts
 from kbprobe.columns import codes, single_chunk, to_numpy
 from kbprobe.errors import UsageError, did_you_mean
@@ -46,6 +46,20 @@ POINTERS: Mapping[str, str] = {
     "*": "entailment", ">": "cause", "^": "also_see", "$": "verb_group", "&": "similar_to",
     "<": "participle", "\\": "pertainym",
 }  # fmt: skip
+
+#: The lexicographer files in the order of their numbers. The list has not changed since
+#: WordNet 1.5, so it can stand in for a distribution's missing ``lexnames`` file.
+LEXNAMES = (
+    "adj.all", "adj.pert", "adv.all", "noun.Tops", "noun.act", "noun.animal", "noun.artifact",
+    "noun.attribute", "noun.body", "noun.cognition", "noun.communication", "noun.event",
+    "noun.feeling", "noun.food", "noun.group", "noun.location", "noun.motive", "noun.object",
+    "noun.person", "noun.phenomenon", "noun.plant", "noun.possession", "noun.process",
+    "noun.quantity", "noun.relation", "noun.shape", "noun.state", "noun.substance", "noun.time",
+    "verb.body", "verb.change", "verb.cognition", "verb.communication", "verb.competition",
+    "verb.consumption", "verb.contact", "verb.creation", "verb.emotion", "verb.motion",
+    "verb.perception", "verb.possession", "verb.social", "verb.stative", "verb.weather",
+    "adj.ppl",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

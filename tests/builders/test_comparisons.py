@@ -19,7 +19,7 @@ from builders.engine.pipeline import Built, build, write
 from builders.engine.plan import Plan
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
-from builders.english.articles import number_article, number_word
+from builders.english.inflection import number_article, number_word
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.rng import RandomGenerator
 

@@ -8,8 +8,16 @@ from importlib import resources
 import pyarrow.compute as pc
 import pytest
 
-from builders.english.articles import MAX_NUMBER, inflect_engine, number_word, with_article
-from builders.english.inflection import gerund, is_plural, noun_plural, past_participle
+from builders.english.inflection import (
+    MAX_NUMBER,
+    gerund,
+    inflect_engine,
+    is_plural,
+    noun_plural,
+    number_word,
+    past_participle,
+    with_article,
+)
 from builders.english.nouns import Nouns
 from builders.english.word_lists import word_list, word_pairs
 from kb_cache.wordnet.load import load_wordnet

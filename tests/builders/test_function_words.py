@@ -19,7 +19,7 @@ from builders.engine.pipeline import Built
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.engine.splits import FOLDS
-from builders.english.articles import with_article
+from builders.english.inflection import with_article
 from builders.function_words import probes
 from builders.function_words.balance import (
     WHOLE,

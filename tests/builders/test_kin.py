@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from builders.english.kin import akin, holds_kin, shares_a_word
-from builders.english.lemmas import lemmas
+from builders.english.kin import akin, holds_kin, lemmas, shares_a_word
 from kb_cache.frequency import FUNCTION_WORDS
 from kbprobe.audit.baselines import Giveaway, QuestionPart, giveaways
 from kbprobe.plugins import lemminflect

@@ -17,7 +17,7 @@ from builders.engine.pipeline import Built, build
 from builders.engine.probe import find_probe
 from builders.engine.render.template_file import load_template
 from builders.engine.request import Request
-from builders.english.articles import with_article
+from builders.english.inflection import with_article
 from builders.english.nouns import Nouns
 from builders.english.word_lists import data_table
 from builders.lexicons import ConceptNetFirst

@@ -20,7 +20,7 @@ import pytest
 import release
 from kbprobe.errors import UsageError
 from kbprobe.format.items import arrow_schema
-from release.checks.checking import Report, check
+from release.checks.checking import CheckReport, check
 from release.cli import main
 
 Probe = Callable[[str], Path]
@@ -70,7 +70,7 @@ def record(folder: Path, path: Path) -> None:
     edit_manifest(folder, change)
 
 
-def failures(report: Report) -> dict[str, str]:
+def failures(report: CheckReport) -> dict[str, str]:
     """The failures but for those of the card, which no longer tells the size of the files."""
     said: dict[str, str] = {}
     for one in report.failed:

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 #: What is imported before the first fork, where it is installed.
 PRELOADED = (
-    "builders.cli", "builders.engine.command", "builders.english.lemmas", "kb_cache.cli",
+    "builders.cli", "builders.engine.command", "builders.english.kin", "kb_cache.cli",
     "kb_cache.fetching", "release.cli", "release.annotation.command", "release.exports.exporting",
     "release.hub.publishing", "pyarrow.parquet", "pyarrow.compute", "pyarrow.dataset",
     "pyarrow.csv", "datasets", "rich.table",

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from builders.english.articles import with_article
-from builders.english.inflection import noun_plural
+from builders.english.inflection import noun_plural, with_article
 from kbprobe.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:

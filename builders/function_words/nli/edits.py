@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from builders.english.articles import with_article
+from builders.english.inflection import with_article
 from builders.function_words.nli.clauses import FINITE, NOUNS, Clause, Sentence, fixed_words
 from builders.function_words.nli.lexicon import WordKinds
 from kbprobe.plugins import lemminflect

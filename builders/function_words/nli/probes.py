@@ -49,8 +49,8 @@ from builders.function_words.nli.sources import Origin, in_corpus, sources
 from builders.function_words.tokens import open_corpora
 from builders.labels.rows import answered, decide_rows, unlabelled
 from builders.labels.verdicts import NONE, Readings, readings
-from kb_cache.base import Combined, KnowledgeBase
 from kb_cache.corpora.types import Corpora, TextCorpus
+from kb_cache.knowledge import Combined, KnowledgeBase
 from kb_cache.wordnet.load import load_wordnet_once
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints

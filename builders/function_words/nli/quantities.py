@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from builders.english.articles import number_word
+from builders.english.inflection import number_word
 from builders.english.word_lists import word_groups, word_list
 from builders.function_words.nli.clauses import NOUNS, PACKAGE, Sentence, fixed_words
 from builders.function_words.nli.edits import Edit, verb_lemma

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from kb_cache import store
 from kb_cache.base import Holding
-from kb_cache.fetching import age, date, row
+from kb_cache.listing import age, date, row
 from kb_cache.unpack import Allowance, unpacking
 from kb_cache.wikidata.sparql.types import SparqlAnswer, Term, answer, answer_digest, answer_json
 from kbprobe import files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,6 @@ from builders.wordnet.truths import (
     arguable_distractors,
 )
 from kb_cache.graph import Graph
-from kb_cache.omw.load import load_in_language, load_parallel
 from kb_cache.wordnet.load import load_wordnet_once
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Ints, sorted_unique
@@ -60,9 +59,6 @@ from kbprobe.columns import to_numpy
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
-
-_load_in_language = lru_cache(maxsize=4)(load_in_language)
-_load_parallel = lru_cache(maxsize=4)(load_parallel)
 
 PROBE_OF = {
     "definition": "definitions",
@@ -76,7 +72,9 @@ PROBE_OF = {
 def open_wordnet(options: WordNetOptions) -> WordNet:
     """Load the WordNet named by the options, once per process."""
     if options.parallel:
-        return _load_parallel(options.languages, options.wordnet)
+        from kb_cache.omw.load import load_parallel_once
+
+        return load_parallel_once(options.languages, options.wordnet)
     wordnet = load_wordnet_once(options.wordnet)
     if options.language == wordnet.language:
         return wordnet
@@ -84,7 +82,9 @@ def open_wordnet(options: WordNetOptions) -> WordNet:
         raise UsageError(
             f"the words of {wordnet.name} are not English: add --language {wordnet.language}"
         )
-    return _load_in_language(options.language, options.wordnet)
+    from kb_cache.omw.load import load_in_language_once
+
+    return load_in_language_once(options.language, options.wordnet)
 
 
 ABOUT_EDGES: dict[str, Any] = {

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby, product
 from operator import itemgetter
 from typing import Any
@@ -204,6 +204,11 @@ def load_parallel(languages: Sequence[str], wordnet: str = PRINCETON) -> WordNet
         parallel=tuple(each.values()),
         **tables,
     )
+
+
+load_in_language_once = lru_cache(maxsize=4)(load_in_language)
+load_parallel_once = lru_cache(maxsize=4)(load_parallel)
+"""For builders, which share what they derive from a WordNet in a process."""
 
 
 def _identity(both: _Both) -> dict[str, Any]:

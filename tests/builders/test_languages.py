@@ -14,10 +14,10 @@ from builders.engine.pipeline import Built, build
 from builders.engine.probe import find_probe
 from builders.engine.render.template_file import languages
 from builders.engine.request import Request
-from builders.wordnet import planning
 from builders.wordnet.options import HypernymyOptions
 from builders.wordnet.synsets import shown_glosses
 from kb_cache.fetching import fetch
+from kb_cache.omw.load import load_in_language_once, load_parallel_once
 from kbprobe.errors import UsageError
 from kbprobe.format.items import plain
 from tests.real_data import beside
@@ -186,9 +186,9 @@ def test_no_question_with_its_answer_is_in_two_splits(
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path))
     language = {"ita": "it", "por": "pt"}[code]
     fetch("omw", source=beside("omw", f"wn-data-{code}.tab.gz"), name=language)
-    planning._load_in_language.cache_clear()
+    load_in_language_once.cache_clear()
     done = made(language=language)
-    planning._load_in_language.cache_clear()
+    load_in_language_once.cache_clear()
     home: dict[tuple[str, str], set[str]] = {}
     for split, items in done.splits.items():
         for row in plain(items.table()).to_pylist():
@@ -277,7 +277,7 @@ def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A cache of Italian words whose synsets are opposites, or parts of one another."""
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
     fetch("omw", source=SAMPLES / "wn-data-ita-pairs.tab.gz", name="it")
-    loaded = planning._load_in_language, planning._load_parallel
+    loaded = load_in_language_once, load_parallel_once
     for cache in loaded:
         cache.cache_clear()
     yield

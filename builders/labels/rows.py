@@ -94,26 +94,26 @@ def decide_rows(
         UsageError: a file cannot be read, has faulty lines, or no row is left.
     """
     ids = id_texts(row_ids(plan, row_identity(probe, knowledge))).to_pylist()
-    place = {name: at for at, name in enumerate(ids)}
+    place = {name: index for index, name in enumerate(ids)}
     files = [Path(path) for path in options.labels]
     if files:
         given = read_verdicts(files, ids, answers, options.min_votes)
     else:
         given = read.verdicts(ids, plan.question_keys, answers)
-    verdicts = {one.id: one for one in agreed(given, options.min_agreement)}
+    verdicts = {verdict.id: verdict for verdict in agreed(given, options.min_agreement)}
     if intended is not None:
-        for one in list(verdicts.values()):
-            if one.kept and one.answer != intended[place[one.id]]:
-                verdicts[one.id] = one.left_out(OTHER)
-    kept = [one for one in verdicts.values() if one.kept]
-    rows = np.array([place[one.id] for one in kept], dtype=np.int64)
-    answer = np.array([one.answer for one in kept], dtype=np.int64)
+        for verdict in list(verdicts.values()):
+            if verdict.kept and verdict.answer != intended[place[verdict.id]]:
+                verdicts[verdict.id] = verdict.left_out(OTHER)
+    kept = [verdict for verdict in verdicts.values() if verdict.kept]
+    rows = np.array([place[verdict.id] for verdict in kept], dtype=np.int64)
+    answer = np.array([verdict.answer for verdict in kept], dtype=np.int64)
     stay = np.ones(rows.size, np.bool_) if balance is None else balance(rows, answer)
-    for at in np.flatnonzero(~stay).tolist():
-        verdicts[kept[at].id] = kept[at].left_out(BALANCE)
+    for index in np.flatnonzero(~stay).tolist():
+        verdicts[kept[index].id] = kept[index].left_out(BALANCE)
     judged = list(verdicts.values())
     dropped = DropLog()
-    for reason in sorted(one.reason for one in judged if not one.kept):
+    for reason in sorted(verdict.reason for verdict in judged if not verdict.kept):
         dropped[f"labels: {reason}"] += 1
     dropped["labels: candidates not judged"] = len(ids) - len(judged)
     dropped.require(int(stay.sum()), remedy, f"{probe}: no labelled row is left")
@@ -122,7 +122,7 @@ def decide_rows(
         rows[stay],
         answer[stay],
         about_votes(judged, source, "human" if files else LANGUAGE_MODEL),
-        [one.line(names, answers) for one in judged],
+        [verdict.line(names, answers) for verdict in judged],
         +dropped,
     )
 

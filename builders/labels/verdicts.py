@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256
 from kbprobe.format.items import LABELS, UNKNOWN
-from kbprobe.format.labels import read_lines
+from kbprobe.format.labels import LabelVerdict, LabelVote, read_lines
 from kbprobe.rng import RandomGenerator
 
 MARKS = ("none", "two", "nonsense")
@@ -40,60 +40,10 @@ MARKS = ("none", "two", "nonsense")
 _IDS, _ANNOTATORS, _VOTES = ("id", "item_id"), ("annotator",), ("vote", "answer")
 _LISTED = 10
 
-MAJORITY = "majority"
 TIE = "two answers have as many votes"
 NO_ANSWER = "no vote for an answer"
 FEW, SPLIT = "too few votes", "too little agreement"
 BALANCE = "left out to balance the answers"
-
-
-class LabelVote(NamedTuple):
-    """A vote: its row, annotator, answer (-1: a mark), and the text as written."""
-
-    id: str
-    annotator: str
-    answer: int
-    label: str
-
-
-@dataclass(frozen=True)
-class LabelVerdict:
-    """The outcome for a row: its answer (-1 if none), and the reason if it is left out.
-
-    ``agreement`` is the share of the votes for the answer, or for the one with the most votes.
-    """
-
-    id: str
-    answer: int
-    agreement: float | None
-    reason: str = ""
-    rule: str = MAJORITY
-    votes: tuple[LabelVote, ...] = ()
-
-    @property
-    def kept(self) -> bool:
-        """Whether the row is in the labelled probe."""
-        return not self.reason
-
-    def left_out(self, reason: str) -> LabelVerdict:
-        """Return the same verdict, but left out."""
-        return replace(self, reason=reason)
-
-    def line(self, names: Mapping[str, str], answers: Sequence[str]) -> dict[str, Any]:
-        """Return it as a line of the labels file; ``names`` gives the annotators' names."""
-        return {
-            "id": self.id,
-            "answer": self.answer,
-            "label": answers[self.answer] if self.answer >= 0 else "",
-            "kept": self.kept,
-            "reason": self.reason,
-            "agreement": None if self.agreement is None else round(self.agreement, 4),
-            "rule": self.rule,
-            "votes": [
-                {"annotator": names[vote.annotator], "answer": vote.answer, "label": vote.label}
-                for vote in sorted(self.votes, key=lambda vote: names[vote.annotator])
-            ],
-        }
 
 
 def read_verdicts(
@@ -116,19 +66,19 @@ def read_verdicts(
     lines = [line for path in paths for line in read_lines(path)]
     names = ", ".join(map(str, paths))
     known, problems = set(ids), list[str]()
-    found: dict[tuple[str, ...], LabelVote | LabelVerdict] = {}
+    entries: dict[tuple[str, ...], LabelVote | LabelVerdict] = {}
     for place, line in lines:
         try:
-            one = _parsed(line, answers)
-            who = (one.annotator,) if isinstance(one, LabelVote) else ()
-            if one.id not in known:
-                raise ValueError(f"no candidate has the id {one.id!r}")
-            if found.setdefault((one.id, *who), one) is not one:
-                raise ValueError(" by ".join((f"{one.id!r} is judged a second time", *who)))
+            entry = _parsed(line, answers)
+            who = (entry.annotator,) if isinstance(entry, LabelVote) else ()
+            if entry.id not in known:
+                raise ValueError(f"no candidate has the id {entry.id!r}")
+            if entries.setdefault((entry.id, *who), entry) is not entry:
+                raise ValueError(" by ".join((f"{entry.id!r} is judged a second time", *who)))
         except ValueError as error:
             problems.append(f"{place}: {error}")
-    votes = [one for one in found.values() if isinstance(one, LabelVote)]
-    verdicts = [one for one in found.values() if isinstance(one, LabelVerdict)]
+    votes = [entry for entry in entries.values() if isinstance(entry, LabelVote)]
+    verdicts = [entry for entry in entries.values() if isinstance(entry, LabelVerdict)]
     if votes and verdicts:
         problems.append(f"{names}: some lines are votes, others labels; give one kind")
     if problems:
@@ -138,7 +88,7 @@ def read_verdicts(
     by_row: dict[str, list[LabelVote]] = {}
     for vote in votes:
         by_row.setdefault(vote.id, []).append(vote)
-    verdicts += [decide(name, said, min_votes) for name, said in by_row.items()]
+    verdicts += [decide(name, cast, min_votes) for name, cast in by_row.items()]
     return sorted(verdicts, key=lambda verdict: verdict.id)
 
 
@@ -189,8 +139,8 @@ def balanced(
     order = np.lexsort((rng.bits(identity), group))
     rank = np.empty_like(order)
     rank[order] = ranks_within(group[order])
-    for one in np.unique(cell).tolist():
-        inside = cell == one
+    for number in np.unique(cell).tolist():
+        inside = cell == number
         counts = np.bincount(answer[inside], minlength=answers)
         caps = np.arange(1, counts.max() + 1)
         left = np.minimum(counts[None, :], caps[:, None]).sum(axis=1)
@@ -204,7 +154,7 @@ def annotator_names(verdicts: Iterable[LabelVerdict]) -> dict[str, str]:
     """Return an anonymous, numbered name for each annotator."""
     names = sorted({vote.annotator for verdict in verdicts for vote in verdict.votes})
     width = len(str(len(names)))
-    return {name: f"annotator {at:0{width}d}" for at, name in enumerate(names, 1)}
+    return {name: f"annotator {number:0{width}d}" for number, name in enumerate(names, 1)}
 
 
 def _parsed(line: Mapping[str, Any], answers: Sequence[str]) -> LabelVote | LabelVerdict:
@@ -215,8 +165,8 @@ def _parsed(line: Mapping[str, Any], answers: Sequence[str]) -> LabelVote | Labe
     """
     name = _text(line, _IDS)
     if any(line.get(key) is not None for key in _ANNOTATORS):
-        said = next((line[key] for key in _VOTES if line.get(key) is not None), "")
-        return LabelVote(name, _text(line, _ANNOTATORS), *_answer(said, answers))
+        vote = next((line[key] for key in _VOTES if line.get(key) is not None), "")
+        return LabelVote(name, _text(line, _ANNOTATORS), *_answer(vote, answers))
     if "answer" not in line:
         raise ValueError("it names no annotator, as a vote does, and no answer, as a label does")
     given = line["answer"]
@@ -256,17 +206,17 @@ def _text(line: Mapping[str, Any], keys: Sequence[str]) -> str:
     return value.strip()
 
 
-def _answer(said: Any, answers: Sequence[str]) -> tuple[int, str]:
+def _answer(given: Any, answers: Sequence[str]) -> tuple[int, str]:
     """Read an answer: one of the words, its letter (A for the first), or its integer index."""
-    if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < len(answers):
-        return said, answers[said]
-    text = str(said).strip()
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(answers):
+        return given, answers[given]
+    text = str(given).strip()
     if text.lower() in answers:
         return answers.index(text.lower()), text.lower()
     letters = LABELS[: len(answers)]
     if text.upper() in letters:
-        at = letters.index(text.upper())
-        return at, answers[at]
+        index = letters.index(text.upper())
+        return index, answers[index]
     if text.lower() in MARKS:
         return UNKNOWN, text.lower()
     words = ", ".join((*answers, f"A to {letters[-1]}", *MARKS))
@@ -386,20 +336,20 @@ class Readings:
             keys: (rows,) the keys of their questions.
             answers: the possible answers; no two begin with the same letter.
         """
-        initials = {answer[0]: at for at, answer in enumerate(answers)}
-        found = []
+        initials = {answer[0]: index for index, answer in enumerate(answers)}
+        verdicts = []
         for name, key in zip(ids, keys.tolist(), strict=True):
             votes = [
-                LabelVote(name, f"reader {at}", initials[said], answers[initials[said]])
-                if said in initials
-                else LabelVote(name, f"reader {at}", UNKNOWN, NONSENSE)
-                for at, said in enumerate(self._by_key.get(key, ""), 1)
+                LabelVote(name, f"reader {number}", initials[letter], answers[initials[letter]])
+                if letter in initials
+                else LabelVote(name, f"reader {number}", UNKNOWN, NONSENSE)
+                for number, letter in enumerate(self._by_key.get(key, ""), 1)
             ]
             if votes:
                 senseless = any(vote.answer == UNKNOWN for vote in votes)
                 verdict = decide(name, votes, 1)
-                found.append(verdict.left_out(NONSENSE) if senseless else verdict)
-        return sorted(found, key=lambda verdict: verdict.id)
+                verdicts.append(verdict.left_out(NONSENSE) if senseless else verdict)
+        return sorted(verdicts, key=lambda verdict: verdict.id)
 
     def source(self, calibration: str) -> str:
         """Return where answers come from; ``calibration``: how far readings agree with people."""

@@ -19,8 +19,9 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_file
@@ -133,6 +134,58 @@ def scheme_of(table: pa.Table, source: str) -> Scheme:
             f"{', '.join(sorted(labels))}."
         )
     return "scale"
+
+
+class LabelVote(NamedTuple):
+    """A vote: its row, annotator, answer (-1: a mark), and the text as written."""
+
+    id: str
+    annotator: str
+    answer: int
+    label: str
+
+
+@dataclass(frozen=True)
+class LabelVerdict:
+    """The outcome of the votes on a row: its answer (-1 if none), and why it is left out, if it is.
+
+    ``agreement`` is the share of the votes for the answer, or for the one with the most votes.
+    """
+
+    id: str
+    answer: int
+    agreement: float | None
+    reason: str = ""
+    rule: str = "majority"
+    votes: tuple[LabelVote, ...] = ()
+
+    @property
+    def kept(self) -> bool:
+        """Whether the row is in the labelled probe."""
+        return not self.reason
+
+    def left_out(self, reason: str) -> LabelVerdict:
+        """Return the same verdict, but left out."""
+        return replace(self, reason=reason)
+
+    def line(self, names: Mapping[str, str], answers: Sequence[str]) -> dict[str, Any]:
+        """Return the line of the labels file.
+
+        ``names`` are those of the annotators in the file, ``answers`` the texts of the choices.
+        """
+        return {
+            "id": self.id,
+            "answer": self.answer,
+            "label": answers[self.answer] if self.answer >= 0 else "",
+            "kept": self.kept,
+            "reason": self.reason,
+            "agreement": None if self.agreement is None else round(self.agreement, 4),
+            "rule": self.rule,
+            "votes": [
+                {"annotator": names[vote.annotator], "answer": vote.answer, "label": vote.label}
+                for vote in sorted(self.votes, key=lambda vote: names[vote.annotator])
+            ],
+        }
 
 
 SUFFIXES = (".jsonl", ".parquet")

@@ -30,7 +30,7 @@ from kbprobe.format.dataset import (
     write_annotations,
 )
 from kbprobe.format.items import COLUMNS, LABELS, Coded, Items
-from kbprobe.format.labels import write_labels
+from kbprobe.format.labels import LabelVerdict, write_labels
 from kbprobe.format.manifest import Manifest, read_manifest, write_manifest
 from kbprobe.format.setups import CONTROLS, DEFAULT_CONFIG
 from kbprobe.format.shards import write_shards
@@ -40,7 +40,6 @@ from kbprobe.reading import read_text
 from kbprobe.tables import in_markdown
 from release.annotation.options import VoteOptions
 from release.annotation.report import ImportReport
-from release.annotation.votes import Verdict
 from release.cards import LICENCE, TITLES, join_card, sections, split_card
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class Imported:
     keep: str
     folder: Path
     key: Key
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[LabelVerdict]
 
     def write_labels(self, path: str | Path) -> None:
         """Write the labels file: JSON lines, or Parquet, by the name's ending.

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel
 
 from kbprobe.errors import require
+from kbprobe.format.labels import LabelVerdict
 from kbprobe.intervals import Estimate, effective_rows, wilson
-from release.annotation.votes import Verdict, Vote
+from release.annotation.votes import Vote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,16 +55,16 @@ def agreement(
 
     def answer(vote: Vote) -> str:
         if vote.answer < 0:
-            return f"mark {vote.said}"
+            return f"mark {vote.mark}"
         return str(choices[vote.item.id][vote.answer] if fixed else vote.answer)
 
-    said = pd.DataFrame(
-        [(vote.item.id, answer(vote), vote.said, vote.answer >= 0) for vote in votes],
+    given = pd.DataFrame(
+        [(vote.item.id, answer(vote), vote.mark, vote.answer >= 0) for vote in votes],
         columns=["row", "answer", "point", "chosen"],
     )
     # Shape [rows, answers that occur]; points of a scale are in their order.
-    counts = pd.crosstab(said["row"], said["answer"])
-    points = said[said["chosen"]] if scale else said[:0]
+    counts = pd.crosstab(given["row"], given["answer"])
+    points = given[given["chosen"]] if scale else given[:0]
     sizes = counts.sum(axis=1)
     paired, sizes = counts[sizes > 1], sizes[sizes > 1]
     agreeing = (paired * (paired - 1)).sum(axis=1) / (sizes * (sizes - 1))
@@ -181,7 +182,7 @@ def failed_checks(votes: Sequence[Vote], share: float) -> set[str]:
 
 
 def describe_annotators(
-    votes: Sequence[Vote], verdicts: Sequence[Verdict], failed: set[str], excluded: set[str]
+    votes: Sequence[Vote], verdicts: Sequence[LabelVerdict], failed: set[str], excluded: set[str]
 ) -> list[Annotator]:
     """Describe everyone who voted, including those excluded."""
     label = {verdict.id: verdict.answer for verdict in verdicts}
@@ -213,7 +214,7 @@ def describe_annotators(
 
 def summarise(
     votes: Sequence[Vote],
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[LabelVerdict],
     rows: Mapping[str, Mapping[str, Any]],
     enough: int,
     scale: bool,
@@ -223,8 +224,8 @@ def summarise(
     Accuracy is over ``rows`` built with an answer; only labels with ``enough`` votes are judged.
     """
     of_votes = _judged([(vote.item.id, vote.answer) for vote in votes], rows)
-    enough_votes = [one for one in verdicts if len(one.votes) >= enough]
-    of_labels = _judged([(one.id, one.answer) for one in enough_votes], rows)
+    enough_votes = [verdict for verdict in verdicts if len(verdict.votes) >= enough]
+    of_labels = _judged([(verdict.id, verdict.answer) for verdict in enough_votes], rows)
     accuracy_by = {
         column: {
             str(value): accuracy(cell["right"], cell["cluster"])
@@ -235,7 +236,7 @@ def summarise(
     return {
         "rows": len(verdicts),
         "votes": len(votes),
-        "marks": _counted(vote.said for vote in votes if vote.answer < 0),
+        "marks": _counted(vote.mark for vote in votes if vote.answer < 0),
         "votes_per_row": _counted(len(verdict.votes) for verdict in verdicts),
         "agreement": agreement(votes, rows, scale),
         "vote_accuracy": accuracy(of_votes["right"], of_votes["cluster"]),

@@ -231,10 +231,7 @@ def import_votes(
         left_out=problems,
     )
     names_of = _names(matched.votes, chosen.show_annotators)
-    labels = [
-        verdict.as_label(items[verdict.id]["choices"]["text"], rule, names_of)
-        for verdict in verdicts
-    ]
+    labels = [verdict.line(names_of, items[verdict.id]["choices"]["text"]) for verdict in verdicts]
     request = {
         "votes": [file_sha256(path) for path in paths],
         "key": None if key_path is None else file_sha256(key_path),

@@ -147,7 +147,7 @@ def _soundness(
             judged.append((item.id, sound, row["cluster"] or item.id, row["distractor_family"]))
             if sound:
                 continue
-            other = UNANSWERED if vote is None else vote.said if vote.answer < 0 else OTHER
+            other = UNANSWERED if vote is None else vote.mark if vote.answer < 0 else OTHER
             said[other] += 1
             unsound.append(Unsound(id=item.id, item_id=item.item_id, reader=reader, said=other))
     table = pd.DataFrame(judged, columns=["row", "sound", "cluster", "family"])

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from kbprobe.errors import UsageError
 from kbprobe.files import listed
-from kbprobe.format.labels import allowed_answers, parse_answer
+from kbprobe.format.labels import LabelVerdict, LabelVote, allowed_answers, parse_answer
 from kbprobe.format.sheets import KEY, Key, Shown
 from kbprobe.parsing import MAX_JSON_BYTES
 from kbprobe.reading import read_bytes
@@ -54,7 +54,7 @@ class Vote(NamedTuple):
         place: file and row.
         item: what was shown.
         answer: index in the row's choices; -1 for a mark.
-        said: the mark, or the point of the scale, or "".
+        mark: the mark, or the point of the scale, or "".
         natural: how natural the wording is, as written; "" where nobody asked.
     """
 
@@ -62,13 +62,13 @@ class Vote(NamedTuple):
     item: Shown
     annotator: str
     answer: int
-    said: str
+    mark: str
     natural: str = ""
 
     @property
     def judgement(self) -> tuple[int, str]:
         """The answer to the item, whether a choice, a mark or a point of the scale."""
-        return self.answer, self.said
+        return self.answer, self.mark
 
 
 class MatchedVotes(NamedTuple):
@@ -107,7 +107,7 @@ def match_votes(
         new = Vote(vote.place, item, vote.annotator, *answer, vote.natural)
         old = first.setdefault((vote.annotator, item.item_id), new)
         if old is not new:
-            what = "repeats" if (old.answer, old.said) == answer else "contradicts"
+            what = "repeats" if (old.answer, old.mark) == answer else "contradicts"
             problems.append(f"{vote.place}: {what} the vote of {old.annotator} at {old.place}")
     answered = {item_id for _, item_id in first}
     missing = [
@@ -133,9 +133,9 @@ def read_votes(paths: Sequence[Path]) -> tuple[list[RawVote], list[str]]:
     A table of votes may name any number of annotators. A sheet, which has the column ``question``
     or ``premise``, is filled in by one annotator: a sheet with several names counts for nobody.
     """
-    found = [one for path in paths for one in _read(path)]
-    votes = [one for one in found if isinstance(one, RawVote)]
-    return votes, [one for one in found if isinstance(one, str)]
+    entries = [entry for path in paths for entry in _read(path)]
+    votes = [entry for entry in entries if isinstance(entry, RawVote)]
+    return votes, [entry for entry in entries if isinstance(entry, str)]
 
 
 def _read(path: Path) -> Iterator[RawVote | str]:
@@ -212,14 +212,14 @@ def _table_votes(
             yield f"{place}: no item id"
 
 
-def _annotators(found: Iterable[RawVote | str]) -> list[str]:
+def _annotators(entries: Iterable[RawVote | str]) -> list[str]:
     """Return the names in the column annotator, sorted."""
-    return sorted({one.annotator for one in found if isinstance(one, RawVote)} - {""})
+    return sorted({entry.annotator for entry in entries if isinstance(entry, RawVote)} - {""})
 
 
-def _named(path: Path, found: Sequence[RawVote | str]) -> Iterator[RawVote | str]:
+def _named(path: Path, entries: Sequence[RawVote | str]) -> Iterator[RawVote | str]:
     """Assign the file's only annotator name to votes without one."""
-    votes = [one for one in found if isinstance(one, RawVote)]
+    votes = [entry for entry in entries if isinstance(entry, RawVote)]
     names = _annotators(votes)
     lost = [vote.place for vote in votes if vote.answer and not vote.annotator]
     if len(names) != 1 and lost:
@@ -230,13 +230,13 @@ def _named(path: Path, found: Sequence[RawVote | str]) -> Iterator[RawVote | str
                 f"{path}: names no annotator; write the name into the column annotator (one cell "
                 "is enough)"
             )
-    for one in found:
-        if isinstance(one, str) or one.annotator:
-            yield one
+    for entry in entries:
+        if isinstance(entry, str) or entry.annotator:
+            yield entry
         elif len(names) == 1:
-            yield one._replace(annotator=names[0])
+            yield entry._replace(annotator=names[0])
         elif not lost:
-            yield one
+            yield entry
 
 
 def problem_list(problems: Sequence[str], without_key: bool = False) -> str:
@@ -304,58 +304,9 @@ class Rule:
         return votes if self.name == "unanimous" else int(self.name.rpartition("-")[2])
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The label that results from the votes on a row.
-
-    Attributes:
-        id: the row.
-        answer: the label, an index in the row's choices; -1 for none.
-        reason: why the row is not in the gold standard; empty if it is.
-        agreement: share of the votes for the label, or for the leading answer if there is none.
-        votes: all votes on it.
-    """
-
-    id: str
-    answer: int
-    reason: str
-    agreement: float
-    votes: tuple[Vote, ...]
-
-    @property
-    def kept(self) -> bool:
-        """Whether the row is in the gold standard."""
-        return not self.reason
-
-    def as_label(
-        self, texts: Sequence[str], rule: Rule, names: Mapping[str, str]
-    ) -> dict[str, Any]:
-        """Return the line of the labels file (:mod:`kbprobe.format.labels`).
-
-        ``texts`` are the row's choices, ``names`` those of annotators in the file.
-        """
-        return {
-            "id": self.id,
-            "answer": self.answer,
-            "label": texts[self.answer] if self.answer >= 0 else "",
-            "kept": self.kept,
-            "reason": self.reason,
-            "agreement": round(self.agreement, 4),
-            "rule": rule.name,
-            "votes": [
-                {
-                    "annotator": names[vote.annotator],
-                    "answer": vote.answer,
-                    "label": texts[vote.answer] if vote.answer >= 0 else vote.said,
-                }
-                for vote in sorted(self.votes, key=lambda vote: names[vote.annotator])
-            ],
-        }
-
-
 def decide(
     votes: Sequence[Vote], rows: Mapping[str, Mapping[str, Any]], options: VoteOptions
-) -> list[Verdict]:
+) -> list[LabelVerdict]:
     """Decide on every row that was shown as an item, in the order of ``rows``.
 
     Args:
@@ -368,15 +319,17 @@ def decide(
     by_row: dict[str, list[Vote]] = {row: [] for row in rows}
     for vote in votes:
         by_row[vote.item.id].append(vote)
-    return [_verdict(row, by_row[row], rows[row]["answer"], rule, options) for row in rows]
+    return [_verdict(by_row[name], row, rule, options) for name, row in rows.items()]
 
 
-def _verdict(row: str, votes: list[Vote], built: int, rule: Rule, options: VoteOptions) -> Verdict:
-    answers = [vote.answer for vote in votes]
+def _verdict(
+    votes: list[Vote], row: Mapping[str, Any], rule: Rule, options: VoteOptions
+) -> LabelVerdict:
+    answers, texts = [vote.answer for vote in votes], row["choices"]["text"]
     label = rule.label(answers)
     leading = Counter(answer for answer in answers if answer >= 0).most_common(1)
     agreement = leading[0][1] / len(votes) if leading else 0.0
-    senseless = sum(vote.said == "nonsense" for vote in votes)
+    senseless = sum(vote.mark == "nonsense" for vote in votes)
     reason = ""
     if len(votes) < options.min_votes:
         label, reason = -1, TOO_FEW
@@ -384,6 +337,15 @@ def _verdict(row: str, votes: list[Vote], built: int, rule: Rule, options: VoteO
         label, reason = -1, NONSENSE
     elif label < 0:
         reason = NO_LABEL
-    elif options.keep == "agreed" and built >= 0 and label != built:
+    elif options.keep == "agreed" and row["answer"] >= 0 and label != row["answer"]:
         reason = OTHER
-    return Verdict(row, label, reason, agreement, tuple(votes))
+    counted = tuple(
+        LabelVote(
+            row["id"],
+            vote.annotator,
+            vote.answer,
+            texts[vote.answer] if vote.answer >= 0 else vote.mark,
+        )
+        for vote in votes
+    )
+    return LabelVerdict(row["id"], label, agreement, reason, rule.name, counted)

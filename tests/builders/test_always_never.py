@@ -26,7 +26,6 @@ from builders.labels.verdicts import (
     NO_ANSWER,
     SPLIT,
     TIE,
-    LabelVote,
     agreed,
     balanced,
     decide,
@@ -38,6 +37,7 @@ from kb_cache.conceptnet.load import load_conceptnet
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.items import LABELS, UNKNOWN, plain
+from kbprobe.format.labels import LabelVote
 from kbprobe.rng import RandomGenerator
 from tests.real_data import MINIATURE, ON_SAMPLE, SAMPLE
 

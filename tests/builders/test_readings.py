@@ -13,7 +13,8 @@ from builders.engine.pipeline import Built, build
 from builders.engine.plan import text_keys
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
-from builders.labels.verdicts import NONSENSE, TIE, LabelVote, Readings, nominal_alpha, readings
+from builders.labels.verdicts import NONSENSE, TIE, Readings, nominal_alpha, readings
+from kbprobe.format.labels import LabelVote
 from kbprobe.format.setups import NLI, SETUPS
 
 LABELS = SETUPS[NLI].labels

@@ -104,7 +104,7 @@ def test_any_table_of_votes_equals_a_plain_reading(
         place: (orders[place[1]]["abcd".index(plain)], "") if len(plain) == 1 else (-1, plain)
         for place, plain in first.items()
     }
-    assert {place: (vote.answer, vote.said) for place, vote in got.items()} == expected
+    assert {place: (vote.answer, vote.mark) for place, vote in got.items()} == expected
     for vote in found.votes:
         row = int(vote.place.rsplit(" ", 1)[1])
         assert said[row - 2][:2] == (vote.item.item_id, vote.annotator)

@@ -48,7 +48,7 @@ ALLOWED = {
     "kb_cache/corpora/tagged.py": OWN,
     "kb_cache/derived.py": f"{OWN}, and {CACHE}",
     "kb_cache/gcide/text.py": OWN,
-    "kb_cache/omw/source.py": OWN,
+    "kb_cache/omw/kind.py": OWN,
     "kb_cache/download.py": WRITTEN,
     "kb_cache/store.py": CACHE,
     "kb_cache/vectors/kind.py": WRITTEN,

@@ -1,13 +1,22 @@
-"""Rules for which answers may be choices of the same question about a path or fact.
+"""The choices of questions: which answers may be shown together, and sets of them drawn at random.
 
 The choices of a question are similar: nearby years, people of the same country, profession, gender
-and era, or places in the same country. See :mod:`builders.compositions.draws`.
+and era, or places in the same country. Of a choice set only some are golds.
+
+The questions about one *bearer* of an answer (a band and its year, an actor and their spouse) show
+the same choices; otherwise its answer would be the one choice that recurs. A choice set contains
+the answers of as many bearers as a question has choices. At least one of them is not asked about in
+any split, so that no answer can be found by eliminating those of other rows.
+
+Guarantee, up to chance: an answer that is right for several bearers (a year, London) is right in
+one of K rows that show it; an answer of a single bearer is in one set, and whether it is a gold
+there does not depend on its text. A model that sees only the choices does no better than guessing.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,7 +26,9 @@ from builders.compositions.chains import Edge, Knowledge, number_of, same_text
 from builders.compositions.facts import UNKNOWN
 from builders.compositions.paths import Hop
 from builders.engine.plan import text_key
+from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Bools, Floats
+from kbprobe.rng import RandomGenerator
 
 LEVELS: Mapping[str, tuple[str, ...]] = {
     "near_years": ("", "another near year"),
@@ -232,3 +243,252 @@ _NEARNESS: Mapping[str, Callable[[AnswerRules], Nearness]] = {
     "same_country": _places,
     "same_kind": _kinds,
 }
+
+
+DRAWS, SPARED = 8, 0.97
+"""Number of draws to choose from, and the minimum size of a draw relative to the largest."""
+
+FREQUENT = 3
+"""Minimum number of bearers of an answer whose rows are balanced: learners may know its text."""
+
+MOST = 0.8
+"""Minimum share of a bearer's questions for which a distractor is wrong; others are dropped."""
+
+
+class Bearer(NamedTuple):
+    """An answer, with the questions about the entity that has it.
+
+    Attributes:
+        gold: the number of the answer.
+        key: its identity.
+        members: the questions; none if it is only a distractor.
+    """
+
+    gold: int
+    key: int
+    members: tuple[int, ...] = ()
+
+
+class ChoiceSet(NamedTuple):
+    """Answers that are shown together.
+
+    Attributes:
+        bearers: the bearers of the answers.
+        asked: those that are asked about, with the questions that show the set.
+        level: the pool that the answers come from.
+    """
+
+    bearers: tuple[Bearer, ...]
+    asked: tuple[Bearer, ...]
+    level: int
+
+    @property
+    def rows(self) -> int:
+        """Number of questions that show the set."""
+        return sum(len(one.members) for one in self.asked)
+
+
+def draw_sets(
+    rules: AnswerRules,
+    bearers: Iterable[Bearer],
+    size: int,
+    rng: RandomGenerator,
+    all_asked: bool = False,
+) -> list[ChoiceSet]:
+    """Put the answers of bearers in sets of ``size``, those with the most questions first.
+
+    The pool of a level is exhausted before the next is used. With ``all_asked``, each answer of a
+    set is a gold: then the choices reveal nothing, but elimination reveals everything.
+    """
+    return _ChoiceDraw(rules, list(bearers), size, rng, all_asked).run()
+
+
+def draw_balanced(
+    rules: AnswerRules, bearers: Sequence[Bearer], size: int, rng: RandomGenerator
+) -> list[ChoiceSet]:
+    """Draw sets several times, and return those whose choices reveal least about the gold.
+
+    Rerandomization (Morgan & Rubin, 2012): few rows are balanced by chance alone in large samples
+    only.
+    """
+    drawn = [draw_sets(rules, bearers, size, rng.child("draw", number)) for number in range(DRAWS)]
+    rows = [sum(some.rows for some in sets) for sets in drawn]
+    able = [sets for sets, count in zip(drawn, rows, strict=True) if count >= SPARED * max(rows)]
+    labels = [rules.knowledge.label(gold) for gold in rules.golds]
+    looks = np.array([[len(label) for label in labels], zipf_frequencies(labels)])
+    return min(able, key=lambda sets: _told(sets, looks))
+
+
+def _told(sets: Sequence[ChoiceSet], looks: Floats) -> float:
+    """Return how far choices deviate from being right in 1 of K rows that show them.
+
+    Squared deviations are summed over the choices that are first and last by each of ``looks``
+    (looks, golds), and by how often they are shown. Single texts are not balanced: if each were
+    right in exactly its share of rows, those already used could be eliminated.
+    """
+    shown = [
+        [one.gold, *(other.gold for other in some.bearers if other.gold != one.gold)]
+        for some in sets
+        for one in some.asked
+    ]
+    if not shown:
+        return 0.0
+    choices = np.array(shown)
+    rows = np.array([len(one.members) for some in sets for one in some.asked])
+    share = 1 / choices.shape[1]
+    times = np.bincount(choices.ravel(), np.repeat(rows, choices.shape[1]), looks.shape[1])
+    told = 0.0
+    looks = np.concatenate([looks, times[None]])
+    for values in (*looks[:, choices], *-looks[:, choices]):
+        first = values == values.max(axis=1, keepdims=True)
+        told += float((rows * (first[:, 0] / first.sum(axis=1) - share)).sum() ** 2)
+    return told
+
+
+class _ChoiceDraw:
+    """The bearers that are in no set yet, and how often each answer was shown.
+
+    Attributes:
+        waiting: number -> a bearer that is not in a set yet.
+        free: answers that may be distractors any number of times, each as a separate bearer.
+        due: (golds,) rows in which an answer of many bearers is still to be a distractor.
+    """
+
+    def __init__(
+        self,
+        rules: AnswerRules,
+        bearers: list[Bearer],
+        size: int,
+        rng: RandomGenerator,
+        all_asked: bool,
+    ) -> None:
+        self.rules = rules
+        self.size = size
+        self.all_asked = all_asked
+        keys = np.array([one.key for one in bearers], dtype=np.int64)
+        lot = rng.child("order").bits(keys).tolist()
+        some = 1 + rng.child("asked").below(size - 1, keys)
+        self.asked = [size] * len(bearers) if all_asked else some.tolist()
+        order = sorted(range(len(bearers)), key=lambda at: (-len(bearers[at].members), lot[at]))
+        self.waiting = {at: bearers[at] for at in order}
+        times = Counter(one.gold for one in bearers if one.members)
+        self.frequent = np.array([times[gold] >= FREQUENT for gold in range(len(rules.golds))])
+        names = np.arange(len(rules.golds), dtype=np.int64)
+        self.free = [Bearer(int(gold), 0) for gold in np.argsort(rng.child("free").bits(names))]
+        self.due = np.zeros(names.size)
+        for one in bearers:
+            self.due[one.gold] += (size - 1) * len(one.members)
+
+    def run(self) -> list[ChoiceSet]:
+        """Return the sets."""
+        sets = []
+        for level, lend in self.rules.stages:
+            for at, first in list(self.waiting.items()):
+                if at in self.waiting and first.members and (drawn := self._set(at, level, lend)):
+                    sets.append(drawn)
+                    for one in drawn.bearers:
+                        self.due[one.gold] -= drawn.rows
+                    for one in drawn.asked:
+                        self.due[one.gold] += len(one.members)
+        return sets if self.all_asked else self._balanced(sets)
+
+    def _set(self, first: int, level: int, lend: bool) -> ChoiceSet | None:
+        """Complete a bearer's set; return None if there are too few partners."""
+        near = self.rules.near(level)[self.waiting[first].gold]
+        others = [at for at, one in self.waiting.items() if near[one.gold]]
+        asked = [at for at in others if self.waiting[at].members]
+        free = [one for one in self.free if near[one.gold] and not self.all_asked]
+        # The answers that have been distractors least often come first.
+        free.sort(key=lambda one: -self.due[one.gold])
+        often = [one for one in free if self.frequent[one.gold]]
+        chosen = [self.waiting[first]]
+        taken = [first]
+        for at in asked:
+            if len(chosen) < self.asked[first] and self._fits(level, self.waiting[at], chosen):
+                chosen.append(self.waiting[at])
+                taken.append(at)
+        number = len(chosen)
+        for some in (
+            [one for one in often if self.due[one.gold] > 0],
+            [at for at in others if at not in asked and not self.frequent[self.waiting[at].gold]],
+            [one for one in free if not self.rules.stated[one.gold]],
+            asked[::-1] if lend else [],
+            often,
+        ):
+            for other in some:
+                one = self.waiting[other] if isinstance(other, int) else other
+                if len(chosen) < self.size and self._fits(level, one, chosen):
+                    chosen.append(one)
+                    taken += [other] if isinstance(other, int) else []
+        if len(chosen) < self.size:
+            return None
+        for at in taken:
+            del self.waiting[at]
+        return ChoiceSet(tuple(chosen), self._answerable(chosen[:number], chosen), level)
+
+    def _answerable(self, asked: Sequence[Bearer], shown: Sequence[Bearer]) -> tuple[Bearer, ...]:
+        """Leave out the questions to which a distractor is a right answer."""
+        kept = []
+        for one in asked:
+            others = [other.gold for other in shown if other is not one]
+            members = [
+                member
+                for member in one.members
+                if all(self.rules.is_false(member, gold) for gold in others)
+            ]
+            kept.append(one._replace(members=tuple(members)))
+        return tuple(kept)
+
+    def _fits(self, level: int, one: Bearer, chosen: Sequence[Bearer]) -> bool:
+        near = self.rules.near(level)[one.gold]
+        return all(near[other.gold] and fit(self.rules, one, other) for other in chosen)
+
+    def _balanced(self, sets: list[ChoiceSet]) -> list[ChoiceSet]:
+        """Limit each frequent answer to its share of the rows that show it."""
+        for gold in np.flatnonzero(self.frequent).tolist():
+            while True:
+                shown = [some for some in sets if any(one.gold == gold for one in some.bearers)]
+                mine = [(at, one) for at, some in enumerate(sets) for one in some.asked]
+                mine = [(at, one) for at, one in mine if one.gold == gold]
+                right = sum(len(one.members) for _, one in mine)
+                if not mine or self.size * (right - 2) <= sum(some.rows for some in shown):
+                    break
+                at, least = min(mine, key=lambda pair: (len(pair[1].members), pair[1].key))
+                asked = tuple(one for one in sets[at].asked if one is not least)
+                sets[at] = sets[at]._replace(asked=asked)
+        return [some for some in sets if some.rows]
+
+
+def draw_each(
+    rules: AnswerRules, bearers: Sequence[Bearer], size: int, rng: RandomGenerator
+) -> list[tuple[int, list[tuple[int, int]]]]:
+    """Draw distractors for each question separately: the answers used least so far.
+
+    Returns:
+        Each question that has enough wrong answers, with these answers and their levels.
+    """
+    used = np.zeros(len(rules.golds), dtype=np.int64)
+    drawn = []
+    for one in bearers:
+        chosen: list[tuple[int, int]] = []
+        taken = [one]
+        for level in range(rules.levels):
+            others = np.flatnonzero(rules.near(level)[one.gold])
+            lot = rng.bits(one.key, others)
+            for other in others[np.lexsort((lot, used[others]))].tolist():
+                candidate = Bearer(other, 0)
+                if len(taken) < size and all(fit(rules, candidate, some) for some in taken):
+                    chosen.append((other, level))
+                    taken.append(candidate)
+        if len(taken) == size:
+            used[[other for other, _ in chosen]] += 1
+            drawn += [(member, chosen) for member in one.members]
+    return drawn
+
+
+def fit(rules: AnswerRules, one: Bearer, other: Bearer) -> bool:
+    """Return whether two answers differ, and each is wrong for most of the other's questions."""
+    return rules.differ(one.gold, other.gold) and all(
+        sum(rules.is_false(member, gold) for member in members) >= MOST * len(members)
+        for members, gold in ((one.members, other.gold), (other.members, one.gold))
+    )

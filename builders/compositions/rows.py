@@ -12,8 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from builders.compositions.chains import Chain, Edge, Knowledge, number_of
-from builders.compositions.choices import LEVELS, AnswerRules, OpenQuestion, all_years
-from builders.compositions.draws import Bearer, draw_balanced, draw_each, draw_sets
+from builders.compositions.choices import (
+    LEVELS,
+    AnswerRules,
+    Bearer,
+    OpenQuestion,
+    all_years,
+    draw_balanced,
+    draw_each,
+    draw_sets,
+)
 from builders.compositions.options import CompositionOptions
 from builders.compositions.paths import ARTICLE, ENTITY, Hop
 from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Questions, text_key

@@ -20,10 +20,10 @@ from kb_cache.conceptnet.source import read_edges
 from kb_cache.conceptnet.types import Malformed, Selection
 from kb_cache.corpora.reading import read_all
 from kb_cache.gcide.source import read_source
-from kb_cache.omw.source import read_source as read_lexicon
+from kb_cache.omw.kind import read_source as read_lexicon
 from kb_cache.vectors.source import read_batches
 from kb_cache.vectors.source import read_source as find_vectors
-from kb_cache.wikidata.source import RdfFile
+from kb_cache.wikidata.kind import RdfFile
 from kbprobe.errors import KbprobeError, SourceError
 
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress}
@@ -91,7 +91,7 @@ def test_a_lexicon_is_unpacked_as_far_as_the_limit(tmp_path: Path, head: str) ->
 def test_a_lexicon_has_a_limit_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: str
 ) -> None:
-    for module in ("wordnet.lmf", "omw.source"):
+    for module in ("wordnet.lmf", "omw.kind"):
         monkeypatch.setattr(f"kb_cache.{module}.LARGEST", 1 << 20)
     path = tmp_path / "lexicon"
     path.write_bytes(head.encode() + b"\n" * (2 << 20))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kb_cache.fetching import fetch
+from kb_cache.omw.kind import read_source
 from kb_cache.omw.load import load_in_language, load_lexicon
-from kb_cache.omw.source import read_source
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import SourceError, UsageError
 from tests.kb_cache.conftest import REPOSITORY, RunCli

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from kb_cache import store
 from kb_cache.fetching import fetch as fetch_kind
 from kb_cache.snapshot import read_info
-from kb_cache.wikidata import source as wikidata_source
+from kb_cache.wikidata import kind as wikidata_kind
+from kb_cache.wikidata.kind import RdfFile
 from kb_cache.wikidata.load import load_wikidata
-from kb_cache.wikidata.source import RdfFile
 from kbprobe.errors import CacheError, MissingDependencyError, SourceError, UsageError
 from tests import real_data
 
@@ -96,8 +96,8 @@ def test_the_digest_is_that_of_the_text(cache: Path, tmp_path: Path) -> None:
 def test_blank_nodes_keep_their_identity_across_batches(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wikidata_source, "BATCH", 2)
-    monkeypatch.setattr(wikidata_source, "_PIECE", 100)
+    monkeypatch.setattr(wikidata_kind, "BATCH", 2)
+    monkeypatch.setattr(wikidata_kind, "_PIECE", 100)
     content = GOOD + b"".join(b"_:unknown <http://p/%d> _:other .\n" % n for n in range(20))
     fetch(written(tmp_path / "b.nt", content))
     found = load_wikidata("b").select("SELECT DISTINCT ?s ?o { ?s ?p ?o FILTER(ISBLANK(?s)) }")
@@ -167,7 +167,7 @@ def test_missing_files_and_folders(cache: Path, tmp_path: Path) -> None:
 def test_lenient_leaves_out_just_the_malformed_lines(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wikidata_source, "_PIECE", 150)
+    monkeypatch.setattr(wikidata_kind, "_PIECE", 150)
     path = written(tmp_path / "x.nt", BAD + line(8, '"no end') + line(9) + line(10)[:-9])
     entry = fetch(path, lenient=True)
     found = load_wikidata("x").select(ALL)
@@ -197,7 +197,7 @@ def test_lenient_has_limits(cache: Path, tmp_path: Path) -> None:
 def test_a_file_without_line_ends_does_not_fill_the_memory(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wikidata_source, "_LONGEST_LINE", 1 << 21)
+    monkeypatch.setattr(wikidata_kind, "_LONGEST_LINE", 1 << 21)
     with pytest.raises(SourceError, match="a line of more than 2,097,152 bytes"):
         fetch(written(tmp_path / "x.nt.gz", gzip.compress(bytes(10 << 20))))
 
@@ -328,7 +328,7 @@ def test_a_killed_fetch_leaves_what_was_there(how: str, cache: Path, tmp_path: P
 def test_a_store_that_cannot_be_written(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wikidata_source, "STORE", "missing/folder")
+    monkeypatch.setattr(wikidata_kind, "STORE", "missing/folder")
     with pytest.raises(CacheError, match="cannot be written"):
         fetch(written(tmp_path / "x.nt", GOOD))
     assert left_behind(cache) == []

@@ -13,7 +13,7 @@ choice groups           K rows show the same K choices, each of them    ``wordne
 ======================  ==============================================  ===========================
 
 The property probes form their own choice groups (:mod:`builders.properties.groups`), and
-compositions have their own draws (:mod:`builders.compositions.draws`). Uniform draws from all
+compositions have their own draws (:mod:`builders.compositions.choices`). Uniform draws from all
 candidates are in :mod:`.balanced`. Comparisons of ages need no strategy: every set of ages is asked
 about in all orders, which makes it a choice group by itself.
 

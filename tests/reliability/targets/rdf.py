@@ -24,7 +24,7 @@ def _seeds(folder: Path) -> list[Path]:
 
 
 def _read_lenient(path: Path) -> tuple[int, list[str]]:
-    from kb_cache.wikidata.source import RdfFile
+    from kb_cache.wikidata.kind import RdfFile
 
     source = RdfFile(path, lenient=True)
     triples = [str(quad) for quad in source.triples()]
@@ -32,7 +32,7 @@ def _read_lenient(path: Path) -> tuple[int, list[str]]:
 
 
 def _read_strict(path: Path) -> list[str]:
-    from kb_cache.wikidata.source import RdfFile
+    from kb_cache.wikidata.kind import RdfFile
 
     return [str(quad) for quad in RdfFile(path).triples()]
 

@@ -118,7 +118,7 @@ def _having(option: str) -> str:
     from builders.engine.probe import all_probes
 
     field = option.removeprefix("--").replace("-", "_")
-    names = [name for name, one in all_probes().items() if field in one.options.model_fields]
+    names = [name for name, probe in all_probes().items() if field in probe.options.model_fields]
     return f" These have it: {', '.join(sorted(names))}." if names else ""
 
 
@@ -225,7 +225,7 @@ def _build(
 
         run_clean(clean, as_json)
         return
-    given_sets = [one for one in (recipe, suite, from_manifest) if one is not None]
+    given_sets = [file for file in (recipe, suite, from_manifest) if file is not None]
     if len(given_sets) + bool(names) != 1 or clean:
         raise UsageError(
             "name the probes to build, or give --suite, --recipe or --from-manifest (one of them). "

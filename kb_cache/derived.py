@@ -158,7 +158,7 @@ def _assembled(kind: Any, leaves: Iterator[Any]) -> Any:
     if not (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
         return next(leaves)
     hints = get_type_hints(kind)
-    names = getattr(kind, "_fields", None) or [one.name for one in dataclasses.fields(kind)]
+    names = getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)]
     return kind(*(_assembled(hints[name], leaves) for name in names))
 
 

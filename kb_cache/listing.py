@@ -73,22 +73,23 @@ def row(name: str, **known: Any) -> dict[str, Any]:
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the lines of ``kb-cache list``."""
     lines = [_HEAD]
-    for one in rows:
-        state = one["where"] if one["sound"] else f"{one['where']} (damaged: see kb-cache verify)"
-        size = f"{one['bytes'] / 1e6:.1f} MB" if one["bytes"] else "-"
+    for entry in rows:
+        where = entry["where"]
+        size = f"{entry['bytes'] / 1e6:.1f} MB" if entry["bytes"] else "-"
         lines.append(
-            (one["name"], one["version"] or "-", one["kind"] or "-", contents(one), size,
-             one["age"], state)
+            (entry["name"], entry["version"] or "-", entry["kind"] or "-", contents(entry), size,
+             entry["age"],
+             where if entry["sound"] else f"{where} (damaged: see kb-cache verify)")
         )  # fmt: skip
     widths = [max(len(line[i]) for line in lines) for i in range(len(_HEAD))]
     return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
 
 
-def contents(one: Mapping[str, Any]) -> str:
+def contents(entry: Mapping[str, Any]) -> str:
     """Describe the contents of a holding in its kind's format: "117,659 synsets"."""
-    sizes = one["rows"]
+    sizes = entry["rows"]
     try:
-        return find_kind(one["kind"] or "").contents.format(**sizes)
+        return find_kind(entry["kind"] or "").contents.format(**sizes)
     except (KbprobeError, KeyError):
         return ", ".join(f"{size:,} {name}" for name, size in sizes.items()) or "-"
 

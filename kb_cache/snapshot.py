@@ -97,7 +97,7 @@ class SnapshotInfo:
     @property
     def identity(self) -> dict[str, str]:
         """The fields that a loaded knowledge base has as well (`kb_cache.knowledge.Loaded`)."""
-        return {one.name: getattr(self, one.name) for one in fields(Loaded)}
+        return {field.name: getattr(self, field.name) for field in fields(Loaded)}
 
     @property
     def rows(self) -> dict[str, int]:

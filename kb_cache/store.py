@@ -337,7 +337,7 @@ def full_name(name: str, known: Iterable[str]) -> str:
     'mine'
     """
     names = list(known)
-    ends = [one for one in names if one.partition("-")[2] == name]
+    ends = [full for full in names if full.partition("-")[2] == name]
     return ends[0] if name not in names and len(ends) == 1 else name
 
 

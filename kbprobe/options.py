@@ -19,10 +19,10 @@ from kbprobe.cli import MAX_SEED as MAX_SEED
 from kbprobe.cli import Option
 from kbprobe.errors import UsageError, did_you_mean
 
-SHOWN = 60
+MAX_VALUE_CHARACTERS = 60
 """Maximum number of characters shown of a default or of an invalid value."""
 
-TOLD = 5
+MAX_ERRORS = 5
 """Maximum number of errors listed for one set of values; the others are counted."""
 
 
@@ -99,8 +99,8 @@ def explain_all(problems: Iterable[Any], spell: Callable[[str], str] = str) -> s
         told.append(place)
         sentences.append(explain(problem, spell))
     sentences = list(dict.fromkeys(sentences))
-    more = f"; and {len(sentences) - TOLD} more" if len(sentences) > TOLD else ""
-    return "; ".join(sentences[:TOLD]) + more
+    more = f"; and {len(sentences) - MAX_ERRORS} more" if len(sentences) > MAX_ERRORS else ""
+    return "; ".join(sentences[:MAX_ERRORS]) + more
 
 
 def explain(problem: Any, spell: Callable[[str], str] = str) -> str:
@@ -117,7 +117,7 @@ def explain(problem: Any, spell: Callable[[str], str] = str) -> str:
             return f"{spell(place)}: value {last + 1} is missing"
         return f"{spell(place)}: {message}"
     shortened = reprlib.Repr()
-    shortened.maxstring = shortened.maxother = SHOWN
+    shortened.maxstring = shortened.maxother = MAX_VALUE_CHARACTERS
     return f"{spell(place)}: {message} (got {shortened.repr(problem['input'])})"
 
 
@@ -229,9 +229,9 @@ def shown_default(value: Any) -> str:
     if value in (None, {}, (), ""):
         return ""
     text = spelled(value)
-    if len(text) <= SHOWN:
+    if len(text) <= MAX_VALUE_CHARACTERS:
         return text
-    return text[:SHOWN].rpartition(",")[0] + ",..."
+    return text[:MAX_VALUE_CHARACTERS].rpartition(",")[0] + ",..."
 
 
 def command_option(name: str, info: Any, section: str = "Output") -> Option:

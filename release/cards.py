@@ -94,14 +94,18 @@ def listed(value: Any) -> list[Any]:
 
 def by_config(entries: Any) -> dict[str, Mapping[str, Any]]:
     """Return the entries of ``configs`` or ``dataset_info`` by the name of their config."""
-    found = [one for one in listed(entries) if isinstance(one, Mapping)]
-    return {str(one.get("config_name", DEFAULT_CONFIG)): one for one in found}
+    found = [entry for entry in listed(entries) if isinstance(entry, Mapping)]
+    return {str(entry.get("config_name", DEFAULT_CONFIG)): entry for entry in found}
 
 
 def data_paths(config: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Return the splits and paths that an entry of ``configs`` lists."""
-    files = [one for one in listed(config.get("data_files")) if isinstance(one, Mapping)]
-    return {(str(one.get("split")), str(path)) for one in files for path in listed(one.get("path"))}
+    files = [entry for entry in listed(config.get("data_files")) if isinstance(entry, Mapping)]
+    return {
+        (str(entry.get("split")), str(path))
+        for entry in files
+        for path in listed(entry.get("path"))
+    }
 
 
 def sections(text: str) -> dict[str, str]:

@@ -297,13 +297,15 @@ def _show(done: Publication) -> None:
     from kbprobe.terminal.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
-    for one in done.plan.changes:
-        mark, style = MARKS[one.state].split()
-        console.print(Text(f"{mark} {one.state:8}{one.size:>14,}  {one.path}", style=style))
+    for change in done.plan.changes:
+        mark, style = MARKS[change.state].split()
+        console.print(
+            Text(f"{mark} {change.state:8}{change.size:>14,}  {change.path}", style=style)
+        )
     if done.plan.card.kept:
         kept = ", ".join(done.plan.card.kept)
         console.print(Text(f"Kept in README.md, as edited on the Hub: {kept}"))
-    new_card = any(one.path == CARD and one.state == "new" for one in done.plan.changes)
+    new_card = any(change.path == CARD and change.state == "new" for change in done.plan.changes)
     if done.dry_run and done.plan.card_diff and not new_card:
         console.print(Text(f"\n{done.plan.card_diff}\n"))
     console.print(Text(_summary(done)))
@@ -313,7 +315,7 @@ def _summary(done: Publication) -> str:
     forced = f" Its check failed: {', '.join(done.forced)}." if done.forced else ""
     at = f"(commit {done.commit[:8]}{f', tagged {done.tag}' if done.tag else ''})"
     if done.dry_run:
-        sent = sum(one.size for one in done.plan.upload)
+        sent = sum(file.size for file in done.plan.upload)
         files = f"{len(done.plan.upload)} files ({sent:,} bytes) would be sent to {done.url}"
         what = files if done.changed else f"{done.url} holds exactly this already"
         unread = f"\nEverything counts as new: {done.unread}" if done.unread else ""

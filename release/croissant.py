@@ -185,16 +185,16 @@ def croissant(
         "keywords": ["probing", "language models", *base.name.split("+")],
         "distribution": [
             *(_file_object(entry, host) for entry in manifest.files),
-            *(_file_object(entry, host) for one in flat for entry in one.files.files),
+            *(_file_object(entry, host) for form in flat for entry in form.files.files),
             *_file_sets(
-                [*splits, *(one.files for one in flat)],
+                [*splits, *(form.files for form in flat)],
                 f"{HUB}/{repo_id}/tree/{version or 'main'}" if repo_id else "",
                 prefix,
             ),
         ],
         "recordSet": [
             *(_record_set(split, schema, {**COLUMNS, COLUMN: "The canary."}) for split in splits),
-            *(_record_set(one.files, one.schema, ABOUT) for one in flat),
+            *(_record_set(form.files, form.schema, ABOUT) for form in flat),
         ],
     }
 
@@ -266,12 +266,12 @@ def _record_set(split: SplitFiles, schema: pa.Schema, texts: Mapping[str, str]) 
         place = {"fileSet": {"@id": _name_of_files(split)}}
     fields = [
         _field(
-            f"{at}/{one.name}",
-            texts[one.name],
-            one.type,
-            {**place, "extract": {"column": one.name}},
+            f"{at}/{column.name}",
+            texts[column.name],
+            column.type,
+            {**place, "extract": {"column": column.name}},
         )
-        for one in schema
+        for column in schema
     ]
     return {
         "@type": "cr:RecordSet",

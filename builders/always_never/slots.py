@@ -83,7 +83,7 @@ _BITS = {"verb": VERB, "adjective": ADJECTIVE}
 PLURAL_ZIPF = 1.3
 """Minimum frequency (Zipf) of a plural. Rarer ones read oddly, so their words are left out."""
 
-TOLD = 2.0
+MIN_EDGE_WEIGHT = 2.0
 """Minimum weight of an edge that makes an activity or a quality eligible."""
 
 
@@ -193,7 +193,7 @@ class Slots:
             for negated in (False, True):
                 start, end, weight = self.told(relation, negated)
                 held = np.isin(start, self._of_kind(holders).id)
-                ids.append(end[held & ((weight >= TOLD) | (kind.pos == "noun"))])
+                ids.append(end[held & ((weight >= MIN_EDGE_WEIGHT) | (kind.pos == "noun"))])
         found = np.unique(np.concatenate(ids))
         texts = self.texts.take(pa.array(found))
         fits = ~unfit(texts, self.wordnet) & ~listed(texts, kind.left_out)

@@ -201,7 +201,7 @@ def match(
     split = _assign(blocks, options.split_shares, rng)
     where = [part for block, part in zip(blocks, split, strict=True) for _ in block]
     at, part = select_matching(*_matching(kept, where, synonyms, rng), PAIRS_PER_WORD)
-    chosen = [synonyms[one] for one in at]
+    chosen = [synonyms[index] for index in at]
     matched, where = _level(kept, where, chosen, part)
     dropped.update(
         {

@@ -60,7 +60,7 @@ def close_satellites(senses: SenseColumns) -> dict[int, list[int]]:
     close: dict[int, list[int]] = {}
     for head in sorted(set(opposed.to_pylist()) & group.keys()):
         defined, of_head = definition(head), words(head)
-        others = [(one, words(one)) for one in group[head]]
+        others = [(synset, words(synset)) for synset in group[head]]
         near = []
         for satellite, own in others:
             further = of_head.union(*(them for one, them in others if one != satellite)) - own
@@ -365,7 +365,7 @@ def _wordnet_links(senses: SenseColumns, indirect: bool) -> Iterator[_WordLink]:
         for pair in combinations(members, 2):
             yield _WordLink(pair, ("synonym",))
     satellites = {
-        head: list(chain.from_iterable(senses.members.get(one, ()) for one in close))
+        head: list(chain.from_iterable(senses.members.get(synset, ()) for synset in close))
         for head, close in (close_satellites(senses) if indirect else {}).items()
     }
     for head, close in satellites.items():

@@ -73,7 +73,7 @@ def antonym_oracles(asked: Sequence[WordPair], pairs: Iterable[WordPair]) -> Ora
 
 ANSWERS = ("not", "really", "very")
 ARGUMENTS = ("x", "y")
-SHOWN = ("person", "matter", "thing")
+CARRIER_NOUNS = ("person", "matter", "thing")
 """Carrier sentences: this person was ...; it was a matter of ...; it was going to ..."""
 
 
@@ -91,7 +91,15 @@ def chosen_wordings(template: Template, options: AntonymOptions) -> Template:
     "antonym_negation",
     options=AntonymOptions,
     open=open_lexicon,
-    question_fields=(*ARGUMENTS, "pos", "object", *SHOWN, "x_counted", "y_counted", "intensifier"),
+    question_fields=(
+        *ARGUMENTS,
+        "pos",
+        "object",
+        *CARRIER_NOUNS,
+        "x_counted",
+        "y_counted",
+        "intensifier",
+    ),
     choice_fields=("word",),
     setup=CLOZE,
     controls=(NO_LANGUAGE, PERTURBED),
@@ -198,7 +206,7 @@ def _questions(pairs: Sequence[WordPair], split: Ints, intensifier: str) -> Ques
     article = (("noun", "counted"), ("noun", "person"))
     counted = ["counted" if pair.carrier in article else "" for pair in pairs]
     fields |= {"x_counted": counted, "y_counted": counted}
-    for name in SHOWN:
+    for name in CARRIER_NOUNS:
         fields[name] = [name if pair.carrier[-1] == name else "" for pair in pairs]
-    carrier = np.array([number[one] for one in shown], dtype=np.int64)
+    carrier = np.array([number[line] for line in shown], dtype=np.int64)
     return Questions.from_columns(_keys(pairs), fields, BalancedWordings(carrier), pos="pos")

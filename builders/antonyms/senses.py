@@ -246,7 +246,7 @@ class Carriers:
         self._senses = senses
         self._nouns = {word for word, kind in senses.first if kind == "noun"}
         code, names = codes(senses.wordnet.synsets["lexname"])
-        self._kind = [names[one] for one in code.tolist()]
+        self._kind = [names[number] for number in code.tolist()]
         self._forms = Nouns(senses.wordnet, sorted(self._nouns))
         self._number: dict[str, str | None] = {}
         self._objects = _objects(senses.wordnet)

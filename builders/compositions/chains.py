@@ -144,16 +144,16 @@ class Knowledge:
         """Return all facts that end a path from any start: an entity and one of its statements."""
         entities = set(self.collected.links.get(hops[0].id, {}))
         for hop in hops[:-1]:
-            entities = {link.target for one in entities for link in self.links(hop.id, one)}
+            entities = {link.target for entity in entities for link in self.links(hop.id, entity)}
         return [
-            (one, link)
-            for one in sorted(entities - {UNKNOWN}, key=number_of)
-            for link in self.golds(hops[-1], one)
+            (entity, link)
+            for entity in sorted(entities - {UNKNOWN}, key=number_of)
+            for link in self.golds(hops[-1], entity)
         ]
 
-    def share_a_country(self, one: str, other: str) -> bool:
+    def share_a_country(self, entity: str, other: str) -> bool:
         """Return whether two entities share a country, or the country of one is unknown."""
-        mine, others = self._countries(one), self._countries(other)
+        mine, others = self._countries(entity), self._countries(other)
         return not (mine and others) or not mine.isdisjoint(others)
 
     def _countries(self, node: str) -> frozenset[str]:

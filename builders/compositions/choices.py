@@ -97,7 +97,7 @@ class AnswerRules:
         self.knowledge = knowledge
         self.hop = hop
         self.asked = asked
-        answers = {*(one.gold for one in asked), *others}
+        answers = {*(question.gold for question in asked), *others}
         self.golds = sorted(answers | _further(knowledge, hop, answers), key=number_of)
         self.stated = np.array([gold in answers for gold in self.golds])
         self.number = {gold: at for at, gold in enumerate(self.golds)}
@@ -122,7 +122,8 @@ class AnswerRules:
         """
         if self.hop.value == "year":
             years = [
-                [int(node) for node in one.valid | one.also if node.isdigit()] for one in self.asked
+                [int(node) for node in question.valid | question.also if node.isdigit()]
+                for question in self.asked
             ]
             return [
                 frozenset(
@@ -139,8 +140,8 @@ class AnswerRules:
             for name in (gold, same_text(self.knowledge.label(gold)), *areas.get(gold, ())):
                 by_name[name].add(at)
         found = []
-        for one in self.asked:
-            meant = (one.valid | one.also) - {UNKNOWN}
+        for question in self.asked:
+            meant = (question.valid | question.also) - {UNKNOWN}
             around = {name for node in meant for name in areas.get(node, ())}
             texts = {same_text(self.knowledge.label(node)) for node in meant}
             some = [by_name[name] for name in meant | texts if name in by_name]
@@ -285,7 +286,7 @@ class ChoiceSet(NamedTuple):
     @property
     def rows(self) -> int:
         """Number of questions that show the set."""
-        return sum(len(one.members) for one in self.asked)
+        return sum(len(bearer.members) for bearer in self.asked)
 
 
 def draw_sets(
@@ -327,14 +328,14 @@ def _told(sets: Sequence[ChoiceSet], looks: Floats) -> float:
     right in exactly its share of rows, those already used could be eliminated.
     """
     shown = [
-        [one.gold, *(other.gold for other in some.bearers if other.gold != one.gold)]
+        [bearer.gold, *(other.gold for other in some.bearers if other.gold != bearer.gold)]
         for some in sets
-        for one in some.asked
+        for bearer in some.asked
     ]
     if not shown:
         return 0.0
     choices = np.array(shown)
-    rows = np.array([len(one.members) for some in sets for one in some.asked])
+    rows = np.array([len(bearer.members) for some in sets for bearer in some.asked])
     share = 1 / choices.shape[1]
     times = np.bincount(choices.ravel(), np.repeat(rows, choices.shape[1]), looks.shape[1])
     told = 0.0
@@ -365,19 +366,19 @@ class _ChoiceDraw:
         self.rules = rules
         self.size = size
         self.all_asked = all_asked
-        keys = np.array([one.key for one in bearers], dtype=np.int64)
+        keys = np.array([bearer.key for bearer in bearers], dtype=np.int64)
         lot = rng.child("order").bits(keys).tolist()
         some = 1 + rng.child("asked").below(size - 1, keys)
         self.asked = [size] * len(bearers) if all_asked else some.tolist()
         order = sorted(range(len(bearers)), key=lambda at: (-len(bearers[at].members), lot[at]))
         self.waiting = {at: bearers[at] for at in order}
-        times = Counter(one.gold for one in bearers if one.members)
+        times = Counter(bearer.gold for bearer in bearers if bearer.members)
         self.frequent = np.array([times[gold] >= FREQUENT for gold in range(len(rules.golds))])
         names = np.arange(len(rules.golds), dtype=np.int64)
         self.free = [Bearer(int(gold), 0) for gold in np.argsort(rng.child("free").bits(names))]
         self.due = np.zeros(names.size)
-        for one in bearers:
-            self.due[one.gold] += (size - 1) * len(one.members)
+        for bearer in bearers:
+            self.due[bearer.gold] += (size - 1) * len(bearer.members)
 
     def run(self) -> list[ChoiceSet]:
         """Return the sets."""
@@ -386,21 +387,21 @@ class _ChoiceDraw:
             for at, first in list(self.waiting.items()):
                 if at in self.waiting and first.members and (drawn := self._set(at, level, lend)):
                     sets.append(drawn)
-                    for one in drawn.bearers:
-                        self.due[one.gold] -= drawn.rows
-                    for one in drawn.asked:
-                        self.due[one.gold] += len(one.members)
+                    for bearer in drawn.bearers:
+                        self.due[bearer.gold] -= drawn.rows
+                    for bearer in drawn.asked:
+                        self.due[bearer.gold] += len(bearer.members)
         return sets if self.all_asked else self._balanced(sets)
 
     def _set(self, first: int, level: int, lend: bool) -> ChoiceSet | None:
         """Complete a bearer's set; return None if there are too few partners."""
         near = self.rules.near(level)[self.waiting[first].gold]
-        others = [at for at, one in self.waiting.items() if near[one.gold]]
+        others = [at for at, bearer in self.waiting.items() if near[bearer.gold]]
         asked = [at for at in others if self.waiting[at].members]
-        free = [one for one in self.free if near[one.gold] and not self.all_asked]
+        free = [bearer for bearer in self.free if near[bearer.gold] and not self.all_asked]
         # The answers that have been distractors least often come first.
-        free.sort(key=lambda one: -self.due[one.gold])
-        often = [one for one in free if self.frequent[one.gold]]
+        free.sort(key=lambda bearer: -self.due[bearer.gold])
+        often = [bearer for bearer in free if self.frequent[bearer.gold]]
         chosen = [self.waiting[first]]
         taken = [first]
         for at in asked:
@@ -409,16 +410,16 @@ class _ChoiceDraw:
                 taken.append(at)
         number = len(chosen)
         for some in (
-            [one for one in often if self.due[one.gold] > 0],
+            [bearer for bearer in often if self.due[bearer.gold] > 0],
             [at for at in others if at not in asked and not self.frequent[self.waiting[at].gold]],
-            [one for one in free if not self.rules.stated[one.gold]],
+            [bearer for bearer in free if not self.rules.stated[bearer.gold]],
             asked[::-1] if lend else [],
             often,
         ):
             for other in some:
-                one = self.waiting[other] if isinstance(other, int) else other
-                if len(chosen) < self.size and self._fits(level, one, chosen):
-                    chosen.append(one)
+                bearer = self.waiting[other] if isinstance(other, int) else other
+                if len(chosen) < self.size and self._fits(level, bearer, chosen):
+                    chosen.append(bearer)
                     taken += [other] if isinstance(other, int) else []
         if len(chosen) < self.size:
             return None
@@ -429,32 +430,34 @@ class _ChoiceDraw:
     def _answerable(self, asked: Sequence[Bearer], shown: Sequence[Bearer]) -> tuple[Bearer, ...]:
         """Leave out the questions to which a distractor is a right answer."""
         kept = []
-        for one in asked:
-            others = [other.gold for other in shown if other is not one]
+        for bearer in asked:
+            others = [other.gold for other in shown if other is not bearer]
             members = [
                 member
-                for member in one.members
+                for member in bearer.members
                 if all(self.rules.is_false(member, gold) for gold in others)
             ]
-            kept.append(one._replace(members=tuple(members)))
+            kept.append(bearer._replace(members=tuple(members)))
         return tuple(kept)
 
-    def _fits(self, level: int, one: Bearer, chosen: Sequence[Bearer]) -> bool:
-        near = self.rules.near(level)[one.gold]
-        return all(near[other.gold] and fit(self.rules, one, other) for other in chosen)
+    def _fits(self, level: int, bearer: Bearer, chosen: Sequence[Bearer]) -> bool:
+        near = self.rules.near(level)[bearer.gold]
+        return all(near[other.gold] and fit(self.rules, bearer, other) for other in chosen)
 
     def _balanced(self, sets: list[ChoiceSet]) -> list[ChoiceSet]:
         """Limit each frequent answer to its share of the rows that show it."""
         for gold in np.flatnonzero(self.frequent).tolist():
             while True:
-                shown = [some for some in sets if any(one.gold == gold for one in some.bearers)]
-                mine = [(at, one) for at, some in enumerate(sets) for one in some.asked]
-                mine = [(at, one) for at, one in mine if one.gold == gold]
-                right = sum(len(one.members) for _, one in mine)
+                shown = [
+                    some for some in sets if any(bearer.gold == gold for bearer in some.bearers)
+                ]
+                mine = [(at, bearer) for at, some in enumerate(sets) for bearer in some.asked]
+                mine = [(at, bearer) for at, bearer in mine if bearer.gold == gold]
+                right = sum(len(bearer.members) for _, bearer in mine)
                 if not mine or self.size * (right - 2) <= sum(some.rows for some in shown):
                     break
                 at, least = min(mine, key=lambda pair: (len(pair[1].members), pair[1].key))
-                asked = tuple(one for one in sets[at].asked if one is not least)
+                asked = tuple(bearer for bearer in sets[at].asked if bearer is not least)
                 sets[at] = sets[at]._replace(asked=asked)
         return [some for some in sets if some.rows]
 
@@ -469,12 +472,12 @@ def draw_each(
     """
     used = np.zeros(len(rules.golds), dtype=np.int64)
     drawn = []
-    for one in bearers:
+    for bearer in bearers:
         chosen: list[tuple[int, int]] = []
-        taken = [one]
+        taken = [bearer]
         for level in range(rules.levels):
-            others = np.flatnonzero(rules.near(level)[one.gold])
-            lot = rng.bits(one.key, others)
+            others = np.flatnonzero(rules.near(level)[bearer.gold])
+            lot = rng.bits(bearer.key, others)
             for other in others[np.lexsort((lot, used[others]))].tolist():
                 candidate = Bearer(other, 0)
                 if len(taken) < size and all(fit(rules, candidate, some) for some in taken):
@@ -482,13 +485,13 @@ def draw_each(
                     taken.append(candidate)
         if len(taken) == size:
             used[[other for other, _ in chosen]] += 1
-            drawn += [(member, chosen) for member in one.members]
+            drawn += [(member, chosen) for member in bearer.members]
     return drawn
 
 
-def fit(rules: AnswerRules, one: Bearer, other: Bearer) -> bool:
+def fit(rules: AnswerRules, bearer: Bearer, other: Bearer) -> bool:
     """Return whether two answers differ, and each is wrong for most of the other's questions."""
-    return rules.differ(one.gold, other.gold) and all(
+    return rules.differ(bearer.gold, other.gold) and all(
         sum(rules.is_false(member, gold) for member in members) >= MOST * len(members)
-        for members, gold in ((one.members, other.gold), (other.members, one.gold))
+        for members, gold in ((bearer.members, other.gold), (other.members, bearer.gold))
     )

@@ -295,7 +295,7 @@ class _FactCollector:
         """Follow properties, or chains of properties, from some entities."""
         if not steps:
             return {}
-        paths = "|".join(_property_path(one) for one in steps)
+        paths = "|".join(_property_path(step) for step in steps)
         query = f"SELECT DISTINCT ?entity ?value WHERE {{ $values ?entity {paths} ?value }}"
         return self._gathered(query, entities, read)
 

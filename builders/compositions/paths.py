@@ -288,7 +288,7 @@ class PathSet:
             for name, questions in self._questions()
             for number, asking in enumerate(questions, 1)
         )
-        texts = repr([(one.id, one.text, one.key_words) for one in wordings])
+        texts = repr([(wording.id, wording.text, wording.key_words) for wording in wordings])
         return Template(
             probe=PROBE,
             about="What lies at the end of a path of two or three facts?",

@@ -200,9 +200,9 @@ class PathCell:
         else:
             sets = draw_balanced(self.rules, self.bearers, size, rng)
         for drawn in sets:
-            members = [member for one in drawn.asked for member in one.members]
+            members = [member for bearer in drawn.asked for member in bearer.members]
             group = text_key(*sorted(str(self.asked[member].key) for member in members))
-            shown = [(one.gold, drawn.level) for one in drawn.bearers]
+            shown = [(bearer.gold, drawn.level) for bearer in drawn.bearers]
             rows += [(member, self._row(member, shown, split, group)) for member in members]
         return rows
 

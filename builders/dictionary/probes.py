@@ -289,7 +289,7 @@ def _components(definitions: Sequence[str], word: Ints) -> Ints:
     for definition, one in zip(definitions, word.tolist(), strict=True):
         by_text[normalised(definition)].append(one)
     label = connected_components(by_text.values())
-    return np.array([label[one] for one in word.tolist()], dtype=np.int64)
+    return np.array([label[number] for number in word.tolist()], dtype=np.int64)
 
 
 @derived

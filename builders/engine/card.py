@@ -228,5 +228,5 @@ def _type_name(kind: pa.DataType) -> str:
         return f"list of {_type_name(kind.value_type)}"
     if kind.num_fields:
         fields = (kind.field(at) for at in range(kind.num_fields))
-        return "{" + ", ".join(f"{one.name}: {_type_name(one.type)}" for one in fields) + "}"
+        return "{" + ", ".join(f"{field.name}: {_type_name(field.type)}" for field in fields) + "}"
     return str(kind)

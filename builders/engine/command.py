@@ -299,7 +299,7 @@ def clean(folder: Path, as_json: bool) -> None:
     for parent, _, _ in os.walk(folder):
         removed += sweep(Path(parent))
     if as_json:
-        echo(json.dumps({"folder": str(folder), "removed": [str(one) for one in removed]}))
+        echo(json.dumps({"folder": str(folder), "removed": [str(path) for path in removed]}))
         return
     for path in removed:
         echo(f"{path}: removed")

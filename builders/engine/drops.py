@@ -25,7 +25,7 @@ KEPT_BY = {
 }
 """Reasons whose text does not name the option responsible -> that option, if a probe has it."""
 
-TOLD = 4
+MAX_REASONS = 4
 """Maximum number of reasons in a summary of what was left out."""
 
 
@@ -40,14 +40,16 @@ def told_drops(dropped: Mapping[str, int], options: Collection[str]) -> list[str
     ['  3,000: a word is too rare (--min-zipf 0)', '  20: beyond --limit']
     """
     lines = []
-    for reason, count in sorted(dropped.items(), key=lambda one: -one[1]):
+    for reason, count in sorted(dropped.items(), key=lambda entry: -entry[1]):
         option = KEPT_BY.get(reason, "")
         field = option.split(",")[0].split(" ")[0].removeprefix("--").removeprefix("no-")
         known = field.replace("-", "_") in options
         lines.append(f"  {count:,}: {reason}" + f" ({option})" * bool(option and known))
-    if len(lines) > TOLD:
-        rest = sum(sorted(dropped.values(), reverse=True)[TOLD - 1 :])
-        lines[TOLD - 1 :] = [f"  {rest:,}: {len(lines) - TOLD + 1} other reasons (see the card)"]
+    if len(lines) > MAX_REASONS:
+        rest = sum(sorted(dropped.values(), reverse=True)[MAX_REASONS - 1 :])
+        lines[MAX_REASONS - 1 :] = [
+            f"  {rest:,}: {len(lines) - MAX_REASONS + 1} other reasons (see the card)"
+        ]
     return lines
 
 

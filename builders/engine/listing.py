@@ -53,8 +53,15 @@ class ProbeList(list[Listed]):
     def table(self) -> PlainTable:
         """Return the table."""
         rows = [
-            [one.name, one.rows, ", ".join(one.needs), one.state, one.remedy, one.summary]
-            for one in self
+            [
+                probe.name,
+                probe.rows,
+                ", ".join(probe.needs),
+                probe.state,
+                probe.remedy,
+                probe.summary,
+            ]
+            for probe in self
         ]
         return PlainTable(["probe", "rows", "needs", "state", "remedy", "asks"], rows)
 
@@ -66,17 +73,17 @@ def listed_probes() -> list[Listed]:
     """Return all probes by name, without importing built-in probes or the building code."""
     rows = dict(csv.reader(ROWS.read_text(encoding="utf-8").splitlines()))
     listed = [
-        _listed(name, one.summary, int(rows[name]) if name in rows else None, one.options)
-        for name, one in PROBES.items()
-    ] + [_listed(one.name, one.summary, None, one.options) for one in third_party_probes()]
-    return sorted(listed, key=lambda one: one.name)
+        _listed(name, probe.summary, int(rows[name]) if name in rows else None, probe.options)
+        for name, probe in PROBES.items()
+    ] + [_listed(probe.name, probe.summary, None, probe.options) for probe in third_party_probes()]
+    return sorted(listed, key=lambda probe: probe.name)
 
 
 def _listed(name: str, summary: str, rows: int | None, model: type[ProbeOptions]) -> Listed:
-    needed = [one for one in snapshot_options(model) if one.default or one.required]
-    states = [_state(one) for one in needed]
-    state, remedy = next((one for one in states if one[0] != READY), (READY, ""))
-    return Listed(name, summary, rows, tuple(one.kind for one in needed), state, remedy)
+    needed = [option for option in snapshot_options(model) if option.default or option.required]
+    states = [_state(option) for option in needed]
+    state, remedy = next((pair for pair in states if pair[0] != READY), (READY, ""))
+    return Listed(name, summary, rows, tuple(option.kind for option in needed), state, remedy)
 
 
 def _state(option: SnapshotOption) -> tuple[str, str]:
@@ -100,13 +107,13 @@ def table(probes: list[Listed], width: int | None = None) -> Iterator[str]:
     """
     lines = [_HEAD] + [
         (
-            one.name,
-            "-" if one.rows is None else f"{one.rows:,}",
-            ", ".join(one.needs) or "-",
-            one.state,
-            one.summary,
+            probe.name,
+            "-" if probe.rows is None else f"{probe.rows:,}",
+            ", ".join(probe.needs) or "-",
+            probe.state,
+            probe.summary,
         )
-        for one in probes
+        for probe in probes
     ]
     widths = [max(len(line[i]) for line in lines) for i in range(len(_HEAD))]
     apart = width is not None and sum(widths) + 2 * (len(widths) - 1) > width
@@ -118,8 +125,10 @@ def table(probes: list[Listed], width: int | None = None) -> Iterator[str]:
         if apart and width is not None:
             yield from wrap(line[-1], width, initial_indent="  ", subsequent_indent="  ")
     yield ""
-    for state, remedy in dict.fromkeys((one.state, one.remedy) for one in probes if one.remedy):
-        names = ", ".join(one.name for one in probes if one.remedy == remedy)
+    for state, remedy in dict.fromkeys(
+        (probe.state, probe.remedy) for probe in probes if probe.remedy
+    ):
+        names = ", ".join(probe.name for probe in probes if probe.remedy == remedy)
         own = " (or add --from FILE)" if state == FETCH and "--from" not in remedy else ""
         yield f"{names}: {state}: {remedy}{own}"
     yield (
@@ -130,4 +139,4 @@ def table(probes: list[Listed], width: int | None = None) -> Iterator[str]:
 
 def records(probes: list[Listed]) -> list[dict[str, Any]]:
     """Return the list in machine-readable form."""
-    return [asdict(one) for one in probes]
+    return [asdict(probe) for probe in probes]

@@ -216,7 +216,9 @@ def summaries() -> dict[str, str]:
     """Return what every probe asks, by name, without importing built-in probes."""
     _third_party()
     others = {name: probe.summary for name, probe in _registered.items()}
-    return dict(sorted({**others, **{name: one.summary for name, one in PROBES.items()}}.items()))
+    return dict(
+        sorted({**others, **{name: entry.summary for name, entry in PROBES.items()}}.items())
+    )
 
 
 def third_party_probes() -> list[Probe]:

@@ -109,7 +109,7 @@ def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints
     keys = _lemma_keys(sides[0].words)
     keys = keys.only(~np.repeat(_function_words(sides[0].words), np.diff(keys.indptr)))
     both = zip(sides, (at_left, at_right), strict=True)
-    return _meet(*(_Side(*one.of(np.arange(one.lengths.size)), keys, at) for one, at in both))
+    return _meet(*(_Side(*side.of(np.arange(side.lengths.size)), keys, at) for side, at in both))
 
 
 def akin(word: str, other: str) -> bool:
@@ -139,11 +139,13 @@ class _Side(NamedTuple):
 
 def _meet(left: _Side, right: _Side) -> Bools:
     """Return for pairs of texts whether they have a key in common."""
-    asked, held = (sorted_unique(one.keys.of(sorted_unique(one.word))[1]) for one in (left, right))
+    asked, held = (
+        sorted_unique(side.keys.of(sorted_unique(side.word))[1]) for side in (left, right)
+    )
     # Few keys are on both sides: the others are left out before texts get those of their words.
     common = asked[contains(held, asked)]
     (asking, key), (holding, code) = (
-        one.keys.numbered(common).of(one.word) for one in (left, right)
+        side.keys.numbered(common).of(side.word) for side in (left, right)
     )
     indptr = np.searchsorted(left.owner[asking], np.arange(int(left.at.max(initial=-1)) + 2))
     pair, wanted = Keys(indptr, key).of(left.at)

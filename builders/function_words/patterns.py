@@ -57,7 +57,7 @@ class Patterns:
         return self._masks[name]
 
     def _matches(self, pattern: Sequence[str]) -> Bools:
-        return np.asarray(np.logical_and.reduce([self._holds(one) for one in pattern]))
+        return np.asarray(np.logical_and.reduce([self._holds(part) for part in pattern]))
 
     def _holds(self, condition: str) -> Bools:
         if condition[0] == "!":
@@ -87,7 +87,7 @@ class Patterns:
 
     def _of_class(self, words: str) -> Bools:
         either = [
-            np.logical_and.reduce([self._is(one) for one in both.split("&")])
+            np.logical_and.reduce([self._is(part) for part in both.split("&")])
             for both in words.split("|")
         ]
         return np.asarray(np.logical_or.reduce(either))

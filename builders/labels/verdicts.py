@@ -31,11 +31,8 @@ from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256
 from kbprobe.format.items import LABELS, UNKNOWN
-from kbprobe.format.labels import LabelVerdict, LabelVote, read_lines
+from kbprobe.format.labels import MARKS, LabelVerdict, LabelVote, read_lines
 from kbprobe.rng import RandomGenerator
-
-MARKS = ("none", "two", "nonsense")
-"""Votes for none of the answers; they count as votes."""
 
 _IDS, _ANNOTATORS, _VOTES = ("id", "item_id"), ("annotator",), ("vote", "answer")
 _LISTED = 10

@@ -44,7 +44,7 @@ LOOSE = ("HasProperty", "IsA")
 MIN_ZIPF = 2.5
 """Minimum frequency (Zipf) of a term: oboe, sailboat and gecko are generally known."""
 
-TOLD = 3
+MIN_EDGES = 3
 """Minimum number of edges of a concept that is used only for its kinds: few readers know others."""
 
 MAX_HOLDERS = 400
@@ -312,7 +312,7 @@ def _plain_nouns(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOption
     fits = ~unfit(texts, wordnet) & ~listed(texts, TOO_GENERAL | ODD)
     fits &= ~(rude(texts) & rules.screen)
     told = np.bincount(conceptnet.terms[conceptnet.start], minlength=len(conceptnet))
-    fits &= told[nouns] >= TOLD
+    fits &= told[nouns] >= MIN_EDGES
     return nouns[fits & (zipf_frequencies(texts.to_pylist()) >= MIN_ZIPF)]
 
 

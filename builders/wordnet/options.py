@@ -113,7 +113,9 @@ class WordNetOptions(DrawOptions):
         ordered = sorted(set(self.languages))
         return {
             code: self.model_copy(
-                update={"language": ",".join([code, *(one for one in ordered if one != code)])}
+                update={
+                    "language": ",".join([code, *(other for other in ordered if other != code)])
+                }
             )
             for code in ordered
         }

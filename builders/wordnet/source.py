@@ -83,22 +83,24 @@ def offensive_in_any(wordnet: WordNet) -> Bools:
     marked = offensive_synsets(wordnet.structure)
     if len(wordnet.languages) > 1:
         marked = marked.copy()
-        for one in wordnet.languages:
-            listed = offensive_texts(lemma_texts(one))
-            marked[one.sense_synset[listed]] = True
-            marked |= offensive_texts(one.synsets["gloss"])
+        for edition in wordnet.languages:
+            listed = offensive_texts(lemma_texts(edition))
+            marked[edition.sense_synset[listed]] = True
+            marked |= offensive_texts(edition.synsets["gloss"])
     return marked
 
 
 def has_glosses(wordnet: WordNet) -> Bools:
     """Return (synsets,) whether each has a definition in all of the languages."""
-    each = [to_numpy(pc.utf8_length(shown_glosses(one))) > 0 for one in wordnet.languages]
+    each = [to_numpy(pc.utf8_length(shown_glosses(edition))) > 0 for edition in wordnet.languages]
     return np.asarray(np.all(each, axis=0))
 
 
 def familiar(wordnet: WordNet, nodes: Ints) -> Bools:
     """Return for each node whether its first word is often used in its sense, in all languages."""
-    each = [asked_in_minor_sense(one, one.sense_start[nodes]) for one in wordnet.languages]
+    each = [
+        asked_in_minor_sense(edition, edition.sense_start[nodes]) for edition in wordnet.languages
+    ]
     return np.asarray(~np.any(each, axis=0))
 
 
@@ -109,8 +111,8 @@ def repeated(wordnet: WordNet, concept: Ints, gold: Ints, place: int) -> Bools:
     splits. ``place`` is the position of the shown word among the gold's words.
     """
     seen = np.zeros(concept.size, dtype=np.bool_)
-    for one in wordnet.languages:
-        shown = words_at(one, 0)[concept], words_at(one, place)[gold]
+    for edition in wordnet.languages:
+        shown = words_at(edition, 0)[concept], words_at(edition, place)[gold]
         _, first = np.unique(np.stack(shown), axis=1, return_index=True)
         again = np.ones(concept.size, dtype=np.bool_)
         again[first] = False
@@ -131,7 +133,7 @@ def require_enough(wordnet: WordNet, found: int, of: int, what: str) -> None:
         UsageError: there are fewer than `FEWEST`.
     """
     if found < FEWEST:
-        codes_asked = ", ".join(one.language for one in wordnet.languages)
+        codes_asked = ", ".join(edition.language for edition in wordnet.languages)
         raise UsageError(
             f"the lexicon is too small to ask this probe in {codes_asked}: it has {found:,} of "
             f"{of:,} {what} ({of - found:,} are missing), and {FEWEST} are needed. Choose another "
@@ -151,13 +153,13 @@ def edges_in_language(
     """
     if wordnet.structure is wordnet:
         return edges
-    sources = [synset_source(wordnet, options, one) for one in wordnet.languages]
+    sources = [synset_source(wordnet, options, edition) for edition in wordnet.languages]
     found: dict[str, Edges] = {}
     for name, (concept, gold) in edges.items():
         wordless = ~(wordnet.has_words[concept] & wordnet.has_words[gold])
         keep = dropped.drop("no word for one of the two in the language", wordless)
         found[name] = lines_of((concept, gold), keep)
-    left, all_edges = (sum(one[0].size for one in some.values()) for some in (found, edges))
+    left, all_edges = (sum(ends[0].size for ends in some.values()) for some in (found, edges))
     require_enough(wordnet, left, all_edges, "pairs of synsets with a word for both")
     for name, ends in found.items():
         keep = dropped.keep("the word is rarely used in this sense", familiar(wordnet, ends[0]))
@@ -165,9 +167,9 @@ def edges_in_language(
         keep = dropped.drop("another question reads the same", repeated(wordnet, *ends, 0))
         ends = lines_of(ends, keep)
         if len(sources) > 1:
-            shared = np.any([given_away(one, *ends) for one in sources], axis=0)
+            shared = np.any([given_away(source, *ends) for source in sources], axis=0)
             ends = lines_of(ends, dropped.drop("a shared word gives the gold away", shared))
-            zipf = [zipf_of(one, end) for one in wordnet.languages for end in ends]
+            zipf = [zipf_of(edition, end) for edition in wordnet.languages for end in ends]
             rare = np.min(zipf, axis=0) < options.min_zipf
             ends = lines_of(ends, dropped.drop("a word is too rare", rare))
         found[name] = ends

@@ -59,16 +59,18 @@ def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGen
     asked = of_parts_of_speech(wordnet, options.pos)
     every = int(np.count_nonzero(asked))
     least = max(2, options.min_lemmas)
-    for one in wordnet.languages:
-        asked &= np.diff(one.sense_start) >= least
+    for edition in wordnet.languages:
+        asked &= np.diff(edition.sense_start) >= least
     if options.common_only:
         asked &= is_common(wordnet)
     nodes = np.flatnonzero(asked)
     require_enough(wordnet, nodes.size, every, f"synsets with {least} words or more")
     alike, short = np.zeros((2, nodes.size), dtype=np.bool_)
-    for one in wordnet.languages:
-        first = first_words(one).take(pa.array(nodes)).to_pylist()
-        others = other_words(one, nodes, one.sense_start[nodes].astype(np.int64)).to_pylist()
+    for edition in wordnet.languages:
+        first = first_words(edition).take(pa.array(nodes)).to_pylist()
+        others = other_words(
+            edition, nodes, edition.sense_start[nodes].astype(np.int64)
+        ).to_pylist()
         pairs = zip(first, others, strict=True)
         alike |= [any(looks_alike(word, other) for other in more) for word, more in pairs]
         short |= [len(more[0]) < FEWEST_LETTERS for more in others]
@@ -84,5 +86,7 @@ def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGen
         dropped.drop("another question reads the same", repeated(wordnet, nodes, nodes, 1))
     ]
     glosses = len(wordnet.languages) == 1
-    questions = {one: questions_by_word(one, nodes, glosses) for one in wordnet.languages}
+    questions = {
+        edition: questions_by_word(edition, nodes, glosses) for edition in wordnet.languages
+    }
     return planner.of_concepts("synonym", nodes, questions)

@@ -190,7 +190,7 @@ ABSTRACT, VAGUE_WHOLE, RARE_WORD = "abstract_whole", "vague_whole", "rare_word"
 RARE = {"part": 2.8, "opposite": 2.5}
 """Minimum word frequency (Zipf scale) of a gold in the clean tier."""
 
-SHOWN = 1 + OTHER_LEMMAS_SHOWN
+LEMMAS_SHOWN = 1 + OTHER_LEMMAS_SHOWN
 
 PART_FLAGS = {
     TAXON: "the concept or the gold is a group of a biological classification",
@@ -319,7 +319,7 @@ def part_flags(wordnet: WordNet, concept: Ints, gold: Ints) -> Flags:
     whole = sorted_unique(concept)
     kinds = np.bincount(wordnet.hyponyms.walk(whole).source, minlength=whole.size)
     flags = Flags.none(gold.size).mark(TAXON, np.isin(concept, groups) | np.isin(gold, groups))
-    flags = _word_flags(flags, wordnet, gold, SHOWN, 1, RARE["part"])
+    flags = _word_flags(flags, wordnet, gold, LEMMAS_SHOWN, 1, RARE["part"])
     flags = flags.mark(ABSTRACT, ~concrete[concept])
     return flags.mark(VAGUE_WHOLE, np.isin(concept, whole[kinds > MANY_KINDS]))
 
@@ -333,9 +333,9 @@ def _word_flags(
     flags: Flags, wordnet: WordNet, gold: Ints, shown: int, senses: int, zipf: float
 ) -> Flags:
     """Mark golds that are not among the first senses of their words, or rare, in any language."""
-    for one in wordnet.languages:
-        flags = flags.mark(MINOR_SENSE, _sense(one, gold, shown) > senses)
-        flags = flags.mark(RARE_WORD, zipf_of(one, gold) < zipf)
+    for edition in wordnet.languages:
+        flags = flags.mark(MINOR_SENSE, _sense(edition, gold, shown) > senses)
+        flags = flags.mark(RARE_WORD, zipf_of(edition, gold) < zipf)
     return flags
 
 

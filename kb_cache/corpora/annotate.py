@@ -205,30 +205,38 @@ def compile_corpus(
             documents.append(item)
     total = len(documents) + len(pairs)
     report = progress or (lambda done, total: None)
-    finished = [one for one in _annotated(documents, annotator, skipped) if one.paragraphs]
+    finished = [
+        document for document in _annotated(documents, annotator, skipped) if document.paragraphs
+    ]
     report(len(documents), total)
     raw_pairs = _with_tokens(pairs, annotator)
     report(total, total)
     if not finished and not raw_pairs:
         left_out = " ".join(skipped.notes())
         raise SourceError(f"{source.path} holds no sentence and no pair. {left_out}".strip())
-    named = [one._replace(id=id_) for one, id_ in zip(finished, _unique(finished), strict=True)]
-    paired = [one._replace(id=id_) for one, id_ in zip(raw_pairs, _unique(raw_pairs), strict=True)]
+    named = [
+        document._replace(id=id_) for document, id_ in zip(finished, _unique(finished), strict=True)
+    ]
+    paired = [
+        pair._replace(id=id_) for pair, id_ in zip(raw_pairs, _unique(raw_pairs), strict=True)
+    ]
     notes = (*annotator.note(), *skipped.notes(), *_unusable(finished))
     return tables_of(named, paired, name), notes
 
 
 def _unusable(documents: Sequence[RawDocument]) -> Iterator[str]:
     """Yield notes on documents that no probe can use: forms are hidden, or tags not Penn's."""
-    sentences = [one for document in documents for some in document.paragraphs for one in some]
-    hidden = sum(not one.text.strip(" _.,;:!?") for one in sentences)
+    sentences = [
+        sentence for document in documents for some in document.paragraphs for sentence in some
+    ]
+    hidden = sum(not sentence.text.strip(" _.,;:!?") for sentence in sentences)
     if hidden * 2 > len(sentences):
         yield (
             f"{hidden:,} of {len(sentences):,} sentences have hidden forms (_): the treebank is "
             "published without its text. Restore the forms with the treebank's own script, and "
             "fetch the result."
         )
-    tags = [tag for one in sentences for tag in one.xpos if tag]
+    tags = [tag for sentence in sentences for tag in sentence.xpos if tag]
     if tags and not any(tag.startswith(("NN", "VB")) for tag in tags):
         yield (
             f"None of the tags (such as {', '.join(sorted(set(tags))[:3])}) is a noun or verb of "
@@ -244,17 +252,23 @@ def _annotated(
     plain = {at: one for at, one in enumerate(documents) if isinstance(one, PlainDocument)}
     paragraphs: dict[int, list[list[RawText]]] = {at: [] for at in plain}
     if plain:
-        texts = ((_At(at, one.id), text) for at, one in plain.items() for text in one.paragraphs)
+        texts = (
+            (_At(at, document.id), text)
+            for at, document in plain.items()
+            for text in document.paragraphs
+        )
         for key, sentences in annotator.paragraphs(texts, skipped):
             paragraphs[key.row].append(sentences)
     finished = []
-    for at, one in enumerate(documents):
-        if isinstance(one, RawDocument):
-            finished.append(one)
+    for at, document in enumerate(documents):
+        if isinstance(document, RawDocument):
+            finished.append(document)
         elif paragraphs[at]:
-            finished.append(RawDocument(one.id, paragraphs[at], one.has_paragraphs, one.genre))
+            finished.append(
+                RawDocument(document.id, paragraphs[at], document.has_paragraphs, document.genre)
+            )
         else:
-            skipped.add("documents without a sentence were left out", one.id)
+            skipped.add("documents without a sentence were left out", document.id)
     return finished
 
 
@@ -276,7 +290,9 @@ def _with_tokens(pairs: Sequence[PlainPair], annotator: TextAnnotator) -> list[R
         dict.fromkeys(text for pair in pairs for text in (pair.premise, pair.hypothesis))
     )
     made = dict(zip(distinct, annotator.passages(distinct), strict=True))
-    return [RawPair(one.id, made[one.premise], made[one.hypothesis], one.label) for one in pairs]
+    return [
+        RawPair(pair.id, made[pair.premise], made[pair.hypothesis], pair.label) for pair in pairs
+    ]
 
 
 def _unique(items: Iterable[RawDocument | RawPair]) -> list[str]:

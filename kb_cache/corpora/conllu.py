@@ -108,9 +108,9 @@ def _comment(comment: str) -> tuple[str, str]:
 def _sentence(rows: list[str], text: str) -> RawText | None:
     """Make a sentence from its rows; None if they are malformed."""
     fields = [row.split("\t") for row in rows]
-    if any(len(one) != _COLUMNS or not one[1] for one in fields):
+    if any(len(line) != _COLUMNS or not line[1] for line in fields):
         return None
-    words = _words([one for one in fields if "." not in one[0]])
+    words = _words([line for line in fields if "." not in line[0]])
     if words is None or not words:
         return None
     places = _places(text, words)

@@ -140,7 +140,7 @@ class CorpusKind(Kind[CorpusSource, CorpusOptions]):
         short = options.name.removeprefix(f"{KIND}-") or self.downloaded_name
         found = known(short)
         if found is None or (found.download is None and not found.nltk):
-            there = ", ".join(name for name, one in KNOWN.items() if one.download)
+            there = ", ".join(name for name, corpus in KNOWN.items() if corpus.download)
             raise UsageError(
                 f"kb-cache fetch corpus {short} needs the source: give it with --from PATH. "
                 f"Without it there are {there}"

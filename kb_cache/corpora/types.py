@@ -336,7 +336,9 @@ class Corpora(_Views, Combined):
 
     def __init__(self, sources: Sequence[Corpus]) -> None:
         self._sources = tuple(sources)
-        repeated = {one.name for one in sources if [s.name for s in sources].count(one.name) > 1}
+        repeated = {
+            source.name for source in sources if [s.name for s in sources].count(source.name) > 1
+        }
         if not sources or repeated:
             what = f"{', '.join(sorted(repeated))} twice" if repeated else "none"
             raise UsageError(f"corpora must be given, each once; given: {what}")

@@ -136,10 +136,10 @@ def without_variants(
             spellings[plain] = min(
                 spellings.get(plain, word),
                 word,
-                key=lambda one: sum(letter.isupper() for letter in one),
+                key=lambda spelling: sum(letter.isupper() for letter in spelling),
             )
         for plain, word in spellings.items():
-            if not any(one in spellings for one in _singulars(plain, endings)):
+            if not any(singular in spellings for singular in _singulars(plain, endings)):
                 found.append((synset, word))
     return found
 
@@ -225,7 +225,7 @@ def _read_lmf(path: Path) -> LexiconSource:
     """
     source = read_lmf(path)
     lexicon = source.lexicon
-    synsets = {one["id"]: _OFFSET.search(one["id"]) for one in lexicon.get("synsets", ())}
+    synsets = {synset["id"]: _OFFSET.search(synset["id"]) for synset in lexicon.get("synsets", ())}
     if not lexicon["id"].startswith("omw-") or not any(synsets.values()):
         raise SourceError(
             f"{path} has synsets of its own: kb-cache fetch wordnet {lexicon['id']} --from {path}"
@@ -244,10 +244,14 @@ def _read_lmf(path: Path) -> LexiconSource:
                 continue
             at = named[sense["synset"]]
             lemmas += [(at, word) for word in _words(entry["lemma"]["writtenForm"]) if word]
-            examples += [(at, one["text"]) for one in sense.get("examples", ())]
-    known = [one for one in lexicon.get("synsets", ()) if one["id"] in named]
-    examples += [(named[one["id"]], text["text"]) for one in known for text in one["examples"]]
-    definitions = [(named[one["id"]], text["text"]) for one in known for text in one["definitions"]]
+            examples += [(at, example["text"]) for example in sense.get("examples", ())]
+    known = [synset for synset in lexicon.get("synsets", ()) if synset["id"] in named]
+    examples += [
+        (named[synset["id"]], text["text"]) for synset in known for text in synset["examples"]
+    ]
+    definitions = [
+        (named[synset["id"]], text["text"]) for synset in known for text in synset["definitions"]
+    ]
     language = source.language
     return LexiconSource(
         path,
@@ -295,10 +299,10 @@ def _read_tab(path: Path) -> LexiconSource:
             left_out["whose definition is an address"] += 1
         else:
             texts = _words(text) if kind == "lemma" else [_with_accents(text)]
-            if kind == "lemma" and any(is_damaged(one) for one in texts):
+            if kind == "lemma" and any(is_damaged(word) for word in texts):
                 left_out["whose word has remains of markup or encodings, or is two words"] += 1
                 continue
-            kinds[kind] += [(synset.replace("-s", "-a"), one) for one in texts if one]
+            kinds[kind] += [(synset.replace("-s", "-a"), word) for word in texts if word]
     if not kinds["lemma"]:
         raise SourceError(f"{path} holds no lemmas")
     title, code, address, licence = (part.strip() for part in header.groups())

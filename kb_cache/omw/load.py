@@ -111,7 +111,9 @@ def load_parallel(languages: Sequence[str], wordnet: str = PRINCETON) -> WordNet
     shown = each[languages[0]]
     tables = {name: getattr(shown, name) for name in TABLES}
     lexicon = shown.lexicon if isinstance(shown, WordNetInLanguage) else None
-    lexicons = [one.lexicon for one in each.values() if isinstance(one, WordNetInLanguage)]
+    lexicons = [
+        wordnet.lexicon for wordnet in each.values() if isinstance(wordnet, WordNetInLanguage)
+    ]
     both = _Both(princeton, *filter(None, lexicons))
     return WordNetInLanguage(
         **_identity(both),

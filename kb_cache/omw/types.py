@@ -78,13 +78,15 @@ class WordNetInLanguage(WordNet):
     @cached_property
     def has_words(self) -> Bools:
         """(synsets,) whether all of the languages have a word for each."""
-        return np.asarray(np.all([np.diff(one.sense_start) > 0 for one in self.languages], axis=0))
+        return np.asarray(
+            np.all([np.diff(wordnet.sense_start) > 0 for wordnet in self.languages], axis=0)
+        )
 
     @property
     def limits(self) -> tuple[str, ...]:
         """What a probe made of it cannot show, in sentences for its card."""
         if self.parallel:
-            codes = ", ".join(one.language for one in self.parallel)
+            codes = ", ".join(wordnet.language for wordnet in self.parallel)
             return (
                 f"The same questions, with the same ids, are asked in the languages {codes}: "
                 f"{int(self.has_words.sum()):,} of the {len(self):,} synsets have words in all of "
@@ -111,8 +113,10 @@ class WordNetInLanguage(WordNet):
     @property
     def sources(self) -> tuple[WordNet | Lexicon, ...]:
         """The knowledge bases that this is made of."""
-        lexicons = (one.lexicon for one in self.languages if isinstance(one, WordNetInLanguage))
-        return self.princeton, *(one for one in lexicons if one is not None)
+        lexicons = (
+            wordnet.lexicon for wordnet in self.languages if isinstance(wordnet, WordNetInLanguage)
+        )
+        return self.princeton, *(lexicon for lexicon in lexicons if lexicon is not None)
 
     def words(self, synset: int) -> list[str]:
         """Return the words of a synset."""

@@ -80,9 +80,9 @@ def is_numeric(text: bytes) -> bool:
 def _parsed(lines: list[bytes], source: str, first: int, dimensions: int) -> VectorBatch:
     """Parse whole lines at once; if one is malformed, find it and raise an error."""
     fields = [line.rstrip(b" \r").rsplit(b" ", dimensions) for line in lines]
-    words = [one[0] for one in fields]
-    if all(len(one) == dimensions + 1 for one in fields):
-        numbers = b" ".join([b" ".join(one[1:]) for one in fields])
+    words = [field[0] for field in fields]
+    if all(len(field) == dimensions + 1 for field in fields):
+        numbers = b" ".join([b" ".join(field[1:]) for field in fields])
         spaced = [word for word in words if b" " in word]
         sound = is_numeric(numbers) and b"  " not in numbers
         if sound and not any(_ends_in_decimal(word) for word in spaced):
@@ -208,7 +208,7 @@ def read_batches(source: VectorsSource, progress: Progress) -> Iterator[VectorBa
         head = file.read(_HEAD_BYTES)
     first, end, rest = head.partition(b"\n")
     fields = first.rstrip(b" \r").split(b" ")
-    stated = len(fields) == 2 and all(one.isdigit() and len(one) < 12 for one in fields)
+    stated = len(fields) == 2 and all(field.isdigit() and len(field) < 12 for field in fields)
     words, dimensions = map(int, fields) if stated else (None, len(fields) - 1)
     if not 1 <= dimensions <= _MOST_DIMENSIONS or not (stated or is_numeric(b" ".join(fields[1:]))):
         raise SourceError(

@@ -52,7 +52,7 @@ _INVERSE: Mapping[str, str] = {
     "substance_holonym": "substance_meronym", "topic_domain": "in_topic_domain",
     "region_domain": "in_region_domain", "usage_domain": "in_usage_domain",
 }  # fmt: skip
-_BOTH_WAYS = {**_INVERSE, **{other: one for one, other in _INVERSE.items()}}
+_BOTH_WAYS = {**_INVERSE, **{inverse: kind for kind, inverse in _INVERSE.items()}}
 _PASSED_ON = ("hypernym", "instance_hypernym")
 """Transitive relations, which are continued across synsets that are left out."""
 
@@ -92,17 +92,17 @@ class _LmfLexicon:
             if frame.get("id")
         }
         self._check_ids()
-        self._all = {one["id"]: one for one in self._lexicon.get("synsets", ())}
+        self._all = {synset["id"]: synset for synset in self._lexicon.get("synsets", ())}
         self._senses = self._senses_of_synsets()
         kept = [
-            one
-            for one in self._all.values()
-            if one.get("partOfSpeech") in _ORDER and self._senses.get(one["id"])
+            synset
+            for synset in self._all.values()
+            if synset.get("partOfSpeech") in _ORDER and self._senses.get(synset["id"])
         ]
-        self._synsets = sorted(kept, key=lambda one: _ORDER[one["partOfSpeech"]])  # stable
+        self._synsets = sorted(kept, key=lambda synset: _ORDER[synset["partOfSpeech"]])  # stable
         if not self._synsets:
             raise SourceError(f"{source.path} holds no synset with a word")
-        self._row = {one["id"]: row for row, one in enumerate(self._synsets)}
+        self._row = {synset["id"]: row for row, synset in enumerate(self._synsets)}
         english = source.language.partition("-")[0] == "en"
         rules = WordNetCorpusReader.MORPHOLOGICAL_SUBSTITUTIONS
         forms = self._other_forms()
@@ -112,7 +112,7 @@ class _LmfLexicon:
     def _check_ids(self) -> None:
         """Refuse ids that several entries, senses or synsets have: relations would be ambiguous."""
         entries = self._lexicon.get("entries", ())
-        found = Counter(one["id"] for one in (*entries, *self._lexicon.get("synsets", ())))
+        found = Counter(item["id"] for item in (*entries, *self._lexicon.get("synsets", ())))
         found.update(sense["id"] for entry in entries for sense in entry.get("senses", ()))
         if repeated := [name for name, count in found.items() if count > 1]:
             more = f" and {len(repeated) - 3:,} more" if len(repeated) > 3 else ""
@@ -143,7 +143,7 @@ class _LmfLexicon:
                 found.append((lemma, sense, entry))
         senses_of: dict[str, list[_LmfSense]] = defaultdict(list)
         for found in of_lemma.values():
-            found.sort(key=lambda one: int(one[1].get("n") or 0))  # stable
+            found.sort(key=lambda entry: int(entry[1].get("n") or 0))  # stable
             for number, (lemma, sense, entry) in enumerate(found, start=1):
                 frames = tuple(self._frames_of(sense, entry))
                 senses_of[sense["synset"]].append(
@@ -153,8 +153,8 @@ class _LmfLexicon:
             place = {member: at for at, member in enumerate(self._all[name].get("members") or ())}
             # Members are senses (WN-LMF 1.1) or, in Open English WordNet, entries.
             group.sort(
-                key=lambda one, place=place: place.get(  # type: ignore[misc]
-                    one.sense["id"], place.get(one.entry, len(place))
+                key=lambda word, place=place: place.get(  # type: ignore[misc]
+                    word.sense["id"], place.get(word.entry, len(place))
                 )
             )
         return senses_of
@@ -187,7 +187,7 @@ class _LmfLexicon:
         for row, synset in enumerate(self._synsets):
             senses = self._senses[synset["id"]]
             start.append(len(rows["senses"]))
-            place.update({one.sense["id"]: (row, at) for at, one in enumerate(senses)})
+            place.update({word.sense["id"]: (row, at) for at, word in enumerate(senses)})
             self._add(rows, row, synset, senses)
             if progress and (row % 1000 == 0 or row + 1 == len(self._synsets)):
                 progress(row + 1, len(self._synsets))
@@ -206,31 +206,31 @@ class _LmfLexicon:
         part = synset["partOfSpeech"]
         name = f"{senses[0].lemma.lower()}.{part}.{senses[0].number:02}"
         offset = re.search(r"-(\d{8})-[nvasr]$", synset["id"])
-        gloss = "; ".join(one["text"] for one in synset.get("definitions", ()))
+        gloss = "; ".join(definition["text"] for definition in synset.get("definitions", ()))
         rows["synsets"].append(
             (name, part, int(offset[1]) if offset else row, _topic_of(synset), gloss)
         )
         first = len(rows["senses"])
-        for one in senses:
-            sense = one.sense
+        for word in senses:
+            sense = word.sense
             key = (sense.get("meta") or {}).get("identifier") or sense["id"]
             count = sum(int(count["value"]) for count in sense.get("counts", ()))
             where = sense.get("adjposition")
             marker = f"({where})" if where else ""
-            rows["senses"].append((row, one.lemma, one.number, key, count, 0, marker))
-        texts = [one["text"] for one in synset.get("examples", ())]
-        texts += [one["text"] for some in senses for one in some.sense.get("examples", ())]
+            rows["senses"].append((row, word.lemma, word.number, key, count, 0, marker))
+        texts = [example["text"] for example in synset.get("examples", ())]
+        texts += [example["text"] for some in senses for example in some.sense.get("examples", ())]
         for text in dict.fromkeys(texts):
-            for at, one in enumerate(senses, start=first):
-                span = self._finder.find(text, one.lemma, part)
+            for at, word in enumerate(senses, start=first):
+                span = self._finder.find(text, word.lemma, part)
                 if span is not None:
                     rows["mentions"].append((len(rows["examples"]), at, *span))
             rows["examples"].append((row, text))
         for frame in sorted(
-            {_FRAMES[text] for one in senses for text in one.frames if text in _FRAMES}
+            {_FRAMES[text] for word in senses for text in word.frames if text in _FRAMES}
         ):
             text = VERB_FRAME_STRINGS[frame]
-            having = [at for at, one in enumerate(senses, start=first) if text in one.frames]
+            having = [at for at, word in enumerate(senses, start=first) if text in word.frames]
             ends = [-1] if len(having) == len(senses) else having
             rows["frames"] += [(row, at, frame, text) for at in ends]
 
@@ -242,16 +242,16 @@ class _LmfLexicon:
             source = self._row[synset["id"]]
             for name, target in self._reached(synset):
                 yield from self._both(name, (source, -1), (self._row[target], -1))
-            for one in self._senses[synset["id"]]:
-                for relation in one.sense.get("relations", ()):
+            for word in self._senses[synset["id"]]:
+                for relation in word.sense.get("relations", ()):
                     name, target = relation["relType"], relation["target"]
                     if (kind := self._kind(name, synset)) is None:
                         continue
                     if target in place:
-                        yield from self._both(kind, place[one.sense["id"]], place[target])
+                        yield from self._both(kind, place[word.sense["id"]], place[target])
                     elif target in self._row:
                         end = self._row[target], -1
-                        yield from self._both(kind, place[one.sense["id"]], end)
+                        yield from self._both(kind, place[word.sense["id"]], end)
 
     def _reached(self, synset: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Yield the relations of a synset to those that are kept, through those that are not."""
@@ -300,7 +300,7 @@ class _LmfLexicon:
     def _notes(self) -> Iterator[str]:
         if out := len(self._all) - len(self._synsets):
             yield f"{out:,} synsets left out: they have no word, or are of another part of speech"
-        if without := sum(not _topic_of(one) for one in self._synsets):
+        if without := sum(not _topic_of(synset) for synset in self._synsets):
             yield (
                 f"{without:,} of {len(self._synsets):,} synsets state no topic (lexfile or "
                 "dc:subject, such as noun.animal): probes do not screen them by topic"

@@ -127,10 +127,10 @@ def read_lmf(path: Path) -> LmfSource:
 
 
 def _only_lexicon(path: Path, resource: LexicalResource) -> Mapping[str, Any]:
-    found: list[Mapping[str, Any]] = [dict(one) for one in resource["lexicons"]]
-    whole = [one for one in found if "extends" not in one]
+    found: list[Mapping[str, Any]] = [dict(lexicon) for lexicon in resource["lexicons"]]
+    whole = [lexicon for lexicon in found if "extends" not in lexicon]
     if len(whole) != 1:
-        names = ", ".join(f"{one['id']} {one['version']}" for one in found) or "none"
+        names = ", ".join(f"{lexicon['id']} {lexicon['version']}" for lexicon in found) or "none"
         raise SourceError(
             f"{path} should hold one whole lexicon; it holds {names}. Give a file of one"
         )

@@ -151,7 +151,7 @@ class Imported:
         configs = {DEFAULT_CONFIG: {name: items_of(rows) for name, rows in tables.items()}}
         if key.config == DEFAULT_CONFIG and table["answer"].equals(labelled["answer"]):
             # The controls show the same rows, with the same ids.
-            there = {one.config for one in source.files if one.split == key.split}
+            there = {entry.config for entry in source.files if entry.split == key.split}
             for name in (name for name in CONTROLS if name in there):
                 configs[name] = {key.split: items_of(rows_kept(name))}
         with replacing_folder(output, probe_files(output)) as folder:

@@ -301,7 +301,7 @@ def report_text(report: ImportReport, most: int = 10) -> str:
             lines.append(f"  by {column}: {', '.join(shown)}")
     lines.append(f"gold standard: {report.kept:,} rows kept")
     lines += [f"  dropped, {reason}: {rows:,}" for reason, rows in report.dropped.items()]
-    lines += ["annotators:", *(_annotator_line(one) for one in report.annotators)]
+    lines += ["annotators:", *(_annotator_line(annotator) for annotator in report.annotators)]
     for name, places in (("missing", report.missing), ("left out", report.left_out)):
         lines += [f"{name}: {len(places):,}"] if places else []
         lines += [f"  {place}" for place in places[:most]]
@@ -310,14 +310,14 @@ def report_text(report: ImportReport, most: int = 10) -> str:
     return "\n".join(lines)
 
 
-def _annotator_line(one: Annotator) -> str:
-    parts = [f"{one.votes:,} votes"]
-    if one.agreed is not None:
-        parts.append(f"{one.agreed:.0%} agree with the label")
-    if one.checks:
-        parts.append(f"{one.checks_right} of {one.checks} checks right")
-    if one.repeats:
-        parts.append(f"{one.repeats_same} of {one.repeats} repeats the same")
-    if one.failed:
-        parts.append("EXCLUDED" if one.excluded else "FAILED THE CHECKS (--exclude-failing)")
-    return f"  {one.name}: {', '.join(parts)}"
+def _annotator_line(annotator: Annotator) -> str:
+    parts = [f"{annotator.votes:,} votes"]
+    if annotator.agreed is not None:
+        parts.append(f"{annotator.agreed:.0%} agree with the label")
+    if annotator.checks:
+        parts.append(f"{annotator.checks_right} of {annotator.checks} checks right")
+    if annotator.repeats:
+        parts.append(f"{annotator.repeats_same} of {annotator.repeats} repeats the same")
+    if annotator.failed:
+        parts.append("EXCLUDED" if annotator.excluded else "FAILED THE CHECKS (--exclude-failing)")
+    return f"  {annotator.name}: {', '.join(parts)}"

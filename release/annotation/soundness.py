@@ -171,7 +171,7 @@ def _soundness(
         sound_to_all=int(table.groupby("row")["sound"].all().sum()),
         said=dict(sorted(said.items())),
         natural=sum(ratings) / len(ratings) if ratings else None,
-        natural_share=sum(one >= 4 for one in ratings) / len(ratings) if ratings else None,
+        natural_share=sum(rating >= 4 for rating in ratings) / len(ratings) if ratings else None,
         ratings=len(ratings),
         unsound=unsound,
     )
@@ -188,7 +188,7 @@ def soundness_text(found: Soundness, most: int = 20) -> str:
     if found.natural is not None:
         lines.append(f"natural, from 1 to 5: {_ratings(found)}")
     lines += [
-        f"  {one.item_id} (row {one.id}), {one.reader}: {one.said}" for one in found.unsound[:most]
+        f"  {row.item_id} (row {row.id}), {row.reader}: {row.said}" for row in found.unsound[:most]
     ]
     if len(found.unsound) > most:
         lines.append(f"  ... and {len(found.unsound) - most:,} more (--json has all)")

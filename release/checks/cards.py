@@ -58,7 +58,7 @@ def card_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
 def _front_problems(front: Mapping[str, Any], manifest: Manifest) -> Iterator[str]:
     if lacking := [name for name in REQUIRED if not front.get(name)]:
         yield f"front matter lacks {some(lacking, shown=11)}"
-    held = {name: {str(one) for one in listed(front.get(name))} for name in LISTED}
+    held = {name: {str(value) for value in listed(front.get(name))} for name in LISTED}
     if unknown := held["annotations_creators"] - set(CREATORS):
         yield f"annotations_creators: {some(sorted(unknown))} is none of {', '.join(CREATORS)}"
     if missing := set(manifest.language) - held["language"]:
@@ -72,7 +72,7 @@ def _front_problems(front: Mapping[str, Any], manifest: Manifest) -> Iterator[st
     configs, infos = by_config(front.get("configs")), by_config(front.get("dataset_info"))
     if unlisted := manifest.configs.keys() - configs.keys():
         yield f"configs lacks {some(sorted(unlisted))}"
-    defaults = [name for name, one in configs.items() if one.get("default")]
+    defaults = [name for name, config in configs.items() if config.get("default")]
     if defaults != [DEFAULT_CONFIG]:
         yield f"configs names {some(defaults) or 'none'} as default, not {DEFAULT_CONFIG}"
     if infos and (unlisted := manifest.configs.keys() - infos.keys()):
@@ -83,8 +83,8 @@ def _front_problems(front: Mapping[str, Any], manifest: Manifest) -> Iterator[st
             yield f"data_files of the config {name} are not those of the manifest"
         if (info := infos.get(name)) is None:
             continue
-        splits = [one for one in listed(info.get("splits")) if isinstance(one, dict)]
-        counted = {str(one.get("name")): one.get("num_examples") for one in splits}
+        splits = [entry for entry in listed(info.get("splits")) if isinstance(entry, dict)]
+        counted = {str(entry.get("name")): entry.get("num_examples") for entry in splits}
         rows: dict[str, int] = {}
         for entry in entries:
             rows[entry.split] = rows.get(entry.split, 0) + entry.rows
@@ -113,7 +113,7 @@ def _text_problems(text: str, manifest: Manifest) -> Iterator[str]:
             yield f"its audit does not have {share} for {name}"
     if lacking := [name for name in manifest.configs if f"`{name}`" not in text][1:]:
         yield f"it does not mention the configs {some(lacking)}"
-    if any(one not in text for one in manifest.knowledge_base.digest.split("+")):
+    if any(digest not in text for digest in manifest.knowledge_base.digest.split("+")):
         yield "it does not name the digest of its knowledge base"
 
 
@@ -218,7 +218,7 @@ def audit_findings(manifest: Manifest) -> Iterator[Finding]:
         what = "none: its rows were chosen by annotators"
         yield Finding("audit", "warning", what, "", "Say in the card how the source's audit was.")
         return
-    found = [one for config, audit in audits.items() for one in _findings(config, audit)]
+    found = [finding for config, audit in audits.items() for finding in _findings(config, audit)]
     yield from found
     if not found:
         scored = sum(audit.scored_rows for audit in audits.values() if audit)

@@ -44,7 +44,7 @@ def _findings(folder: Path) -> Iterator[Finding]:
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
         digests = {entry.path: pool.submit(file_sha256, folder / entry.path) for entry in there}
         schemas = list(files.schema_findings(folder, manifest))
-        readable = not any(one.verdict == "failed" for one in schemas)
+        readable = not any(finding.verdict == "failed" for finding in schemas)
         complete = len(there) == len(manifest.files)
         found = once(rows.row_findings(folder, manifest, pool)) if readable and complete else []
         hashed = {path: job.result() for path, job in digests.items()}

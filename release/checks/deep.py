@@ -123,7 +123,7 @@ class DeepAudit:
     @property
     def passed(self) -> bool:
         """Whether no adversary exceeds chance."""
-        return all(one.verdict != "high" for one in self.outcomes)
+        return all(outcome.verdict != "high" for outcome in self.outcomes)
 
     @property
     def _judged(self) -> list[AdversaryOutcome]:

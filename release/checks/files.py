@@ -103,10 +103,10 @@ def croissant_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     try:
         held = read_record(path, _Croissant)
         described = {
-            one.id: one.sha256
-            for one in held.distribution
-            if one.kind == "cr:FileObject" and one.format != GIT
-            if not one.id.startswith(_flat_folders(manifest))
+            entry.id: entry.sha256
+            for entry in held.distribution
+            if entry.kind == "cr:FileObject" and entry.format != GIT
+            if not entry.id.startswith(_flat_folders(manifest))
         }
     except UsageError as error:
         described, problem = {}, f"it cannot be read: {error}"

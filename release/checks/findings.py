@@ -13,7 +13,7 @@ from kbprobe.files import listed
 from kbprobe.terminal import echo
 
 Verdict = Literal["ok", "warning", "failed"]
-SHOWN = 3
+MAX_PLACES = 3
 """Maximum number of faulty rows or files that a finding names."""
 
 REBUILD = "Build the probe again."
@@ -48,12 +48,12 @@ class CheckFindings:
     @property
     def failed(self) -> tuple[Finding, ...]:
         """The failures."""
-        return tuple(one for one in self.findings if one.verdict == "failed")
+        return tuple(finding for finding in self.findings if finding.verdict == "failed")
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
         """The warnings."""
-        return tuple(one for one in self.findings if one.verdict == "warning")
+        return tuple(finding for finding in self.findings if finding.verdict == "warning")
 
     @property
     def passed(self) -> bool:
@@ -63,7 +63,7 @@ class CheckFindings:
     def as_dict(self) -> dict[str, Any]:
         """Return the findings in a form that JSON can represent."""
         own = {name: str(value) for name, value in vars(self).items() if name != "findings"}
-        findings = [asdict(one) for one in self.findings]
+        findings = [asdict(finding) for finding in self.findings]
         return {**own, "passed": self.passed, "findings": findings}
 
     def show(self, summary: str, as_json: bool) -> None:
@@ -77,13 +77,13 @@ class CheckFindings:
         from kbprobe.terminal.console import Console
 
         table = Table.grid(padding=(0, 2))
-        for one in self.findings:
-            text = Text(one.what)
-            if one.where:
-                text.append(f"\n{one.where}", style="dim")
-            if one.remedy:
-                text.append(f"\n{one.remedy}")
-            table.add_row(Text(one.verdict, style=STYLES[one.verdict]), one.name, text)
+        for finding in self.findings:
+            text = Text(finding.what)
+            if finding.where:
+                text.append(f"\n{finding.where}", style="dim")
+            if finding.remedy:
+                text.append(f"\n{finding.remedy}")
+            table.add_row(Text(finding.verdict, style=STYLES[finding.verdict]), finding.name, text)
         console = Console(highlight=False)
         if not console.is_terminal:
             console.width = 240  # it would be 80 in a file or pipe
@@ -123,17 +123,23 @@ def once(findings: Iterable[Finding]) -> list[Finding]:
     Places are written "config: rows".
     """
     merged: dict[tuple[str, ...], Finding] = {}
-    for one in findings:
-        config, separator, rows = one.where.partition(": ")
+    for finding in findings:
+        config, separator, rows = finding.where.partition(": ")
         # Without rows, the place is the whole text.
-        key = (one.name, one.verdict, one.what, one.remedy, rows if separator else one.where)
+        key = (
+            finding.name,
+            finding.verdict,
+            finding.what,
+            finding.remedy,
+            rows if separator else finding.where,
+        )
         if key in merged and separator:
             configs = merged[key].where.partition(": ")[0]
-            merged[key] = replace(one, where=f"{configs}, {config}: {rows}")
+            merged[key] = replace(finding, where=f"{configs}, {config}: {rows}")
         else:
-            merged[key] = one
+            merged[key] = finding
     return list(merged.values())
 
 
-some = partial(listed, shown=SHOWN)
+some = partial(listed, shown=MAX_PLACES)
 """Lists the first few rows or files, and says how many more there are."""

@@ -17,7 +17,7 @@ from kbprobe.format.items import arrow_schema
 from kbprobe.format.rows import UNLABELLED, CodedRows, problems
 from kbprobe.format.setups import DEFAULT_CONFIG, SPLITS
 from kbprobe.rng import RandomGenerator
-from release.checks.findings import SHOWN, Finding, failure, some
+from release.checks.findings import MAX_PLACES, Finding, failure, some
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,7 +116,7 @@ def row_findings(folder: Path, manifest: Manifest, pool: Executor) -> Iterator[F
             annotated = manifest.annotation is not None
             yield from _same_ids(rows, default, config, annotated, config in manifest.variants)
         # Rows that are not labelled yet are not faulty.
-        if not any(one.verdict == "failed" and one.remedy == FAULT for one in before):
+        if not any(finding.verdict == "failed" and finding.remedy == FAULT for finding in before):
             yield Finding("rows", "ok", f"{config}: {len(rows):,} rows, no fault found")
     if default is not None and manifest.sub_questions:
         yield from _facts(default, known_facts)
@@ -149,7 +149,7 @@ class _Checker:
     def fault(self, name: str, what: str, at: Any, remedy: str = FAULT) -> Iterator[Finding]:
         """Report rows by their ids; nothing if there are none."""
         if len(at):
-            ids = [str(self.rows.ids[int(row)]) for row in np.asarray(at)[:SHOWN]]
+            ids = [str(self.rows.ids[int(row)]) for row in np.asarray(at)[:MAX_PLACES]]
             where = f"{self.config}: ids {some(ids, total=len(at))}"
             yield failure(name, f"{len(at):,} rows: {what}", where, remedy)
 

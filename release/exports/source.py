@@ -174,7 +174,7 @@ def _task(folder: Path, manifest: Manifest, name: str, config: str, split: str) 
     table = read_rows(folder, entry)
     require_scorable(table, f"{folder}, config {config}, split {split}")
     entries = manifest.split_files(config)
-    others = [entries[one] for one in _EXAMPLES if one != split and one in entries]
+    others = [entries[other] for other in _EXAMPLES if other != split and other in entries]
     examples = next((other for other in others if _labelled(read_rows(folder, other))), None)
     return Task(name, config, split, entry, table, examples)
 

@@ -133,7 +133,9 @@ class Template:
             UsageError: none is left.
         """
         others = set(families) - {family}
-        kept = tuple(one for one in self.questions if one.id.split("-")[0] not in others)
+        kept = tuple(
+            wording for wording in self.questions if wording.id.split("-")[0] not in others
+        )
         if not kept:
             raise UsageError(
                 f"{self.sources[-1]}: all wordings have ids of another family than --wording "

@@ -72,7 +72,7 @@ def preposition_places(sentence: Sentence, lexicon: WordKinds) -> Iterator[Place
             phrase = noun_phrase(sentence, last)
             new = _replacements(sentence, lexicon, word, at, phrase) if phrase else []
             if new:
-                yield Place(at, last, word, [(one, [Edit(at, last, one)]) for one in new])
+                yield Place(at, last, word, [(other, [Edit(at, last, other)]) for other in new])
         at = last
 
 
@@ -108,7 +108,9 @@ def _is_free(sentence: Sentence, lexicon: WordKinds, word: str, at: int, last: i
     if at and tags[at - 1].startswith("VB") and lexicon.governs(lemma, word):
         return False
     if word == "with":  # "align the one with the other"
-        verbs = [lower[one] for one in range(max(at - 6, 0), at) if tags[one].startswith("VB")]
+        verbs = [
+            lower[index] for index in range(max(at - 6, 0), at) if tags[index].startswith("VB")
+        ]
         if any(f"{verb_lemma(verb)} with" in governed for verb in verbs):
             return False
     following = [" ".join(lower[at : last + more]) for more in (1, 2, 3)]
@@ -153,11 +155,11 @@ def _replacements(
         fits_verb = verb and (verb in frame.verbs or lexicon.verb_kind(verb) in frame.verbs)
         if (frame.verbs or frame.nouns) and not (fits_verb or noun in frame.nouns):
             continue
-        found |= dict.fromkeys(one for one in frame.by if one != word)
+        found |= dict.fromkeys(other for other in frame.by if other != word)
     if at and tags[at - 1] not in _SPREAD:
         found.pop("all over", None)
     if not {"JJS", "RBS"}.isdisjoint(tags):  # "the largest in", not "all over"
-        found = {one: None for one in found if one not in ("all over", "across", "around")}
+        found = {other: None for other in found if other not in ("all over", "across", "around")}
     return list(found)
 
 

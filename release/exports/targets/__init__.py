@@ -11,7 +11,7 @@ from kbprobe.errors import UsageError, did_you_mean
 if TYPE_CHECKING:
     from release.exports.source import Target
 
-TARGETS = tuple(sorted(one.name.replace("_", "-") for one in iter_modules(__path__)))
+TARGETS = tuple(sorted(module.name.replace("_", "-") for module in iter_modules(__path__)))
 """The names on the command line: those of the modules."""
 
 

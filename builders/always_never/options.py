@@ -15,7 +15,7 @@ from builders.engine.options import (
     ProbeOptions,
 )
 from kbprobe.errors import did_you_mean
-from kbprobe.options import Metavar
+from kbprobe.options import Metavar, named
 
 SCALE = ("never", "rarely", "sometimes", "often", "always")
 """The answers, in the order in which every row shows them."""
@@ -29,10 +29,11 @@ class AlwaysNeverOptions(ProbeOptions):
 
     WITHOUT = ("tier", "choices", "variants")
 
-    split_shares: tuple[float, float, float] = Field(
-        (0.5, 0.15, 0.35),
-        description="Shares of the subjects in train, validation and test, before --train-rows.",
+    DEFAULTS = named(split_shares=(0.5, 0.15, 0.35))
+    HELP = named(
+        split_shares="Shares of the subjects in train, validation and test, before --train-rows."
     )
+
     conceptnet: ConceptNetName = "5.7"
     wordnet: KindsWordNetName = "3.0"
     families: tuple[str, ...] = Field(

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from builders.engine.options import ProbeOptions
 from builders.english.articles import MAX_NUMBER
+from kbprobe.options import named
 
 Wording = Literal["plain", "tacl", "arxiv"]
 Dimension = Literal["size", "weight", "speed"]
+
+FROM_PAIRS = "Maximum rows of the train split, drawn from all pairs (0: all pairs)."
 
 
 class ComparisonOptions(ProbeOptions):
     """Options of all comparisons: no text to screen, no doubtful question."""
 
-    WITHOUT: ClassVar[tuple[str, ...]] = ("tier", "screen")
+    WITHOUT = ("tier", "screen")
 
-    split_shares: tuple[float, float, float] = Field(
-        (0.0, 0.25, 0.75),
-        description="Shares of train, validation and test. Train has its own material: the last "
-        "two divide the rest.",
+    DEFAULTS = named(split_shares=(0.0, 0.25, 0.75))
+    HELP = named(
+        split_shares="Shares of train, validation and test. Train has its own material: the "
+        "last two divide the rest."
     )
 
     @field_validator("split_shares")
@@ -65,12 +68,9 @@ class AgeOptions(AgesOptions):
     """Options of age_comparison."""
 
     WITHOUT = ("choices",)
+    DEFAULTS = named(train_rows=4032)
+    HELP = named(train_rows=FROM_PAIRS)
 
-    train_rows: int = Field(
-        4032,
-        ge=0,
-        description="Maximum rows of the train split, drawn from all pairs (0: all pairs).",
-    )
     evaluation_rows: int = Field(
         0, ge=0, description="Maximum rows of validation and test together (0: all pairs)."
     )
@@ -99,11 +99,9 @@ class MultihopOptions(AgesOptions):
     """Options of multihop_comparison."""
 
     WITHOUT = ("variants",)
+    DEFAULTS = named(train_rows=5000)
 
     choices: int = Field(3, ge=3, le=5, description="People compared: three to five.")
-    train_rows: int = Field(
-        5000, ge=0, description="Maximum rows of the train split, in whole clusters (0: all)."
-    )
     evaluation_rows: int = Field(
         1000,
         ge=0,
@@ -121,13 +119,10 @@ class ObjectOptions(ComparisonOptions):
     """Options of object_comparison."""
 
     WITHOUT = ("choices", "variants")
+    DEFAULTS = named(train_rows=5000)
+    HELP = named(train_rows=FROM_PAIRS)
 
     dimension: Dimension = Field("size", description="What to compare: size, weight or speed.")
-    train_rows: int = Field(
-        5000,
-        ge=0,
-        description="Maximum rows of the train split, drawn from all pairs (0: all pairs).",
-    )
     evaluation_rows: int = Field(
         1000, ge=0, description="Maximum rows of validation and test together (0: all pairs)."
     )

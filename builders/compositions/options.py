@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from builders.compositions.paths import PathSet, load_paths
 from builders.engine.options import ProbeOptions, WikidataName
-from kbprobe.options import Metavar
+from kbprobe.options import Metavar, named
 
 WIKIDATA_SERVICE = "https://query.wikidata.org/sparql"
 
@@ -18,12 +18,12 @@ class CompositionOptions(ProbeOptions):
 
     WITHOUT = ("variants",)
 
-    choices: int = Field(3, ge=2, le=26, description="Choices of a question, the gold included.")
-    split_shares: tuple[float, float, float] = Field(
-        (0.4, 0.2, 0.4),
-        description="Shares in train, validation and test of the entities that bear answers, "
-        "before --train-rows.",
+    DEFAULTS = named(choices=3, split_shares=(0.4, 0.2, 0.4))
+    HELP = named(
+        split_shares="Shares in train, validation and test of the entities that bear answers, "
+        "before --train-rows."
     )
+
     endpoint: Annotated[str, Metavar("URL")] = Field(
         WIKIDATA_SERVICE,
         description="The SPARQL endpoint to query; its answers are kept in the cache.",

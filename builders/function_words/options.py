@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
@@ -13,21 +13,22 @@ from builders.engine.options import (
     MinVotes,
     ProbeOptions,
 )
+from kbprobe.options import named
 
 
 class FunctionWordOptions(ProbeOptions):
     """Options of all probes of function words: their choices are labels."""
 
-    WITHOUT: ClassVar[tuple[str, ...]] = ("choices", "controls")
+    WITHOUT = ("choices", "controls")
+    DEFAULTS = named(split_shares=(0.4, 0.1, 0.5))
+    HELP = named(
+        split_shares="Shares of the documents in train, validation and test, before --train-rows."
+    )
 
     corpus: CorpusNames = Field(
         ("masc-extract",),
         min_length=1,
         description="Corpora, by name (see kb-cache list); several are taken together.",
-    )
-    split_shares: tuple[float, float, float] = Field(
-        (0.4, 0.1, 0.5),
-        description="Shares of the documents in train, validation and test, before --train-rows.",
     )
     labels: LabelFiles = ()
     min_votes: MinVotes = 1
@@ -65,11 +66,7 @@ class LongSentenceOptions(AcceptabilityOptions):
     Few sentences suit them, so that longer ones are read as well, and more go to validation.
     """
 
-    max_tokens: int = Field(60, ge=1, description="Maximum tokens of a sentence.")
-    split_shares: tuple[float, float, float] = Field(
-        (0.4, 0.18, 0.42),
-        description="Shares of the documents in train, validation and test, before --train-rows.",
-    )
+    DEFAULTS = named(max_tokens=60, split_shares=(0.4, 0.18, 0.42))
 
 
 class SentenceEndOptions(AcceptabilityOptions):

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from builders.engine.options import ConceptNetName, ProbeOptions, Tokenizer, WordNetName
 from builders.english.word_lists import word_groups, word_list
+from kbprobe.options import named
 
 CONJUNCTION: Literal["conjunction"] = "conjunction"
 LEVEL: Literal["level"] = "level"
@@ -54,10 +55,8 @@ class TaxonomyOptions(ProbeOptions):
     """Options of taxonomy_conjunction: its trees decide on the splits."""
 
     WITHOUT = ("choices", "variants", "split_shares")
+    DEFAULTS = named(train_rows=0)
 
-    train_rows: int = Field(
-        0, ge=0, description="Maximum rows of the train split, in whole clusters (0: all)."
-    )
     wordnet: WordNetName = "3.0"
     conceptnet: ConceptNetName = Field(
         "", description="A ConceptNet to take IsA from as well (see kb-cache list); none if empty."

@@ -14,6 +14,7 @@ from kb_cache.omw.source import ADDRESS, LICENCES, LexiconSource, code_of, lexic
 from kb_cache.omw.types import KIND
 from kb_cache.wordnet.lmf import spdx_of
 from kbprobe.errors import SourceError, UsageError
+from kbprobe.options import named
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
 class LexiconOptions(OwnDataOptions):
     """Options of ``kb-cache fetch omw``."""
 
-    source: Path | None = Field(
-        None,
-        description="The tab file (wn-data-ita.tab), plain, gzip or bzip2, or the same wordnet in "
-        "WN-LMF (omw-it.xml, or in a tar).",
+    HELP = named(
+        source="The tab file (wn-data-ita.tab), plain, gzip or bzip2, or the same wordnet in "
+        "WN-LMF (omw-it.xml, or in a tar)."
     )
     language: str = Field(
         "", description="Language of the words (BCP 47); by default that of the file's first line."

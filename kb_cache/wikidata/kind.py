@@ -17,7 +17,7 @@ from kb_cache.wikidata.source import RdfFile, load_dump
 from kb_cache.wikidata.sparql.answers import endpoints_answers
 from kb_cache.wikidata.sparql.types import CONTACT_VARIABLE
 from kb_cache.wikidata.types import KIND
-from kbprobe.options import Metavar
+from kbprobe.options import Metavar, named
 
 _PREFIX = re.compile(rf"^{KIND}[-_]")
 
@@ -25,10 +25,9 @@ _PREFIX = re.compile(rf"^{KIND}[-_]")
 class WikidataOptions(OwnDataOptions):
     """Options of ``kb-cache fetch wikidata``."""
 
-    source: Path | None = Field(
-        None,
-        description="A dump, or a part of one: N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), "
-        "plain, gzip or bzip2.",
+    HELP = named(
+        source="A dump, or a part of one: N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), "
+        "plain, gzip or bzip2."
     )
     language: Annotated[str, Metavar("CODE")] = Field(
         "mul", description="Language of the labels; mul: of many languages."

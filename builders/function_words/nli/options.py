@@ -6,6 +6,7 @@ from pydantic import Field
 
 from builders.engine.options import WordNetName
 from builders.function_words.options import FunctionWordOptions
+from kbprobe.options import named
 
 
 class NliOptions(FunctionWordOptions):
@@ -43,19 +44,10 @@ class NliOptions(FunctionWordOptions):
 class PrepositionOptions(NliOptions):
     """Options of fw_prepositions."""
 
-    per_sentence: int = Field(
-        2, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
-    )
+    DEFAULTS = named(per_sentence=2)
 
 
 class NegationOptions(NliOptions):
     """Options of fw_negation."""
 
-    per_sentence: int = Field(
-        18, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
-    )
-    max_rows: int = Field(
-        648,
-        ge=0,
-        description="Maximum rows, of whole sentences drawn with the seed (0: all).",
-    )
+    DEFAULTS = named(per_sentence=18, max_rows=648)

@@ -27,6 +27,10 @@ TOLD = 5
 """Maximum number of errors listed for one set of values; the others are counted."""
 
 
+REPEATED = "KEY=VALUE"
+"""The metavar of options that are given once for each key."""
+
+
 @dataclass(frozen=True)
 class Metavar:
     """The name of an option's value in help, if not given by its type: ``Annotated[str, ...]``."""
@@ -269,6 +273,8 @@ def command_option(name: str, info: Any, section: str = "Output") -> Option:
     if get_origin(info.annotation) is tuple and (allowed := choices_of(info)):
         notes.insert(0, f"of: {', '.join(allowed)}")
     shown = metavar(name, info)
+    if shown == REPEATED:
+        place |= {"multiple": True, "callback": lambda _context, _option, given: given or None}
     return Option([flag, name], metavar=shown, help=_help(info, notes), **place)
 
 

@@ -9,10 +9,7 @@ from pydantic import Field, field_validator
 from builders.engine.options import (
     ConceptNetName,
     KindsWordNetName,
-    LabelFiles,
-    MinAgreement,
-    MinVotes,
-    ProbeOptions,
+    LabelOptions,
 )
 from kbprobe.errors import did_you_mean
 from kbprobe.options import Metavar, named
@@ -24,7 +21,7 @@ FAMILIES = ("body_part", "dish", "larger", "smaller", "diet", "placed", "deed", 
 """All template families; the last two are used only if requested by option."""
 
 
-class AlwaysNeverOptions(ProbeOptions):
+class AlwaysNeverOptions(LabelOptions):
     """Options of always_never: its five choices are a scale."""
 
     WITHOUT = ("tier", "choices", "variants")
@@ -46,25 +43,10 @@ class AlwaysNeverOptions(ProbeOptions):
         description="A masked LM (folder or Hub id) that proposes the objects, as the paper's did; "
         "by default all words of the slot's kind are candidates.",
     )
-    proposer_top_k: int = Field(
-        20,
-        ge=1,
-        description="Completions of the --proposer to consider for each subject.",
-    )
-    labels: LabelFiles = ()
     readings: bool = Field(
         True,
         description="Without --labels and --proposer, ask what language models have read, and "
         "answer it by these readings; --no-readings: candidates for annotators, without answers.",
-    )
-    min_votes: MinVotes = 1
-    min_agreement: MinAgreement = 0.5
-    max_majority: float = Field(
-        0.26,
-        gt=0,
-        le=1,
-        description="Maximum share of an answer among the rows of a family and split that have "
-        "answers; others are left out (1: none).",
     )
 
     @field_validator("families")

@@ -28,6 +28,10 @@ class ComparisonOptions(ProbeOptions):
         "last two divide the rest."
     )
 
+    evaluation_rows: int = Field(
+        1000, ge=0, description="Maximum rows of validation and test together (0: all)."
+    )
+
     @field_validator("split_shares")
     @classmethod
     def _something_to_divide(cls, shares: tuple[float, float, float]) -> tuple[float, float, float]:
@@ -46,7 +50,7 @@ class AgesOptions(ComparisonOptions):
         (15, 38), description="Lowest and highest age in validation and test."
     )
 
-    @field_validator("train_ages", "evaluation_ages", "out_of_range", check_fields=False)
+    @field_validator("train_ages", "evaluation_ages")
     @classmethod
     def _is_range(cls, ages: tuple[int, int]) -> tuple[int, int]:
         if not 1 <= ages[0] < ages[1] <= MAX_NUMBER:
@@ -68,30 +72,15 @@ class AgeOptions(AgesOptions):
     """Options of age_comparison."""
 
     WITHOUT = ("choices",)
-    DEFAULTS = named(train_rows=4032)
+    DEFAULTS = named(train_rows=4032, evaluation_rows=0)
     HELP = named(train_rows=FROM_PAIRS)
 
-    evaluation_rows: int = Field(
-        0, ge=0, description="Maximum rows of validation and test together (0: all pairs)."
-    )
     wording: Wording = Field(
         "plain",
         description="Whose sentences: plain (I am 35 years old. A 21-year-old is [MASK] than me.; "
         "and three others), tacl (A 21 year old person is [MASK] than me in age, If I am a 35 year "
         "old person.) or arxiv (A 21 year old person age is [MASK] than a 35 year old person.; the "
         "published file's).",
-    )
-    reference_year: int = Field(
-        2020,
-        gt=MAX_NUMBER,
-        le=9999,
-        description="Variants with years of birth: the year in which the ages hold, so that an age "
-        "of 21 is 1999.",
-    )
-    out_of_range: tuple[int, int] = Field(
-        (215, 230),
-        description="Variant out_of_range: lowest and highest age. The lowest stands for the "
-        "lowest of --evaluation-ages, and so on; rows that do not fit are left out.",
     )
 
 
@@ -102,11 +91,6 @@ class MultihopOptions(AgesOptions):
     DEFAULTS = named(train_rows=5000)
 
     choices: int = Field(3, ge=3, le=5, description="People compared: three to five.")
-    evaluation_rows: int = Field(
-        1000,
-        ge=0,
-        description="Maximum rows of validation and test together (0: all sets of ages).",
-    )
     wording: Literal["plain", "tacl"] = Field(
         "plain",
         description="Whose sentences: plain (I met an 83-year-old, a 63-year-old and a "
@@ -123,9 +107,6 @@ class ObjectOptions(ComparisonOptions):
     HELP = named(train_rows=FROM_PAIRS)
 
     dimension: Dimension = Field("size", description="What to compare: size, weight or speed.")
-    evaluation_rows: int = Field(
-        1000, ge=0, description="Maximum rows of validation and test together (0: all pairs)."
-    )
     train_domains: tuple[str, ...] = Field(
         ("animal",), min_length=1, description="Domains or kinds of things in train."
     )

@@ -62,22 +62,23 @@ class CompositionOptions(ProbeOptions):
         description="Maximum entities at which a path starts, those with most sitelinks where the "
         "source states them (0: all, which is too much for the public service).",
     )
-    max_per_entity: int = Field(
-        4, ge=0, description="Maximum rows of a path that ask about one entity (0: all)."
-    )
-    max_per_bearer: int = Field(
-        10,
-        ge=0,
-        description="Maximum rows of a path that rest on one entity: an actor, a band (0: all).",
-    )
-    max_per_gold: int = Field(
-        40, ge=0, description="Maximum rows of a path that have one gold (0: all)."
+    caps: tuple[int, int, int] = Field(
+        (4, 10, 40),
+        description="Maximum rows of a path that ask about one entity, that rest on one (an actor, "
+        "a band), and that have one gold (0: all).",
     )
     published_wordings: bool = Field(
         False,
         description="Ask about the paper's three paths in the paper's words, which presuppose one "
         "actor, band or company.",
     )
+
+    @field_validator("caps")
+    @classmethod
+    def _not_below_zero(cls, caps: tuple[int, int, int]) -> tuple[int, int, int]:
+        if min(caps) < 0:
+            raise ValueError("three numbers of 0 or more, such as 4,10,40")
+        return caps
 
     @field_validator("only_paths")
     @classmethod

@@ -33,13 +33,7 @@ class WordSenseOptions(DrawOptions):
     contexts: tuple[Literal["usage", "quotation"], ...] = Field(
         ("usage", "quotation"), min_length=1, description="Contexts to show the word in."
     )
-    max_contexts: int = Field(0, ge=0, description="Contexts for a sense (0: all).")
     other_pos: bool = Field(
         False,
         description="Let senses of different parts of speech share choices, as published.",
-    )
-    stem_overlap: Literal["drop", "keep"] = Field(
-        "drop",
-        description="What to do with questions whose gold is given away by a word that it shares "
-        "with the question.",
     )

@@ -140,6 +140,20 @@ class ProbeOptions(Options):
         return shares
 
 
+class LabelOptions(ProbeOptions):
+    """Options of probes whose rows people label."""
+
+    labels: Annotated[tuple[str, ...], Metavar("FILE,...")] = Field(
+        (),
+        description="Files of votes, or of labels: make the labelled probe from the candidates of "
+        "the same options and seed.",
+    )
+    min_votes: int = Field(1, ge=1, description="Votes (--labels) that a row needs to be labelled.")
+    min_agreement: float = Field(
+        0.5, ge=0, le=1, description="Minimum share of a row's votes (--labels) for its answer."
+    )
+
+
 class DrawOptions(ProbeOptions):
     """Options of probes whose distractors are drawn by :func:`builders.engine.rows.draw_plan`."""
 
@@ -174,6 +188,12 @@ class DrawOptions(ProbeOptions):
     )
     cap_per_gold: Annotated[int, RARE] = Field(
         40, ge=0, description="Maximum questions with the same gold in a split (0: no cap)."
+    )
+
+    stem_overlap: Annotated[Literal["drop", "keep"], RARE] = Field(
+        "drop",
+        description="What to do with questions whose gold is given away by a word that it shares "
+        "with the question.",
     )
 
     @property
@@ -241,22 +261,6 @@ Tokenizer = Annotated[
         "by default word frequency decides."
     ),
 ]
-LabelFiles = Annotated[
-    tuple[str, ...],
-    Metavar("FILE,..."),
-    Field(
-        description="Files of votes, or of labels: make the labelled probe from the candidates of "
-        "the same options and seed."
-    ),
-]
-MinVotes = Annotated[
-    int, Field(ge=1, description="Votes (--labels) that a row needs to be labelled.")
-]
-MinAgreement = Annotated[
-    float,
-    Field(ge=0, le=1, description="Minimum share of a row's votes (--labels) for its answer."),
-]
-"""Options of probes with rows labelled by people, or with words a tokenizer must not split."""
 
 
 class SnapshotOption(NamedTuple):

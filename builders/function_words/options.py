@@ -8,15 +8,12 @@ from pydantic import Field, model_validator
 
 from builders.engine.options import (
     CorpusNames,
-    LabelFiles,
-    MinAgreement,
-    MinVotes,
-    ProbeOptions,
+    LabelOptions,
 )
 from kbprobe.options import named
 
 
-class FunctionWordOptions(ProbeOptions):
+class FunctionWordOptions(LabelOptions):
     """Options of all probes of function words: their choices are labels."""
 
     WITHOUT = ("choices", "controls")
@@ -30,16 +27,19 @@ class FunctionWordOptions(ProbeOptions):
         min_length=1,
         description="Corpora, by name (see kb-cache list); several are taken together.",
     )
-    labels: LabelFiles = ()
-    min_votes: MinVotes = 1
-    min_agreement: MinAgreement = 0.5
+    min_tokens: int = Field(5, ge=1, description="Minimum tokens of a sentence.")
+    max_tokens: int = Field(40, ge=1, description="Maximum tokens of a sentence.")
+
+    @model_validator(mode="after")
+    def _some_length(self) -> Self:
+        if self.min_tokens > self.max_tokens:
+            raise ValueError("--min-tokens is more than --max-tokens")
+        return self
 
 
 class AcceptabilityOptions(FunctionWordOptions):
     """Options of the probes of acceptability."""
 
-    min_tokens: int = Field(5, ge=1, description="Minimum tokens of a sentence.")
-    max_tokens: int = Field(40, ge=1, description="Maximum tokens of a sentence.")
     max_pairs: int = Field(
         2000, ge=0, description="Maximum pairs of an original and a changed sentence (0: all)."
     )
@@ -48,12 +48,6 @@ class AcceptabilityOptions(FunctionWordOptions):
         description="Choose pairs so that the changed words and their neighbours stand in "
         "originals as often as in changed sentences; without it, all pairs.",
     )
-
-    @model_validator(mode="after")
-    def _some_length(self) -> Self:
-        if self.min_tokens > self.max_tokens:
-            raise ValueError("--min-tokens is more than --max-tokens")
-        return self
 
 
 class WhWordOptions(AcceptabilityOptions):

@@ -32,6 +32,9 @@ seldom has a name, and their kinds overlap.
 LEAST_ANSWER_ZIPF = 3.2
 """Minimum frequency of a choice (Zipf scale)."""
 
+MIN_WEIGHT = 3.0
+"""Minimum weight of ConceptNet's edges."""
+
 RARE_WORD, RARE_ANSWER = 2.5, 3.5
 CLEAN_SHARE, CLEAN_HOPS, CLEAN_GAP, CLEAN_LETTERS = 0.7, 3, 1.15, 4
 """Requirements of the clean tier for pairs: minimum frequencies (Zipf) of word and answer, minimum
@@ -82,7 +85,6 @@ class TaxonomyOptions(ProbeOptions):
         description="Distractors at the gold's level have at most this many times more, or fewer, "
         "hyponyms than the gold.",
     )
-    min_weight: float = Field(3.0, ge=0, description="Minimum weight of ConceptNet's edges.")
     cap_per_gold: int = Field(
         240, ge=0, description="Maximum number of questions with the same gold (0: no cap)."
     )

@@ -63,19 +63,11 @@ class WordNetOptions(DrawOptions):
     sister_depth: Annotated[int, RARE] = Field(
         2, ge=1, le=6, description="Maximum depth of sister distractors (1: siblings)."
     )
-    max_contexts: Annotated[int, RARE] = Field(
-        0, ge=0, description="Example sentences for a concept (0: all)."
-    )
     min_depth: Annotated[int, RARE] = Field(
         0, ge=0, description="Minimum depth of a gold below its root, in hops."
     )
     min_zipf: Annotated[float, RARE] = Field(
         0.0, ge=0, le=8, description="Minimum word frequency of a gold's first lemma (Zipf scale)."
-    )
-    stem_overlap: Annotated[Literal["drop", "keep"], RARE] = Field(
-        "drop",
-        description="What to do with questions whose gold is given away by a word that it shares "
-        "with the question.",
     )
 
     @model_validator(mode="after")
@@ -159,21 +151,10 @@ class SynonymyOptions(WordNetOptions):
     """Options of wordnet_synonymy."""
 
     NEAR = (*WordNetOptions.NEAR, "quality")
-    WITHOUT = ("max_contexts", "cap_per_gold")  # each concept is the gold of one question
+    WITHOUT = ("cap_per_gold",)  # each concept is the gold of one question
     DEFAULTS = named(pos=ALL_POS)
 
-    min_lemmas: int = Field(
-        2, ge=1, description="Minimum number of lemmas of a concept asked about."
-    )
     common_only: CommonOnly = False
-    name_share: float = Field(
-        0.2,
-        ge=0,
-        le=1,
-        description="Maximum share of candidate concepts that are names (instances, and words in "
-        "capitals), which ask for recall of an encyclopedia. They can be a larger share of the "
-        "rows, since other rules drop more questions about common words.",
-    )
 
     @property
     def shows_glosses(self) -> bool:
@@ -227,7 +208,7 @@ class HyponymyOptions(IsaOptions):
 class RelationOptions(WordNetOptions):
     """Options of probes planned by `builders.relations.relation_plan`, without sentences."""
 
-    WITHOUT = ("max_contexts", "min_depth", "stem_overlap")
+    WITHOUT = ("min_depth", "stem_overlap")
     DEFAULTS = named(min_zipf=2.0)
     HELP = named(min_zipf="Minimum word frequency of both words (Zipf scale).")
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
 
 from pydantic import Field
 
@@ -17,7 +16,7 @@ from kb_cache.wikidata.source import RdfFile, load_dump
 from kb_cache.wikidata.sparql.answers import endpoints_answers
 from kb_cache.wikidata.sparql.types import CONTACT_VARIABLE
 from kb_cache.wikidata.types import KIND
-from kbprobe.options import Metavar, named
+from kbprobe.options import named
 
 _PREFIX = re.compile(rf"^{KIND}[-_]")
 
@@ -25,12 +24,11 @@ _PREFIX = re.compile(rf"^{KIND}[-_]")
 class WikidataOptions(OwnDataOptions):
     """Options of ``kb-cache fetch wikidata``."""
 
+    DEFAULTS = named(language="mul")
     HELP = named(
+        language="Language of the labels; mul: of many languages.",
         source="A dump, or a part of one: N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), "
-        "plain, gzip or bzip2."
-    )
-    language: Annotated[str, Metavar("CODE")] = Field(
-        "mul", description="Language of the labels; mul: of many languages."
+        "plain, gzip or bzip2.",
     )
     lenient: bool = Field(False, description="Skip malformed lines, and report how many.")
 

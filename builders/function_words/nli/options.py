@@ -13,14 +13,15 @@ class NliOptions(FunctionWordOptions):
     """Options of the NLI probes."""
 
     WITHOUT = ("variants",)
+    DEFAULTS = named(min_tokens=6, max_tokens=26)
+    HELP = named(
+        min_tokens="Minimum tokens of a premise, including the full stop.",
+        max_tokens="Maximum tokens of a premise.",
+    )
 
     wordnet: WordNetName = Field(
         "3.0", description="Which WordNet tells kinds of words and antonyms."
     )
-    min_tokens: int = Field(
-        6, ge=1, description="Minimum tokens of a premise, including the full stop."
-    )
-    max_tokens: int = Field(26, ge=1, description="Maximum tokens of a premise.")
     per_sentence: int = Field(
         12, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
     )

@@ -19,6 +19,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SerializationInfo,
     SerializerFunctionWrapHandler,
     ValidationError,
     field_validator,
@@ -239,7 +240,7 @@ class TrainingOptions(Options):
     @field_validator("training", mode="before")
     @classmethod
     def _checked(cls, given: Any) -> dict[str, Any]:
-        values = given if isinstance(given, Mapping) else dict(map(key_and_value, _several(given)))
+        values = given if isinstance(given, Mapping) else dict(map(key_and_value, _texts(given)))
         for key in values:
             if key not in Settings.model_fields:
                 raise ValueError(
@@ -258,12 +259,20 @@ class TrainingOptions(Options):
         return self.SETTINGS.model_copy(update=self.training)
 
     @model_serializer(mode="wrap")
-    def _flat(self, others: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return settings beside the other options, as results record them."""
+    def _flat(
+        self, others: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
+        """Return settings beside the other options, as results record them; or what was given."""
         values: dict[str, Any] = others(self)
+        if info.exclude_unset or info.exclude_defaults:
+            return values
         del values["training"]
-        settings = self.settings.model_dump(mode="json", exclude_none=True)
-        return values | settings
+        return values | self.settings.model_dump(mode="json", exclude_none=True)
+
+
+def has_setting(model: type[Options], key: str) -> bool:
+    """Return whether learners with these options have a setting of training."""
+    return issubclass(model, TrainingOptions) and getattr(model.SETTINGS, key) is not None
 
 
 def flat(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,8 +281,11 @@ def flat(options: Mapping[str, Any]) -> dict[str, Any]:
     return values | values.pop("training", {})
 
 
-def _several(given: Any) -> Sequence[Any]:
-    return [given] if isinstance(given, str) else given
+def _texts(given: Any) -> Sequence[str]:
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("must be names with values")
+    return texts
 
 
 def rate_share(options: TrainingOptions, step: int, steps: int) -> float:

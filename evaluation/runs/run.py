@@ -15,7 +15,7 @@ from evaluation.learners.base import (
     HeadFitting,
     LearnerEntry,
     ModelLearner,
-    TrainingOptions,
+    has_setting,
 )
 from evaluation.learners.registry import choose_learner
 from evaluation.models.handle import ModelHandle
@@ -333,7 +333,6 @@ def _asked_again(spec: RunSpec, rows: ProbeSplit, shared: str) -> str:
 
 def _refuse_idle_options(spec: RunSpec, scorer: ScorerEntry, learner: LearnerEntry | None) -> None:
     """Refuse an option that neither scorer nor learner reads: it is a misunderstanding."""
-    _refuse_idle_settings(spec, learner)
     used = {*scorer.options.model_fields, *(learner.options.model_fields if learner else ())}
     for name in spec.options.keys() - used:
         owners = [entry for entry in plugins() if name in entry.options.model_fields]
@@ -346,14 +345,9 @@ def _refuse_idle_options(spec: RunSpec, scorer: ScorerEntry, learner: LearnerEnt
             f"{option_name(name)} is for {others}, and {spec.model} is scored as a "
             f"{scorer.label}. Leave it out, or choose with --scorer."
         )
-
-
-def _refuse_idle_settings(spec: RunSpec, learner: LearnerEntry | None) -> None:
-    """Refuse a setting of training that the learner lacks."""
-    if learner is not None and issubclass(learner.options, TrainingOptions):
-        for key in spec.options.get("training", {}):
-            if getattr(learner.options.SETTINGS, key) is None:
-                raise UsageError(
-                    f"--training {key} is for networks over word vectors, not for {learner.name}: "
-                    "leave it out"
-                )
+    for key in spec.options.get("training", {}):
+        if learner is not None and not has_setting(learner.options, key):
+            raise UsageError(
+                f"--training {key} is for networks over word vectors, not for {learner.name}: "
+                "leave it out"
+            )

@@ -182,7 +182,10 @@ def test_clusters_in_several_folds_are_said(tmp_path):
             "--random-init is for learners",
         ),
         ({"pooling": "first"}, "--pooling is for .* which none of these runs uses"),
-        ({"training": {"dropout": 0.1}}, "--training dropout is for networks .* not for pooled"),
+        (
+            {"training": {"dropout": 0.1}},
+            "--training dropout is for networks .* which none of these runs",
+        ),
         ({"learners": ("majority",)}, "--learners majority reads no model.* leave it out"),
         ({"fold": 1}, "the study crossval sets fold itself"),
         ({"learners": ("poled",)}, "Did you mean 'pooled'"),

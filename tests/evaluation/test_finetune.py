@@ -377,3 +377,23 @@ def test_a_file_in_the_way_is_an_error(tmp_path):
     (tmp_path / "kept").write_text("a file")
     with pytest.raises(KbprobeError, match="not a folder"):
         keep(model, tokenizer, tmp_path / "kept", report, {})
+
+
+@pytest.mark.parametrize("given", ["betas=0.5,0.9", ["betas=[0.5, 0.9]"], {"betas": (0.5, 0.9)}])
+def test_settings_of_training_are_given_by_key_and_recorded_beside_the_options(given):
+    recorded = FinetuneOptions.parse({"training": given}, "run").model_dump(mode="json")
+    assert recorded == {**FinetuneOptions().model_dump(mode="json"), "betas": [0.5, 0.9]}
+    assert "training" not in recorded
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("betaz=1", "no setting 'betaz'.*'betas'.*There are: train_batch, weight"),
+        ("warmup=2", "--training: warmup: must be less than 1"),
+        ("x", "'x' is not of the form key=value"),
+    ],
+)
+def test_what_a_wrong_setting_is_told(given, message):
+    with pytest.raises(UsageError, match=message):
+        FinetuneOptions.parse({"training": given}, "run")

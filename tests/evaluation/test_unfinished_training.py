@@ -19,6 +19,7 @@ from evaluation.learners.finetune.kept import Unfinished
 from evaluation.learners.finetune.training import Course
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
+from evaluation.workers import Session
 from kb_cache.store import cache_dir
 from tests.evaluation import jsonl_probe
 from tests.evaluation import tiny_multiple_choice as tiny
@@ -76,7 +77,7 @@ def run(world, kept, stop_after=None, **changes):
 
     values = {**OPTIONS, "keep_checkpoint": str(kept), **changes}
     spec = RunSpec.parse(str(world / "probe"), str(world / "bert"), values)
-    [outcome] = execute([spec], progress=progress)
+    [outcome] = execute([spec], Session(progress=progress))
     return steps, outcome.or_raise()
 
 

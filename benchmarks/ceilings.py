@@ -33,7 +33,6 @@ LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "definitions that share a word with word or context": {"stem_overlap": "keep"},
         "every context, all of the word's senses": {
             "stem_overlap": "keep",
-            "max_contexts": 0,
             "other_pos": True,
         },
     },

@@ -43,7 +43,7 @@ def options_of(batch: int) -> Any:
     """Return the training options of both sides."""
     from evaluation.learners.entries import FinetuneOptions
 
-    return FinetuneOptions(train_batch=batch, epochs=1)
+    return FinetuneOptions(training={"train_batch": batch}, epochs=1)
 
 
 def prepare(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) -> tuple[Any, ...]:
@@ -141,8 +141,8 @@ def theirs(
         arguments = transformers.TrainingArguments(
             output_dir=folder,
             num_train_epochs=1,
-            per_device_train_batch_size=options.train_batch,
-            max_grad_norm=options.max_grad_norm,
+            per_device_train_batch_size=options.settings.train_batch,
+            max_grad_norm=options.settings.max_grad_norm,
             save_strategy="no",
             logging_strategy="no",
             report_to=[],
@@ -153,13 +153,17 @@ def theirs(
         )
         weights = list(model.parameters())
         groups = [
-            {"params": [w for w in weights if w.dim() > 1], "weight_decay": options.weight_decay},
+            {
+                "params": [w for w in weights if w.dim() > 1],
+                "weight_decay": options.settings.weight_decay,
+            },
             {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0},
         ]
         # Fused, like the Trainer's default optimizer.
-        optimizer = torch.optim.AdamW(groups, lr=2e-5, betas=options.betas, fused=True)
+        optimizer = torch.optim.AdamW(groups, lr=2e-5, betas=options.settings.betas, fused=True)
         schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda step: slanted_triangle(min(step, steps - 1), steps, options.warmup)
+            optimizer,
+            lambda step: slanted_triangle(min(step, steps - 1), steps, options.settings.warmup),
         )
         trainer = InOrder(
             model=model,

@@ -277,7 +277,7 @@ class Generator:
         """Return the concepts that may be asked about, in random order."""
         known = [s for pos in self.options.pos for s in self.lexicon.by_pos[pos]]
         if self.relation == "synonym":
-            asked = [s for s in known if len(s.lemma_names()) >= self.options.min_lemmas]
+            asked = [s for s in known if len(s.lemma_names()) >= 2]
         else:
             asked = [s for s in known if s.name() in self.lexicon.contexts]
         random.Random(f"{self.seed} {self.name}").shuffle(asked)

@@ -84,7 +84,7 @@ def evaluate(
     from evaluation.runs.executor import execute
     from evaluation.runs.in_memory import taking_model
     from evaluation.runs.spec import RunSpec
-    from evaluation.workers import ALONE, find_workers
+    from evaluation.workers import ALONE, Session, find_workers
     from kbprobe.errors import optional_path
 
     source = source_argument("evaluate(probe=...)", probe)
@@ -92,7 +92,7 @@ def evaluate(
     asked = RunSpec.parse(source, "", options, folder)
     with taking_model(asked, model, tokenizer) as spec:
         workers = ALONE if spec.loaded else find_workers(spec.run)
-        (outcome,) = execute([spec], overwrite, workers)
+        (outcome,) = execute([spec], Session(overwrite, workers))
     return Result.of(outcome.or_raise())
 
 
@@ -139,7 +139,7 @@ def study(
     from evaluation.studies.registry import STUDIES
     from evaluation.studies.run import run_study
     from evaluation.tracking import take_tracking
-    from evaluation.workers import find_workers
+    from evaluation.workers import Session, find_workers
     from kbprobe.errors import RESULTS, optional_path, path_argument
 
     declared = STUDIES.get(name)
@@ -156,13 +156,13 @@ def study(
         return summarise_folders(request, folders)
     sources = [source_argument(place, probe) for probe in given]
     request = StudyRequest.parse(declared, sources, checked, options, folder)
-    how: dict[str, Any] = {"overwrite": overwrite, "tracking": tracking}
     if model is None and tokenizer is None:
-        return run_study(request, workers=find_workers(request.defaults.run), **how)
+        session = Session(overwrite, find_workers(request.defaults.run))
+        return run_study(request, session, tracking=tracking)
     with taking_model(request.defaults, model, tokenizer) as spec:
         values = {**request.values, "cache": spec.run.cache}
         request = replace(request, models=[spec.model], values=values, loaded=spec.loaded)
-        return run_study(request, **how)
+        return run_study(request, Session(overwrite), tracking=tracking)
 
 
 @naming_extras()

@@ -27,7 +27,7 @@ from evaluation.scorers.registry import SCORERS
 from evaluation.studies.base import Study, StudyRequest, summarise_folders
 from evaluation.studies.registry import COLLECT, DEFAULT, EVALUATE, OWN, STUDIES
 from evaluation.tracking import TrackingOptions, take_tracking
-from evaluation.workers import UNITS, find_workers
+from evaluation.workers import UNITS, Session, find_workers
 from kbprobe.cli import FAILED, Command, Option, Program, Subcommand, command, run
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import Options, command_option, given_of, role
@@ -310,10 +310,8 @@ def _run_study(
     with shown_progress(workers.leads, UNITS) as progress:
         summary = run_study(
             request,
-            overwrite=overwrite,
-            workers=workers,
+            Session(overwrite, workers, progress),
             tracking=tracking,
-            progress=progress,
             report=report,
         )
     if workers.leads and tracking is not None and tracking.log_to:

@@ -414,16 +414,22 @@ def parse_model_args(text: str) -> dict[str, Any]:
     Raises:
         ValueError: a part is not of the form key=value.
     """
-    values: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, value = part.partition("=")
-        if not equals or not name:
-            raise ValueError(f"{part!r} is not of the form key=value")
-        try:
-            values[name] = json_value(value, name)
-        except UsageError:
-            values[name] = value
-    return values
+    return dict(key_and_value(part.strip()) for part in text.split(",") if part.strip())
+
+
+def key_and_value(text: str) -> tuple[str, Any]:
+    """Parse ``key=value``; the value is read as JSON where it is JSON, else as text.
+
+    Raises:
+        ValueError: the text is not of this form.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"{text!r} is not of the form key=value")
+    try:
+        return name, json_value(value, name)
+    except UsageError:
+        return name, value
 
 
 def parse_options(

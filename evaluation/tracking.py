@@ -6,6 +6,7 @@ that what was logged during a training and what was evaluated later share their 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,9 +35,6 @@ class TrackingOptions(Options):
     )
     log_dir: Annotated[Path, Metavar("DIR"), RARE] = Field(
         Path("runs"), description="Folder of the logs, with a subfolder for each model."
-    )
-    log_project: Annotated[str, RARE] = Field(
-        "kbprobe", min_length=1, description="Project in Weights & Biases."
     )
 
 
@@ -163,7 +161,9 @@ def _tracker(name: str, run: str, options: TrackingOptions) -> GeneralTracker:
     from accelerate.tracking import TensorBoardTracker, WandBTracker
 
     if name == "wandb":
-        return WandBTracker(options.log_project, name=run, dir=str(options.log_dir))
+        return WandBTracker(
+            os.environ.get("WANDB_PROJECT", "kbprobe"), name=run, dir=str(options.log_dir)
+        )
     return TensorBoardTracker(_unused(options.log_dir, run), logging_dir=str(options.log_dir))
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from evaluation.options import ModelOptions
 from kbprobe.errors import KbprobeError, MissingDependencyError, UsageError
+from kbprobe.terminal.progress import Progress, silent
 
 UNITS = {
     "tokenizing": "rows",
@@ -59,6 +60,35 @@ class Workers:
 
 
 ALONE = Workers()
+
+
+@dataclass(frozen=True)
+class Session:
+    """How a command executes its runs.
+
+    Attributes:
+        overwrite: whether other results in their folders are replaced.
+        workers: the processes that share them.
+        progress: shows what is done.
+        reports: whether folders get a ``report.html``.
+    """
+
+    overwrite: bool = False
+    workers: Workers = ALONE
+    progress: Progress = silent
+    reports: bool = True
+
+    def prefixed(self, prefix: Callable[[], str]) -> Session:
+        """Return the session with a text, made when it is shown, before what progress shows."""
+
+        def prefixed(what: str, finished: int, total: int) -> None:
+            self.progress(f"{prefix()}{what}", finished, total)
+
+        return replace(self, progress=prefixed)
+
+
+QUIET = Session()
+"""A single process that shows no progress and replaces nothing."""
 
 
 def find_workers(options: ModelOptions) -> Workers:

@@ -751,17 +751,10 @@ def evaluate(
     vectors: str | None = None,
     learning_rate: float | None = None,
     epochs: int = ...,
-    train_batch: int = ...,
-    weight_decay: float = ...,
-    betas: tuple[float, float] = ...,
-    warmup: float = 0.06,
-    schedule: Literal["slanted", "constant"] = "slanted",
-    max_grad_norm: float = 1.0,
+    training: dict[str, Any] = ...,
     facts_first: bool = False,
     keep_checkpoint: str | None = None,
     next_size: int | None = None,
-    hidden_units: int = 50,
-    dropout: float = ...,
 ) -> Result: ...
 def compare(
     *results: Result | str | Path | Sequence[Result | str | Path],

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, Self, Union, get_args, get_origin
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
@@ -24,6 +25,10 @@ MAX_VALUE_CHARACTERS = 60
 
 MAX_ERRORS = 5
 """Maximum number of errors listed for one set of values; the others are counted."""
+
+
+REPEATED = "KEY=VALUE"
+"""The metavar of options that are given once for each key."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +54,33 @@ class Role:
 RARE = Role(rare=True)
 
 
+def named(**values: Any) -> Mapping[str, Any]:
+    """Return values by the names of options, for `DEFAULTS` and `HELP` of a model."""
+    return MappingProxyType(values)
+
+
 class Options(BaseModel):
-    """A set of options, each with a default and a description."""
+    """A set of options, each with a default and a description.
+
+    Attributes:
+        DEFAULTS: other defaults of options of the parent models (:func:`named`).
+        HELP: other descriptions of them.
+    """
+
+    DEFAULTS: ClassVar[Mapping[str, Any]] = named()
+    HELP: ClassVar[Mapping[str, str]] = named()
 
     # Validators are built when a value is first checked: help and lists need none.
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, defer_build=True)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **settings: Any) -> None:
+        super().__pydantic_init_subclass__(**settings)
+        defaults, descriptions = (vars(cls).get(name, {}) for name in ("DEFAULTS", "HELP"))
+        for name in {**defaults, **descriptions}:
+            field = cls.__pydantic_fields__[name] = copy(cls.__pydantic_fields__[name])
+            field.default = defaults.get(name, field.default)
+            field.description = descriptions.get(name, field.description)
 
     @field_validator("*")
     @classmethod
@@ -246,6 +273,8 @@ def command_option(name: str, info: Any, section: str = "Output") -> Option:
     if get_origin(info.annotation) is tuple and (allowed := choices_of(info)):
         notes.insert(0, f"of: {', '.join(allowed)}")
     shown = metavar(name, info)
+    if shown == REPEATED:
+        place |= {"multiple": True, "callback": lambda _context, _option, given: given or None}
     return Option([flag, name], metavar=shown, help=_help(info, notes), **place)
 
 

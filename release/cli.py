@@ -103,7 +103,8 @@ def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @command(
     PROGRAM,
     help="Publish a built probe on the Hub: data, card, manifest and Croissant, in one commit. "
-    "What others have written there is kept. Publishing the same probe twice changes nothing.",
+    "In the card there, what others wrote outside the marked sections is kept. Publishing the same "
+    "probe twice changes nothing.",
     examples=EXAMPLES,
 )
 @click.argument("folder", type=_PATH, metavar="DIR")

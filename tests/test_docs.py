@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from builders.engine.registry import PROBES
+from evaluation.learners.registry import LEARNERS
+from evaluation.options import CHANGING_ROWS, TRAINING
+from evaluation.scorers.registry import SCORERS
+from evaluation.studies.baselines import READS
+from evaluation.studies.registry import DEFAULT, OWN
 from kbprobe.__main__ import COMMANDS
+from kbprobe.options import option_name
 
 ROOT = Path(__file__).resolve().parents[1]
 OTHERS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
@@ -133,3 +140,32 @@ def test_paragraphs_and_items_do_not_run_together(name: str) -> None:
     text = FENCE.sub("", (ROOT / name).read_text(encoding="utf-8"))
     assert re.findall(r"^(?![|> ]).*[.:;!?]  +\S.*", text, re.M) == []
     assert re.findall(r"^ *(?:[-*]|\d+\.) .*(?:\n +\S.*)*\n(?!\d+\. )[\w*`(\[].*", text, re.M) == []
+
+
+def _rows(*pages: str) -> set[str]:
+    """Return the names that begin a row of a table on some pages."""
+    text = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in pages)
+    return set(re.findall(r"^\| `(\w+)`", text, re.MULTILINE))
+
+
+def test_tables_have_a_row_for_each_probe_baseline_and_learner() -> None:
+    places = "docs/learning-curves.md", "docs/cross-validation.md", "docs/baselines.md"
+    assert _rows("README.md") == PROBES.keys()
+    assert _rows("docs/baselines.md") == READS.keys()
+    assert _rows(*places) >= {*LEARNERS.names()}
+
+
+NAMED = {
+    "README.md": [rf"(`|evaluate-probe ){name}\b" for name in OWN if name != DEFAULT],
+    "docs/evaluate.md docs/endpoints.md docs/baselines.md": [
+        rf"(`|--scorer ){name}\b" for name in SCORERS.names()
+    ],
+    "docs/evaluate.md": [rf"{option_name(name)}\b" for name in TRAINING.union(CHANGING_ROWS)],
+}
+"""What pages name: studies, scorers, and options that change the rows, or what is learnt."""
+
+
+@pytest.mark.parametrize("names", NAMED)
+def test_pages_name_all_that_there_is(names: str) -> None:
+    text = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in names.split())
+    assert not [pattern for pattern in NAMED[names] if not re.search(pattern, text)]

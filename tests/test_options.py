@@ -15,7 +15,7 @@ from evaluation.runs.spec import plugins
 from evaluation.studies.registry import STUDIES
 from kb_cache.base import find_kind, kind_names
 from kbprobe.errors import UsageError
-from kbprobe.options import Options, command_option, explain_all, metavar
+from kbprobe.options import Options, command_option, explain_all, metavar, named
 from release.annotation.options import SheetOptions, VoteOptions
 
 PYDANTIC = re.compile(
@@ -119,3 +119,18 @@ def test_metavars() -> None:
         "pos": "A,B,...",
         "mode": "[fast|slow]",
     }
+
+
+class Other(Sample):
+    """The same options, with another default and description."""
+
+    DEFAULTS = named(rows=4)
+    HELP = named(rows="Other rows.")
+
+
+def test_other_defaults_and_descriptions() -> None:
+    option = command_option("rows", Other.model_fields["rows"])
+    assert (Other().rows, Sample().rows) == (4, 1)
+    assert option.help == "Other rows. [default: 4]"
+    with pytest.raises(UsageError, match="must be at most 9"):
+        Other.parse({"rows": 10}, "owner")

@@ -9,13 +9,10 @@ from pydantic import Field, field_validator
 from builders.engine.options import (
     ConceptNetName,
     KindsWordNetName,
-    LabelFiles,
-    MinAgreement,
-    MinVotes,
-    ProbeOptions,
+    LabelOptions,
 )
 from kbprobe.errors import did_you_mean
-from kbprobe.options import Metavar
+from kbprobe.options import Metavar, named
 
 SCALE = ("never", "rarely", "sometimes", "often", "always")
 """The answers, in the order in which every row shows them."""
@@ -24,15 +21,16 @@ FAMILIES = ("body_part", "dish", "larger", "smaller", "diet", "placed", "deed", 
 """All template families; the last two are used only if requested by option."""
 
 
-class AlwaysNeverOptions(ProbeOptions):
+class AlwaysNeverOptions(LabelOptions):
     """Options of always_never: its five choices are a scale."""
 
     WITHOUT = ("tier", "choices", "variants")
 
-    split_shares: tuple[float, float, float] = Field(
-        (0.5, 0.15, 0.35),
-        description="Shares of the subjects in train, validation and test, before --train-rows.",
+    DEFAULTS = named(split_shares=(0.5, 0.15, 0.35))
+    HELP = named(
+        split_shares="Shares of the subjects in train, validation and test, before --train-rows."
     )
+
     conceptnet: ConceptNetName = "5.7"
     wordnet: KindsWordNetName = "3.0"
     families: tuple[str, ...] = Field(
@@ -45,25 +43,10 @@ class AlwaysNeverOptions(ProbeOptions):
         description="A masked LM (folder or Hub id) that proposes the objects, as the paper's did; "
         "by default all words of the slot's kind are candidates.",
     )
-    proposer_top_k: int = Field(
-        20,
-        ge=1,
-        description="Completions of the --proposer to consider for each subject.",
-    )
-    labels: LabelFiles = ()
     readings: bool = Field(
         True,
         description="Without --labels and --proposer, ask what language models have read, and "
         "answer it by these readings; --no-readings: candidates for annotators, without answers.",
-    )
-    min_votes: MinVotes = 1
-    min_agreement: MinAgreement = 0.5
-    max_majority: float = Field(
-        0.26,
-        gt=0,
-        le=1,
-        description="Maximum share of an answer among the rows of a family and split that have "
-        "answers; others are left out (1: none).",
     )
 
     @field_validator("families")

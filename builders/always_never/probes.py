@@ -41,6 +41,12 @@ from kbprobe.rng import RandomGenerator
 
 NAME = "always_never"
 
+PROPOSALS = 20
+"""Completions of a masked LM that are considered for each subject."""
+
+MAX_MAJORITY = 0.26
+"""Maximum share of an answer among the rows of a family and split that have answers."""
+
 CALIBRATION = (
     "On 60 published rows, mixed in unmarked, their majority gave people's answer in 68%, and one "
     "at most a step from it in 97%; they may have been trained on these."
@@ -146,7 +152,7 @@ def _pairs(slots: Slots, name: str, options: AlwaysNeverOptions, rng: RandomGene
     """Choose a family's pairs."""
     found = pool(slots, name)
     if options.proposer:
-        found = propose(found, options.proposer, options.proposer_top_k)
+        found = propose(found, options.proposer, PROPOSALS)
     return found, *draw(found, slots, options.per_family, rng.child("candidates", name))
 
 
@@ -199,7 +205,7 @@ def _candidates(
 
 
 def _remedy(options: AlwaysNeverOptions) -> str:
-    return f"Loosen --min-agreement, --min-votes or --max-majority ({options.max_majority:g})."
+    return f"Loosen --min-agreement ({options.min_agreement:g}) or --min-votes."
 
 
 def _balanced(
@@ -208,7 +214,7 @@ def _balanced(
     """Mark the rows to keep such that no answer is right too often in a family and split."""
     cell = plan.family.codes[rows] * len(SPLITS) + plan.split[rows]
     key = plan.question_keys[rows]
-    return balanced(cell, answer, len(SCALE), options.max_majority, rng.child("balance"), key)
+    return balanced(cell, answer, len(SCALE), MAX_MAJORITY, rng.child("balance"), key)
 
 
 BATCH = 64

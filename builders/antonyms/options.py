@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from builders.engine.options import ConceptNetName, ProbeOptions, Tokenizer, WordNetName
+from kbprobe.options import named
 
 PartOfSpeech = Literal["adjective", "noun", "verb"]
 Wording = Literal["plain", "paper"]
@@ -17,11 +18,12 @@ class AntonymOptions(ProbeOptions):
 
     WITHOUT = ("choices", "variants")
 
-    split_shares: tuple[float, float, float] = Field(
-        (0.4, 0.2, 0.4),
-        description="Shares of the antonym pairs in train, validation and test, before "
-        "--train-rows.",
+    DEFAULTS = named(split_shares=(0.4, 0.2, 0.4))
+    HELP = named(
+        split_shares="Shares of the antonym pairs in train, validation and test, before "
+        "--train-rows."
     )
+
     wordnet: WordNetName = "3.0"
     conceptnet: ConceptNetName = Field(
         "",

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from builders.engine.options import ProbeOptions
 from builders.english.inflection import MAX_NUMBER
+from kbprobe.options import named
 
 Wording = Literal["plain", "tacl", "arxiv"]
 Dimension = Literal["size", "weight", "speed"]
+
+FROM_PAIRS = "Maximum rows of the train split, drawn from all pairs (0: all pairs)."
 
 
 class ComparisonOptions(ProbeOptions):
     """Options of all comparisons: no text to screen, no doubtful question."""
 
-    WITHOUT: ClassVar[tuple[str, ...]] = ("tier", "screen")
+    WITHOUT = ("tier", "screen")
 
-    split_shares: tuple[float, float, float] = Field(
-        (0.0, 0.25, 0.75),
-        description="Shares of train, validation and test. Train has its own material: the last "
-        "two divide the rest.",
+    DEFAULTS = named(split_shares=(0.0, 0.25, 0.75))
+    HELP = named(
+        split_shares="Shares of train, validation and test. Train has its own material: the "
+        "last two divide the rest."
+    )
+
+    evaluation_rows: int = Field(
+        1000, ge=0, description="Maximum rows of validation and test together (0: all)."
     )
 
     @field_validator("split_shares")
@@ -43,7 +50,7 @@ class AgesOptions(ComparisonOptions):
         (15, 38), description="Lowest and highest age in validation and test."
     )
 
-    @field_validator("train_ages", "evaluation_ages", "out_of_range", check_fields=False)
+    @field_validator("train_ages", "evaluation_ages")
     @classmethod
     def _is_range(cls, ages: tuple[int, int]) -> tuple[int, int]:
         if not 1 <= ages[0] < ages[1] <= MAX_NUMBER:
@@ -65,15 +72,9 @@ class AgeOptions(AgesOptions):
     """Options of age_comparison."""
 
     WITHOUT = ("choices",)
+    DEFAULTS = named(train_rows=4032, evaluation_rows=0)
+    HELP = named(train_rows=FROM_PAIRS)
 
-    train_rows: int = Field(
-        4032,
-        ge=0,
-        description="Maximum rows of the train split, drawn from all pairs (0: all pairs).",
-    )
-    evaluation_rows: int = Field(
-        0, ge=0, description="Maximum rows of validation and test together (0: all pairs)."
-    )
     wording: Wording = Field(
         "plain",
         description="Whose sentences: plain (I am 35 years old. A 21-year-old is [MASK] than me.; "
@@ -81,34 +82,15 @@ class AgeOptions(AgesOptions):
         "old person.) or arxiv (A 21 year old person age is [MASK] than a 35 year old person.; the "
         "published file's).",
     )
-    reference_year: int = Field(
-        2020,
-        gt=MAX_NUMBER,
-        le=9999,
-        description="Variants with years of birth: the year in which the ages hold, so that an age "
-        "of 21 is 1999.",
-    )
-    out_of_range: tuple[int, int] = Field(
-        (215, 230),
-        description="Variant out_of_range: lowest and highest age. The lowest stands for the "
-        "lowest of --evaluation-ages, and so on; rows that do not fit are left out.",
-    )
 
 
 class MultihopOptions(AgesOptions):
     """Options of multihop_comparison."""
 
     WITHOUT = ("variants",)
+    DEFAULTS = named(train_rows=5000)
 
     choices: int = Field(3, ge=3, le=5, description="People compared: three to five.")
-    train_rows: int = Field(
-        5000, ge=0, description="Maximum rows of the train split, in whole clusters (0: all)."
-    )
-    evaluation_rows: int = Field(
-        1000,
-        ge=0,
-        description="Maximum rows of validation and test together (0: all sets of ages).",
-    )
     wording: Literal["plain", "tacl"] = Field(
         "plain",
         description="Whose sentences: plain (I met an 83-year-old, a 63-year-old and a "
@@ -121,16 +103,10 @@ class ObjectOptions(ComparisonOptions):
     """Options of object_comparison."""
 
     WITHOUT = ("choices", "variants")
+    DEFAULTS = named(train_rows=5000)
+    HELP = named(train_rows=FROM_PAIRS)
 
     dimension: Dimension = Field("size", description="What to compare: size, weight or speed.")
-    train_rows: int = Field(
-        5000,
-        ge=0,
-        description="Maximum rows of the train split, drawn from all pairs (0: all pairs).",
-    )
-    evaluation_rows: int = Field(
-        1000, ge=0, description="Maximum rows of validation and test together (0: all pairs)."
-    )
     train_domains: tuple[str, ...] = Field(
         ("animal",), min_length=1, description="Domains or kinds of things in train."
     )

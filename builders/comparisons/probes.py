@@ -55,7 +55,7 @@ VARIANTS = {
     "ages_in_year_frame": Variant("The ages in the sentence about years of birth."),
     "years_in_age_frame": Variant("The years of birth in the sentence about ages."),
     "out_of_range": Variant(
-        "Ages that nobody has (--out-of-range) in place of those of validation and test."
+        "Ages that nobody has (215 to 230) in place of those of validation and test."
     ),
     "number_words": Variant("Ages spelled out."),
     "multiple_choice": Variant(
@@ -73,6 +73,13 @@ ARGUMENT_TARGET = 0.77
 
 For two ages from any range, seeing one of them is enough in three quarters of all pairs.
 """
+
+REFERENCE_YEAR = 2020
+"""Variants with years of birth: the year in which the ages hold, so that an age of 21 is 1999."""
+
+OUT_OF_RANGE = (215, 230)
+"""Variant out_of_range: lowest and highest age. The lowest stands for the lowest of
+--evaluation-ages, and so on; rows that do not fit are left out."""
 
 BASE = 1 << 10
 """Greater than any age: ages are the digits of a question's key in this base."""
@@ -200,8 +207,8 @@ def age_comparison(integers: Integers, options: AgeOptions, rng: RandomGenerator
         np.tile(split, 2),
         Coded(set_names(sets), np.tile(line, 2)),
     )
-    ages, years = pairs.ages, options.reference_year - pairs.ages
-    low, high = options.out_of_range
+    ages, years = pairs.ages, REFERENCE_YEAR - pairs.ages
+    low, high = OUT_OF_RANGE
     shifted = ages + (low - options.evaluation_ages[0])
     inside = np.flatnonzero(((low <= shifted) & (shifted <= high)).all(axis=1))
     variants = {

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from builders.compositions.paths import PathSet, load_paths
 from builders.engine.options import ProbeOptions, WikidataName
-from kbprobe.options import Metavar
+from kbprobe.options import Metavar, named
 
 WIKIDATA_SERVICE = "https://query.wikidata.org/sparql"
 
@@ -18,12 +18,12 @@ class CompositionOptions(ProbeOptions):
 
     WITHOUT = ("variants",)
 
-    choices: int = Field(3, ge=2, le=26, description="Choices of a question, the gold included.")
-    split_shares: tuple[float, float, float] = Field(
-        (0.4, 0.2, 0.4),
-        description="Shares in train, validation and test of the entities that bear answers, "
-        "before --train-rows.",
+    DEFAULTS = named(choices=3, split_shares=(0.4, 0.2, 0.4))
+    HELP = named(
+        split_shares="Shares in train, validation and test of the entities that bear answers, "
+        "before --train-rows."
     )
+
     endpoint: Annotated[str, Metavar("URL")] = Field(
         WIKIDATA_SERVICE,
         description="The SPARQL endpoint to query; its answers are kept in the cache.",
@@ -62,22 +62,23 @@ class CompositionOptions(ProbeOptions):
         description="Maximum entities at which a path starts, those with most sitelinks where the "
         "source states them (0: all, which is too much for the public service).",
     )
-    max_per_entity: int = Field(
-        4, ge=0, description="Maximum rows of a path that ask about one entity (0: all)."
-    )
-    max_per_bearer: int = Field(
-        10,
-        ge=0,
-        description="Maximum rows of a path that rest on one entity: an actor, a band (0: all).",
-    )
-    max_per_gold: int = Field(
-        40, ge=0, description="Maximum rows of a path that have one gold (0: all)."
+    caps: tuple[int, int, int] = Field(
+        (4, 10, 40),
+        description="Maximum rows of a path that ask about one entity, that rest on one (an actor, "
+        "a band), and that have one gold (0: all).",
     )
     published_wordings: bool = Field(
         False,
         description="Ask about the paper's three paths in the paper's words, which presuppose one "
         "actor, band or company.",
     )
+
+    @field_validator("caps")
+    @classmethod
+    def _not_below_zero(cls, caps: tuple[int, int, int]) -> tuple[int, int, int]:
+        if min(caps) < 0:
+            raise ValueError("three numbers of 0 or more, such as 4,10,40")
+        return caps
 
     @field_validator("only_paths")
     @classmethod

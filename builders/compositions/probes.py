@@ -108,12 +108,7 @@ def encyclopedic_composition(
     bits = dict(zip(chains, flags.bits.tolist(), strict=True))
     chains = list(compress(chains, flags.of_tier(options.tier, dropped)))
     chains = one_path_for_each_bearer(chains, rng.child("paths"), dropped)
-    most = {
-        "asked": 1,
-        "start": options.max_per_entity,
-        "carrier": options.max_per_bearer,
-        "gold": options.max_per_gold,
-    }
+    most = {"asked": 1, **dict(zip(("start", "carrier", "gold"), options.caps, strict=True))}
     chains = cap(chains, most, rng.child("cap"), dropped)
     chains, split = split_chains(chains, options.split_shares, rng.child("splits"), dropped)
     rows = with_choices(knowledge, chains, split.tolist(), options, rng.child("sets"), dropped)

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from builders.engine.options import DrawOptions, GcideName
+from kbprobe.options import named
 
 PartOfSpeech = Literal["noun", "verb", "adjective", "adverb", "other"]
 
@@ -15,6 +16,11 @@ class WordSenseOptions(DrawOptions):
     """Options of dictionary_wordsense."""
 
     WITHOUT = ("tier", "variants")  # no question is doubtful
+    DEFAULTS = named(random_share=0.1, controls=False)
+    HELP = named(
+        random_share="Maximum share of rows in groups of which no two are senses of one word.",
+        controls="Write the control renderings, no_language and perturbed, as configs.",
+    )
 
     gcide: GcideName = Field(
         "", description="Which GCIDE (see kb-cache list); if empty, the one that is there."
@@ -27,22 +33,7 @@ class WordSenseOptions(DrawOptions):
     contexts: tuple[Literal["usage", "quotation"], ...] = Field(
         ("usage", "quotation"), min_length=1, description="Contexts to show the word in."
     )
-    max_contexts: int = Field(0, ge=0, description="Contexts for a sense (0: all).")
-    random_share: float = Field(
-        0.1,
-        ge=0,
-        le=1,
-        description="Maximum share of rows in groups of which no two are senses of one word.",
-    )
     other_pos: bool = Field(
         False,
         description="Let senses of different parts of speech share choices, as published.",
-    )
-    stem_overlap: Literal["drop", "keep"] = Field(
-        "drop",
-        description="What to do with questions whose gold is given away by a word that it shares "
-        "with the question.",
-    )
-    controls: bool = Field(
-        False, description="Write the control renderings, no_language and perturbed, as configs."
     )

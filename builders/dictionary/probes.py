@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.dictionary.options import WordSenseOptions
-from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import NEVER_DRAWN, Family, Truth
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM
@@ -247,11 +246,6 @@ def _asked_about(
             "the definition shares a word with the context": by_context,
         }
         asking = lines_of(asking, dropped.sift(tests))
-    if options.max_contexts:
-        kept = first_of_each(
-            asking.sense, options.max_contexts, rng.child("contexts"), asking.context
-        )
-        asking = lines_of(asking, dropped.keep("beyond --max-contexts", kept))
     return asking
 
 

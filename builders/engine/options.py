@@ -11,7 +11,7 @@ import logging
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import Field, field_validator
 from pydantic_core import CoreSchema, core_schema
@@ -21,25 +21,6 @@ from kbprobe.options import RARE, Metavar, Options, option_name
 
 RANDOM = "random"
 """The distractor family of all nodes of the gold's kind; it supplements the others."""
-
-# Options of which only the defaults differ between probes.
-TrainRows: TypeAlias = Annotated[
-    int,
-    Field(
-        ge=0,
-        description="Maximum rows of the train split, in whole clusters or choice groups (0: all).",
-    ),
-]
-RandomShare: TypeAlias = Annotated[
-    float,
-    RARE,
-    Field(
-        ge=0,
-        le=1,
-        description="Maximum share of rows with random distractors, the easy reference, where "
-        "there are other families. It holds for the whole build, from which --limit draws.",
-    ),
-]
 
 
 class ProbeOptions(Options):
@@ -63,7 +44,11 @@ class ProbeOptions(Options):
         description="Leave out slurs and obscenities in questions, golds and distractors.",
     )
     choices: int = Field(5, ge=2, le=26, description="Choices of a question, the gold included.")
-    train_rows: TrainRows = 4000
+    train_rows: int = Field(
+        4000,
+        ge=0,
+        description="Maximum rows of the train split, in whole clusters or choice groups (0: all).",
+    )
     validation_rows: Annotated[int, RARE] = Field(
         0, ge=0, description="Maximum rows of the validation split, in whole clusters (0: all)."
     )
@@ -155,6 +140,20 @@ class ProbeOptions(Options):
         return shares
 
 
+class LabelOptions(ProbeOptions):
+    """Options of probes whose rows people label."""
+
+    labels: Annotated[tuple[str, ...], Metavar("FILE,...")] = Field(
+        (),
+        description="Files of votes, or of labels: make the labelled probe from the candidates of "
+        "the same options and seed.",
+    )
+    min_votes: int = Field(1, ge=1, description="Votes (--labels) that a row needs to be labelled.")
+    min_agreement: float = Field(
+        0.5, ge=0, le=1, description="Minimum share of a row's votes (--labels) for its answer."
+    )
+
+
 class DrawOptions(ProbeOptions):
     """Options of probes whose distractors are drawn by :func:`builders.engine.rows.draw_plan`."""
 
@@ -174,7 +173,13 @@ class DrawOptions(ProbeOptions):
         le=50,
         description="Maximum rows of a question with distractors of one family and distance.",
     )
-    random_share: RandomShare = 0.33
+    random_share: Annotated[float, RARE] = Field(
+        0.33,
+        ge=0,
+        le=1,
+        description="Maximum share of rows with random distractors, the easy reference, where "
+        "there are other families. It holds for the whole build, from which --limit draws.",
+    )
     max_fill: Annotated[int | None, RARE] = Field(
         None,
         ge=0,
@@ -183,6 +188,12 @@ class DrawOptions(ProbeOptions):
     )
     cap_per_gold: Annotated[int, RARE] = Field(
         40, ge=0, description="Maximum questions with the same gold in a split (0: no cap)."
+    )
+
+    stem_overlap: Annotated[Literal["drop", "keep"], RARE] = Field(
+        "drop",
+        description="What to do with questions whose gold is given away by a word that it shares "
+        "with the question.",
     )
 
     @property
@@ -250,22 +261,6 @@ Tokenizer = Annotated[
         "by default word frequency decides."
     ),
 ]
-LabelFiles = Annotated[
-    tuple[str, ...],
-    Metavar("FILE,..."),
-    Field(
-        description="Files of votes, or of labels: make the labelled probe from the candidates of "
-        "the same options and seed."
-    ),
-]
-MinVotes = Annotated[
-    int, Field(ge=1, description="Votes (--labels) that a row needs to be labelled.")
-]
-MinAgreement = Annotated[
-    float,
-    Field(ge=0, le=1, description="Minimum share of a row's votes (--labels) for its answer."),
-]
-"""Options of probes with rows labelled by people, or with words a tokenizer must not split."""
 
 
 class SnapshotOption(NamedTuple):

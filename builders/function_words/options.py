@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from builders.engine.options import (
     CorpusNames,
-    LabelFiles,
-    MinAgreement,
-    MinVotes,
-    ProbeOptions,
+    LabelOptions,
 )
+from kbprobe.options import named
 
 
-class FunctionWordOptions(ProbeOptions):
+class FunctionWordOptions(LabelOptions):
     """Options of all probes of function words: their choices are labels."""
 
-    WITHOUT: ClassVar[tuple[str, ...]] = ("choices", "controls")
+    WITHOUT = ("choices", "controls")
+    DEFAULTS = named(split_shares=(0.4, 0.1, 0.5))
+    HELP = named(
+        split_shares="Shares of the documents in train, validation and test, before --train-rows."
+    )
 
     corpus: CorpusNames = Field(
         ("masc-extract",),
         min_length=1,
         description="Corpora, by name (see kb-cache list); several are taken together.",
     )
-    split_shares: tuple[float, float, float] = Field(
-        (0.4, 0.1, 0.5),
-        description="Shares of the documents in train, validation and test, before --train-rows.",
-    )
-    labels: LabelFiles = ()
-    min_votes: MinVotes = 1
-    min_agreement: MinAgreement = 0.5
+    min_tokens: int = Field(5, ge=1, description="Minimum tokens of a sentence.")
+    max_tokens: int = Field(40, ge=1, description="Maximum tokens of a sentence.")
+
+    @model_validator(mode="after")
+    def _some_length(self) -> Self:
+        if self.min_tokens > self.max_tokens:
+            raise ValueError("--min-tokens is more than --max-tokens")
+        return self
 
 
 class AcceptabilityOptions(FunctionWordOptions):
     """Options of the probes of acceptability."""
 
-    min_tokens: int = Field(5, ge=1, description="Minimum tokens of a sentence.")
-    max_tokens: int = Field(40, ge=1, description="Maximum tokens of a sentence.")
     max_pairs: int = Field(
         2000, ge=0, description="Maximum pairs of an original and a changed sentence (0: all)."
     )
@@ -47,12 +48,6 @@ class AcceptabilityOptions(FunctionWordOptions):
         description="Choose pairs so that the changed words and their neighbours stand in "
         "originals as often as in changed sentences; without it, all pairs.",
     )
-
-    @model_validator(mode="after")
-    def _some_length(self) -> Self:
-        if self.min_tokens > self.max_tokens:
-            raise ValueError("--min-tokens is more than --max-tokens")
-        return self
 
 
 class WhWordOptions(AcceptabilityOptions):
@@ -65,11 +60,7 @@ class LongSentenceOptions(AcceptabilityOptions):
     Few sentences suit them, so that longer ones are read as well, and more go to validation.
     """
 
-    max_tokens: int = Field(60, ge=1, description="Maximum tokens of a sentence.")
-    split_shares: tuple[float, float, float] = Field(
-        (0.4, 0.18, 0.42),
-        description="Shares of the documents in train, validation and test, before --train-rows.",
-    )
+    DEFAULTS = named(max_tokens=60, split_shares=(0.4, 0.18, 0.42))
 
 
 class SentenceEndOptions(AcceptabilityOptions):

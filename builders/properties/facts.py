@@ -31,7 +31,7 @@ from builders.properties.kinds import (
     verdicts,
 )
 from builders.properties.options import FIRM_WEIGHT, LOOSE_WEIGHT, PropertyOptions
-from kb_cache.conceptnet.filter import VERB, NoiseFilter, filter_noise, parts_of_speech
+from kb_cache.conceptnet.filter import NO_FILTER, VERB, NoiseFilter, filter_noise, parts_of_speech
 from kb_cache.conceptnet.types import SYMMETRIC, ConceptNet
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.wordnet.types import WordNet
@@ -346,16 +346,16 @@ def _sure_edges(
         for negated in (False, True):
             asked[conceptnet.rows(name, negated)] = True
     # IsA needs less weight where WordNet agrees: see `gather`.
-    by_kind = {"known_terms": True, "parts_of_speech": True}
     by_word = NoiseFilter(
         min_weight=min(1.0, rules.min_weight),
         contradictions=False,
         min_zipf=MIN_ZIPF,
-        **dict.fromkeys(by_kind, False),
+        known_terms=False,
+        parts_of_speech=False,
     )
-    off = dict.fromkeys(NoiseFilter.model_fields, 0)
+    by_kind = NO_FILTER._replace(known_terms=True, parts_of_speech=True)
     loose, report = filter_noise(conceptnet.select(asked), by_word, wordnet)
-    filtered, last = filter_noise(loose, NoiseFilter.model_validate(off | by_kind), wordnet)
+    filtered, last = filter_noise(loose, by_kind, wordnet)
     steps = (*report.steps, *last.steps)
     dropped = DropLog({f"edges: {step.filter}": step.removed for step in steps})
     listed_keys = _reviewed_keys(conceptnet, rules.relations)

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from builders.engine.options import ConceptNetName, KindsWordNetName, ProbeOptions
 from builders.english.word_lists import word_groups
 from kbprobe.errors import did_you_mean
+from kbprobe.options import named
 
 ASKED = tuple(chain(*word_groups("relations", "builders.properties")))
 """The relations asked about by default, and their negations."""
@@ -36,12 +37,12 @@ class PropertyOptions(ProbeOptions):
     """Options of property_conjunction."""
 
     WITHOUT = ("variants",)
+    DEFAULTS = named(split_shares=(0.5, 0.12, 0.38))
+    HELP = named(
+        split_shares="Shares of the concepts in train, validation and test, before --train-rows."
+    )
 
     choices: int = Field(3, ge=3, le=10, description="Choices of a question, the gold included.")
-    split_shares: tuple[float, float, float] = Field(
-        (0.5, 0.12, 0.38),
-        description="Shares of the concepts in train, validation and test, before --train-rows.",
-    )
     conceptnet: ConceptNetName = "5.7"
     wordnet: KindsWordNetName = "3.0"
     relations: tuple[str, ...] = Field(

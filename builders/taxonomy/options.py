@@ -9,6 +9,7 @@ from pydantic import Field
 
 from builders.engine.options import ConceptNetName, ProbeOptions, Tokenizer, WordNetName
 from builders.english.word_lists import word_groups, word_list
+from kbprobe.options import named
 
 CONJUNCTION: Literal["conjunction"] = "conjunction"
 LEVEL: Literal["level"] = "level"
@@ -30,6 +31,9 @@ seldom has a name, and their kinds overlap.
 
 LEAST_ANSWER_ZIPF = 3.2
 """Minimum frequency of a choice (Zipf scale)."""
+
+MIN_WEIGHT = 3.0
+"""Minimum weight of ConceptNet's edges."""
 
 RARE_WORD, RARE_ANSWER = 2.5, 3.5
 CLEAN_SHARE, CLEAN_HOPS, CLEAN_GAP, CLEAN_LETTERS = 0.7, 3, 1.15, 4
@@ -54,10 +58,8 @@ class TaxonomyOptions(ProbeOptions):
     """Options of taxonomy_conjunction: its trees decide on the splits."""
 
     WITHOUT = ("choices", "variants", "split_shares")
+    DEFAULTS = named(train_rows=0)
 
-    train_rows: int = Field(
-        0, ge=0, description="Maximum rows of the train split, in whole clusters (0: all)."
-    )
     wordnet: WordNetName = "3.0"
     conceptnet: ConceptNetName = Field(
         "", description="A ConceptNet to take IsA from as well (see kb-cache list); none if empty."
@@ -83,7 +85,6 @@ class TaxonomyOptions(ProbeOptions):
         description="Distractors at the gold's level have at most this many times more, or fewer, "
         "hyponyms than the gold.",
     )
-    min_weight: float = Field(3.0, ge=0, description="Minimum weight of ConceptNet's edges.")
     cap_per_gold: int = Field(
         240, ge=0, description="Maximum number of questions with the same gold (0: no cap)."
     )

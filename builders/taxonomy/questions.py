@@ -24,6 +24,7 @@ from builders.taxonomy.options import (
     CLEAN_LETTERS,
     CLEAN_SHARE,
     LEAST_ANSWER_ZIPF,
+    MIN_WEIGHT,
     PAPER,
     RARE_ANSWER,
     RARE_WORD,
@@ -242,7 +243,7 @@ class AskableTaxonomy:
         answers = shown & (taxonomy.zipf >= LEAST_ANSWER_ZIPF)
         answers[taxonomy.ids(options.stop_golds, "--stop-golds")] = False
         named = answers_of(taxonomy, answers, asked)
-        min_weight = options.min_weight if taxonomy.conceptnet else 0.0
+        min_weight = MIN_WEIGHT if taxonomy.conceptnet else 0.0
         entities = shown & taxonomy.counted_like_a_noun
         pairs = pairs_of(taxonomy, entities, named, options.max_hops, min_weight)
         sound = (pairs.share >= MIN_SHARE) & ~_names_answer(taxonomy, pairs)

@@ -25,7 +25,7 @@ def wordnet_definitions(
         asked &= wordnet.has_words & has_glosses(wordnet)
         found = int(np.count_nonzero(asked))
         require_enough(wordnet, found, every, "synsets with words and a definition")
-    contexts = contexts_of(wordnet, asked, options.max_contexts, rng)
+    contexts = contexts_of(wordnet, asked)
     questions = in_contexts(wordnet, contexts)
     return WordNetPlanner(wordnet, options, rng).of_concepts(
         "definition", contexts.concept, questions

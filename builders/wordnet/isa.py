@@ -47,7 +47,7 @@ def _isa_plan(
 ) -> Plan:
     size, structure = len(wordnet), wordnet.structure
     asked = of_parts_of_speech(wordnet, options.pos)
-    contexts = contexts_of(wordnet, asked, options.max_contexts, rng)
+    contexts = contexts_of(wordnet, asked)
     concepts = sorted_unique(contexts.concept)
     walk = graph.walk(concepts, options.max_hops)
     concept, gold, hops = concepts[walk.source], walk.node, walk.hops

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import chain
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from builders.engine.options import RANDOM, DrawOptions, RandomShare, TrainRows, WordNetName
+from builders.engine.options import RANDOM, DrawOptions, WordNetName
 from builders.english.word_lists import word_groups
 from kbprobe.errors import did_you_mean
-from kbprobe.options import RARE, Metavar
+from kbprobe.options import RARE, Metavar, named
 
 ABSTRACTIONS = tuple(chain(*word_groups("abstractions", "builders.wordnet")))
 """Golds that are too general to be asked about."""
@@ -23,13 +22,19 @@ ENGLISH = "en"
 """The language of Princeton WordNet."""
 
 PartOfSpeech = Literal["noun", "verb", "adjective", "adverb"]
-_POS = partial(Field, min_length=1, description="Parts of speech to ask about.")
+ALL_POS = ("noun", "verb", "adjective", "adverb")
 
 
 class WordNetOptions(DrawOptions):
     """Options of all WordNet probes."""
 
-    WITHOUT: ClassVar[tuple[str, ...]] = ("variants",)
+    WITHOUT = ("variants",)
+    DEFAULTS = named(train_rows=10_000, split_shares=(0.26, 0.12, 0.62), controls=False)
+    HELP = named(
+        split_shares="Shares of WordNet, by its examples and parts, in train, validation and "
+        "test, before --train-rows.",
+        controls="Write the control renderings, no_language and perturbed, as configs.",
+    )
 
     NEAR: ClassVar[tuple[str, ...]] = ("sibling", "cousin", "second_cousin", "field")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
@@ -46,7 +51,9 @@ class WordNetOptions(DrawOptions):
         description="Ask the same questions, with the same ids, in all of several languages: one "
         "probe for each (--language en,it,pt --parallel).",
     )
-    pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb"))
+    pos: tuple[PartOfSpeech, ...] = Field(
+        ("noun", "verb"), min_length=1, description="Parts of speech to ask about."
+    )
     families: tuple[str, ...] = Field(
         ("near", RANDOM),
         min_length=1,
@@ -56,29 +63,11 @@ class WordNetOptions(DrawOptions):
     sister_depth: Annotated[int, RARE] = Field(
         2, ge=1, le=6, description="Maximum depth of sister distractors (1: siblings)."
     )
-    max_contexts: Annotated[int, RARE] = Field(
-        0, ge=0, description="Example sentences for a concept (0: all)."
-    )
     min_depth: Annotated[int, RARE] = Field(
         0, ge=0, description="Minimum depth of a gold below its root, in hops."
     )
     min_zipf: Annotated[float, RARE] = Field(
         0.0, ge=0, le=8, description="Minimum word frequency of a gold's first lemma (Zipf scale)."
-    )
-    stem_overlap: Annotated[Literal["drop", "keep"], RARE] = Field(
-        "drop",
-        description="What to do with questions whose gold is given away by a word that it shares "
-        "with the question.",
-    )
-
-    train_rows: TrainRows = 10_000
-    split_shares: Annotated[tuple[float, float, float], RARE] = Field(
-        (0.26, 0.12, 0.62),
-        description="Shares of WordNet, by its examples and parts, in train, validation and test, "
-        "before --train-rows.",
-    )
-    controls: bool = Field(
-        False, description="Write the control renderings, no_language and perturbed, as configs."
     )
 
     @model_validator(mode="after")
@@ -148,10 +137,8 @@ class WordNetOptions(DrawOptions):
 class DefinitionsOptions(WordNetOptions):
     """Options of wordnet_definitions."""
 
-    NEAR: ClassVar[tuple[str, ...]] = ("same_word", *WordNetOptions.NEAR, "quality")
-
-    random_share: RandomShare = 0.25
-    pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
+    NEAR = ("same_word", *WordNetOptions.NEAR, "quality")
+    DEFAULTS = named(random_share=0.25, pos=ALL_POS)
 
 
 CommonOnly: TypeAlias = Annotated[
@@ -165,22 +152,11 @@ CommonOnly: TypeAlias = Annotated[
 class SynonymyOptions(WordNetOptions):
     """Options of wordnet_synonymy."""
 
-    NEAR: ClassVar[tuple[str, ...]] = (*WordNetOptions.NEAR, "quality")
-    WITHOUT = ("max_contexts", "cap_per_gold")  # each concept is the gold of one question
+    NEAR = (*WordNetOptions.NEAR, "quality")
+    WITHOUT = ("cap_per_gold",)  # each concept is the gold of one question
+    DEFAULTS = named(pos=ALL_POS)
 
-    pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
-    min_lemmas: int = Field(
-        2, ge=1, description="Minimum number of lemmas of a concept asked about."
-    )
     common_only: CommonOnly = False
-    name_share: float = Field(
-        0.2,
-        ge=0,
-        le=1,
-        description="Maximum share of candidate concepts that are names (instances, and words in "
-        "capitals), which ask for recall of an encyclopedia. They can be a larger share of the "
-        "rows, since other rules drop more questions about common words.",
-    )
 
     @property
     def shows_glosses(self) -> bool:
@@ -191,7 +167,9 @@ class SynonymyOptions(WordNetOptions):
 class IsaOptions(WordNetOptions):
     """Options of the probes that walk the hypernym graph."""
 
-    pos: tuple[Literal["noun", "verb"], ...] = _POS(("noun", "verb"))
+    pos: tuple[Literal["noun", "verb"], ...] = Field(
+        ("noun", "verb"), min_length=1, description="Parts of speech to ask about."
+    )
     max_hops: int = Field(2, ge=1, le=20, description="Maximum distance of the gold, in hops.")
     stop_golds: Annotated[tuple[str, ...], RARE] = Field(
         ABSTRACTIONS,
@@ -202,19 +180,19 @@ class IsaOptions(WordNetOptions):
 class HypernymyOptions(IsaOptions):
     """Options of wordnet_hypernymy."""
 
-    PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym")
+    PAPER = (RANDOM, "sister", "hyponym")
 
 
 class HyponymyOptions(IsaOptions):
     """Options of wordnet_hyponymy."""
 
-    NEAR: ClassVar[tuple[str, ...]] = (
+    NEAR = (
         "sibling_branch",
         "cousin_branch",
         "second_cousin_branch",
         "field",
     )
-    PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hypernym")
+    PAPER = (RANDOM, "sister", "hypernym")
 
     glosses: bool = Field(
         False, description="Show the definition of each choice, as published, not its words alone."
@@ -232,35 +210,31 @@ class HyponymyOptions(IsaOptions):
 class RelationOptions(WordNetOptions):
     """Options of probes planned by `builders.relations.relation_plan`, without sentences."""
 
-    WITHOUT = ("max_contexts", "min_depth", "stem_overlap")
+    WITHOUT = ("min_depth", "stem_overlap")
+    DEFAULTS = named(min_zipf=2.0)
+    HELP = named(min_zipf="Minimum word frequency of both words (Zipf scale).")
 
 
 class MeronymyOptions(RelationOptions):
     """Options of wordnet_meronymy."""
 
-    NEAR: ClassVar[tuple[str, ...]] = (
+    NEAR = (
         *WordNetOptions.NEAR,
         "sibling_branch",
         "cousin_branch",
         "second_cousin_branch",
     )
-    pos: tuple[Literal["noun"], ...] = _POS(("noun",))
+    pos: tuple[Literal["noun"], ...] = Field(
+        ("noun",), min_length=1, description="Parts of speech to ask about."
+    )
     common_only: CommonOnly = False
     relations: tuple[Literal["part", "member", "substance"], ...] = Field(
         ("part", "member", "substance"), min_length=1, description="Relations to ask about."
-    )
-    min_zipf: Annotated[float, RARE] = Field(
-        2.0, ge=0, le=8, description="Minimum word frequency of both words (Zipf scale)."
     )
 
 
 class AntonymyOptions(RelationOptions):
     """Options of wordnet_antonymy."""
 
-    NEAR: ClassVar[tuple[str, ...]] = ("cousin", "second_cousin", "field", "quality")
-
-    random_share: RandomShare = 1.0
-    pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
-    min_zipf: Annotated[float, RARE] = Field(
-        2.0, ge=0, le=8, description="Minimum word frequency of both words (Zipf scale)."
-    )
+    NEAR = ("cousin", "second_cousin", "field", "quality")
+    DEFAULTS = named(random_share=1.0, pos=ALL_POS)

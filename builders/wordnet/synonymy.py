@@ -23,6 +23,14 @@ from builders.wordnet.synsets import (
 from kb_cache.wordnet.types import WordNet
 from kbprobe.rng import RandomGenerator
 
+MIN_LEMMAS = 2
+"""Minimum number of lemmas of a concept asked about."""
+
+NAME_SHARE = 0.2
+"""Maximum share of candidate concepts that are names (instances, and words in capitals), which ask
+for recall of an encyclopedia. They can be a larger share of the rows, since other rules drop more
+questions about common words."""
+
 FEWEST_LETTERS = 3
 """Minimum length of a choice: "K" for potassium is too short."""
 
@@ -37,16 +45,16 @@ def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGene
     if wordnet.structure is not wordnet:
         return _other_words_plan(wordnet, options, rng)
     asked = of_parts_of_speech(wordnet, options.pos)
-    asked &= np.diff(wordnet.sense_start) >= options.min_lemmas
+    asked &= np.diff(wordnet.sense_start) >= MIN_LEMMAS
     if options.common_only:
         asked &= is_common(wordnet)
     nodes, planner = np.flatnonzero(asked), WordNetPlanner(wordnet, options, rng)
     named = has_name(wordnet)[nodes]
-    room = options.name_share * np.count_nonzero(~named) / max(1 - options.name_share, 1e-9)
+    room = NAME_SHARE * np.count_nonzero(~named) / (1 - NAME_SHARE)
     order = np.lexsort((rng.child("names").bits(nodes), ~named))
     keep = ~named
     keep[order[: min(int(room), np.count_nonzero(named))]] = True
-    nodes = nodes[planner.dropped.keep("a name, beyond --name-share", keep)]
+    nodes = nodes[planner.dropped.keep("a name, beyond their share", keep)]
     questions = {wordnet: questions_by_gloss(wordnet, nodes)}
     return planner.of_concepts("synonym", nodes, questions)
 
@@ -58,13 +66,12 @@ def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGen
     """
     asked = of_parts_of_speech(wordnet, options.pos)
     every = int(np.count_nonzero(asked))
-    least = max(2, options.min_lemmas)
     for edition in wordnet.languages:
-        asked &= np.diff(edition.sense_start) >= least
+        asked &= np.diff(edition.sense_start) >= MIN_LEMMAS
     if options.common_only:
         asked &= is_common(wordnet)
     nodes = np.flatnonzero(asked)
-    require_enough(wordnet, nodes.size, every, f"synsets with {least} words or more")
+    require_enough(wordnet, nodes.size, every, f"synsets with {MIN_LEMMAS} words or more")
     alike, short = np.zeros((2, nodes.size), dtype=np.bool_)
     for edition in wordnet.languages:
         first = first_words(edition).take(pa.array(nodes)).to_pylist()

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.draw.balanced import first_of_each
 from builders.engine.plan import Facts, Nodes, Questions
 from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.english.kin import holds_kin, shares_a_word
@@ -23,7 +22,6 @@ from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, mask_at, ragged_ranges, weighted_counts
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.rng import RandomGenerator
 
 POS_NAMES = ("noun", "verb", "adjective", "adjective", "adverb")
 """Names of the parts of speech, by the codes of :attr:`WordNet.pos_codes`."""
@@ -81,8 +79,8 @@ class Contexts(NamedTuple):
         return Contexts(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
 
 
-def contexts_of(wordnet: WordNet, concepts: Bools, most: int, rng: RandomGenerator) -> Contexts:
-    """Locate the contexts of the marked concepts, at most ``most`` for each (0: all).
+def contexts_of(wordnet: WordNet, concepts: Bools) -> Contexts:
+    """Locate the contexts of the marked concepts.
 
     An example in which several of the concept's lemmas occur is one context, with the lemma
     that WordNet lists first. Examples that contain only the word are left out.
@@ -108,8 +106,6 @@ def contexts_of(wordnet: WordNet, concepts: Bools, most: int, rng: RandomGenerat
     if wordnet.structure is not wordnet:
         alone = np.flatnonzero(concepts & wordnet.has_words)
         contexts = contexts.and_alone(np.setdiff1d(alone, contexts.concept), wordnet)
-    if most:
-        contexts = contexts.take(first_of_each(contexts.concept, most, rng, contexts.example))
     return contexts
 
 

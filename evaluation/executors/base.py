@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from evaluation.runs.spec import RunSpec
+from evaluation.workers import Session
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.terminal.progress import Progress, silent
 
@@ -77,12 +78,11 @@ class InProcess:
         places = [at for some in models.values() for at in some]
         done = 0
 
-        def numbered(what: str, finished: int, total: int) -> None:
-            self.progress(f"run {done + 1} of {len(specs)}: {what}", finished, total)
-
+        session = Session(progress=self.progress, reports=False)
+        session = session.prefixed(lambda: f"run {done + 1} of {len(specs)}: ")
         while done < len(places):
             left = places[done:]
-            outcomes = execute([specs[at] for at in left], progress=numbered, reports=False)
+            outcomes = execute([specs[at] for at in left], session)
             try:
                 for at, outcome in zip(left, outcomes, strict=True):
                     yield ended(at, outcome.result)

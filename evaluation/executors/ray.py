@@ -22,6 +22,7 @@ from typing import Any
 from evaluation.executors.base import Ended, batches
 from evaluation.runs.folders import OWN
 from evaluation.runs.spec import RunSpec
+from evaluation.workers import Session
 from kbprobe.errors import KbprobeError, MissingDependencyError
 from kbprobe.files import replacing_folder
 from kbprobe.files.targets import unwritable
@@ -96,7 +97,7 @@ class Worker:
             self._model = None
             self._held.close()
             self._held = ExitStack()
-            opened = opened_model(spec, spec.run.cache, SplitReader(), reports=False)
+            opened = opened_model(spec, spec.run.cache, SplitReader(), Session(reports=False))
             self._execute = self._held.enter_context(opened)
             self._model = model
         return self._execute

@@ -127,9 +127,9 @@ def train_heads(
     weights = _Weights([head.module for head in heads], vectors.device)
     weights.flip(torch.autograd.grad(losses_of(0).sum(), weights.leaves))
     optimizer = torch.optim.AdamW(
-        weights.groups(options.weight_decay),
+        weights.groups(options.settings.weight_decay),
         lr=learning_rate,
-        betas=options.betas,
+        betas=options.settings.betas,
         fused=vectors.device.type in ("cpu", "cuda"),
     )
     last_epoch = torch.zeros(len(heads), device=vectors.device)
@@ -142,7 +142,7 @@ def train_heads(
         found = torch.autograd.grad(losses.sum(), weights.leaves)
         # The fused optimizer reads memory in order and ignores the strides of a gradient.
         gradients = [gradient.contiguous() for gradient in found]
-        _clip(gradients, options.max_grad_norm)
+        _clip(gradients, options.settings.max_grad_norm)
         for leaf, gradient in zip(weights.leaves, gradients, strict=True):
             leaf.grad = gradient
         optimizer.step()
@@ -200,7 +200,7 @@ class _Weights:
 
 def _order(seed: int, count: int, options: TrainingOptions) -> list[Ints]:
     """Return the rows of each step: a permutation determined by the seed in every epoch."""
-    size = options.train_batch
+    size = options.settings.train_batch
     return [
         shuffled[start : start + size]
         for epoch in range(options.epochs)

@@ -13,15 +13,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+)
 
 from evaluation.models.capabilities import Capability
+from evaluation.options import key_and_value
 from evaluation.scorers.entry import ScorerEntry, ScorerInputs
-from kbprobe.errors import KbprobeError
+from kbprobe.errors import KbprobeError, did_you_mean
 from kbprobe.format.setups import SCORED_SETUPS
-from kbprobe.options import RARE, Options
+from kbprobe.options import RARE, REPEATED, Metavar, Options, explain_all, parsed
 
 if TYPE_CHECKING:
     from evaluation.items.types import Item
@@ -165,68 +175,125 @@ def made_by_learner(_: ScorerInputs) -> Scorer:
     raise KbprobeError("this scorer is made by a learner: name one with --learner and --train N")
 
 
-# Options of which only the defaults differ between learners.
-Epochs: TypeAlias = Annotated[
-    int,
-    Field(
-        ge=1,
-        description="Passes over the rows; for pooled and over word vectors 20.",
-    ),
-]
-TrainBatch: TypeAlias = Annotated[
-    int,
-    RARE,
-    Field(
-        ge=1,
-        description="Rows per step, with all their choices; 32 for partial-input models.",
-    ),
-]
-WeightDecay: TypeAlias = Annotated[
-    float,
-    RARE,
-    Field(ge=0, description="Weight decay of matrices; biases and norms have none."),
-]
-
-
-class TrainingOptions(Options):
-    """How to train.
+class Settings(BaseModel):
+    """Settings of training that are rarely changed: the keys of ``--training``.
 
     Defaults are those of oLMpics (AdamW, weight decay 0.1, betas (0.9, 0.98), 4 epochs,
     effective batch 16, slanted triangular learning rate with 6% warm-up). Clipping gradients at
     norm 1 and excluding biases and norms from weight decay follow BERT.
     """
 
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    train_batch: int = Field(16, ge=1, description="Rows per step, with all their choices.")
+    weight_decay: float = Field(
+        0.1, ge=0, description="Weight decay of matrices; biases and norms have none."
+    )
+    betas: tuple[float, float] = Field((0.9, 0.98), description="Betas of AdamW.")
+    warmup: float = Field(
+        0.06,
+        ge=0,
+        lt=1,
+        description="Share of the steps that are warm-up; if schedule is constant, of the steps of "
+        "one epoch.",
+    )
+    schedule: Literal["slanted", "constant"] = Field(
+        "slanted",
+        description="How the learning rate changes: slanted (triangular: it falls from its peak "
+        "until the last step), or constant, so that a longer training continues a shorter one.",
+    )
+    max_grad_norm: float = Field(1.0, gt=0, description="Clip gradients to this norm.")
+    hidden_units: int | None = Field(
+        None,
+        ge=1,
+        description="Number of units of each LSTM, per direction: networks over word "
+        "vectors alone.",
+    )
+    dropout: float | None = Field(
+        None, ge=0, lt=1, description="Dropout rate: networks over word vectors alone."
+    )
+
+
+class TrainingOptions(Options):
+    """How to train.
+
+    Attributes:
+        SETTINGS: the learner's defaults of what ``training`` changes; None for what it lacks.
+    """
+
+    SETTINGS: ClassVar[Settings] = Settings()
+
     learning_rate: float | None = Field(
         None,
         gt=0,
         description="Peak learning rate; by default that of the learner.",
     )
-    epochs: Epochs = 4
-    train_batch: TrainBatch = 16
-    weight_decay: WeightDecay = 0.1
-    betas: Annotated[tuple[float, float], RARE] = Field((0.9, 0.98), description="Betas of AdamW.")
-    warmup: Annotated[float, RARE] = Field(
-        0.06,
-        ge=0,
-        lt=1,
-        description="Share of the steps that are warm-up; under --schedule constant, of the steps "
-        "of one epoch.",
+    epochs: int = Field(
+        4, ge=1, description="Passes over the rows; for pooled and over word vectors 20."
     )
-    schedule: Annotated[Literal["slanted", "constant"], RARE] = Field(
-        "slanted",
-        description="How the learning rate changes: slanted (triangular: it falls from its peak "
-        "until the last step), or constant, so that a longer training continues a shorter one.",
+    training: Annotated[dict[str, Any], RARE, Metavar(REPEATED)] = Field(
+        {},
+        description="Rarely changed settings of training; may be given several times. Keys: "
+        f"{', '.join(Settings.model_fields)}.",
     )
-    max_grad_norm: Annotated[float, RARE] = Field(
-        1.0, gt=0, description="Clip gradients to this norm."
-    )
+
+    @field_validator("training", mode="before")
+    @classmethod
+    def _checked(cls, given: Any) -> dict[str, Any]:
+        values = given if isinstance(given, Mapping) else dict(map(key_and_value, _texts(given)))
+        for key in values:
+            if key not in Settings.model_fields:
+                raise ValueError(
+                    f"no setting {key!r}.{did_you_mean(key, Settings.model_fields)} There are: "
+                    f"{', '.join(Settings.model_fields)}"
+                )
+        try:
+            values = {k: parsed(Settings.model_fields[k], value) for k, value in values.items()}
+            return Settings.model_validate(values).model_dump(include=set(values))
+        except ValidationError as error:
+            raise ValueError(explain_all(error.errors())) from None
+
+    @property
+    def settings(self) -> Settings:
+        """All settings: those given, and the learner's defaults."""
+        return self.SETTINGS.model_copy(update=self.training)
+
+    @model_serializer(mode="wrap")
+    def _flat(
+        self, others: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
+        """Return settings beside the other options, as results record them; or what was given."""
+        values: dict[str, Any] = others(self)
+        if info.exclude_unset or info.exclude_defaults:
+            return values
+        del values["training"]
+        return values | self.settings.model_dump(mode="json", exclude_none=True)
+
+
+def has_setting(model: type[Options], key: str) -> bool:
+    """Return whether learners with these options have a setting of training."""
+    return issubclass(model, TrainingOptions) and getattr(model.SETTINGS, key) is not None
+
+
+def flat(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options given for a run with the settings of training beside the others."""
+    values = dict(options)
+    return values | values.pop("training", {})
+
+
+def _texts(given: Any) -> Sequence[str]:
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("must be names with values")
+    return texts
 
 
 def rate_share(options: TrainingOptions, step: int, steps: int) -> float:
     """Return the share of the peak learning rate at a step (from 0) of all ``steps``."""
-    if options.schedule == "slanted":
-        return slanted_triangle(step, steps, options.warmup)
-    rise = math.floor(steps // options.epochs * options.warmup)
+    settings = options.settings
+    if settings.schedule == "slanted":
+        return slanted_triangle(step, steps, settings.warmup)
+    rise = math.floor(steps // options.epochs * settings.warmup)
     return min(1.0, (step + 1) / (rise + 1))
 
 

@@ -23,18 +23,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from evaluation.learners.base import (
-    Epochs,
     HeadLearner,
     ModelLearner,
-    TrainBatch,
+    Settings,
     Training,
     TrainingOptions,
-    WeightDecay,
     made_by_learner,
 )
 from evaluation.models.capabilities import Capability
@@ -44,7 +42,7 @@ from evaluation.scorers.entries import CANDIDATES, MULTIPLE_CHOICE
 from evaluation.scorers.entry import ScorerEntry
 from evaluation.vectors.options import VectorsOption, vectors_content
 from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, QUESTION, SCORED_SETUPS
-from kbprobe.options import RARE, Metavar
+from kbprobe.options import RARE, Metavar, named
 
 if TYPE_CHECKING:
     from evaluation.scorers.base import ReadyScorer
@@ -140,13 +138,13 @@ class HeadOptions(TrainingOptions):
 class PooledOptions(HeadOptions):
     """How classifiers on pooled vectors are trained."""
 
-    epochs: Epochs = 20
+    DEFAULTS = named(epochs=20)
 
 
 class BaselineOptions(HeadOptions, VectorsOption):
     """How MLM-Baseline is trained: with Adam, as published, and so without weight decay."""
 
-    weight_decay: WeightDecay = 0.0
+    SETTINGS = Settings(weight_decay=0.0)
 
 
 HEAD = _scorer("head", "head on a frozen model", (*SCORED_SETUPS, *LABELLED_SETUPS))
@@ -215,26 +213,18 @@ PARTIAL_LEARNING_RATE = 5e-3
 """The default of the partial-input models, which are smaller. The defaults were
 chosen on wordnet_definitions, for question_to_choice."""
 
-Dropout: TypeAlias = Annotated[
-    float, RARE, Field(ge=0, lt=1, description="Dropout rate during training.")
-]
-
 
 class WordsOptions(TrainingOptions, VectorsOption):
     """How a network over word vectors is built and trained."""
 
-    epochs: Epochs = 20
-    hidden_units: Annotated[int, RARE] = Field(
-        50, ge=1, description="Number of units of each LSTM, per direction."
-    )
-    dropout: Dropout = 0.5
+    DEFAULTS = named(epochs=20)
+    SETTINGS = Settings(hidden_units=50, dropout=0.5)
 
 
 class PartialOptions(WordsOptions):
     """How a partial-input model is built and trained."""
 
-    train_batch: TrainBatch = 32
-    dropout: Dropout = 0.2
+    SETTINGS = Settings(train_batch=32, hidden_units=50, dropout=0.2)
 
 
 def _network(

@@ -28,6 +28,7 @@ from evaluation.studies.entries import open_model
 from evaluation.studies.registry import STUDIES
 from evaluation.studies.run import run_study
 from evaluation.vectors.options import VectorsOption, word_vectors
+from evaluation.workers import Session
 from kbprobe.document import Chart, Document, Dots, HeatMap, Section
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.terminal.progress import Progress, silent
@@ -220,7 +221,7 @@ def run(
         reasons = [failed[spec.folder] for spec in step.specs if spec.folder in failed]
         try:
             if not reasons:
-                step.summary = run_study(step.request, progress=asked.progress)
+                step.summary = run_study(step.request, Session(progress=asked.progress))
         except KbprobeError as error:
             reasons.append(str(error))
         for reason in reasons[:1]:

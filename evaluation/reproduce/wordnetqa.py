@@ -16,6 +16,7 @@ from evaluation.results.types import AllResults, Estimate
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.table import StudyTables
+from evaluation.workers import Session
 from kbprobe.document import Section
 
 BASELINES = {
@@ -92,7 +93,7 @@ def _with_head(asked: ReproduceRequest, model: str) -> str | None:
         return None
     values["keep_checkpoint"] = str(folder)
     spec = RunSpec.parse(asked.task, model, values, asked.output / "tasks" / name)
-    for outcome in execute([spec], progress=asked.progress, reports=False):
+    for outcome in execute([spec], Session(progress=asked.progress, reports=False)):
         outcome.or_raise()
     return str(folder)
 

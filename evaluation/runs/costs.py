@@ -17,6 +17,7 @@ from evaluation.runs.executor import execute
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.registry import SCORERS
+from evaluation.workers import Session
 from kbprobe.errors import KbprobeError
 from kbprobe.terminal.progress import Progress, silent
 
@@ -217,7 +218,7 @@ def _timed(spec: RunSpec, sample: int) -> tuple[float, float, float]:
             changes["epochs"] = 1
     started = time.perf_counter()
     sampled = replace(spec.vary(limit=sample, **changes), folder=None)
-    (outcome,) = execute([sampled], reports=False)
+    (outcome,) = execute([sampled], Session(reports=False))
     results, wall = outcome.or_raise().results, time.perf_counter() - started
     rows, timings = max(1, results.metrics.items), results.timings
     busy = timings.train + timings.encode + timings.score

@@ -43,10 +43,9 @@ from evaluation.runs.run import Run
 from evaluation.runs.score_cache import ScoreCache
 from evaluation.runs.scoring import Effort, score_items
 from evaluation.scorers.base import ReadyScorer
-from evaluation.workers import ALONE, Workers
+from evaluation.workers import QUIET, Session
 from kbprobe.cli import kbprobe_version
 from kbprobe.columns import single_chunk
-from kbprobe.terminal.progress import Progress, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,8 +74,7 @@ class Evaluation:
 def evaluate_run(
     run: Run,
     ready: Callable[[Run], ReadyScorer],
-    workers: Workers = ALONE,
-    progress: Progress = silent,
+    session: Session = QUIET,
     entries: Path | None = None,
 ) -> Evaluation:
     """Score a run's rows, or find their scores in the cache, and measure the predictions.
@@ -96,7 +94,7 @@ def evaluate_run(
     if scores is None or run.must_fit:
         scorer, parameters = ready(run)
         scores, effort = score_items(
-            run.items, scorer, cache, model.batch_tokens, parameters, workers, progress
+            run.items, scorer, cache, model.batch_tokens, parameters, session
         )
     normalization = cast(Normalization, run.normalization)
     # Counts of answers are compared exactly: no arithmetic of the model is in them.

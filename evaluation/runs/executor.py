@@ -25,11 +25,10 @@ from evaluation.runs.ready import ReadyScorers
 from evaluation.runs.run import Run, open_run
 from evaluation.runs.score_cache import SCORES, ScoreCache
 from evaluation.runs.spec import RunSpec
-from evaluation.workers import ALONE, Workers
+from evaluation.workers import QUIET, Session, Workers
 from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder
-from kbprobe.terminal.progress import Progress, silent
 
 
 def learns_heads(spec: RunSpec) -> bool:
@@ -38,7 +37,7 @@ def learns_heads(spec: RunSpec) -> bool:
     return name in LEARNERS.names() and isinstance(LEARNERS.get(name or ""), HeadLearner)
 
 
-def fit_heads(runs: Sequence[Run], folder: Path, workers: Workers, progress: Progress) -> None:
+def fit_heads(runs: Sequence[Run], folder: Path, session: Session) -> None:
     """Fit the heads of all runs of a model whose scores are not known; store the scores.
 
     Workers share the computation of vectors; the first one trains the heads.
@@ -46,6 +45,7 @@ def fit_heads(runs: Sequence[Run], folder: Path, workers: Workers, progress: Pro
     Each run's scores are stored as soon as they are there, so that nothing is fitted twice.
     """
     unknown: dict[str, tuple[Run, ScoreCache]] = {}
+    workers = session.workers
     for run in runs:
         cache = ScoreCache(run.content, folder / SCORES)
         if cache.read(choice_starts(run.rows.items)) is None:
@@ -59,7 +59,7 @@ def fit_heads(runs: Sequence[Run], folder: Path, workers: Workers, progress: Pro
         if not together:
             continue
         fittings = [run.head_fitting for run, _ in together]
-        training = HeadTraining(together[0][0].model, fittings, folder, workers, progress)
+        training = HeadTraining(together[0][0].model, fittings, folder, workers, session.progress)
         with workers.together():
             for number, scores in learner.fit(training):
                 run, cache = together[number]
@@ -155,21 +155,13 @@ class Outcome:
         return self.result
 
 
-def execute(
-    specs: Sequence[RunSpec],
-    overwrite: bool = False,
-    workers: Workers = ALONE,
-    progress: Progress = silent,
-    reports: bool = True,
-) -> Iterator[Outcome]:
+def execute(specs: Sequence[RunSpec], session: Session = QUIET) -> Iterator[Outcome]:
     """Execute runs in this process and those that share it, and write their results.
 
     A model is opened and loaded once for runs that follow each other, and fitted once for those
     with the same training; their heads on frozen vectors are trained side by side. An error ends
     its own run alone. Scores of runs that are finished, or were interrupted, are found by the hash
     of what they depend on (:attr:`evaluation.runs.run.Run.key`), whichever study asked for them.
-    With ``overwrite``, other results in their folders are replaced; without ``reports``, folders
-    get no ``report.html``.
 
     Yields:
         The outcome of each run, in order.
@@ -181,9 +173,7 @@ def execute(
         with ExitStack() as stack:
             try:
                 run_all = stack.enter_context(
-                    opened_model(
-                        specs_of_model[0], cache, reader, overwrite, workers, progress, reports
-                    )
+                    opened_model(specs_of_model[0], cache, reader, session)
                 )
             except KbprobeError as error:
                 yield from (Outcome(spec, error) for spec in specs_of_model)
@@ -196,10 +186,7 @@ def opened_model(
     spec: RunSpec,
     cache: bool,
     reader: SplitReader,
-    overwrite: bool = False,
-    workers: Workers = ALONE,
-    progress: Progress = silent,
-    reports: bool = True,
+    session: Session = QUIET,
 ) -> Iterator[Callable[[Sequence[RunSpec]], Iterator[Outcome]]]:
     """Open the model of a run, and yield what executes runs of that model: see :func:`execute`.
 
@@ -208,10 +195,9 @@ def opened_model(
     Raises:
         KbprobeError: the model cannot be opened.
     """
-    with _entries(cache, workers) as entries, ReadyScorers(workers, progress) as scorers:
+    with _entries(cache, session.workers) as entries, ReadyScorers(session) as scorers:
         model = spec.loaded or open_handle(*model_of(spec), entries)
-        shared = (workers, progress, reports)
-        yield _ModelExecutor(model, scorers, reader, entries, overwrite, *shared).outcomes
+        yield _ModelExecutor(model, scorers, reader, entries, session).outcomes
 
 
 def model_of(spec: RunSpec) -> tuple[str, ModelOptions]:
@@ -245,10 +231,7 @@ class _ModelExecutor:
     scorers: ReadyScorers
     reader: SplitReader
     entries: Path
-    overwrite: bool
-    workers: Workers
-    progress: Progress
-    reports: bool
+    session: Session
 
     def outcomes(self, specs: Sequence[RunSpec]) -> Iterator[Outcome]:
         """Execute all runs; heads are trained when the first of them has its turn."""
@@ -276,23 +259,23 @@ class _ModelExecutor:
                     runs.append(open_run(spec, self.model, self.reader))
                 except KbprobeError as error:
                     failed[number] = error
-        fit_heads(runs, self.entries, self.workers, self.progress)
+        fit_heads(runs, self.entries, self.session)
         return failed
 
     def _execute(self, spec: RunSpec) -> Outcome:
-        self.progress(f"reading {spec.probe_name}", 0, 0)
+        self.session.progress(f"reading {spec.probe_name}", 0, 0)
         run = open_run(spec, self.model, self.reader)
         facts = open_sub_questions(run)
         if spec.folder is None:
-            return self._run(spec, run, facts, self.overwrite)
-        with holding(spec.folder, self.overwrite, self.workers) as overwrite:
+            return self._run(spec, run, facts, self.session.overwrite)
+        with holding(spec.folder, self.session) as overwrite:
             return self._run(spec, run, facts, overwrite)
 
     def _run(self, spec: RunSpec, run: Run, facts: Run | None, overwrite: bool) -> Outcome:
         """Execute a run whose folder, if it has one, is held."""
         earlier = None if spec.folder is None else earlier_results(spec.folder, overwrite)
         # Every process must have looked before one of them writes.
-        self.workers.wait()
+        self.session.workers.wait()
         done = None
         if earlier is not None and spec.folder is not None and not run.must_fit:
             pairs = [(earlier, run)]
@@ -308,25 +291,20 @@ class _ModelExecutor:
             done = earlier
         with self.scorers.kept_on_error():
             evaluation = self._evaluate(run, facts, done)
-        if self.workers.leads and spec.folder is not None:
-            save(evaluation, spec.folder, self.reports)
+        if self.session.workers.leads and spec.folder is not None:
+            save(evaluation, spec.folder, self.session.reports)
         return Outcome(spec, evaluation)
 
     def _evaluate(self, run: Run, facts: Run | None, done: Evaluation | None) -> Evaluation:
         """Evaluate a run, unless that is done, and the facts that its rows rest on."""
-        workers, progress, scores = self.workers, self.progress, self.entries / SCORES
-
-        def facts_progress(what: str, finished: int, total: int) -> None:
-            progress(f"facts: {what}", finished, total)
-
-        ready = self.scorers.get
+        ready, scores = self.scorers.get, self.entries / SCORES
         if done is None:
-            done = evaluate_run(run, ready, workers, progress, scores)
+            done = evaluate_run(run, ready, self.session, scores)
             self.scorers.done(run)
         if facts is None:
             return done
         try:
-            alone = evaluate_run(facts, ready, workers, facts_progress, scores)
+            alone = evaluate_run(facts, ready, self.session.prefixed(lambda: "facts: "), scores)
         except UsageError as error:
             raise UsageError(
                 f"{facts.rows.name}: {error} (--no-facts evaluates only {run.rows.name})"
@@ -354,7 +332,7 @@ def announce_requests(specs: Sequence[RunSpec]) -> list[Run]:
         model = open_handle(*model_of(spec), cache_dir(), connect=False)
         run = open_run(spec, model, reader)
         facts = open_sub_questions(run)
-        with ReadyScorers(ALONE, silent) as scorers:
+        with ReadyScorers(QUIET) as scorers:
             for one in (run, facts):
                 if one is not None:
                     scorers.get(one).scorer.encode(one.items)

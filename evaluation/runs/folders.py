@@ -18,7 +18,7 @@ from evaluation.results.types import (
     write_results,
 )
 from evaluation.runs.evaluation import Evaluation
-from evaluation.workers import Workers
+from evaluation.workers import Session
 from kbprobe.errors import UsageError
 from kbprobe.files import refuse_working_directory, replacing_folder
 from kbprobe.files.targets import taking
@@ -29,7 +29,7 @@ OWN = frozenset((*_FILES, *(f"{FACTS}/{name}" for name in _FILES)))
 
 
 @contextmanager
-def holding(folder: Path, overwrite: bool, workers: Workers) -> Iterator[bool]:
+def holding(folder: Path, session: Session) -> Iterator[bool]:
     """Hold a folder of results while it is looked at and written, by `kbprobe.files.targets`.
 
     Of several processes that share a run the first holds it, and all fail where it cannot.
@@ -37,6 +37,7 @@ def holding(folder: Path, overwrite: bool, workers: Workers) -> Iterator[bool]:
     Yields:
         Whether to overwrite.
     """
+    overwrite, workers = session.overwrite, session.workers
     with ExitStack() as held:
         with workers.together():
             if workers.leads:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from evaluation.content import content_hash
 from evaluation.items.sources import FoundSplit
+from evaluation.learners.base import flat
 from evaluation.models.checkpoint import NO_MODEL, open_checkpoint
 from evaluation.models.handle import IDENTITY
 from evaluation.names import options_name
@@ -160,7 +161,7 @@ def of_request(spec: RunSpec, found: FoundSplit | None) -> Identity:
     names = *RECORDED, "train", "limit", "seed", "random_weights", *sorted(_CHOSEN)
     values = {name: getattr(run, name) for name in names}
     settings = {n: value for n, value in values.items() if n not in _CHOSEN or value is not None}
-    settings |= spec.options
+    settings |= flat(spec.options)
     if found is not None:
         settings["split"] = found.split
         if found.manifest is not None:

@@ -10,9 +10,8 @@ from evaluation.learners.kept import TrainedOnce
 from evaluation.models.capabilities import head_that_gives
 from evaluation.runs.run import Run
 from evaluation.scorers.base import ReadyScorer, ScorerInputs
-from evaluation.workers import Workers
+from evaluation.workers import Session
 from kb_cache.store import cache_dir
-from kbprobe.terminal.progress import Progress
 
 
 class ReadyScorers:
@@ -24,8 +23,8 @@ class ReadyScorers:
     needs it.
     """
 
-    def __init__(self, workers: Workers, progress: Progress) -> None:
-        self._workers, self._progress = workers, progress
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._held: tuple[str, ReadyScorer] | None = None
         self._release = ExitStack()
         self._failed = False
@@ -46,7 +45,7 @@ class ReadyScorers:
             UsageError: the model lacks a head, or the learner cannot be fitted on these rows.
             KbprobeError: the model cannot be loaded, or training failed.
         """
-        self._progress("loading", 0, 0)
+        self._session.progress("loading", 0, 0)
         learner = run.learner
         if isinstance(learner, ModelLearner):
             return self._fitted(run, learner)
@@ -83,8 +82,8 @@ class ReadyScorers:
             run.fitted_items,
             run.train_seed,
             run.learner_options,
-            self._workers,
-            self._progress,
+            self._session.workers,
+            self._session.progress,
             run.first_items,
         )
 

@@ -15,6 +15,7 @@ from evaluation.learners.base import (
     HeadFitting,
     LearnerEntry,
     ModelLearner,
+    has_setting,
 )
 from evaluation.learners.registry import choose_learner
 from evaluation.models.handle import ModelHandle
@@ -344,3 +345,9 @@ def _refuse_idle_options(spec: RunSpec, scorer: ScorerEntry, learner: LearnerEnt
             f"{option_name(name)} is for {others}, and {spec.model} is scored as a "
             f"{scorer.label}. Leave it out, or choose with --scorer."
         )
+    for key in spec.options.get("training", {}):
+        if learner is not None and not has_setting(learner.options, key):
+            raise UsageError(
+                f"--training {key} is for networks over word vectors, not for {learner.name}: "
+                "leave it out"
+            )

@@ -22,10 +22,10 @@ from evaluation.results.metrics import Scores
 from evaluation.runs.score_cache import ScoreCache, choices_of
 from evaluation.scorers.base import Encoded, Scorer
 from evaluation.scorers.batching import BackOff
-from evaluation.workers import ALONE, Workers
+from evaluation.workers import QUIET, Session
 from kbprobe.arrays import Ints, run_starts
 from kbprobe.errors import KbprobeError
-from kbprobe.terminal.progress import Progress, silent
+from kbprobe.terminal.progress import Progress
 
 BATCHES_PER_PART = 8
 _QUESTIONS_MEASURED = 32
@@ -50,8 +50,7 @@ def score_items(
     cache: ScoreCache,
     batch_tokens: int,
     parameters: int,
-    workers: Workers = ALONE,
-    progress: Progress = silent,
+    session: Session = QUIET,
 ) -> tuple[Scores, Effort]:
     """Score all items, from where an earlier run left off, and store the scores in the cache.
 
@@ -61,7 +60,7 @@ def score_items(
         KbprobeError: memory does not suffice for a single sequence, the cache cannot be written,
             or another process failed to score its share.
     """
-    starts = choice_starts(items)
+    starts, workers = choice_starts(items), session.workers
     rows_of = _rows_of_parts(items, scorer, batch_tokens)
     found = [cache.read_part(part, rows, starts) for part, rows in enumerate(rows_of)]
     # No process may start before all have checked, or they would see different parts missing.
@@ -75,7 +74,7 @@ def score_items(
             if score_name is None and workers.count > 1:
                 score_name = scorer.score_name(items)  # Others have parts that decide it too.
             parts = _Parts(items, [rows_of[part] for part in todo])
-            scored = _score_parts(parts, scorer, score_name, batch_tokens, progress, effort)
+            scored = _score_parts(parts, scorer, score_name, batch_tokens, session.progress, effort)
             for part, own in zip(todo, scored, strict=True):
                 counted = found[part] = replace(own, parameters=parameters)
                 cache.write_part(part, rows_of[part], starts, counted)

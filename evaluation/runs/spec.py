@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evaluation.learners.base import LearnerEntry
+from evaluation.learners.base import LearnerEntry, flat
 from evaluation.learners.registry import LEARNERS
 from evaluation.options import Models, RunOptions, options_that, parse_options
 from evaluation.scorers.entry import ScorerEntry
@@ -95,7 +95,7 @@ class RunSpec:
             for name, info in entry.options.model_fields.items():
                 if not info.exclude and self.options.get(name, info.default) != info.default:
                     given[name] = self.options[name]
-        return given
+        return flat(given)
 
     @property
     def probe_name(self) -> str:

@@ -201,25 +201,24 @@ GENERATE = ScorerEntry(
 
 # Contextual calibration
 
-_CONTENT_FREE = Field(
-    ("N/A", MASK, ""),
-    min_length=1,
-    description="Texts without content that replace the question; probabilities are divided by "
-    "their mean over these texts. In clozes, a mask is appended to texts that have none.",
-)
-Texts = Annotated[tuple[str, ...], Metavar("TEXT,..."), RARE]
+
+class ContentFreeOptions(Options):
+    """The texts without content of contextual calibration."""
+
+    content_free: Annotated[tuple[str, ...], Metavar("TEXT,..."), RARE] = Field(
+        ("N/A", MASK, ""),
+        min_length=1,
+        description="Texts without content that replace the question; probabilities are divided by "
+        "their mean over these texts. In clozes, a mask is appended to texts that have none.",
+    )
 
 
-class CalibrationOptions(CausalOptions):
+class CalibrationOptions(CausalOptions, ContentFreeOptions):
     """Options of the causal-LM scorer, and the texts without content."""
 
-    content_free: Texts = _CONTENT_FREE
 
-
-class MaskedCalibrationOptions(MaskedOptions):
+class MaskedCalibrationOptions(MaskedOptions, ContentFreeOptions):
     """Options of the masked-LM scorer, and the texts without content."""
-
-    content_free: Texts = _CONTENT_FREE
 
 
 CALIBRATED = ScorerEntry(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
+from evaluation.learners.base import flat
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_names, options_name
 from evaluation.options import RunOptions, parse_options
@@ -297,7 +298,8 @@ class StudyRequest:
         if self.output is None:
             return spec
         name = self.probe_folder(probe)
-        options = {key: value for key, value in spec.named_options().items() if key not in changes}
+        varied = flat(changes)
+        options = {key: value for key, value in spec.named_options().items() if key not in varied}
         own = options.pop("config", None) if self.study.independent else None
         if config := changes.get("config", own):
             name = f"{name}-{config}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from evaluation.learners.base import LearnerEntry
+from evaluation.learners.base import LearnerEntry, has_setting
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint, no_checkpoint, open_checkpoint
 from evaluation.models.handle import IDENTITY
@@ -66,14 +66,27 @@ def with_options_of(request: StudyRequest, *entries: ScorerEntry | LearnerEntry)
     """Return the request without the options of scorers and learners other than ``entries``."""
     theirs = {name for entry in plugins() for name in entry.options.model_fields}
     theirs -= {name for entry in entries for name in entry.options.model_fields}
-    return replace(
-        request, values={name: v for name, v in request.values.items() if name not in theirs}
-    )
+    values = {name: v for name, v in request.values.items() if name not in theirs}
+    if "training" in values:
+        given = request.defaults.options["training"]
+        values["training"] = {
+            key: value
+            for key, value in given.items()
+            if any(has_setting(entry.options, key) for entry in entries)
+        }
+    return replace(request, values=values)
 
 
 def refuse_idle_options(request: StudyRequest, specs: Sequence[RunSpec]) -> None:
     """Refuse options of scorers and learners that no run uses."""
     taken = {name for spec in specs for name in spec.options}
+    settings = {key for spec in specs for key in spec.options.get("training", {})}
+    for key in request.defaults.options.get("training", {}):
+        if key not in settings:
+            raise UsageError(
+                f"--training {key} is for networks over word vectors, which none of these runs "
+                "uses: leave it out"
+            )
     for name in request.values:
         owners = [entry.label for entry in plugins() if name in entry.options.model_fields]
         if owners and name not in taken:

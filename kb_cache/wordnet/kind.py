@@ -13,17 +13,16 @@ from kb_cache.wordnet.lmf import LmfSource, is_lmf, read_lmf
 from kb_cache.wordnet.source import WordNetSource, read_source
 from kb_cache.wordnet.types import KIND
 from kbprobe.errors import SourceError
-from kbprobe.options import Metavar
+from kbprobe.options import Metavar, named
 
 
 class FetchWordNetOptions(OwnDataOptions):
     """Options of ``kb-cache fetch wordnet``."""
 
-    source: Path | None = Field(
-        None,
-        description="The database: a folder, zip or tar that holds data.noun, index.noun and the "
+    HELP = named(
+        source="The database: a folder, zip or tar that holds data.noun, index.noun and the "
         "other files (NLTK's corpora/wordnet.zip, or dict/ of Princeton's own distribution); or a "
-        "lexicon in WN-LMF (.xml, .xml.gz, or in a tar).",
+        "lexicon in WN-LMF (.xml, .xml.gz, or in a tar)."
     )
     language: Annotated[str, Metavar("CODE")] = Field(
         "",

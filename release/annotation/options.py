@@ -8,13 +8,22 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from kbprobe.format.setups import DEFAULT_CONFIG
-from kbprobe.options import Metavar, Options
+from kbprobe.options import Metavar, Options, named
 
 STRATA = ("cluster", "distractor_family", "distractor_hops", "hops", "relation", "pos", "template")
 """The columns by which a sample can be stratified."""
 
 
-class SheetOptions(Options):
+class RowsOptions(Options):
+    """Whose rows are annotated."""
+
+    split: Annotated[str, Metavar("NAME")] = Field("test", description="The split to annotate.")
+    config: Annotated[str, Metavar("NAME")] = Field(
+        DEFAULT_CONFIG, description="The config to annotate."
+    )
+
+
+class SheetOptions(RowsOptions):
     """What is annotated, and what the sheets look like."""
 
     n: int = Field(
@@ -24,10 +33,6 @@ class SheetOptions(Options):
         "there are fewer.",
     )
     seed: int = Field(0, description="Random seed.")
-    split: Annotated[str, Metavar("NAME")] = Field("test", description="The split to annotate.")
-    config: Annotated[str, Metavar("NAME")] = Field(
-        DEFAULT_CONFIG, description="The config to annotate."
-    )
     stratify: tuple[str, ...] = Field(
         (),
         description="Sample evenly, as far as there are rows, over the values of these columns "
@@ -45,14 +50,6 @@ class SheetOptions(Options):
     repeats: float = Field(
         0.0, ge=0, lt=0.5, description="Share of a sheet's items shown twice in it."
     )
-    shuffle: Literal["auto", "always", "never"] = Field(
-        "auto",
-        description="Order of the choices: random for each item (always), as in the probe "
-        "(never), or random unless all rows have the same choices (auto).",
-    )
-    bom: bool = Field(
-        False, description="Write a byte order mark, by which Excel recognises UTF-8."
-    )
 
     @field_validator("stratify")
     @classmethod
@@ -62,19 +59,17 @@ class SheetOptions(Options):
         return names
 
 
-class VoteOptions(Options):
+class VoteOptions(RowsOptions):
     """How votes become labels, and labels a gold standard."""
+
+    HELP = named(
+        split="Without a key: the split voted on.", config="Without a key: the config voted on."
+    )
 
     rule: Annotated[str, Metavar("majority|unanimous|at-least-N")] = Field(
         "majority", description="Votes that make a label: majority, unanimous or at-least-N."
     )
     min_votes: int = Field(3, ge=1, description="Votes that a row needs.")
-    max_nonsense: int | None = Field(
-        None,
-        ge=0,
-        description="Drop rows that more annotators than this call nonsense [pairs of sentences: "
-        "0; else: keep them].",
-    )
     keep: Literal["auto", "agreed", "voted"] = Field(
         "auto",
         description="Gold standard: rows whose label is the answer they were built with (agreed), "
@@ -89,13 +84,4 @@ class VoteOptions(Options):
     )
     skip_bad: bool = Field(
         False, description="Leave out bad votes and continue; they are listed anyway."
-    )
-    show_annotators: bool = Field(
-        False, description="Write annotators' own names into files [annotator-1, ...]."
-    )
-    split: Annotated[str, Metavar("NAME")] = Field(
-        "test", description="Without a key: the split voted on."
-    )
-    config: Annotated[str, Metavar("NAME")] = Field(
-        DEFAULT_CONFIG, description="Without a key: the config voted on."
     )

@@ -173,9 +173,9 @@ class _Planner:
         item_id = f"q{number & (1 << 48) - 1:012x}"
         texts = self.rows[row]["choices"]["text"]
         order = list(range(len(texts)))
-        if self.options.shuffle == "auto" and self.answers:
+        if self.answers:
             order.sort(key=lambda at: self.answers.index(texts[at]))
-        elif self.options.shuffle != "never" and self.scheme == "choices":
+        elif self.scheme == "choices":
             order.sort(key=lambda at: self.draw("choice", item_id, at))
         return Shown(item_id, row, split, batch, kind, tuple(order), answer)
 

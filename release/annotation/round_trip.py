@@ -60,17 +60,15 @@ if TYPE_CHECKING:
 INSTRUCTIONS = "instructions.html"
 
 
-def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> None:
+def write_sheets(sheets: Sheets, folder: Path) -> None:
     """Write an export into an empty folder.
 
-    The same plan and options give the same bytes.
+    The same plan gives the same bytes.
     """
     place = folder / SHEETS
     place.mkdir()
     for number, items in sheets.batches.items():
-        # utf-8-sig begins with the byte order mark.
-        data = _csv(sheets, items).encode("utf-8-sig" if options.bom else "utf-8")
-        (place / f"batch-{number:03d}.csv").write_bytes(data)
+        (place / f"batch-{number:03d}.csv").write_bytes(_csv(sheets, items).encode("utf-8"))
     (place / INSTRUCTIONS).write_text(_instructions(sheets), encoding="utf-8", newline="\n")
     sheets.key.write(folder / KEY)
 
@@ -170,7 +168,7 @@ def export_sheets(
     return write_sheet_folder(
         output,
         request,
-        lambda new: write_sheets(sheets, chosen, new),
+        lambda new: write_sheets(sheets, new),
         kind="an export of sheets",
         overwrite=overwrite,
     )
@@ -219,8 +217,10 @@ def import_votes(
     scale = shown.scheme == "scale"
     annotation = read_manifest(folder).annotation
     read = annotation is not None and annotation.annotator_kind not in (None, "human")
-    resolved = _resolved(chosen, scale, read)
-    verdicts = decide(counted, items, resolved)
+    keep = chosen.keep
+    if keep == "auto":  # answers that people did not give are replaced by theirs
+        keep = "voted" if scale or read else "agreed"
+    verdicts = decide(counted, items, chosen.model_copy(update={"keep": keep}), scale)
     report = ImportReport(
         probe=shown.probe,
         split=shown.split,
@@ -230,7 +230,7 @@ def import_votes(
         missing=list(matched.missing),
         left_out=problems,
     )
-    names_of = _names(matched.votes, chosen.show_annotators)
+    names_of = _names(matched.votes)
     labels = [verdict.line(names_of, items[verdict.id]["choices"]["text"]) for verdict in verdicts]
     request = {
         "votes": [file_sha256(path) for path in paths],
@@ -238,21 +238,7 @@ def import_votes(
         "rows_sha256": shown.rows_sha256,
         "options": chosen.model_dump(mode="json"),
     }
-    return Imported(report, labels, request, resolved.keep, folder, shown, verdicts)
-
-
-def _resolved(options: VoteOptions, scale: bool, read: bool) -> VoteOptions:
-    """Fill in options left open; pairs of sentences, judged on a scale, have their own rules.
-
-    ``read`` says that the answers the probe was built with were not given by people, so that
-    human answers replace them.
-    """
-    chosen: dict[str, Any] = {}
-    if options.max_nonsense is None and scale:
-        chosen["max_nonsense"] = 0
-    if options.keep == "auto":
-        chosen["keep"] = "voted" if scale or read else "agreed"
-    return options.model_copy(update=chosen)
+    return Imported(report, labels, request, keep, folder, shown, verdicts)
 
 
 def read_back(
@@ -294,7 +280,7 @@ def read_back(
     return key, rows, matched, [*problems, *matched.problems]
 
 
-def _names(votes: Sequence[Vote], own: bool) -> dict[str, str]:
-    """Return the names of annotators in files: numbers, for privacy, or their own."""
+def _names(votes: Sequence[Vote]) -> dict[str, str]:
+    """Return the names of annotators in files: numbers, for privacy."""
     names = sorted({vote.annotator for vote in votes})
-    return {name: name if own else f"annotator-{at}" for at, name in enumerate(names, 1)}
+    return {name: f"annotator-{at}" for at, name in enumerate(names, 1)}

@@ -305,7 +305,10 @@ class Rule:
 
 
 def decide(
-    votes: Sequence[Vote], rows: Mapping[str, Mapping[str, Any]], options: VoteOptions
+    votes: Sequence[Vote],
+    rows: Mapping[str, Mapping[str, Any]],
+    options: VoteOptions,
+    scale: bool = False,
 ) -> list[LabelVerdict]:
     """Decide on every row that was shown as an item, in the order of ``rows``.
 
@@ -314,26 +317,27 @@ def decide(
         rows: the rows shown as items, by id; those without votes are dropped as having too few.
         options: ``keep`` is not "auto". Kim et al. keep rows whose votes agree with the answer they
             were built with for acceptability, and take the voted label for pairs of sentences.
+        scale: whether they are pairs of sentences, judged on a scale: a pair that anybody calls
+            nonsense is dropped.
     """
     rule = Rule.parse(options.rule)
     by_row: dict[str, list[Vote]] = {row: [] for row in rows}
     for vote in votes:
         by_row[vote.item.id].append(vote)
-    return [_verdict(by_row[name], row, rule, options) for name, row in rows.items()]
+    return [_verdict(by_row[name], row, rule, options, scale) for name, row in rows.items()]
 
 
 def _verdict(
-    votes: list[Vote], row: Mapping[str, Any], rule: Rule, options: VoteOptions
+    votes: list[Vote], row: Mapping[str, Any], rule: Rule, options: VoteOptions, scale: bool
 ) -> LabelVerdict:
     answers, texts = [vote.answer for vote in votes], row["choices"]["text"]
     label = rule.label(answers)
     leading = Counter(answer for answer in answers if answer >= 0).most_common(1)
     agreement = leading[0][1] / len(votes) if leading else 0.0
-    senseless = sum(vote.mark == "nonsense" for vote in votes)
     reason = ""
     if len(votes) < options.min_votes:
         label, reason = -1, TOO_FEW
-    elif options.max_nonsense is not None and senseless > options.max_nonsense:
+    elif scale and any(vote.mark == "nonsense" for vote in votes):
         label, reason = -1, NONSENSE
     elif label < 0:
         reason = NO_LABEL

@@ -144,8 +144,7 @@ def publication_card(
     It lists the failures that publishing ignores (``forced``).
 
     Publishing adds its id on the Hub, its version, and what was forced; everything else is already
-    in the card, and manual changes are kept. For a card made by this function, only what publishing
-    adds is replaced.
+    in the card. For a card made by this function, only what publishing adds is replaced.
 
     Raises:
         UsageError: the folder holds no probe, or its card cannot be read.

@@ -306,9 +306,10 @@ def test_a_labels_file_makes_the_same_probe_as_the_votes(
 
 @pytest.mark.slow
 def test_few_labels_and_high_demands_leave_rows_out(
-    conceptnet: str, votes: Path, voted: Built
+    conceptnet: str, votes: Path, voted: Built, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    strict = built(conceptnet, audit=False, labels=(str(votes),), min_agreement=0.8, max_majority=1)
+    monkeypatch.setattr("builders.always_never.probes.MAX_MAJORITY", 1)
+    strict = built(conceptnet, audit=False, labels=(str(votes),), min_agreement=0.8)
     assert strict.manifest["annotation"]["labels"] > 0
     assert strict.manifest["annotation"]["mean_agreement"] >= 0.8
     assert strict.manifest["counts"]["dropped"][f"labels: {SPLIT}"] > 100
@@ -395,8 +396,11 @@ def test_balancing_keeps_as_many_rows_as_it_can() -> None:
 
 
 @pytest.mark.slow
-def test_what_was_read_is_answered_by_its_readings(conceptnet: str, extent: str) -> None:
-    done = built(conceptnet, audit=False, readings=True, max_majority=1)
+def test_what_was_read_is_answered_by_its_readings(
+    conceptnet: str, extent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("builders.always_never.probes.MAX_MAJORITY", 1)
+    done = built(conceptnet, audit=False, readings=True)
     read = readings(NAME, "builders.always_never").votes
     labelled = rows_of(done)
     assert len(labelled) > {MINIATURE: 50, SAMPLE: 770}[extent]
@@ -442,21 +446,23 @@ def masked_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_masked_lm_proposes_objects(conceptnet: str, masked_lm: Path) -> None:
+def test_a_masked_lm_proposes_objects(
+    conceptnet: str, masked_lm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("builders.always_never.probes.PROPOSALS", 12)
     options = {"proposer": str(masked_lm), "families": ("body_part", "diet"), "per_family": 40}
-    proposed = rows_of(built(conceptnet, audit=False, **options, proposer_top_k=12))
+    proposed = rows_of(built(conceptnet, audit=False, **options))
     objects = {row["distractor_family"]: set[str]() for row in proposed}
     for row in proposed:
         objects[row["distractor_family"]].add(row["arguments"][1]["value"])
     assert objects["body_part"] <= {"wings", "tails", "fur"}
     assert objects["diet"] <= {"cheese", "tomatoes", "lions", "birds", "mice"}
     assert min(map(len, objects.values())) > 1
-    again = rows_of(built(conceptnet, audit=False, **options, proposer_top_k=12))
+    again = rows_of(built(conceptnet, audit=False, **options))
     assert again == proposed
+    monkeypatch.setattr("builders.always_never.probes.PROPOSALS", 1)
     with pytest.raises(UsageError, match=r"no candidate is left"):
-        built(
-            conceptnet, audit=False, proposer=str(masked_lm), families=("larger",), proposer_top_k=1
-        )
+        built(conceptnet, audit=False, proposer=str(masked_lm), families=("larger",))
 
 
 def test_a_proposer_that_is_none_is_refused(

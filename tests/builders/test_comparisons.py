@@ -225,15 +225,6 @@ def test_what_variants_show() -> None:
 
 
 @pytest.mark.slow
-def test_the_year_of_reference_and_the_range_beyond_are_options() -> None:
-    options: dict[str, Any] = {"reference_year": 1990, "out_of_range": (300, 310)}
-    for row in rows_of(AGE, "birth_year", **options):
-        assert max(pair(row)) <= 1990 - 15
-    beyond = rows_of(AGE, "out_of_range", **options)
-    assert {age for row in beyond for age in pair(row)} == set(range(300, 311))
-
-
-@pytest.mark.slow
 def test_variants_follow_the_rows_that_a_limit_leaves_and_can_be_left_out() -> None:
     ids = {row["id"] for row in rows_of(AGE, limit=100)}
     assert {row["id"] for row in rows_of(AGE, "birth_year", limit=100)} == ids
@@ -261,12 +252,11 @@ def test_a_question_with_several_rows_has_no_variants() -> None:
 
 
 @pytest.mark.slow
-def test_the_card_shows_variants_and_the_year_of_reference(tmp_path: Path) -> None:
-    write(made(AGE, (("limit", 400), ("reference_year", 2001))), tmp_path / AGE)
+def test_the_card_shows_variants(tmp_path: Path) -> None:
+    write(made(AGE, (("limit", 400),)), tmp_path / AGE)
     card = (tmp_path / AGE / "README.md").read_text(encoding="utf-8")
     assert "## Variants" in card
     assert "| `years_in_age_frame` |" in card
-    assert "| `--reference-year` | 2001 |" in card
     assert "CC0-1.0" in card
 
 
@@ -290,8 +280,6 @@ def test_a_users_wordings_are_used_beside_the_family_chosen(tmp_path: Path) -> N
     [
         (AGE, {"train_ages": (30, 60)}, "--train-ages and --evaluation-ages overlap"),
         (AGE, {"train_ages": (60, 50)}, "--train-ages: two ages from 1 to 999"),
-        (AGE, {"out_of_range": (0, 10)}, "--out-of-range: two ages"),
-        (AGE, {"reference_year": 5}, "--reference-year"),
         (AGE, {"split_shares": (1, 0, 0)}, "validation or test needs a share"),
         (HOPS, {"choices": 6}, "--choices"),
     ],

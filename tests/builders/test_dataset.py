@@ -35,7 +35,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 NAME = "wordnet_hypernymy"
 SMALL = ("--wordnet", "miniature", "--pos", "noun", "--limit", "200", "--no-audit")
 # Soon drawn, and long in being written.
-LARGE = ("wordnet_definitions", "--sampling", "uniform", "--max-contexts", "0", "--no-audit")
+LARGE = ("wordnet_definitions", "--sampling", "uniform", "--no-audit")
 
 
 @pytest.fixture

@@ -376,15 +376,14 @@ def test_unambiguous_questions_have_one_answer(
 
 @pytest.mark.slow
 def test_caps_hold_within_a_path(knowledge: Collected) -> None:
-    options = {"max_per_entity": 1, "max_per_bearer": 2, "max_per_gold": 3}
-    rows = flat(rows_of(built(knowledge=knowledge, **options)))
-    cells: dict[str, Counter[Any]] = defaultdict(Counter)
+    caps = 1, 2, 3
+    rows = flat(rows_of(built(knowledge=knowledge, caps=caps)))
+    cells: list[Counter[Any]] = [Counter() for _ in caps]
     for row in rows:
         node = row["choice_nodes"][row["answer"]]
-        for name, cell in zip(options, (row["concept"], row["cluster"], node), strict=True):
-            cells[name][row["distractor_family"], cell] += 1
-    for name, most in options.items():
-        assert max(cells[name].values()) == most
+        for counts, cell in zip(cells, (row["concept"], row["cluster"], node), strict=True):
+            counts[row["distractor_family"], cell] += 1
+    assert tuple(max(counts.values()) for counts in cells) == caps
 
 
 @pytest.mark.slow
@@ -489,7 +488,7 @@ def test_what_cannot_be_asked_is_dropped_and_counted(dump: Cut) -> None:
     toy.thing("Q1100", "Q215380", "The Untold", "en")
     toy.link("Q3006", "P463", "Q1100")
     toy.triple(f"{WD}Q1100", f"{WDT}P571", "_:unknown")
-    done = built(dump=dump(toy), only_paths=("band-start",), max_per_bearer=0)
+    done = built(dump=dump(toy), only_paths=("band-start",), caps=(4, 0, 40))
     dropped = done.manifest["counts"]["dropped"]
     expected = {
         "a label is missing, or no name": 2,
@@ -817,7 +816,7 @@ def test_a_path_comes_from_a_file_alone(dump: Cut, tmp_path: Path) -> None:
         ({"language": "deutsch!"}, "--language"),
         ({"dump": "toy", "offline": True}, "--offline and --refresh are about"),
         ({"offline": True, "refresh": True}, "exclude each other"),
-        ({"max_per_gold": -1}, "--max-per-gold"),
+        ({"caps": (4, 10, -1)}, "--caps: three numbers of 0 or more"),
         ({"dump": "nowhere"}, "nowhere"),
     ],
 )

@@ -40,8 +40,6 @@ def built(tmp_path_factory: pytest.TempPathFactory, open_wordnet: Callable[[], s
         options = {"pos": (pos,), "train_rows": 0, **options}
         if name != "wordnet_hypernymy":
             options["wordnet"] = open_wordnet()
-        if name == "wordnet_definitions":
-            options["max_contexts"] = 1
         manifest = write(
             build(Request(probe, probe.options.parse(options, name), audit=False)), folder
         )

@@ -25,7 +25,13 @@ NAMES = (
     *("random", "vec_similarity", "vec_similarity_published", "majority"),
     *("choice_only", "choice_to_choice", "question_to_choice", "esim"),
 )
-QUICK = {"epochs": 8, "hidden_units": 12, "learning_rate": 1e-2, "seeds": 2, "device": "cpu"}
+QUICK = {
+    "epochs": 8,
+    "training": {"hidden_units": 12},
+    "learning_rate": 1e-2,
+    "seeds": 2,
+    "device": "cpu",
+}
 
 
 @pytest.fixture(scope="module", autouse=True)

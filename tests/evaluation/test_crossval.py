@@ -181,7 +181,11 @@ def test_clusters_in_several_folds_are_said(tmp_path):
             {"learners": ("full_labels",), "random_init": 2},
             "--random-init is for learners",
         ),
-        ({"hidden_units": 3}, "--hidden-units is for .* which none of these runs uses"),
+        ({"pooling": "first"}, "--pooling is for .* which none of these runs uses"),
+        (
+            {"training": {"dropout": 0.1}},
+            "--training dropout is for networks .* which none of these runs",
+        ),
         ({"learners": ("majority",)}, "--learners majority reads no model.* leave it out"),
         ({"fold": 1}, "the study crossval sets fold itself"),
         ({"learners": ("poled",)}, "Did you mean 'pooled'"),

@@ -44,7 +44,7 @@ def learnable_rows(count, seed=0, width=4):
 
 TRAIN = learnable_rows(60)
 TEST = learnable_rows(60, seed=1)
-QUICK = FinetuneOptions(train_batch=8, epochs=1, learning_rate=1e-3)
+QUICK = FinetuneOptions(training={"train_batch": 8}, epochs=1, learning_rate=1e-3)
 
 
 def scores(model, tokenizer, items):
@@ -85,7 +85,7 @@ def weights(model):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["Bert", "Roberta"])
 def test_it_learns_what_can_be_learnt(family):
-    options = FinetuneOptions(train_batch=8, epochs=10, learning_rate=2e-3)
+    options = FinetuneOptions(training={"train_batch": 8}, epochs=10, learning_rate=2e-3)
     before = accuracy(tiny.make(family), tiny.make_tokenizer(family), TEST)
     model, tokenizer, report = trained(options, family, fresh=(), count=60)
     assert before < 0.6
@@ -101,7 +101,7 @@ def test_a_checkpoint_without_a_head_can_be_trained(tmp_path):
     model, info = transformers.AutoModelForMultipleChoice.from_pretrained(
         tmp_path, output_loading_info=True
     )
-    options = FinetuneOptions(train_batch=8, epochs=10, learning_rate=2e-3)
+    options = FinetuneOptions(training={"train_batch": 8}, epochs=10, learning_rate=2e-3)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     report = finetune(model, tokenizer, drawn(count=60), options, 0, fresh=fresh_parameters(info))
     assert report["fresh"] == ["classifier.bias", "classifier.weight"]
@@ -225,7 +225,14 @@ def test_more_rows_than_there_are_is_an_error_that_says_how_many():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"epochs": 0}, {"learning_rate": 0}, {"warmup": 1}, {"betas": (0.9,)}, {"epoch": 3}]
+    "wrong",
+    [
+        {"epochs": 0},
+        {"learning_rate": 0},
+        {"training": {"warmup": 1}},
+        {"training": {"betas": (0.9,)}},
+        {"epoch": 3},
+    ],
 )
 def test_impossible_options_are_refused(wrong):
     with pytest.raises(ValidationError):
@@ -270,7 +277,7 @@ def test_progress_is_told_after_each_step():
 
 
 def test_a_constant_rate_rises_within_the_first_epoch_and_stays():
-    options = FinetuneOptions(epochs=2, schedule="constant", warmup=0.06)
+    options = FinetuneOptions(epochs=2, training={"schedule": "constant", "warmup": 0.06})
     shares = [rate_share(options, step, 200) for step in range(200)]
     assert shares[:3] == pytest.approx([1 / 7, 2 / 7, 3 / 7])
     assert set(shares[6:]) == {1.0}
@@ -279,7 +286,9 @@ def test_a_constant_rate_rises_within_the_first_epoch_and_stays():
 
 
 def test_more_epochs_go_on_from_fewer_to_the_same_weights():
-    options = FinetuneOptions(train_batch=8, epochs=3, learning_rate=1e-3, schedule="constant")
+    options = FinetuneOptions(
+        training={"train_batch": 8, "schedule": "constant"}, epochs=3, learning_rate=1e-3
+    )
     whole, _, report = trained(options)
     model, tokenizer, course = tiny.make("Bert"), tiny.make_tokenizer("Bert"), Course()
     first = options.model_copy(update={"epochs": 1})
@@ -315,7 +324,7 @@ def test_a_kept_checkpoint_loads_again_with_the_same_scores(tmp_path):
     )
     record = json.loads((folder / RECORD).read_text())
     assert record["base"] == base
-    assert FinetuneOptions(**record["options"]) == QUICK
+    assert record["options"] == QUICK.model_dump(mode="json")
     assert record["train_fingerprint"] == report["train_fingerprint"]
     assert record["losses"] == report["losses"]
     assert sorted(tmp_path.iterdir()) == [folder]
@@ -368,3 +377,23 @@ def test_a_file_in_the_way_is_an_error(tmp_path):
     (tmp_path / "kept").write_text("a file")
     with pytest.raises(KbprobeError, match="not a folder"):
         keep(model, tokenizer, tmp_path / "kept", report, {})
+
+
+@pytest.mark.parametrize("given", ["betas=0.5,0.9", ["betas=[0.5, 0.9]"], {"betas": (0.5, 0.9)}])
+def test_settings_of_training_are_given_by_key_and_recorded_beside_the_options(given):
+    recorded = FinetuneOptions.parse({"training": given}, "run").model_dump(mode="json")
+    assert recorded == {**FinetuneOptions().model_dump(mode="json"), "betas": [0.5, 0.9]}
+    assert "training" not in recorded
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("betaz=1", "no setting 'betaz'.*'betas'.*There are: train_batch, weight"),
+        ("warmup=2", "--training: warmup: must be less than 1"),
+        ("x", "'x' is not of the form key=value"),
+    ],
+)
+def test_what_a_wrong_setting_is_told(given, message):
+    with pytest.raises(UsageError, match=message):
+        FinetuneOptions.parse({"training": given}, "run")

@@ -245,26 +245,31 @@ def alone(head: UntrainedHead, vectors, options, rate):
     module = copy.deepcopy(head.module)
     weights = [weight for weight in module.parameters() if weight.requires_grad]
     groups = [
-        {"params": [w for w in weights if w.dim() > 1], "weight_decay": options.weight_decay},
+        {
+            "params": [w for w in weights if w.dim() > 1],
+            "weight_decay": options.settings.weight_decay,
+        },
         {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0},
     ]
-    optimizer = torch.optim.AdamW([g for g in groups if g["params"]], lr=rate, betas=options.betas)
+    optimizer = torch.optim.AdamW(
+        [g for g in groups if g["params"]], lr=rate, betas=options.settings.betas
+    )
     count = len(head.rows.answers)
     batches = [
-        rows[at : at + options.train_batch]
+        rows[at : at + options.settings.train_batch]
         for epoch in range(options.epochs)
         for rows in [np.random.default_rng([head.seed, epoch]).permutation(count)]
-        for at in range(0, count, options.train_batch)
+        for at in range(0, count, options.settings.train_batch)
     ]
     for step, rows in enumerate(batches):
         for group in optimizer.param_groups:
-            group["lr"] = rate * slanted_triangle(step, len(batches), options.warmup)
+            group["lr"] = rate * slanted_triangle(step, len(batches), options.settings.warmup)
         table = head.rows.take(torch.from_numpy(rows))
         scores = module(vectors[table.vectors], table.candidates.clamp(min=0))
         scores = scores.masked_fill(table.candidates < 0, -math.inf)
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(scores, table.answers).backward()
-        torch.nn.utils.clip_grad_norm_(weights, options.max_grad_norm)
+        torch.nn.utils.clip_grad_norm_(weights, options.settings.max_grad_norm)
         optimizer.step()
     return module
 
@@ -309,7 +314,7 @@ HEADS = {
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 def test_heads_are_trained_as_if_each_were_alone(kind, at_once):
     vectors = torch.randn(40, 12, generator=torch.Generator().manual_seed(3))
-    options = HeadOptions(epochs=3, max_grad_norm=0.5)
+    options = HeadOptions(epochs=3, training={"max_grad_norm": 0.5})
     heads = HEADS[kind](5)
     for start in range(0, 5, at_once):
         chunk = heads[start : start + at_once]
@@ -327,7 +332,7 @@ def test_training_that_diverges_says_so():
         train_heads(HEADS["linear"](2), vectors, HeadOptions(), 1e30)
 
 
-STRONG = {"train": 96, "epochs": 60, "learning_rate": 0.02, "weight_decay": 0.0}
+STRONG = {"train": 96, "epochs": 60, "learning_rate": 0.02, "training": {"weight_decay": 0.0}}
 """Learns whatever can be learnt: so do rates from 0.01 to 0.05, with any seed. At 0.1, rounding in
 the processor's kernels decides where the MLP ends.
 """

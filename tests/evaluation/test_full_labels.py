@@ -22,7 +22,13 @@ from tests.evaluation import tiny_multiple_choice as tiny
 torch.set_num_threads(1)
 
 FOLD = {"split": "all", "fold": 0, "learner": "full_labels"}
-STRONG = {**FOLD, "train": 90, "epochs": 30, "learning_rate": 4e-3, "weight_decay": 0.0}
+STRONG = {
+    **FOLD,
+    "train": 90,
+    "epochs": 30,
+    "learning_rate": 4e-3,
+    "training": {"weight_decay": 0.0},
+}
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from tests.evaluation import jsonl_probe, tiny_masked
 torch.set_num_threads(1)
 
 ADJECTIVES = ("red", "small", "large", "domestic")
-QUICK = FinetuneOptions(train_batch=8, epochs=1, learning_rate=1e-3)
+QUICK = FinetuneOptions(training={"train_batch": 8}, epochs=1, learning_rate=1e-3)
 CALM = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
@@ -170,7 +170,7 @@ def test_a_candidate_that_is_unknown_sets_the_row_aside(bert):
 @pytest.mark.parametrize("answers", [("older", "larger"), SEVERAL], ids=["single", "several"])
 def test_it_learns_what_can_be_learnt(family, answers, families):
     train, test = planted(48, answers=answers), planted(40, 1000, answers)
-    options = FinetuneOptions(train_batch=8, epochs=8, learning_rate=2e-3)
+    options = FinetuneOptions(training={"train_batch": 8}, epochs=8, learning_rate=2e-3)
     model, tokenizer, report = trained(families(family), train, options, **CALM)
     assert accuracy(CandidateScorer(model, tokenizer), test) == 1
     assert report["learner"] == "full_mlm"
@@ -295,7 +295,7 @@ def probe(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_runs_of_both_kinds_of_fine_tuning_keep_apart(calm, probe, tmp_path):
-    options = {"train": 48, "learning_rate": 2e-3, "train_batch": 8, "epochs": 8}
+    options = {"train": 48, "learning_rate": 2e-3, "training": {"train_batch": 8}, "epochs": 8}
     masked = evaluation.evaluate(
         probe, calm, learner="full_mlm", keep_checkpoint=str(tmp_path / "kept"), **options
     )

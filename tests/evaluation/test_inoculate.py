@@ -22,7 +22,12 @@ torch.set_num_threads(1)
 
 VEHICLES = ("a bus", "a truck")
 OTHERS = ("a dog", "a cat", "a mouse", "a house", "a toy", "a piano")
-SETTINGS = {"train_batch": 8, "sizes": (8, 16), "learning_rates": (1e-3, 4e-3), "seeds": 1}
+SETTINGS = {
+    "training": {"train_batch": 8},
+    "sizes": (8, 16),
+    "learning_rates": (1e-3, 4e-3),
+    "seeds": 1,
+}
 
 
 def vehicles(name, count):

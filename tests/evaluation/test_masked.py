@@ -19,7 +19,7 @@ from evaluation.runs.score_cache import ScoreCache
 from evaluation.runs.scoring import score_items
 from evaluation.scorers.masked.pieces import Gap, Placer
 from evaluation.scorers.masked.scorer import MaskedScorer
-from evaluation.workers import Workers
+from evaluation.workers import Session, Workers
 from kbprobe.errors import KbprobeError, UsageError
 
 
@@ -435,7 +435,7 @@ class TestInParts:
         cache = ScoreCache({}, tmp_path)
         for rank in range(1, workers):
             with pytest.raises(KbprobeError, match="not scored by the process"):
-                score_items(self.LATE, scorer, cache, 8, 0, Workers(rank, workers))
+                score_items(self.LATE, scorer, cache, 8, 0, Session(workers=Workers(rank, workers)))
         scores, _ = score_items(self.LATE, scorer, cache, 8, 0)
         assert scores.score_name == "log-likelihood"
         expected = run(scorer, scorer.encode(self.LATE), 64)

@@ -183,7 +183,7 @@ def test_a_trained_run_says_what_it_had_seen(tmp_path: Path) -> None:
     }
     probe = jsonl_probe.write(tmp_path / "probe", splits)
     model = str(tiny_multiple_choice.write(tmp_path / "bert", "Bert"))
-    trained = evaluation.evaluate(probe, model, train=8, epochs=1, train_batch=4)
+    trained = evaluation.evaluate(probe, model, train=8, epochs=1, training={"train_batch": 4})
     block = Seen.model_validate(trained.results.analyses["seen"])
     assert block.concept is None
     assert block.gold is not None

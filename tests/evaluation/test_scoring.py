@@ -13,7 +13,7 @@ from evaluation.items.types import Item, choice_starts
 from evaluation.runs.score_cache import ScoreCache, content_hash
 from evaluation.runs.scoring import score_items
 from evaluation.scorers.base import Encoded, Scorer
-from evaluation.workers import Workers
+from evaluation.workers import Session, Workers
 from kbprobe.errors import KbprobeError
 
 
@@ -87,7 +87,7 @@ def some_items(count=60):
 
 def run(items, folder: Path, scorer=None, tokens=8, workers=None):
     cache = ScoreCache({"test": 1}, folder)
-    more = () if workers is None else (workers,)
+    more = () if workers is None else (Session(workers=workers),)
     return score_items(items, scorer or LetterCounter(), cache, tokens, 7, *more)
 
 

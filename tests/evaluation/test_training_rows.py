@@ -131,7 +131,7 @@ def test_more_epochs_go_on_from_fewer(probes, model, trainings, monkeypatch):
         "evaluation.learners.finetune.training.ChoiceTraining._update",
         lambda self: steps.append(self._optimizer.step()),
     )
-    constant = {**OPTIONS, "schedule": "constant", "train_batch": 4}
+    constant = {**OPTIONS, "training": {"schedule": "constant", "train_batch": 4}}
     specs = [
         RunSpec.parse(probes[name], model, {**constant, "epochs": n, "train_on": probes["one"]})
         for n in (1, 3)

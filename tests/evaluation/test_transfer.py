@@ -27,7 +27,7 @@ SETTINGS = {
     "learner": "full",
     "train": 16,
     "seeds": 2,
-    "train_batch": 8,
+    "training": {"train_batch": 8},
     "learning_rate": 4e-3,
     "epochs": 4,
 }

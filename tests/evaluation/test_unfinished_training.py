@@ -19,13 +19,20 @@ from evaluation.learners.finetune.kept import Unfinished
 from evaluation.learners.finetune.training import Course
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
+from evaluation.workers import Session
 from kb_cache.store import cache_dir
 from tests.evaluation import jsonl_probe
 from tests.evaluation import tiny_multiple_choice as tiny
 
 torch.set_num_threads(1)
 WORDS = ("a dog", "a cat", "a mouse", "a bus", "a truck", "a house", "a toy", "a piano")
-OPTIONS = {"train": 24, "epochs": 3, "train_batch": 4, "learning_rate": 1e-3, "facts": False}
+OPTIONS = {
+    "train": 24,
+    "epochs": 3,
+    "training": {"train_batch": 4},
+    "learning_rate": 1e-3,
+    "facts": False,
+}
 STEPS = 18
 
 
@@ -70,7 +77,7 @@ def run(world, kept, stop_after=None, **changes):
 
     values = {**OPTIONS, "keep_checkpoint": str(kept), **changes}
     spec = RunSpec.parse(str(world / "probe"), str(world / "bert"), values)
-    [outcome] = execute([spec], progress=progress)
+    [outcome] = execute([spec], Session(progress=progress))
     return steps, outcome.or_raise()
 
 
@@ -86,14 +93,14 @@ WEIGHTS = "model.safetensors"
 def test_it_ends_with_the_same_weights(world, tmp_path, schedule, monkeypatch):
     kept = tmp_path / "kept"
     with pytest.raises(KeyboardInterrupt):
-        run(world, kept, stop_after=5, schedule=schedule)
+        run(world, kept, stop_after=5, training={"train_batch": 4, "schedule": schedule})
     with pytest.raises(KeyboardInterrupt):
-        run(world, kept, stop_after=11, schedule=schedule)
-    steps, resumed = run(world, kept, schedule=schedule)
+        run(world, kept, stop_after=11, training={"train_batch": 4, "schedule": schedule})
+    steps, resumed = run(world, kept, training={"train_batch": 4, "schedule": schedule})
     assert steps == list(range(11, STEPS + 1)), "the step that was not saved is done again"
     assert not list((cache_dir() / FINETUNED).glob("*"))
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "other"))
-    steps, whole = run(world, tmp_path / "whole", schedule=schedule)
+    steps, whole = run(world, tmp_path / "whole", training={"train_batch": 4, "schedule": schedule})
     assert len(steps) == STEPS
     assert weights(kept) == weights(tmp_path / "whole")
     assert resumed.predictions.equals(whole.predictions)

@@ -43,7 +43,7 @@ KINDS = {
     "person": ("king", "queen", "man", "woman"),
 }
 OTHERS = ("house", "piano", "water", "fire")
-QUICK = WordsOptions(epochs=12, hidden_units=16, learning_rate=1e-2, dropout=0.1)
+QUICK = WordsOptions(epochs=12, learning_rate=1e-2, training={"hidden_units": 16, "dropout": 0.1})
 
 
 @pytest.fixture(scope="module", autouse=True)

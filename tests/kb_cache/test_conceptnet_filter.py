@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +11,9 @@ import pytest
 
 from kb_cache.conceptnet.filter import (
     ADJECTIVE,
+    NO_FILTER,
     NOUN,
     VERB,
-    NoiseFilter,
     filter_noise,
     parts_of_speech,
 )
@@ -23,11 +24,6 @@ from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import UsageError
 
 MINI = Path(__file__).parent / "data" / "conceptnet-mini.csv"
-OFF = {
-    "self_loops": False, "contradictions": False, "min_weight": 0, "stop_words": False,
-    "min_length": 0, "max_words": 0, "min_zipf": 0, "known_terms": False,
-    "parts_of_speech": False,
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -75,9 +71,8 @@ def statements(cn: ConceptNet) -> set[str]:
         ({"parts_of_speech": True}, {"protest HasProperty verb", "cat HasProperty cat"}),
     ],
 )
-def test_each_filter_alone(mini_net: ConceptNet, on: dict[str, object], removed: set[str]) -> None:
-    options = NoiseFilter.parse(OFF | on, "filter")
-    left, report = filter_noise(mini_net, options)
+def test_each_filter_alone(mini_net: ConceptNet, on: dict[str, Any], removed: set[str]) -> None:
+    left, report = filter_noise(mini_net, NO_FILTER._replace(**on))
     assert statements(mini_net) - statements(left) == removed
     assert len(report.steps) == 1
     assert report.steps[0].removed == len(removed)
@@ -118,7 +113,7 @@ def test_all_filters_and_the_report(mini_net: ConceptNet) -> None:
 
 
 def test_no_filter(mini_net: ConceptNet) -> None:
-    left, report = filter_noise(mini_net, NoiseFilter.parse(OFF, "filter"))
+    left, report = filter_noise(mini_net, NO_FILTER)
     assert left.assertions.equals(mini_net.assertions)
     assert report.steps == ()
 
@@ -128,7 +123,7 @@ def test_contradictions_hold_between_words_not_senses(cache: Path, tmp_path: Pat
     line = '/a/\t/r/{}\t/c/en/{}\t/c/en/pet\t{{"weight": 3}}\n'
     source.write_text(line.format("IsA", "dog/n") + line.format("NotIsA", "dog"), "utf-8")
     fetch("conceptnet", source=source)
-    options = NoiseFilter.parse(OFF | {"contradictions": True}, "filter")
+    options = NO_FILTER._replace(contradictions=True)
     left, _ = filter_noise(load_conceptnet("senses"), options)
     assert left.assertions.num_rows == 0
 

@@ -6,20 +6,22 @@ from pydantic import Field
 
 from builders.engine.options import WordNetName
 from builders.function_words.options import FunctionWordOptions
+from kbprobe.options import named
 
 
 class NliOptions(FunctionWordOptions):
     """Options of the NLI probes."""
 
     WITHOUT = ("variants",)
+    DEFAULTS = named(min_tokens=6, max_tokens=26)
+    HELP = named(
+        min_tokens="Minimum tokens of a premise, including the full stop.",
+        max_tokens="Maximum tokens of a premise.",
+    )
 
     wordnet: WordNetName = Field(
         "3.0", description="Which WordNet tells kinds of words and antonyms."
     )
-    min_tokens: int = Field(
-        6, ge=1, description="Minimum tokens of a premise, including the full stop."
-    )
-    max_tokens: int = Field(26, ge=1, description="Maximum tokens of a premise.")
     per_sentence: int = Field(
         12, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
     )
@@ -43,19 +45,10 @@ class NliOptions(FunctionWordOptions):
 class PrepositionOptions(NliOptions):
     """Options of fw_prepositions."""
 
-    per_sentence: int = Field(
-        2, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
-    )
+    DEFAULTS = named(per_sentence=2)
 
 
 class NegationOptions(NliOptions):
     """Options of fw_negation."""
 
-    per_sentence: int = Field(
-        18, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
-    )
-    max_rows: int = Field(
-        648,
-        ge=0,
-        description="Maximum rows, of whole sentences drawn with the seed (0: all).",
-    )
+    DEFAULTS = named(per_sentence=18, max_rows=648)

@@ -183,7 +183,7 @@ def course_folder(identity: Mapping[str, Any], options: FinetuneOptions) -> Path
     A falling learning rate ends with the last epoch: then the epochs are part of the course.
     """
     shared = dict(identity["options"])
-    if options.schedule == "constant":
+    if options.settings.schedule == "constant":
         del shared["epochs"]
     return training_folder({**identity, "options": shared}) / f"epochs-{options.epochs}"
 
@@ -242,7 +242,7 @@ def _train(
     refuse_working_directory(folder)  # before hours of training
     checkpoint, base = training.model.checkpoint, identity["base"]
     course, earlier = unfinished.read(), None
-    if course is None and training.options.schedule == "constant":
+    if course is None and training.options.settings.schedule == "constant":
         earlier = _earlier(courses, identity)
     start = checkpoint if earlier is None else open_checkpoint(str(earlier))
     start = network.configured(start, training.items, training.options)
@@ -268,7 +268,9 @@ def _train(
     named: dict[str, Any] = {"id": checkpoint.id, "revision": checkpoint.revision, **base}
     if checkpoint.random_weights is not None:
         named["random_weights"] = checkpoint.random_weights
-    continued = training.options.schedule == "constant" and not training.options.keep_checkpoint
+    continued = (
+        training.options.settings.schedule == "constant" and not training.options.keep_checkpoint
+    )
     chosen = training.options.keep_checkpoint
     remedy = "Name another folder with --keep-checkpoint." if chosen else OTHER_CACHE
     keep(model, tokenizer, folder, report, named, course if continued else None, remedy)

@@ -265,7 +265,7 @@ class ChoiceTraining:
         learning_rate: float,
     ) -> None:
         """Prepare the training of a scorer's network, which is in training mode."""
-        self.rows_at_once = options.train_batch
+        self.rows_at_once = options.settings.train_batch
         self._seed = seed
         self._scorer = scorer
         self._encoded = encoded
@@ -278,14 +278,17 @@ class ChoiceTraining:
         # gradient is rounding noise, which Adam would blow up to steps of full size.
         weights = [w for w in scorer.model.parameters() if w.requires_grad and w.numel() > 1]
         groups = [
-            {"params": [w for w in weights if w.dim() > 1], "weight_decay": options.weight_decay},
+            {
+                "params": [w for w in weights if w.dim() > 1],
+                "weight_decay": options.settings.weight_decay,
+            },
             {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0},
         ]
         self._learning_rate = options.learning_rate or learning_rate
         self._optimizer = torch.optim.AdamW(
             groups,
             lr=self._learning_rate,
-            betas=options.betas,
+            betas=options.settings.betas,
             # One pass over the weights: on a CPU a seventh of the time.
             fused=self._device.type in ("cpu", "cuda"),
         )
@@ -321,7 +324,9 @@ class ChoiceTraining:
                     f"the loss of step {step + 1} of {steps} is {loss}: training diverged. "
                     "Use a lower learning rate."
                 )
-            torch.nn.utils.clip_grad_norm_(self._scorer.model.parameters(), options.max_grad_norm)
+            torch.nn.utils.clip_grad_norm_(
+                self._scorer.model.parameters(), options.settings.max_grad_norm
+            )
             self._update()
             course.losses.append(loss)
             progress("fine-tuning", step + 1, steps)
@@ -339,7 +344,7 @@ class ChoiceTraining:
         order = random.permutation(len(self._answers))
         sequences = self._encoded.sequence_of(self._slot_of_choice)
         lengths = np.maximum.reduceat(self._encoded.lengths[sequences], self._starts[:-1])
-        size = self._options.train_batch
+        size = self._options.settings.train_batch
         stretch = size * _BATCHES_SORTED_TOGETHER
         batches: list[Ints] = []
         for start in range(0, len(order), stretch):

@@ -210,7 +210,7 @@ def _trained(
         "train_seed": seed,
         "learning_rate": setting.learning_rate,
         "epochs": setting.epochs,
-        "schedule": request.values.get("schedule", "constant"),
+        "training": {"schedule": "constant", **request.defaults.options.get("training", {})},
     }
     if times := TIMES[options.add_original]:
         changes |= {"mix_in": options.original, "mix_rows": times * setting.size}

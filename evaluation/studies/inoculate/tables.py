@@ -327,7 +327,7 @@ def _verdict(best: Mapping[str, Any]) -> str:
 
 def _notes(runs: ModelRuns) -> list[str]:
     options: InoculateOptions = runs.request.options
-    schedule = runs.request.values.get("schedule", "constant")
+    schedule = runs.request.defaults.options.get("training", {}).get("schedule", "constant")
     notes = []
     if options.settings > 1:
         notes.append(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from builders.english.articles import inflect_engine
 from builders.english.word_lists import word_list, word_pairs
 from kbprobe.plugins import lemminflect
 
 
+@cache
 def noun_plural(term: str) -> str:
     """Return the plural of a noun, or of a compound by its last word.
 
@@ -21,6 +24,7 @@ def noun_plural(term: str) -> str:
     return rest + space + (forms[0] if forms else noun)
 
 
+@cache
 def is_plural(term: str) -> bool:
     """Return whether a noun is already plural ("scissors"), by its last word.
 

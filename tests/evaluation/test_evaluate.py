@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 import evaluation
 from evaluation.cli import main
@@ -45,11 +44,7 @@ def world(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def in_world(world, tmp_path, monkeypatch):
-    monkeypatch.chdir(world)
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("in_world")
 
 
 def run(*words, code=0):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 import evaluation
 import kbprobe
@@ -59,11 +58,7 @@ def world(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def in_world(world, tmp_path, monkeypatch):
-    monkeypatch.chdir(world)
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("in_world")
 
 
 def run(*words, code=0):

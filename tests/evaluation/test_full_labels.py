@@ -25,9 +25,7 @@ FOLD = {"split": "all", "fold": 0, "learner": "full_labels"}
 STRONG = {**FOLD, "train": 90, "epochs": 30, "learning_rate": 4e-3, "weight_decay": 0.0}
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def named(names):

@@ -11,7 +11,7 @@ from evaluation.models.loading import load_model, load_tokenizer
 from kbprobe.errors import UsageError
 from tests.evaluation.real_models import minilm, smollm2
 
-pytestmark = pytest.mark.real_data
+pytestmark = [pytest.mark.real_data, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +32,6 @@ def definitions(tmp_path_factory, open_wordnet):
         "wordnet_definitions", output=folder, wordnet=open_wordnet(), limit=600, audit=True
     )
     return folder
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
 
 
 def test_a_causal_lm_on_definitions(causal, definitions, tmp_path):

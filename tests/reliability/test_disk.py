@@ -20,8 +20,8 @@ AS_OTHERS = ("fetch wordnet", "fetch gcide", "fetch corpus", "publish", "evaluat
 "publish --canary-column". ``--disks`` tries them as well."""
 OTHERS = [command for command in COMMANDS if command not in SHORT and command.name not in AS_OTHERS]
 
-PARTS = ("publish", "evaluate", "evaluate --no-cache")
-"""Commands all of whose code others run as well: ``publish --canary-column``, those that train."""
+PARTS = ("build", "publish", "evaluate", "evaluate --no-cache", "evaluate heads")
+"""Commands all of whose code others run: ``--overwrite``, ``--canary-column``, those that train."""
 MORE = [command for command in COMMANDS if command.name not in PARTS]
 
 

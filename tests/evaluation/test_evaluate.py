@@ -249,18 +249,6 @@ def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_bytes(tmp_path):
     assert timings[0].scored_sequences < timings[1].scored_sequences
 
 
-def test_help_answers_at_once_without_torch():
-    code = (
-        "import sys\nfrom evaluation.cli import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'torch', 'transformers', 'pandas', 'scipy', 'numpy', 'pyarrow', 'rich'}\n"
-        "heavy |= {'evaluation.results.types', 'evaluation.runs.run', 'kbprobe.format.manifest'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip().endswith("[]")
-
-
 def test_without_torch_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr("kbprobe.errors.find_spec", lambda name: None)
     run("sizes.jsonl", "--model", "tiny-bert", code=1)

@@ -196,17 +196,6 @@ def test_asked_again_it_is_found_and_missing_facts_are_added(tmp_path, capsys):
     assert evaluation.load(out).facts is not None
 
 
-@pytest.mark.slow
-def test_what_is_not_ours_is_spared(tmp_path):
-    out = tmp_path / "out"
-    words = ("sums", "--model", "tiny-gpt2", "-o", out)
-    run(*words)
-    (out / FACTS / "notes.txt").write_text("mine")
-    run(*words, "--limit", "10", "--overwrite")
-    assert (out / FACTS / "notes.txt").read_text() == "mine"
-    assert facts_of(evaluation.load(out).results).rows.rows == 10
-
-
 KILLED = """
 import os, signal, sys
 from evaluation.runs.score_cache import ScoreCache

@@ -1,11 +1,11 @@
 """Real checkpoints on real probes: SmolLM2-135M (a causal LM) and all-MiniLM-L6-v2 (an encoder)."""
 
 import pytest
-import torch
 
 import builders
 import evaluation
 from benchmarks.naive_causal import score_choices
+from evaluation.models import handle
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.loading import load_model, load_tokenizer
 from kbprobe.errors import UsageError
@@ -34,7 +34,14 @@ def definitions(tmp_path_factory, open_wordnet):
     return folder
 
 
-def test_a_causal_lm_on_definitions(causal, definitions, tmp_path):
+def test_a_causal_lm_on_definitions(causal, definitions, tmp_path, monkeypatch):
+    models = []  # loaded once: unpacking it takes half a minute
+
+    def load(*given):
+        models.append(load_model(*given))
+        return models[-1]
+
+    monkeypatch.setattr(handle, "load_model", load)
     done = evaluation.evaluate(definitions, causal, limit=2, output=tmp_path / "out")
     metrics = done.results.metrics
     assert set(metrics.accuracies) == {"acc", "acc_norm", "acc_bytes", "acc_tokens"}
@@ -43,9 +50,8 @@ def test_a_causal_lm_on_definitions(causal, definitions, tmp_path):
     assert done.results.model.parameters == pytest.approx(135e6, rel=0.01)
     assert done.results.model.architecture == "LlamaForCausalLM"
 
-    opened = open_checkpoint(str(causal))
-    model = load_model(opened, torch.device("cpu"), torch.float32)
-    tokenizer = load_tokenizer(opened)
+    (model,) = models
+    tokenizer = load_tokenizer(open_checkpoint(str(causal)))
     for row in done.predictions.to_pylist()[:1]:
         continuations = [f" {choice}" for choice in row["choices"]]
         expected = score_choices(model, tokenizer, row["question"], continuations)

@@ -43,7 +43,10 @@ def knowledge_option(name: str) -> str:
 
 
 BY_NAME = pytest.mark.parametrize("name", builders.names())
-LIKE_OTHERS = ("fw_definiteness", "fw_negation", "fw_prepositions", "fw_quantification")
+LIKE_OTHERS = (
+    *("fw_definiteness", "fw_negation", "fw_prepositions", "fw_quantification"),
+    *("property_conjunction_but_not", "wordnet_hyponymy"),
+)
 """Probes whose plan and miniature are those of others, which are tested by default."""
 EVERY = pytest.mark.parametrize(
     ("name", "extent"),

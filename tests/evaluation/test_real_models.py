@@ -6,7 +6,6 @@ import builders
 import evaluation
 from benchmarks.naive_causal import score_choices
 from evaluation.models import handle
-from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.loading import load_model, load_tokenizer
 from kbprobe.errors import UsageError
 from tests.evaluation.real_models import minilm, smollm2
@@ -35,13 +34,11 @@ def definitions(tmp_path_factory, open_wordnet):
 
 
 def test_a_causal_lm_on_definitions(causal, definitions, tmp_path, monkeypatch):
-    models = []  # loaded once: unpacking it takes half a minute
-
-    def load(*given):
-        models.append(load_model(*given))
-        return models[-1]
-
-    monkeypatch.setattr(handle, "load_model", load)
+    opened = []  # once: each look at a file of GGUF takes ten seconds
+    for loads in (load_tokenizer, load_model):
+        monkeypatch.setattr(
+            handle, loads.__name__, lambda *a, loads=loads: opened.append(loads(*a)) or opened[-1]
+        )
     done = evaluation.evaluate(definitions, causal, limit=2, output=tmp_path / "out")
     metrics = done.results.metrics
     assert set(metrics.accuracies) == {"acc", "acc_norm", "acc_bytes", "acc_tokens"}
@@ -50,8 +47,7 @@ def test_a_causal_lm_on_definitions(causal, definitions, tmp_path, monkeypatch):
     assert done.results.model.parameters == pytest.approx(135e6, rel=0.01)
     assert done.results.model.architecture == "LlamaForCausalLM"
 
-    (model,) = models
-    tokenizer = load_tokenizer(open_checkpoint(str(causal)))
+    tokenizer, model = opened
     for row in done.predictions.to_pylist()[:1]:
         continuations = [f" {choice}" for choice in row["choices"]]
         expected = score_choices(model, tokenizer, row["question"], continuations)

@@ -22,6 +22,9 @@ OF_SAMPLE = pytest.param(SAMPLE, marks=pytest.mark.real_data)
 ON_SAMPLE = pytest.mark.parametrize("extent", [OF_SAMPLE], indirect=True)
 """Marks tests of what the miniatures do not hold."""
 
+ON_MINIATURE = pytest.mark.parametrize("extent", [MINIATURE], indirect=True)
+"""Marks tests of options, whose promise hangs on no data: the sample takes three times as long."""
+
 
 def extents() -> list[Any]:
     """Return the extents that are at hand, as parameters of a test."""

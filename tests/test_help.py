@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 
 import click
@@ -85,6 +87,37 @@ def test_evaluate_probe_lists_its_commands_with_a_sentence_and_examples() -> Non
     assert "Options (described by evaluate-probe zero_shot --help):" in text
     sections = re.findall(r"^  (\w+)", text.partition("(described by")[2], re.MULTILINE)
     assert sections == ["Probe", "Model", "Scoring", "Training", "Endpoint", "Output"]
+
+
+ASKED = (
+    "builders --help",
+    "builders list",
+    "evaluation --help",
+    "kb_cache --help",
+    "release check -h",
+)
+HEAVY = {
+    *("datasets", "inflect", "jinja2", "nltk", "pandas", "pyarrow", "rich", "scipy", "torch"),
+    *("transformers", "yaml", "evaluation.results.types", "kbprobe.format.manifest"),
+}
+
+
+def test_help_and_lists_load_nothing_heavy() -> None:
+    """They answer at once; one process asks for all, and has what any of them imports."""
+    program = f"""
+import sys
+from importlib import import_module
+for words in {ASKED}:
+    package, *words = words.split()
+    try:
+        import_module(f"{{package}}.cli").main(words)
+    except SystemExit:
+        pass
+print(sorted({HEAVY} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.count("Usage: ") == len(ASKED) - 1, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_probes_are_listed_under_what_they_are_built_from() -> None:

@@ -25,7 +25,10 @@ PYDANTIC = re.compile(
 )
 """Words of pydantic's own messages."""
 
-WRONG: tuple[Any, ...] = ("", "?", "-1", "0", "1e400", "nan", [], ["?"] * 40, {"a": 1}, 10**30)
+WRONG: tuple[Any, ...] = (
+    *("", " ", "?", "-1", "0", "1e400", "nan", "inf", "9" * 100, "a=b", "1,,x", "\u0663"),
+    *([], ["?"] * 40, {"a": 1}, 10**30),
+)
 
 
 def _models() -> Iterator[type[Options]]:

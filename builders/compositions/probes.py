@@ -93,6 +93,7 @@ def _screened(collected: Collected, dropped: DropLog) -> Collected:
     sub_questions=(FACTS,),
     wordings=wordings,
     flags=DOUBTS,
+    quick={"only_paths": ("band-start", "film-actor-spouse", "founder-company-headquarters")},
 )
 def encyclopedic_composition(
     collected: Collected, options: CompositionOptions, rng: RandomGenerator

@@ -82,6 +82,7 @@ def number_article(number: int) -> str:
     return "an" if spoken.startswith("e") else "a"
 
 
+@cache
 def noun_plural(term: str) -> str:
     """Return the plural of a noun, or of a compound by its last word.
 
@@ -96,6 +97,7 @@ def noun_plural(term: str) -> str:
     return rest + space + (forms[0] if forms else noun)
 
 
+@cache
 def is_plural(term: str) -> bool:
     """Return whether a noun is already plural ("scissors"), by its last word.
 

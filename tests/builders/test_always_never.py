@@ -39,7 +39,7 @@ from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.items import LABELS, UNKNOWN, plain
 from kbprobe.format.labels import LabelVote
 from kbprobe.rng import RandomGenerator
-from tests.real_data import MINIATURE, ON_SAMPLE, SAMPLE
+from tests.real_data import MINIATURE, ON_MINIATURE, ON_SAMPLE, SAMPLE
 
 NAME = "always_never"
 PUBLISHED = 1_284
@@ -214,6 +214,7 @@ def test_plurals() -> None:
 
 
 @pytest.mark.slow
+@ON_MINIATURE
 def test_labels_come_from_the_majority_and_ids_stay(rows: Rows, voted: Built, votes: Path) -> None:
     candidates = {row["id"]: row for row in rows}
     labelled = rows_of(voted)
@@ -278,6 +279,7 @@ def test_agreement_is_kept_beside_the_data(voted: Built, rows: Rows, tmp_path: P
 
 
 @pytest.mark.slow
+@ON_MINIATURE
 def test_a_labels_file_makes_the_same_probe_as_the_votes(
     conceptnet: str, voted: Built, votes: Path, rows: Rows, tmp_path: Path
 ) -> None:
@@ -305,6 +307,7 @@ def test_a_labels_file_makes_the_same_probe_as_the_votes(
 
 
 @pytest.mark.slow
+@ON_MINIATURE
 def test_few_labels_and_high_demands_leave_rows_out(
     conceptnet: str, votes: Path, voted: Built, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -446,6 +449,7 @@ def masked_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@ON_MINIATURE
 def test_a_masked_lm_proposes_objects(
     conceptnet: str, masked_lm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

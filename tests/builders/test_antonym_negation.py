@@ -575,11 +575,6 @@ def test_words_that_hang_together_are_cut_apart_where_there_are_too_many() -> No
     assert len({split for _, split in rows}) == 3
 
 
-def test_an_unknown_tokenizer(wordnet: WordNet, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--tokenizer: cannot load"):
-        found(wordnet, tokenizer=str(tmp_path))
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [("happy", "unhappy"), ("comic", "comical"), ("import", "export"), ("cosy", "cozy"),

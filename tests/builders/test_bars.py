@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.commands import run_here
+
 pytestmark = pytest.mark.slow  # default builds
 
 ManifestOf = Callable[[str, str], dict[str, Any]]
@@ -110,3 +112,10 @@ def test_unlimited_uniform_builds_reach_the_published_number_of_questions(
     counts = manifest_of(name, "published")["counts"]
     assert counts["question_answer_pairs"] >= unique
     assert counts["rows"] > counts["question_answer_pairs"]
+
+
+@pytest.mark.parametrize("name", ["wordnet_hyponymy", "wordnet_meronymy", "object_comparison"])
+def test_adversaries_are_at_chance_on_default_builds(built: Callable[..., Any], name: str) -> None:
+    """Some probes: each takes half a minute."""
+    done = run_here("release.cli", "check", built(name, "default"), "--deep")
+    assert done.returncode == 0, done.stdout

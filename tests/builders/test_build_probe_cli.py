@@ -149,8 +149,10 @@ def test_a_traceback_is_shown_with_debug_alone(build_probe_process: Run) -> None
 # Builds
 
 
-def test_the_end_of_a_build_tells_what_was_built(build_probe_process: Run, tmp_path: Path) -> None:
-    done = build_probe_process(NAME, *SMALL[:-1])
+def test_the_end_of_a_build_tells_what_was_built(
+    build_probe: Run, build_probe_process: Run, tmp_path: Path
+) -> None:
+    done = build_probe(NAME, *SMALL[:-1])
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "probes" / NAME
     manifest = manifest_in(folder)

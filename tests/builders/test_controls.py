@@ -218,13 +218,6 @@ def test_controls_leave_the_default_config_as_it_is(tmp_path: Path, toy: Path) -
     assert "build-probe toy_cloze --no-controls\n" in (alone / "README.md").read_text()
 
 
-def test_bytes_are_the_same_again(tmp_path: Path, toy: Path) -> None:
-    again = written(tmp_path / "again")
-    paths = sorted(path.relative_to(toy) for path in toy.rglob("*.parquet"))
-    assert len(paths) == 9
-    assert all((again / path).read_bytes() == (toy / path).read_bytes() for path in paths)
-
-
 def test_rows_of_a_limited_build_are_shown_alike(tmp_path: Path, rows: dict[str, Rows]) -> None:
     folder = written(tmp_path / "limited", limit=60)
     for config in CONFIGS:

@@ -335,23 +335,6 @@ def test_a_clause_that_words_share_makes_them_alike() -> None:
     assert found.tolist() == [1, 3]
 
 
-@pytest.mark.slow
-def test_the_same_request_gives_the_same_bytes(gcide: Gcide, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        write(built(gcide, controls=True), tmp_path / name)
-    one, two = (
-        {p.relative_to(tmp_path / name): p.read_bytes() for p in files(tmp_path / name)}
-        for name in ("one", "two")
-    )
-    assert one == two
-    assert len(one) == 9
-    ids = [
-        {row["id"] for rows in rows_of(built(gcide, seed)).values() for row in rows}
-        for seed in (0, 1)
-    ]
-    assert len(ids[0] & ids[1]) < len(ids[0]) / 2
-
-
 def files(folder: Path) -> Iterator[Path]:
     return folder.rglob("*.parquet")
 

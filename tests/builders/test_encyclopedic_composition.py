@@ -27,7 +27,7 @@ from kb_cache.wikidata.types import Wikidata
 from kbprobe.errors import SourceError, UsageError
 from kbprobe.format.items import plain
 from tests.builders.toy_wikidata import Toy, bands, invented
-from tests.real_data import MINIATURE, SAMPLE
+from tests.real_data import MINIATURE, ON_MINIATURE, SAMPLE
 
 NAME = "encyclopedic_composition"
 WD = "http://www.wikidata.org/entity/"
@@ -247,9 +247,8 @@ def test_all_that_is_asked_about_one_bearer_shows_the_same_choices(
 
 
 @pytest.mark.slow
-def test_no_path_has_more_than_its_share_of_a_clean_build(knowledge: Collected) -> None:
-    done = built(knowledge=knowledge)
-    for rows in rows_of(done).values():
+def test_no_path_has_more_than_its_share_of_a_clean_build(real: Built) -> None:
+    for rows in rows_of(real).values():
         count = Counter(row["distractor_family"] for row in rows)
         assert max(count.values()) <= 0.43 * len(rows)
 
@@ -271,6 +270,7 @@ def test_only_the_full_tier_holds_what_is_in_doubt(
 
 
 @pytest.mark.slow
+@ON_MINIATURE
 def test_published_wordings_are_there_by_option(sample: Wikidata, real: Built) -> None:
     options = {"only_paths": PAPERS, "published_wordings": True}
     probe = find_probe(NAME)
@@ -326,7 +326,8 @@ def test_what_is_right_elsewhere_hardly_excludes_a_choice(real: Built, extent: s
 
 
 @pytest.mark.slow
-def test_a_part_of_the_facts_does_not_answer(knowledge: Collected, extent: str) -> None:
+@ON_MINIATURE
+def test_a_part_of_the_facts_does_not_answer(knowledge: Collected) -> None:
     from builders.compositions.probes import encyclopedic_composition
     from kbprobe.rng import RandomGenerator
 
@@ -335,7 +336,7 @@ def test_a_part_of_the_facts_does_not_answer(knowledge: Collected, extent: str) 
     assert plan.oracles.keys() == {"kind", "last fact", "first facts"}
     for oracle in plan.oracles.values():
         assert oracle.target == pytest.approx(2 / 3)
-        assert 0.3 < oracle.credit.mean() < {MINIATURE: 0.6, SAMPLE: 0.5}[extent]
+        assert 0.3 < oracle.credit.mean() < 0.6
 
 
 def test_every_fact_of_a_question_is_asked_alone_in_the_same_split(real: Built) -> None:
@@ -362,11 +363,10 @@ def test_no_name_gives_an_answer_away(real: Built) -> None:
 
 
 @pytest.mark.slow
-def test_unambiguous_questions_have_one_answer(
-    sample: Wikidata, knowledge: Collected, extent: str
-) -> None:
+@ON_MINIATURE
+def test_unambiguous_questions_have_one_answer(sample: Wikidata, knowledge: Collected) -> None:
     rows = flat(rows_of(built(knowledge=knowledge, unambiguous=True)))
-    assert len(rows) > {MINIATURE: 200, SAMPLE: 400}[extent]
+    assert len(rows) > 200
     for family in {row["distractor_family"] for row in rows}:
         some = [row for row in rows if row["distractor_family"] == family]
         labels = [knowledge.labels[row["concept"]] for row in some]
@@ -375,6 +375,7 @@ def test_unambiguous_questions_have_one_answer(
 
 
 @pytest.mark.slow
+@ON_MINIATURE
 def test_caps_hold_within_a_path(knowledge: Collected) -> None:
     caps = 1, 2, 3
     rows = flat(rows_of(built(knowledge=knowledge, caps=caps)))
@@ -387,6 +388,7 @@ def test_caps_hold_within_a_path(knowledge: Collected) -> None:
 
 
 @pytest.mark.slow
+@ON_MINIATURE
 def test_server_store_and_cache_give_the_same_bytes(
     oxigraph_server: str, wikidata: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,9 +39,12 @@ def test_articles_are_those_of_inflect_for_the_lemmas_of_wordnet() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("FBI agent", "an FBI agent"), ("U-turn", "a U-turn"), ("", ""), (" ", " ")],
+    [
+        *(("hour", "an hour"), ("unicorn", "a unicorn"), ("uninvited guest", "an uninvited guest")),
+        *(("FBI agent", "an FBI agent"), ("U-turn", "a U-turn"), ("", ""), (" ", " ")),
+    ],
 )
-def test_articles_of_what_is_no_plain_word(text: str, expected: str) -> None:
+def test_articles_of_single_texts(text: str, expected: str) -> None:
     assert with_article(text) == expected
 
 

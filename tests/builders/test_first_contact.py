@@ -148,11 +148,3 @@ def test_the_first_thing_wrong_is_named(build_probe: Run, words: list[str], mess
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stdout == ""
-
-
-@pytest.mark.slow
-def test_the_list_loads_nothing_heavy(build_probe_process: Run) -> None:
-    done = build_probe_process("list", PYTHONPROFILEIMPORTTIME="1")
-    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "click" in loaded
-    assert not loaded & {"pyarrow", "scipy", "datasets", "pandas", "torch", "inflect", "jinja2"}

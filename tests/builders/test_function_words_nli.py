@@ -475,12 +475,6 @@ def test_rows_are_split_by_document_and_folded_by_sentence(toy: Corpus) -> None:
     assert len(set(plan.split[of_pairs].tolist())) == 1
 
 
-@pytest.mark.slow
-def test_the_same_seed_makes_the_same_rows(toy: Corpus) -> None:
-    assert shown(planned(toy, per_sentence=1)) == shown(planned(toy, per_sentence=1))
-    assert shown(planned(toy, per_sentence=1)) != shown(planned(toy, 1, per_sentence=1))
-
-
 def test_doubtful_rows_are_of_the_full_tier(toy: Corpus) -> None:
     doubtful = raw("All/DT dogs/NNS are/VBP larger/JJR than/IN the/DT cat/NN ./.")
     corpus = corpus_of([RawDocument("d", [[doubtful]])], name="doubtful")

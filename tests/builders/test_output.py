@@ -39,21 +39,6 @@ def remains(folder: Path, what: str = "new", number: int = 1) -> Path:
     return made
 
 
-def test_what_is_written_is_put_in_place(tmp_path: Path) -> None:
-    for content in ("one", "two"):
-        with replacing_folder(tmp_path / "probe") as aside:
-            (aside / "data.txt").write_text(content, encoding="utf-8")
-        assert [path.name for path in (tmp_path / "probe").iterdir()] == ["data.txt"]
-        assert (tmp_path / "probe" / "data.txt").read_text(encoding="utf-8") == content
-    assert hidden(tmp_path) == []
-
-
-def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), replacing_folder(tmp_path / "probe"):
-        _ = 1 / 0
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.posix
 def test_remains_of_a_killed_writer_go_and_those_of_a_living_one_stay(
     tmp_path: Path, environment: dict[str, str]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,10 @@ from builders.engine.pipeline import Built, build
 from builders.engine.probe import find_probe
 from builders.engine.render.template_file import load_template
 from builders.engine.request import Request
-from builders.english.inflection import with_article
 from builders.english.nouns import Nouns
 from builders.english.word_lists import data_table
 from builders.lexicons import ConceptNetFirst
 from builders.properties.facts import SENSITIVE, TOO_GENERAL, VAGUE
-from builders.properties.groups import sharing_triples
 from builders.properties.items import PropertyForms
 from builders.properties.kinds import (
     decide,
@@ -38,7 +37,7 @@ from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import UsageError
 from kbprobe.format.items import plain
 from kbprobe.rng import RandomGenerator
-from tests.real_data import MINIATURE, ON_SAMPLE, SAMPLE
+from tests.real_data import MINIATURE, ON_MINIATURE, ON_SAMPLE, SAMPLE
 
 BOTH, EXCEPT = "property_conjunction", "property_conjunction_but_not"
 Rows = list[dict[str, Any]]
@@ -96,6 +95,7 @@ class Reading:
         self._named: dict[int, set[int]] = {}
         cn = self.sources.conceptnet
         self._texts = cn.concepts["text"].to_pylist()
+        self.called, self.kinds_of = cache(self._called), cache(self._kinds_of)
         for name in cn.relation_names:
             for negated in (False, True):
                 start, end, weight = cn.edges(name, negated)
@@ -110,7 +110,7 @@ class Reading:
             if weight >= 2:
                 self.isa.setdefault(start, set()).add(end)
 
-    def kinds_of(self, concept: int) -> set[int]:
+    def _kinds_of(self, concept: int) -> set[int]:
         """What ConceptNet says a concept to be, over two edges of weight 2 and more."""
         above: set[int] = set()
         front = {concept}
@@ -152,7 +152,7 @@ class Reading:
         said = self.stated[relation]
         return any(said.get((one, target), -1.0) >= least for one in {concept, *above})
 
-    def called(self, concept: int) -> set[int]:
+    def _called(self, concept: int) -> set[int]:
         """What WordNet calls a concept, in any of its senses as a noun."""
         wordnet = self.sources.wordnet
         if self._lemmas is None:
@@ -184,34 +184,38 @@ def opposite(relation: str) -> str:
     return relation.removeprefix("Not") if relation.startswith("Not") else f"Not{relation}"
 
 
-Drawn = Iterator[tuple[int, tuple[str, int], tuple[str, int], list[int]]]
+Property = tuple[str, int]
+Question = tuple[int, Property, Property, tuple[int, ...]]
 
 
-def drawn(sources: ConceptNetFirst, name: str) -> Drawn:
-    """Gold, first property, second property, and distractors of every tenth clean row."""
-    options = find_probe(name).options.parse({}, name)
-    assert isinstance(options, PropertyOptions)
-    rng = RandomGenerator.of(3, name)
-    build = _PropertyBuild.of(sources, options, name == BOTH, rng)
-    evidence = build.evidence
-    askable = evidence.reviewed & (evidence.relation % 2 == 0)
-    triples = sharing_triples(evidence, askable, rng.child("triples"))
-    splits = split_concepts(triples.nodes, evidence.concept.size, options.split_shares, rng)
-    rows = build._grouped(triples, splits)
+@pytest.fixture(scope="module")
+def questions(default: dict[str, Read], reading: Reading) -> Callable[[str], set[Question]]:
+    """Return each question of a build: gold, first and second property, distractors."""
 
-    def spelled(which: int) -> tuple[str, int]:
-        return evidence.relation_names[evidence.relation[which]], int(evidence.object[which])
+    def of_build(name: str) -> set[Question]:
+        rows = [row for split in rows_of(default[name]).values() for row in split]
+        spelled = [row["cluster"].rpartition(" (")[0].split(" + ") for row in rows]
+        names = [[part.partition(" ")[::2] for part in parts] for parts in spelled]
+        texts = {node for row in rows for node in row["choice_nodes"]}
+        texts |= {text for both in names for _, text in both}
+        ids = reading.sources.conceptnet.lookup(sorted(texts)).tolist()
+        number = dict(zip(sorted(texts), ids, strict=True))
+        questions = set()
+        for row, both in zip(rows, names, strict=True):
+            assert "+".join(relation for relation, _ in both) == row["relation"]
+            first, second = ((relation, number[text]) for relation, text in both)
+            nodes = [number[node] for node in row["choice_nodes"]]
+            gold = nodes.pop(row["answer"])
+            questions.add((gold, first, second, tuple(nodes)))
+        return questions
 
-    for at in range(0, rows.split.size, 10):
-        gold, first, second = (int(column[at]) for column in rows.asking)
-        nodes = evidence.concept[rows.others[at]].tolist()
-        yield int(evidence.concept[gold]), spelled(first), spelled(second), nodes
+    return of_build
 
 
-def test_golds_have_both_properties_and_distractors_one(reading: Reading, extent: str) -> None:
-    seen = 0
-    for gold, first, second, nodes in drawn(reading.sources, BOTH):
-        seen += 1
+def test_golds_have_both_properties_and_distractors_one(
+    reading: Reading, questions: Callable[[str], set[Question]]
+) -> None:
+    for gold, first, second, nodes in questions(BOTH):
         for relation, target in (first, second):
             assert reading.supported(gold, relation, target)
         assert not first[0] == second[0] == "IsA"
@@ -225,15 +229,14 @@ def test_golds_have_both_properties_and_distractors_one(reading: Reading, extent
             and reading.lacks(other, *first)
             for one, other in (nodes, nodes[::-1])
         )
-    assert seen >= {MINIATURE: 0, SAMPLE: 50}[extent]
 
 
 def test_exceptions_have_the_first_property_and_not_the_second(
-    reading: Reading, extent: str
+    reading: Reading, questions: Callable[[str], set[Question]]
 ) -> None:
-    seen = 0
-    for gold, first, second, nodes in drawn(reading.sources, EXCEPT):
-        seen += 1
+    for gold, first, (negated, target), nodes in questions(EXCEPT):
+        assert negated.startswith("Not")
+        second = negated.removeprefix("Not"), target
         assert reading.supported(gold, *first)
         assert reading.lacks(gold, *second)
         assert not second[0].startswith("Not")
@@ -246,7 +249,6 @@ def test_exceptions_have_the_first_property_and_not_the_second(
             and reading.lacks(neither, *second)
             for both, neither in (nodes, nodes[::-1])
         )
-    assert seen >= {MINIATURE: 0, SAMPLE: 120}[extent]
 
 
 def test_lists_of_kinds_name_synsets_of_wordnet() -> None:
@@ -313,7 +315,7 @@ def test_what_may_be_found_at_a_place_does_not_lack_it(conceptnet: str) -> None:
 
 
 @pytest.mark.slow  # a build of its own
-@pytest.mark.parametrize("extent", [MINIATURE], indirect=True)
+@ON_MINIATURE
 @EACH
 def test_clean_asks_about_reviewed_properties_alone(
     conceptnet: str, default: dict[str, Read], name: str
@@ -475,6 +477,7 @@ def test_questions_of_more_choices(conceptnet: str, name: str, extent: str) -> N
 
 
 @pytest.mark.slow
+@ON_MINIATURE
 def test_a_cap_and_uniform_sampling(conceptnet: str) -> None:
     done = rows_of(built(conceptnet, BOTH, cap_per_gold=3, sampling="uniform"))
     golds = Counter(row["concept"] for rows in done.values() for row in rows)
@@ -482,6 +485,7 @@ def test_a_cap_and_uniform_sampling(conceptnet: str) -> None:
 
 
 @pytest.mark.slow
+@ON_MINIATURE
 def test_relations_can_be_chosen(conceptnet: str) -> None:
     done = rows_of(built(conceptnet, BOTH, relations=("AtLocation", "UsedFor")))
     used = {one for rows in done.values() for row in rows for one in row["relation"].split("+")}
@@ -490,6 +494,7 @@ def test_relations_can_be_chosen(conceptnet: str) -> None:
 
 
 @pytest.mark.slow
+@ON_MINIATURE
 def test_what_options_refuse(conceptnet: str) -> None:
     model = find_probe(BOTH).options
     with pytest.raises(UsageError, match=r"no relation 'UsdFor'. Did you mean 'UsedFor'"):
@@ -533,6 +538,7 @@ GOLDEN = {
 
 
 @pytest.mark.slow
+@ON_MINIATURE
 @pytest.mark.parametrize("relation", WORDED)
 def test_the_phrase_of_each_relation(conceptnet: str, relation: str) -> None:
     term, phrase = GOLDEN[relation]
@@ -567,26 +573,6 @@ def test_relations_asked_about_are_enough() -> None:
     assert set(GOLDEN) == set(WORDED)
 
 
-@pytest.mark.parametrize(
-    ("noun", "phrase"),
-    [
-        ("apple", "an apple"),
-        ("hour", "an hour"),
-        ("university", "a university"),
-        ("umbrella", "an umbrella"),
-        ("one-way street", "a one-way street"),
-        ("honest man", "an honest man"),
-        ("house", "a house"),
-        ("uniform", "a uniform"),
-        ("unicorn", "a unicorn"),
-        ("uninvited guest", "an uninvited guest"),
-        ("European", "a European"),
-    ],
-)
-def test_articles(noun: str, phrase: str) -> None:
-    assert with_article(noun.lower()).lower() == phrase.lower()
-
-
 def test_places(conceptnet: str) -> None:
     terms = ["table", "school", "sky", "doctor", "farmland", "space", "radio", "oven"]
     nouns = Nouns(load_wordnet(), terms)
@@ -600,13 +586,3 @@ def test_places(conceptnet: str) -> None:
         "on the radio",
         "in an oven",
     ]
-
-
-@pytest.mark.slow
-def test_another_seed_draws_other_rows(conceptnet: str, default: dict[str, Read]) -> None:
-    def ids(done: Built | Read) -> set[str]:
-        return {row["id"] for rows in rows_of(done).values() for row in rows}
-
-    one, other = ids(default[BOTH]), ids(built(conceptnet, BOTH, seed=1))
-    assert np.abs(len(one) - len(other)) < len(one) / 2
-    assert len(one & other) < len(one) / 2

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import builders
@@ -32,9 +34,12 @@ SMALL_AND_WHOLE = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def reader() -> Any:
+def reader() -> Iterator[Any]:
     with wordnet_of_nltk() as found:
         yield found
+    # Millions of objects: each collection of garbage in the tests that follow would look at them.
+    above.cache_clear()
+    parts_of.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +48,7 @@ def synset(reader: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def built(miniature: str) -> Callable[..., list[dict[str, Any]]]:
+def full(miniature: str) -> Callable[..., list[dict[str, Any]]]:
     @cache
     def rows(name: str, wordnet: str = "3.0") -> list[dict[str, Any]]:
         made = builders.build(name, wordnet=wordnet, tier="full", audit=False)
@@ -85,8 +90,8 @@ def choices(row: dict[str, Any], synset: Any) -> tuple[Any, Any, list[Any]]:
 
 
 @pytest.mark.real_data
-def test_golds_are_parts_and_distractors_are_not(built: Any, synset: Any) -> None:
-    rows = built("wordnet_meronymy")
+def test_golds_are_parts_and_distractors_are_not(full: Any, synset: Any) -> None:
+    rows = full("wordnet_meronymy")
     assert len(rows) > 3500
     assert {row["relation"] for row in rows} == set(KINDS)
     for row in rows:
@@ -103,8 +108,8 @@ def test_golds_are_parts_and_distractors_are_not(built: Any, synset: Any) -> Non
 
 
 @pytest.mark.real_data
-def test_golds_are_antonyms_and_distractors_are_not(built: Any, synset: Any) -> None:
-    rows = built("wordnet_antonymy")
+def test_golds_are_antonyms_and_distractors_are_not(full: Any, synset: Any) -> None:
+    rows = full("wordnet_antonymy")
     assert len(rows) > 1000
     for row in rows:
         concept, gold, others = choices(row, synset)
@@ -121,12 +126,12 @@ def test_golds_are_antonyms_and_distractors_are_not(built: Any, synset: Any) -> 
 
 
 @pytest.mark.real_data
-def test_no_distractor_shares_a_parent_or_a_noun_with_the_opposite(built: Any, synset: Any) -> None:
+def test_no_distractor_shares_a_parent_or_a_noun_with_the_opposite(full: Any, synset: Any) -> None:
     """What stands beside the opposite may mean nearly the same."""
-    families = Counter(row["distractor_family"] for row in built("wordnet_antonymy"))
+    families = Counter(row["distractor_family"] for row in full("wordnet_antonymy"))
     assert set(families) == {"second_cousin", "field", "quality", "random"}
     assert families["random"] < 0.7 * families.total()
-    for row in built("wordnet_antonymy"):
+    for row in full("wordnet_antonymy"):
         _, gold, others = choices(row, synset)
         parents = gold.hypernyms() + gold.attributes()
         # One that has several parents stands beside its main one.
@@ -138,12 +143,12 @@ def test_no_distractor_shares_a_parent_or_a_noun_with_the_opposite(built: Any, s
 @pytest.mark.slow
 @SMALL_AND_WHOLE
 def test_whoever_sees_the_choices_alone_is_right_by_chance(
-    name: str, wordnet: str, built: Any
+    name: str, wordnet: str, full: Any
 ) -> None:
     """Each choice is the gold as often as each other one, and no question is repeated."""
     together: dict[tuple[str, ...], Counter[str]] = {}
     asked: Counter[tuple[str, ...]] = Counter()
-    for row in built(name, wordnet):
+    for row in full(name, wordnet):
         nodes = tuple(sorted(row["choice_nodes"]))
         gold = row["choice_nodes"][row["answer"]]
         together.setdefault(nodes, Counter())[gold] += 1
@@ -155,8 +160,8 @@ def test_whoever_sees_the_choices_alone_is_right_by_chance(
 
 
 @SMALL_AND_WHOLE
-def test_words_of_a_row_do_not_look_alike(name: str, wordnet: str, built: Any) -> None:
-    for row in built(name, wordnet):
+def test_words_of_a_row_do_not_look_alike(name: str, wordnet: str, full: Any) -> None:
+    for row in full(name, wordnet):
         word = row["arguments"][0]["value"].lower()
         gold = row["choices"]["text"][row["answer"]].lower().split(" (or ")[0]
         assert word not in gold, row
@@ -169,12 +174,13 @@ def test_words_of_a_row_do_not_look_alike(name: str, wordnet: str, built: Any) -
     ("name", "least"), [("wordnet_meronymy", 1400), ("wordnet_antonymy", 1000)]
 )
 def test_clean_holds_what_no_flag_names(
-    name: str, least: int, built: Any, reader: Any, synset: Any
+    name: str, least: int, full: Any, built: Callable[..., Path], reader: Any, synset: Any
 ) -> None:
     known = set(find_probe(name).flags)
-    flagged = {row["id"] for row in built(name) if row["flags"]}
-    assert {flag for row in built(name) for flag in row["flags"]} <= known
-    clean = [row for split in builders.build(name, audit=False).values() for row in split.to_list()]
+    flagged = {row["id"] for row in full(name) if row["flags"]}
+    assert {flag for row in full(name) for flag in row["flags"]} <= known
+    files = (built(name, "default") / "data").iterdir()
+    clean = [row for file in files for row in pq.read_table(file).to_pylist()]
     assert len(clean) > least
     assert not any(row["flags"] for row in clean)
     assert len(flagged) > 300
@@ -187,26 +193,32 @@ def test_clean_holds_what_no_flag_names(
 
 
 @pytest.mark.real_data
-def test_distractors_are_no_parts_of_what_is_like_the_concept(built: Any, synset: Any) -> None:
+def test_distractors_are_no_parts_of_what_is_like_the_concept(full: Any, synset: Any) -> None:
     """A turret is a part of a castle: it may be one of a building."""
-    for row in built("wordnet_meronymy"):
+
+    def parts(whole: Any) -> set[Any]:
+        return {part for kind in KINDS for part in getattr(whole, f"{kind}_meronyms")()}
+
+    @cache
+    def beside(gold: Any) -> set[Any]:
+        wholes = [whole for kind in KINDS for whole in getattr(gold, f"{kind}_holonyms")()]
+        return set().union(*(parts(whole) for whole in wholes if len(parts(whole)) <= 100))
+
+    @cache
+    def is_narrow(above: Any) -> bool:
+        return len(reached(above, lambda synset: synset.hyponyms())) < 1000
+
+    @cache
+    def parts_of_sisters(concept: Any) -> set[Any]:
+        above = concept.hypernyms()
+        if concept.instance_hypernyms() or not all(map(is_narrow, above)):
+            return set()
+        return set().union(*(parts(sister) for kind in above for sister in kind.hyponyms()))
+
+    for row in full("wordnet_meronymy"):
         concept, gold, others = choices(row, synset)
-        beside = {
-            part
-            for kind in KINDS
-            for whole in getattr(gold, f"{kind}_holonyms")()
-            if sum(len(getattr(whole, f"{one}_meronyms")()) for one in KINDS) <= 100
-            for one in KINDS
-            for part in getattr(whole, f"{one}_meronyms")()
-        }
-        assert beside.isdisjoint(others), row
-        if not concept.instance_hypernyms():
-            sisters = {one for above in concept.hypernyms() for one in above.hyponyms()}
-            if all(len(reached(up, lambda x: x.hyponyms())) < 1000 for up in concept.hypernyms()):
-                parts = {
-                    x for one in sisters for k in KINDS for x in getattr(one, f"{k}_meronyms")()
-                }
-                assert parts.isdisjoint(others), row
+        assert beside(gold).isdisjoint(others), row
+        assert parts_of_sisters(concept).isdisjoint(others), row
 
 
 @pytest.mark.parametrize("name", ["wordnet_meronymy", "wordnet_antonymy"])

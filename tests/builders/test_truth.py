@@ -7,12 +7,13 @@ Rows that state the same fact (the same concept, gold and distractor) share one 
 
 from __future__ import annotations
 
+import pickle
 import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.conftest import Make
 from tests.real_data import nltk_data
 
 pytestmark = pytest.mark.real_data
@@ -60,9 +62,10 @@ class Oracle:
     files: list[str] = field(default_factory=list)
     heads: list[frozenset[int]] = field(default_factory=list)
 
+    number: dict[str, int] = field(default_factory=dict)
+    called: dict[str, set[int]] = field(default_factory=dict)
+
     def __post_init__(self) -> None:
-        self.number: dict[str, int] = {}
-        self.called: dict[str, set[int]] = {}
         # Shortest distances to all that stands above a synset, itself (0) included.
         self.above = lru_cache(maxsize=None)(lambda node: distances(self.parents, node))
         self.above_in_class = lru_cache(maxsize=None)(
@@ -153,10 +156,18 @@ def wordnet_of_nltk() -> Iterator[Any]:
     nltk.data.path[:] = saved
 
 
-@pytest.fixture(scope="session")
-def oracle() -> Iterator[Oracle]:
-    with wordnet_of_nltk() as reader:
-        yield Oracle.of([synset for pos in "nvar" for synset in reader.all_synsets(pos)])
+@pytest.fixture(scope="module")
+def oracle(shared: Callable[[str, Make], Path]) -> Oracle:
+    """What NLTK says, read once for all processes: its objects take half a minute."""
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        with wordnet_of_nltk() as reader:
+            oracle = Oracle.of([synset for pos in "nvar" for synset in reader.all_synsets(pos)])
+        columns = {column.name: getattr(oracle, column.name) for column in fields(oracle)}
+        (folder / "columns").write_bytes(pickle.dumps(columns))
+
+    return Oracle(**pickle.loads((shared("NLTK's WordNet", make) / "columns").read_bytes()))
 
 
 # The rows of a build

@@ -6,7 +6,26 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from evaluation.items.types import Item
+
+WORDS = ("a dog", "a cat", "a mouse", "a bus", "a truck", "a house", "a toy", "a piano")
+
+
+def drawn(name: str, count: int, question: str = "What is a dog?") -> list[Item]:
+    """Return questions of several lengths, with three choices and an answer drawn by name."""
+    random = np.random.default_rng(len(name))
+    return [
+        Item(
+            f"{name}-{number}",
+            "mc_qa",
+            f"{question} {'Really. ' * (number % 3)}",
+            tuple(map(str, random.choice(WORDS, 3, replace=False))),
+            int(random.integers(3)),
+        )
+        for number in range(count)
+    ]
 
 
 def write(folder: Path, splits: Mapping[str, Sequence[Item]]) -> str:

@@ -27,9 +27,7 @@ TOKENS = torch.tensor([[1, 5, 9, 20, 7]])
 needs_peft = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def write_adapter(folder: Path, model: Any, base: str, **options: Any) -> Any:

@@ -14,7 +14,8 @@ from evaluation.scorers.causal.forward import Sharing
 from evaluation.scorers.causal.scorer import CausalScorer
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_masked, tiny_multiple_choice
-from tests.evaluation.test_causal import TOLERANCE, reference, run
+from tests.evaluation.scored import score
+from tests.evaluation.test_causal import TOLERANCE, reference
 from tests.evaluation.tiny_architectures import CAUSAL, QUESTION_AGAIN, STATE_COPIED, make, sharing
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "models.md"
@@ -46,7 +47,7 @@ def test_causal_scores_are_those_of_plain_passes(
     model, tokenizer = make(model_type)
     scorer = CausalScorer(model, tokenizer)
     assert scorer.sharing == sharing(model_type)
-    scores, encoded = run(scorer, ITEMS)
+    scores, encoded = score(scorer, ITEMS)
     assert not encoded.set_aside
     assert encoded.branched.any() == (scorer.sharing is not Sharing.NONE)
     assert ("unpacked" in encoded.notes) == (scorer.sharing is Sharing.NONE)

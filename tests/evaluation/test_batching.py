@@ -70,7 +70,6 @@ def backing_off(scorer, encoded):
     return state, lambda batch: state.run(partial(scorer.score, encoded), encoded.lengths, batch)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_nothing_is_skipped_when_memory_runs_out(error):
     encoded = sequences_of([10] * 37)
@@ -83,7 +82,6 @@ def test_nothing_is_skipped_when_memory_runs_out(error):
     assert sum(padded > 60 for padded in scorer.tried) == failed_before, "learnt what fits"
 
 
-@pytest.mark.slow
 def test_a_sequence_that_does_not_fit_alone_says_so():
     encoded = sequences_of([100, 10])
     _, run = backing_off(Cramped(encoded, fits=60, error=ERRORS[0]), encoded)

@@ -18,7 +18,8 @@ from evaluation.scorers.causal.scorer import CausalScorer
 from evaluation.scorers.entries import CALIBRATED, MASKED_CALIBRATED
 from evaluation.scorers.masked.scorer import MaskedScorer
 from tests.evaluation import tiny_causal, tiny_masked
-from tests.evaluation.test_causal import reference, run
+from tests.evaluation.scored import score
+from tests.evaluation.test_causal import reference
 
 CHOICES = ("a dog", "a cat that can swim", "mouse")
 TEXTS = ("N/A", "[MASK]", "")
@@ -77,7 +78,7 @@ def test_a_causal_model_is_calibrated_as_by_a_pass_for_each(
     model, tokenizer = causal
     texts = TEXTS if items is ITEMS else ("N/A", "")
     scorer = CALIBRATED.make(ScorerInputs(model, tokenizer, CALIBRATED.options(content_free=texts)))
-    scores, encoded = run(scorer, items)  # type: ignore[arg-type]
+    scores, encoded = score(scorer, items)  # type: ignore[arg-type]
     assert not encoded.set_aside
     plain = by_row(items, reference(model, tokenizer, items))
     without = [
@@ -92,13 +93,13 @@ def test_a_masked_model_is_calibrated_after_a_mask_alone(tmp_path: Path) -> None
     items = CLOZES
     options = MASKED_CALIBRATED.options(content_free=("N/A", "this is [MASK]"), log_probs=True)
     scorer = MASKED_CALIBRATED.make(ScorerInputs(model, tokenizer, options))
-    scores, encoded = run(scorer, items)  # type: ignore[arg-type]
+    scores, encoded = score(scorer, items)  # type: ignore[arg-type]
     assert not encoded.set_aside
     naive = MaskedScorer(model, tokenizer, log_probs=True)
 
     def alone(item: Item, question: str) -> list[float]:
         row = Item(item.id, item.setup, question, item.choices, item.answer)
-        return run(naive, [row])[0].tolist()  # type: ignore[arg-type,no-any-return]
+        return score(naive, [row])[0].tolist()  # type: ignore[arg-type,no-any-return]
 
     plain = [alone(item, item.question) for item in items]
     without = [[alone(item, text) for text in ("N/A [MASK]", "this is [MASK]")] for item in items]
@@ -116,7 +117,7 @@ def test_letters_are_calibrated_where_choices_are_in_one_order(
     options = CALIBRATED.options(letters=True, order=order, content_free=("N/A", ""))
     scorer = CALIBRATED.make(ScorerInputs(model, tokenizer, options))
     items = ITEMS[:6]
-    scores, _ = run(scorer, items)  # type: ignore[arg-type]
+    scores, _ = score(scorer, items)  # type: ignore[arg-type]
     prompt = Prompt(PromptOptions(letters=True, order=order))
     plain = by_row(items, reference(model, tokenizer, items, prompt))
     without = []
@@ -175,6 +176,6 @@ def test_rows_without_a_score_without_content_are_set_aside(causal: tuple[Any, A
     model, tokenizer = causal
     scorer = CALIBRATED.make(ScorerInputs(model, tokenizer, CALIBRATED.options()))
     items = [*ITEMS[:2], Item("empty", "mc_qa", "A dog is", ("", "a dog"), 1)]
-    _, encoded = run(scorer, items)  # type: ignore[arg-type]
+    _, encoded = score(scorer, items)  # type: ignore[arg-type]
     plain = CausalScorer(model, tokenizer).encode(items)
     assert encoded.set_aside.keys() == plain.set_aside.keys()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,13 +15,13 @@ import transformers
 from tokenizers import processors
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from evaluation.items.types import Item, choice_starts
+from benchmarks import naive_causal
+from evaluation.items.types import Item
 from evaluation.models.capabilities import CAUSAL_LM
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.handle import ModelInMemory
 from evaluation.models.loading import load_tokenizer
-from evaluation.scorers.base import Encoded, Floats
-from evaluation.scorers.batching import cut_batches
+from evaluation.scorers.base import Floats
 from evaluation.scorers.causal import forked, forward, prompted
 from evaluation.scorers.causal.chat_renderer import answered
 from evaluation.scorers.causal.forward import Sharing
@@ -33,23 +30,9 @@ from evaluation.scorers.causal.options import CausalOptions, PromptOptions
 from evaluation.scorers.causal.prompted import ChatTemplate
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.causal.scorer import CausalScorer
-from kbprobe.arrays import Ints, ragged_ranges
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_architectures, tiny_causal
-
-
-def _benchmark(name: str) -> ModuleType:
-    """Load a file of ``benchmarks``, which is no package."""
-    path = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-naive_causal = _benchmark("naive_causal")
+from tests.evaluation.scored import questions, score
 
 FAMILIES = list(tiny_causal.FAMILIES)
 FORKED = ["bloom", "mamba"]
@@ -84,18 +67,6 @@ def cloze(text: str, *choices: str, name: str = "") -> Item:
     return Item(name or text, "mc_mlm", text, choices, 0)
 
 
-def make_items(rows: int, seed: int = 0, longest: int = 8) -> list[Item]:
-    """Questions, some asked more than once, with choices that begin alike or are one word."""
-    draw = random.Random(seed)
-    stems = [" ".join(draw.choices(WORDS, k=draw.randint(1, 12))) for _ in range(rows // 2 + 1)]
-    items = []
-    for row in range(rows):
-        choices = [" ".join(draw.choices(WORDS, k=draw.randint(1, longest))) for _ in range(4)]
-        choices[1] = choices[0] + " " + choices[1] if row % 3 else choices[0]
-        items.append(question(draw.choice(stems), *choices, name=f"row-{row}"))
-    return items
-
-
 ODD_ITEMS = [
     question("", "a dog", "a cat"),
     question("A dog is a kind of", "animal", "", " ", "  animal  ", "rodent\n"),
@@ -106,25 +77,6 @@ ODD_ITEMS = [
     cloze("[MASK] can fly.", "A robin", "Penguins"),
     cloze("What swims well is a [MASK]", "penguin", "robin"),
 ]
-
-
-def run(
-    scorer: CausalScorer, items: Sequence[Item], budget: int = 300, seed: int | None = None
-) -> tuple[Floats, Encoded]:
-    """Score all choices as the engine does, in some order."""
-    encoded = scorer.encode(items)
-    scores = np.zeros(int(choice_starts(items)[-1]))
-    batches = cut_batches(encoded.lengths, budget)
-    if seed is not None:
-        batches = [np.random.default_rng(seed).permutation(len(encoded.lengths))]
-    for batch in batches:
-        np.add.at(scores, slots_of(encoded, batch), scorer.score(encoded, batch))
-    return scores, encoded
-
-
-def slots_of(encoded: Encoded, batch: Ints) -> Ints:
-    counts = encoded.slot_starts[batch + 1] - encoded.slot_starts[batch]
-    return encoded.slot_choice[ragged_ranges(encoded.slot_starts[batch], counts)]
 
 
 def reference(
@@ -147,11 +99,11 @@ def reference(
 def test_fast_equals_naive(loaded, family, pack, monkeypatch):
     monkeypatch.setitem(forked.LEAST_TOKENS, "cpu", 1)
     model, tokenizer = loaded(family)
-    items = make_items(12) + ODD_ITEMS
+    items = questions(WORDS, 12) + ODD_ITEMS
     scorer = CausalScorer(model, tokenizer, pack=pack)
     shared = Sharing.STATE if family in FORKED else Sharing.MASK
     assert scorer.sharing == (shared if pack else Sharing.NONE)
-    scores, encoded = run(scorer, items)
+    scores, encoded = score(scorer, items)
     np.testing.assert_allclose(scores, reference(model, tokenizer, items), rtol=0, atol=TOLERANCE)
     assert not encoded.set_aside
     assert encoded.branched.any() == pack
@@ -160,12 +112,12 @@ def test_fast_equals_naive(loaded, family, pack, monkeypatch):
 @pytest.mark.parametrize("family", ["llama", "bloom"])
 def test_scores_do_not_depend_on_batch_or_order(loaded, family):
     model, tokenizer = loaded(family)
-    items = make_items(16, seed=2)
+    items = questions(WORDS, 16, seed=2)
     scorer = CausalScorer(model, tokenizer)
-    alone, _ = run(scorer, items, budget=1)
+    alone, _ = score(scorer, items, budget=1)
     for budget, seed in ((64, None), (10_000, None), (0, 1), (0, 2)):
-        np.testing.assert_allclose(run(scorer, items, budget, seed)[0], alone, atol=TOLERANCE)
-    backwards, _ = run(scorer, items[::-1])
+        np.testing.assert_allclose(score(scorer, items, budget, seed)[0], alone, atol=TOLERANCE)
+    backwards, _ = score(scorer, items[::-1])
     straight = alone.reshape(len(items), -1)[::-1].ravel()
     np.testing.assert_allclose(backwards, straight, atol=TOLERANCE)
 
@@ -203,7 +155,7 @@ def test_single_token_choices_cost_only_their_question(loaded):
 
 
 def test_packed_sequences_share_lines_so_that_little_is_padded(loaded):
-    encoded = CausalScorer(*loaded("llama")).encode(make_items(24, seed=7))
+    encoded = CausalScorer(*loaded("llama")).encode(questions(WORDS, 24, seed=7))
     packed = np.flatnonzero(encoded.branched)
     batch = cut_out(encoded, packed)
     assert len(batch.tokens) < len(packed)
@@ -244,7 +196,7 @@ def test_long_prompts_lose_their_beginning(loaded, family):
         question(fitting, "x", fitting[:100], name="one choice too long"),
         question("A dog is", "an animal", "a mouse", name="short"),
     ]
-    scores, encoded = run(CausalScorer(model, tokenizer), items)
+    scores, encoded = score(CausalScorer(model, tokenizer), items)
     assert encoded.notes["truncated"] == 2
     assert encoded.lengths.max() == 128
     np.testing.assert_allclose(scores, reference(model, tokenizer, items), atol=TOLERANCE)
@@ -258,7 +210,7 @@ def test_what_cannot_be_scored_is_set_aside(loaded):
         question("A dog is", "an animal", "a mouse"),
         cloze("A dog is an animal[MASK]", "", "."),
     ]
-    scores, encoded = run(CausalScorer(model, tokenizer), items)
+    scores, encoded = score(CausalScorer(model, tokenizer), items)
     assert set(encoded.set_aside) == {0, 2}
     assert "longer than the model reads: " in encoded.set_aside[0]
     assert "no token" in encoded.set_aside[2]
@@ -269,9 +221,9 @@ def test_what_cannot_be_scored_is_set_aside(loaded):
 @pytest.mark.parametrize("family", ["mistral", "gpt-neo", "gemma2"])
 def test_packed_sequences_stay_in_the_attention_window(loaded, family):
     model, tokenizer = loaded(family)
-    items = make_items(10, seed=5, longest=30)
+    items = questions(WORDS, 10, seed=5, longest=30)
     scorer = CausalScorer(model, tokenizer)
-    scores, encoded = run(scorer, items)
+    scores, encoded = score(scorer, items)
     window = getattr(model.config, "sliding_window", None) or model.config.window_size
     assert encoded.branched.any()
     assert encoded.lengths[encoded.branched].max() <= window < encoded.lengths.max()
@@ -282,8 +234,8 @@ def test_packed_sequences_stay_in_the_attention_window(loaded, family):
 def test_prompts_are_scored_as_rendered(loaded, options):
     prompt = Prompt(PromptOptions(**options))
     model, tokenizer = loaded("llama")
-    items = make_items(5, seed=3, longest=4)
-    scores, encoded = run(CausalScorer(model, tokenizer, prompt=prompt), items)
+    items = questions(WORDS, 5, seed=3, longest=4)
+    scores, encoded = score(CausalScorer(model, tokenizer, prompt=prompt), items)
     expected = reference(model, tokenizer, items, prompt)
     np.testing.assert_allclose(scores, expected, atol=TOLERANCE)
     if prompt.options.letters:
@@ -295,8 +247,8 @@ def test_letters_do_not_depend_on_the_order_of_choices(loaded):
     item = question("What can fly?", "a robin", "a dog", "a mouse")
     turned = question("What can fly?", "a dog", "a mouse", "a robin")
     prompt = Prompt(PromptOptions(letters=True))
-    scores, encoded = run(CausalScorer(model, tokenizer, prompt=prompt), [item])
-    other, _ = run(CausalScorer(model, tokenizer, prompt=prompt), [turned])
+    scores, encoded = score(CausalScorer(model, tokenizer, prompt=prompt), [item])
+    other, _ = score(CausalScorer(model, tokenizer, prompt=prompt), [turned])
     np.testing.assert_allclose(scores[[1, 2, 0]], other, atol=TOLERANCE)
     assert encoded.lengths.size == 3
 
@@ -304,7 +256,7 @@ def test_letters_do_not_depend_on_the_order_of_choices(loaded):
 @pytest.mark.slow
 def test_chat_goes_through_the_template(loaded):
     model, tokenizer = loaded("gpt2")
-    scores, _ = run(
+    scores, _ = score(
         CausalScorer(model, tokenizer, prompt=Prompt(chat=True)), [question("Fly?", "no", "a dog")]
     )
     context = "<user>Fly?\n<assistant>\n"
@@ -427,12 +379,12 @@ def test_a_model_that_is_not_causal_is_refused(loaded):
 
 def test_a_head_that_is_never_called_is_no_obstacle(loaded, monkeypatch):
     model, tokenizer = loaded("gpt2")
-    items = make_items(4)
-    expected, _ = run(CausalScorer(model, tokenizer), items)
+    items = questions(WORDS, 4)
+    expected, _ = score(CausalScorer(model, tokenizer), items)
     for head in (None, torch.nn.Identity()):
         monkeypatch.setattr(model, "get_output_embeddings", lambda head=head: head)
         np.testing.assert_allclose(
-            run(CausalScorer(model, tokenizer), items)[0], expected, atol=TOLERANCE
+            score(CausalScorer(model, tokenizer), items)[0], expected, atol=TOLERANCE
         )
 
 
@@ -466,7 +418,7 @@ def test_equals_lm_evaluation_harness(loaded, family):
     from lm_eval.api.instance import Instance
 
     model, tokenizer = loaded(family)
-    items = make_items(10, seed=4) + [item for item in ODD_ITEMS if item.question.strip()]
+    items = questions(WORDS, 10, seed=4) + [item for item in ODD_ITEMS if item.question.strip()]
     items = [item for item in items if not item.question.startswith("[MASK]")]
     rendered = [Prompt().render(item)[0] for item in items]
     requests = [
@@ -477,7 +429,7 @@ def test_equals_lm_evaluation_harness(loaded, family):
     # Its cache of logits confuses two pairs whose tokens together are the same (version 0.4.13).
     peer = huggingface.HFLM(pretrained=model, tokenizer=tokenizer, batch_size=4, logits_cache=False)
     expected = [score for score, _ in peer.loglikelihood(requests, disable_tqdm=True)]
-    scores, _ = run(CausalScorer(model, tokenizer), items)
+    scores, _ = score(CausalScorer(model, tokenizer), items)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=TOLERANCE)
 
 
@@ -512,7 +464,7 @@ def test_a_token_that_ends_every_text_is_neither_read_nor_scored(loaded, single)
                 logits = model(torch.tensor([both])).logits[0].log_softmax(-1)
             own = range(len(given), len(both))
             expected.append(sum(float(logits[at - 1, both[at]]) for at in own))
-    scores, _ = run(CausalScorer(model, tokenizer), items)
+    scores, _ = score(CausalScorer(model, tokenizer), items)
     np.testing.assert_allclose(scores, expected, atol=TOLERANCE)
 
 
@@ -548,7 +500,7 @@ def test_positions_that_are_counted_from_the_padding_token_leave_fewer_tokens():
     model, tokenizer = tiny_architectures.roberta_decoder()
     items = [question(" ".join(WORDS * 3), "a dog", "a river")]
     scorer = CausalScorer(model, tokenizer)
-    scores, encoded = run(scorer, items)
+    scores, encoded = score(scorer, items)
     assert int(encoded.lengths.max()) == 64
     assert encoded.notes["truncated"] == 1
     assert np.isfinite(scores).all()

@@ -45,10 +45,7 @@ def world(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def in_world(world, tmp_path, monkeypatch):
-    monkeypatch.chdir(world)
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("in_world")
 
 
 def run(*words, code=0):

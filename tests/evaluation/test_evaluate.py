@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 import evaluation
 from evaluation.cli import main
@@ -45,11 +44,7 @@ def world(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def in_world(world, tmp_path, monkeypatch):
-    monkeypatch.chdir(world)
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("in_world")
 
 
 def run(*words, code=0):
@@ -252,18 +247,6 @@ def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_bytes(tmp_path):
     assert out.read_bytes() == whole.read_bytes()
     timings = [evaluation.load(tmp_path / name).results.timings for name in ("out", "whole")]
     assert timings[0].scored_sequences < timings[1].scored_sequences
-
-
-def test_help_answers_at_once_without_torch():
-    code = (
-        "import sys\nfrom evaluation.cli import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'torch', 'transformers', 'pandas', 'scipy', 'numpy', 'pyarrow', 'rich'}\n"
-        "heavy |= {'evaluation.results.types', 'evaluation.runs.run', 'kbprobe.format.manifest'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip().endswith("[]")
 
 
 def test_without_torch_it_says_what_to_install(monkeypatch, capsys):

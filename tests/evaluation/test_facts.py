@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 import evaluation
 import kbprobe
@@ -59,11 +58,7 @@ def world(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def in_world(world, tmp_path, monkeypatch):
-    monkeypatch.chdir(world)
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("in_world")
 
 
 def run(*words, code=0):
@@ -199,17 +194,6 @@ def test_asked_again_it_is_found_and_missing_facts_are_added(tmp_path, capsys):
     run(*words)
     assert (out / RESULTS).read_bytes() == written
     assert evaluation.load(out).facts is not None
-
-
-@pytest.mark.slow
-def test_what_is_not_ours_is_spared(tmp_path):
-    out = tmp_path / "out"
-    words = ("sums", "--model", "tiny-gpt2", "-o", out)
-    run(*words)
-    (out / FACTS / "notes.txt").write_text("mine")
-    run(*words, "--limit", "10", "--overwrite")
-    assert (out / FACTS / "notes.txt").read_text() == "mine"
-    assert facts_of(evaluation.load(out).results).rows.rows == 10
 
 
 KILLED = """

@@ -16,9 +16,7 @@ from tests.evaluation import tiny_multiple_choice as tiny
 torch.set_num_threads(1)
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

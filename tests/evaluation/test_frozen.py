@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 import os
 import signal
@@ -46,34 +45,11 @@ from kb_cache.fetching import fetch
 from kb_cache.vectors.load import load_vectors
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.terminal.progress import silent
-from tests.evaluation import tiny_causal, tiny_masked
+from tests.evaluation import jsonl_probe, tiny_causal, tiny_masked
 
 torch.set_num_threads(1)
 
 SAMPLE = Path(__file__).parents[1] / "data" / "glove.sample.50d.txt"
-
-
-def write_jsonl(folder, splits):
-    """Write items as files of rows, one a split."""
-    folder.mkdir(exist_ok=True)
-    for split, items in splits.items():
-        rows = [
-            {
-                "id": item.id,
-                "setup": item.setup,
-                "question": item.question,
-                "choices": {
-                    "text": list(item.choices),
-                    "label": list("ABCDEFGH"[: len(item.choices)]),
-                },
-                "answer": item.answer,
-                "answerKey": "ABCDEFGH"[item.answer],
-                "cluster": item.id,
-            }
-            for item in items
-        ]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{split}.jsonl").write_text(text, encoding="utf-8")
 
 
 ADJECTIVES = ("red", "small", "large", "domestic")
@@ -115,7 +91,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def probe(tmp_path):
-    write_jsonl(tmp_path / "probe", {"train": planted(96), "test": planted(64, first=1000)})
+    jsonl_probe.write(tmp_path / "probe", {"train": planted(96), "test": planted(64, first=1000)})
     return str(tmp_path / "probe")
 
 
@@ -362,7 +338,7 @@ def test_random_labels_are_memorised_where_they_recur_and_nowhere_else(bert, pro
     assert seen.results.analyses["fitting"]["seen"] == 1.0
     assert seen.results.metrics.accuracy.value == 1.0
     rows, others = numbered(planted(96)), numbered(planted(200, first=1000))
-    write_jsonl(tmp_path / "apart", {"train": rows, "test": others})
+    jsonl_probe.write(tmp_path / "apart", {"train": rows, "test": others})
     unseen = evaluation.evaluate(
         str(tmp_path / "apart"), bert, learner="mlp", labels="random", **STRONG
     )
@@ -494,9 +470,9 @@ def test_the_code_length_is_that_of_the_rows_drawn_next(bert, probe):
 
     train = open_probe(probe, split="train")
     ahead = train.take(draw_items(train.items, 40, 0)[24:])
-    write_jsonl(Path(probe), {"test": ahead.items, "train": train.items[:0]})
+    jsonl_probe.write(Path(probe), {"test": ahead.items, "train": train.items[:0]})
     rows = [item for item in train.items if item.id not in {one.id for one in ahead.items}]
-    write_jsonl(Path(probe), {"test": ahead.items, "train": rows})
+    jsonl_probe.write(Path(probe), {"test": ahead.items, "train": rows})
     fitted = [train.items[row] for row in draw_items(train.items, 24, 0)]
     assert [rows[row].id for row in draw_items(rows, 24, 0)] == [item.id for item in fitted]
     spec = RunSpec.parse(probe, bert, {"learner": "linear", "train": 24})
@@ -574,7 +550,7 @@ def test_without_the_cache_nothing_is_kept(bert, probe, cache):
 
 def test_random_labels_go_by_the_first_argument(tmp_path):
     rows = planted(16)
-    write_jsonl(tmp_path, {"test": rows})
+    jsonl_probe.write(tmp_path, {"test": rows})
     split = open_probe(str(tmp_path))
     keys = [["dog", "cat"][number % 2] for number in range(16)]
     import pyarrow as pa
@@ -614,18 +590,20 @@ def test_what_does_not_go_together_is_refused(options, message, bert, probe):
 
 def test_questions_are_not_clozes(bert, tmp_path):
     rows = tuple(Item(str(n), "mc_qa", f"What {n}?", ("a dog", "a cat"), 0) for n in range(8))
-    write_jsonl(tmp_path, {"train": rows[:4], "test": rows[4:]})
+    jsonl_probe.write(tmp_path, {"train": rows[:4], "test": rows[4:]})
     with pytest.raises(UsageError, match="setup mc_qa, and linear takes only mc_mlm"):
         evaluation.evaluate(str(tmp_path), bert, learner="linear", train=4)
 
 
 def test_rows_that_cannot_be_fitted_on_are_left_out_and_counted(bert, tmp_path):
     odd = replace(planted(1)[0], id="odd", choices=("older", "дом"))
-    write_jsonl(tmp_path, {"train": (*planted(20), odd), "test": (*planted(8, 500), odd)})
+    jsonl_probe.write(tmp_path, {"train": (*planted(20), odd), "test": (*planted(8, 500), odd)})
     with pytest.raises(UsageError, match=r"train shares 1 rows"):
         evaluation.evaluate(str(tmp_path), bert, learner="linear", train=20)
     elsewhere = replace(odd, id="odd-2", question="A car is [MASK] than a house.")
-    write_jsonl(tmp_path, {"train": (*planted(20), odd), "test": (*planted(8, 500), elsewhere)})
+    jsonl_probe.write(
+        tmp_path, {"train": (*planted(20), odd), "test": (*planted(8, 500), elsewhere)}
+    )
     done = evaluation.evaluate(str(tmp_path), bert, learner="linear", train=20)
     assert done.results.metrics.set_aside == {
         "a candidate with characters unknown to the tokenizer": 1

@@ -10,13 +10,6 @@ from tests.evaluation import golden_cases
 from tests.evaluation.golden_cases import CASES, NUMBERS
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("world")
-    golden_cases.write_world(folder)
-    return folder
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_the_numbers_are_those_of_the_record(case, world, tmp_path, monkeypatch):
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path))

@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 
 import evaluation
 from evaluation.cli import main
@@ -40,11 +39,7 @@ def world(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def in_world(world, tmp_path, monkeypatch):
-    monkeypatch.chdir(world)
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("in_world")
 
 
 def write_rows(path, rows):

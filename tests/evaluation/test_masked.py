@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from benchmarks import naive_masked as naive
 from evaluation.items.types import Item, choice_starts
 from evaluation.runs.score_cache import ScoreCache
 from evaluation.runs.scoring import score_items
@@ -21,22 +19,7 @@ from evaluation.scorers.masked.pieces import Gap, Placer
 from evaluation.scorers.masked.scorer import MaskedScorer
 from evaluation.workers import Session, Workers
 from kbprobe.errors import KbprobeError, UsageError
-
-
-def _module(path: Path) -> ModuleType:
-    """Load a file that lies outside the packages."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-HERE = Path(__file__).parent
-tiny = _module(HERE / "tiny_masked.py")
-naive = _module(HERE.parents[1] / "benchmarks" / "naive_masked.py")
+from tests.evaluation import tiny_masked as tiny
 
 FAMILIES = list(tiny.FAMILIES)
 SENTENCEPIECE = ("xlm-roberta", "albert", "deberta-v2", "deberta-v3-head")

@@ -110,11 +110,7 @@ def prompts(world, asked_alone, tmp_path_factory):
     return found
 
 
-@pytest.fixture(autouse=True)
-def in_world(world, tmp_path, monkeypatch):
-    monkeypatch.chdir(world)
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    return world
+pytestmark = pytest.mark.usefixtures("in_world")
 
 
 def run(*words, code=0):

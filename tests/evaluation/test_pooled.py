@@ -28,9 +28,7 @@ torch.set_num_threads(1)
 STRONG = {"epochs": 30, "learning_rate": 3e-3, "learner": "pooled", "split": "all"}
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,8 @@ from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.loading import load_model, load_tokenizer
 from evaluation.scorers.causal.scorer import CausalScorer
 from tests.evaluation import tiny_causal
-from tests.evaluation.test_causal import make_items, reference, run
+from tests.evaluation.scored import questions, score
+from tests.evaluation.test_causal import WORDS, reference
 
 
 def torchao_int8() -> Any:
@@ -53,8 +54,8 @@ def test_quantized_weights_are_scored_as_plain_passes_do(
     assert Capability.TRAINABLE not in found.capabilities
     model = load_model(found, torch.device("cpu"), torch.float32)
     tokenizer = load_tokenizer(found)
-    items = make_items(8)
-    scores, _ = run(CausalScorer(model, tokenizer), items)
+    items = questions(WORDS, 8)
+    scores, _ = score(CausalScorer(model, tokenizer), items)
     expected = reference(model, tokenizer, items)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=tolerance)
     full = load_model(open_checkpoint(str(plain)), torch.device("cpu"), torch.float32)

@@ -54,9 +54,7 @@ def probe(folder):
     return jsonl_probe.write(folder / "probe", {"test": ROWS})
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def drawn(bert, seed, dtype=torch.float32, head=MASKED_LM):

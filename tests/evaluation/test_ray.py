@@ -16,19 +16,11 @@ import pytest
 
 from evaluation.executors.base import Ended
 from evaluation.suites.run import RECORD
-from tests.evaluation import golden_cases
 from tests.evaluation.test_suites import declare, read_record
 from tests.reliability.commands import _hash
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix]
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install '.[ray]'")
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("world")
-    golden_cases.write_world(folder)
-    return folder
 
 
 @pytest.fixture(autouse=True)

@@ -1,17 +1,16 @@
 """Real checkpoints on real probes: SmolLM2-135M (a causal LM) and all-MiniLM-L6-v2 (an encoder)."""
 
 import pytest
-import torch
 
 import builders
 import evaluation
 from benchmarks.naive_causal import score_choices
-from evaluation.models.checkpoint import open_checkpoint
+from evaluation.models import handle
 from evaluation.models.loading import load_model, load_tokenizer
 from kbprobe.errors import UsageError
 from tests.evaluation.real_models import minilm, smollm2
 
-pytestmark = pytest.mark.real_data
+pytestmark = [pytest.mark.real_data, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +33,12 @@ def definitions(tmp_path_factory, open_wordnet):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-
-
-def test_a_causal_lm_on_definitions(causal, definitions, tmp_path):
+def test_a_causal_lm_on_definitions(causal, definitions, tmp_path, monkeypatch):
+    opened = []  # once: each look at a file of GGUF takes ten seconds
+    for loads in (load_tokenizer, load_model):
+        monkeypatch.setattr(
+            handle, loads.__name__, lambda *a, loads=loads: opened.append(loads(*a)) or opened[-1]
+        )
     done = evaluation.evaluate(definitions, causal, limit=2, output=tmp_path / "out")
     metrics = done.results.metrics
     assert set(metrics.accuracies) == {"acc", "acc_norm", "acc_bytes", "acc_tokens"}
@@ -48,9 +47,7 @@ def test_a_causal_lm_on_definitions(causal, definitions, tmp_path):
     assert done.results.model.parameters == pytest.approx(135e6, rel=0.01)
     assert done.results.model.architecture == "LlamaForCausalLM"
 
-    opened = open_checkpoint(str(causal))
-    model = load_model(opened, torch.device("cpu"), torch.float32)
-    tokenizer = load_tokenizer(opened)
+    tokenizer, model = opened
     for row in done.predictions.to_pylist()[:1]:
         continuations = [f" {choice}" for choice in row["choices"]]
         expected = score_choices(model, tokenizer, row["question"], continuations)

@@ -25,23 +25,11 @@ from evaluation.scorers.registry import SCORERS
 from evaluation.studies.registry import STUDIES
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256
-from tests.evaluation import golden_cases
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("world")
-    golden_cases.write_world(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def in_world(world, tmp_path, monkeypatch):
-    monkeypatch.chdir(world)
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("in_world")
 
 
 def code_of(page, number=0):

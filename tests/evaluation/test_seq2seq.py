@@ -17,11 +17,10 @@ import torch
 
 import evaluation
 from benchmarks import naive_seq2seq
-from evaluation.items.types import Item, choice_starts
+from evaluation.items.types import Item
 from evaluation.models.capabilities import SEQ2SEQ_LM
 from evaluation.models.checkpoint import open_checkpoint
-from evaluation.scorers.base import Encoded, Floats, ScorerInputs
-from evaluation.scorers.batching import cut_batches
+from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.causal.options import PromptOptions
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.entries import PMI
@@ -30,6 +29,7 @@ from evaluation.scorers.seq2seq import forward
 from evaluation.scorers.seq2seq.scorer import Seq2SeqScorer
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import jsonl_probe, tiny_masked, tiny_seq2seq
+from tests.evaluation.scored import questions, score
 
 FAMILIES = list(tiny_seq2seq.FAMILIES)
 GAPS = ["t5", "mt5", "bart"]
@@ -73,18 +73,6 @@ def cloze(text: str, *choices: str) -> Item:
     return Item(text, "mc_mlm", text, choices, 0)
 
 
-def make_questions(rows: int, seed: int = 0) -> list[Item]:
-    """Questions, some asked more than once, with choices that begin alike or are one word."""
-    draw = random.Random(seed)
-    stems = [" ".join(draw.choices(WORDS, k=draw.randint(1, 12))) for _ in range(rows // 2 + 1)]
-    items = []
-    for row in range(rows):
-        choices = [" ".join(draw.choices(WORDS, k=draw.randint(1, 6))) for _ in range(4)]
-        choices[1] = choices[0] + " " + choices[1] if row % 3 else choices[0]
-        items.append(Item(f"row-{row}", "mc_qa", draw.choice(stems), tuple(choices), 0))
-    return items
-
-
 def make_clozes(rows: int, seed: int = 0) -> list[Item]:
     draw = random.Random(seed)
     items = []
@@ -93,22 +81,6 @@ def make_clozes(rows: int, seed: int = 0) -> list[Item]:
         choices = [" ".join(draw.choices(WORDS, k=draw.randint(1, 3))) for _ in range(3)]
         items.append(Item(f"gap-{row}", "mc_mlm", " [MASK] ".join(sides), tuple(choices), 0))
     return items
-
-
-def run(
-    scorer: Any, items: Sequence[Item], budget: int = 100, seed: int | None = None
-) -> tuple[Floats, Encoded]:
-    """Score all choices as the engine does, in some order."""
-    encoded = scorer.encode(items)
-    scores = np.zeros(int(choice_starts(items)[-1]))
-    batches = cut_batches(encoded.lengths, budget)
-    if seed is not None:
-        batches = [np.random.default_rng(seed).permutation(len(encoded.lengths))]
-    for batch in batches:
-        np.add.at(
-            scores, encoded.slot_choice[encoded.slots(batch)[1]], scorer.score(encoded, batch)
-        )
-    return scores, encoded
 
 
 def reference(name: str, model: Any, tokenizer: Any, items: Sequence[Item]) -> list[float]:
@@ -136,11 +108,11 @@ def reference(name: str, model: Any, tokenizer: Any, items: Sequence[Item]) -> l
 )
 def test_scores_equal_one_forward_pass_for_each_choice(loaded: Load, name: str, pack: bool) -> None:
     model, tokenizer = loaded(name)
-    items = make_questions(6) + (make_clozes(3) if name in GAPS else [])
+    items = questions(WORDS, 6, longest=6) + (make_clozes(3) if name in GAPS else [])
     items.append(question("", "a dog", "a mouse"))
     scorer = Seq2SeqScorer(model, tokenizer, pack=pack)
     assert scorer.packs == pack
-    scores, encoded = run(scorer, items)
+    scores, encoded = score(scorer, items)
     expected = reference(name, model, tokenizer, items)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=TOLERANCE)
     assert not encoded.set_aside
@@ -153,10 +125,10 @@ def test_scores_equal_one_forward_pass_for_each_choice(loaded: Load, name: str, 
 def test_other_architectures(name: str) -> None:
     model, tokenizer = tiny_seq2seq.other(name)
     assert SEQ2SEQ_LM.fits(type(model).__name__, model.config)
-    items = make_questions(6)
+    items = questions(WORDS, 6, longest=6)
     scorer = Seq2SeqScorer(model, tokenizer)
     assert scorer.packs == (name not in tiny_seq2seq.QUESTION_AGAIN)
-    scores, _ = run(scorer, items)
+    scores, _ = score(scorer, items)
     expected = reference(name, model, tokenizer, items)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=TOLERANCE)
 
@@ -173,11 +145,11 @@ def test_the_documentation_lists_what_is_tested() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["t5", "bart"])
 def test_scores_do_not_depend_on_batch_or_order(loaded: Load, name: str) -> None:
-    items = make_questions(5, seed=2) + make_clozes(4, seed=2)
+    items = questions(WORDS, 5, seed=2, longest=6) + make_clozes(4, seed=2)
     scorer = Seq2SeqScorer(*loaded(name))
-    alone, _ = run(scorer, items, budget=1)
+    alone, _ = score(scorer, items, budget=1)
     for budget, seed in ((30, None), (0, 1)):
-        np.testing.assert_allclose(run(scorer, items, budget, seed)[0], alone, atol=TOLERANCE)
+        np.testing.assert_allclose(score(scorer, items, budget, seed)[0], alone, atol=TOLERANCE)
 
 
 def test_a_question_is_read_once_for_all_items_that_ask_it(loaded: Load) -> None:
@@ -192,7 +164,7 @@ def test_a_question_is_read_once_for_all_items_that_ask_it(loaded: Load) -> None
     hook = model.get_encoder().register_forward_pre_hook(
         lambda _module, _args, given: read.append(given["input_ids"].numel()), with_kwargs=True
     )
-    _, encoded = run(scorer, items)
+    _, encoded = score(scorer, items)
     hook.remove()
     assert sum(read) == len(encoded.tokens) == sum(len(tokenizer(t)[0]) for t in ("A dog is",) * 2)
 
@@ -224,7 +196,7 @@ def test_choices_that_cannot_be_scored_set_their_items_aside(loaded: Load) -> No
         question(f"{long} is", "an animal", "a mouse"),
         question("A dog is", "an animal", "a mouse"),
     ]
-    scores, encoded = run(scorer, items)
+    scores, encoded = score(scorer, items)
     kinds = [reason.partition(":")[0] for _, reason in sorted(encoded.set_aside.items())]
     assert kinds == [
         "a choice longer than the model writes",
@@ -235,7 +207,7 @@ def test_choices_that_cannot_be_scored_set_their_items_aside(loaded: Load) -> No
     ]
     assert encoded.notes == {"truncated": 1}
     assert encoded.lengths.max() == 128
-    plain, _ = run(scorer, items[-1:])
+    plain, _ = score(scorer, items[-1:])
     np.testing.assert_allclose(scores[-2:], plain, atol=TOLERANCE)
 
 
@@ -263,7 +235,7 @@ def test_clozes_that_a_model_cannot_be_asked_are_refused(
 def test_the_end_and_letters(loaded: Load) -> None:
     model, tokenizer = loaded("t5")
     item = question("A dog is", "an animal", "a mouse")
-    scores, _ = run(Seq2SeqScorer(model, tokenizer, score_end=True), [item])
+    scores, _ = score(Seq2SeqScorer(model, tokenizer, score_end=True), [item])
     source = tokenizer(item.question)["input_ids"]
     targets = [tokenizer(text)["input_ids"] for text in item.choices]
     expected = [naive_seq2seq.log_likelihood(model, source, [0], target) for target in targets]
@@ -271,7 +243,7 @@ def test_the_end_and_letters(loaded: Load) -> None:
 
     prompt = Prompt(PromptOptions(letters=True))
     gap = cloze("A [MASK] is an animal.", "dog", "bus")
-    scores, _ = run(Seq2SeqScorer(*loaded("pegasus"), prompt=prompt), [gap])
+    scores, _ = score(Seq2SeqScorer(*loaded("pegasus"), prompt=prompt), [gap])
     rotations = [
         naive_seq2seq.score_choices(*loaded("pegasus"), one.context, one.continuations)
         for one in prompt.render(gap)
@@ -281,10 +253,10 @@ def test_the_end_and_letters(loaded: Load) -> None:
 
 def test_pmi_subtracts_the_log_likelihood_for_the_neutral_text(loaded: Load) -> None:
     model, tokenizer = loaded("t5")
-    items = make_questions(4)
+    items = questions(WORDS, 4, longest=6)
     options = PMI.options(neutral="It is")
     scorer = PMI.make(ScorerInputs(model, tokenizer, options))
-    scores, encoded = run(scorer, items)
+    scores, encoded = score(scorer, items)
     neutral = [Item(item.id, "mc_qa", "It is", item.choices, 0) for item in items]
     given, alone = (reference("t5", model, tokenizer, some) for some in (items, neutral))
     np.testing.assert_allclose(scores, np.subtract(given, alone), atol=TOLERANCE)
@@ -300,9 +272,9 @@ def test_a_model_that_keeps_nothing_reads_the_question_again(
         raise TypeError("'NoneType' object is not iterable")
 
     monkeypatch.setattr(forward, "_selected", keeps_nothing)
-    items = make_questions(4)
+    items = questions(WORDS, 4, longest=6)
     scorer = Seq2SeqScorer(model, tokenizer)
-    scores, encoded = run(scorer, items)
+    scores, encoded = score(scorer, items)
     assert not scorer.packs
     assert encoded.notes == {"unpacked": len(encoded.lengths)}
     expected = reference("bart", model, tokenizer, items)

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
 
 from evaluation.cli import main
@@ -39,11 +38,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def in_world(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(world)
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("in_world")
 
 
 def declare(folder: Path, **parts: object) -> Path:

@@ -15,30 +15,14 @@ from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import jsonl_probe
 from tests.evaluation import tiny_multiple_choice as tiny
+from tests.evaluation.jsonl_probe import drawn
 
 torch.set_num_threads(1)
 
-WORDS = ("a dog", "a cat", "a mouse", "a bus", "a truck", "a house", "a toy", "a piano")
 OPTIONS = {"train": 12, "epochs": 1, "learning_rate": 1e-3, "facts": False}
 
 
-def rows(name, count, question="What is a dog?"):
-    random = np.random.default_rng(len(name))
-    return [
-        Item(
-            f"{name}-{number}",
-            "mc_qa",
-            f"{question} {'Really. ' * (number % 3)}",
-            tuple(map(str, random.choice(WORDS, 3, replace=False))),
-            int(random.integers(3)),
-        )
-        for number in range(count)
-    ]
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture
@@ -48,8 +32,8 @@ def probes(tmp_path):
             jsonl_probe.write(
                 tmp_path / name,
                 {
-                    "train": rows(f"{name}-train", 20, question),
-                    "test": rows(f"{name}-test", 10, question),
+                    "train": drawn(f"{name}-train", 20, question),
+                    "test": drawn(f"{name}-test", 10, question),
                 },
             )
         )

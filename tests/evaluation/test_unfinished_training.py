@@ -7,12 +7,10 @@ import textwrap
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from evaluation.items.types import Item
 from evaluation.learners.base import FINETUNED
 from evaluation.learners.finetune import kept
 from evaluation.learners.finetune.kept import Unfinished
@@ -23,9 +21,9 @@ from evaluation.workers import Session
 from kb_cache.store import cache_dir
 from tests.evaluation import jsonl_probe
 from tests.evaluation import tiny_multiple_choice as tiny
+from tests.evaluation.jsonl_probe import drawn
 
 torch.set_num_threads(1)
-WORDS = ("a dog", "a cat", "a mouse", "a bus", "a truck", "a house", "a toy", "a piano")
 OPTIONS = {
     "train": 24,
     "epochs": 3,
@@ -36,24 +34,10 @@ OPTIONS = {
 STEPS = 18
 
 
-def rows(name, count):
-    random = np.random.default_rng(len(name))
-    return [
-        Item(
-            f"{name}-{number}",
-            "mc_qa",
-            f"What is a dog? {'Really. ' * (number % 3)}",
-            tuple(map(str, random.choice(WORDS, 3, replace=False))),
-            int(random.integers(3)),
-        )
-        for number in range(count)
-    ]
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
-    jsonl_probe.write(folder / "probe", {"train": rows("train", 30), "test": rows("test", 10)})
+    jsonl_probe.write(folder / "probe", {"train": drawn("train", 30), "test": drawn("test", 10)})
     tiny.write(folder / "bert", "Bert")
     return folder
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
-import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -188,27 +185,6 @@ def test_damage_is_repaired_with_the_same_selection(cache: Path) -> None:
         (entry.folder / "concepts.parquet").write_bytes(b"")
         with pytest.raises(SnapshotError, match=rf"{reason}.*again with: kb-cache fetch concept"):
             rebuild(entry)
-
-
-@pytest.mark.posix
-def test_a_killed_fetch_leaves_the_old_entry(cache: Path) -> None:
-    entry = fetch(MINI, "mini")
-    code = (
-        "import os, signal, kb_cache.fetching as fetch\n"
-        "write = fetch.write_snapshot\n"
-        "def killed(*args, **kwargs):\n"
-        "    write(*args, **kwargs)\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "fetch.write_snapshot = killed\n"
-        f"fetch.fetch('conceptnet', source={str(MINI)!r}, name='mini', relation=('IsA',))\n"
-    )
-    environment = os.environ | {"KBPROBE_CACHE": str(cache)}
-    killed = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, env=environment)
-    assert killed.returncode == -signal.SIGKILL
-    assert store.verify(entry) == []
-    assert "UsedFor" in load_conceptnet("mini").relation_names
-    fetch(MINI, "mini")
-    assert store.all_remains() == {}
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
@@ -21,7 +20,6 @@ from kb_cache.snapshot import read_info
 from kbprobe.columns import to_numpy
 from kbprobe.errors import (
     MissingDependencyError,
-    SnapshotError,
     UsageError,
     how_to_install,
 )
@@ -78,17 +76,6 @@ def test_the_snapshot_says_where_it_came_from_and_what_was_dropped(mini: Gcide) 
 def test_compiling_twice_gives_the_same_content(cache: Path) -> None:
     digests = {read_info(fetch(JSON, name).folder).digest for name in ("one", "two")}
     assert len(digests) == 1
-
-
-def test_a_damaged_snapshot_is_rebuilt(cache: Path, tmp_path: Path) -> None:
-    source = shutil.copytree(JSON, tmp_path / "source")
-    folder = fetch(source, "mini").folder
-    (folder / "senses.parquet").write_bytes(b"")
-    assert len(load_gcide("mini")) == 8
-    (folder / "senses.parquet").write_bytes(b"")
-    shutil.rmtree(source)
-    with pytest.raises(SnapshotError, match="no longer there; make it again with: kb-cache fetch"):
-        load_gcide("mini")
 
 
 def test_a_version_that_is_not_stated_must_be_named(cache: Path) -> None:

@@ -22,17 +22,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def test_help_loads_nothing_heavy() -> None:
-    code = (
-        "import sys\nfrom kb_cache.cli import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "print(sorted({'numpy', 'pyarrow', 'nltk', 'datasets'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "Usage:" in done.stdout
-    assert done.stdout.strip().endswith("[]")
-
-
 def test_the_life_of_an_entry(run_cli: RunCli, mini: Path, cache: Path) -> None:
     done = run_cli("fetch", "wordnet", "--from", str(mini), "--name", "mini")
     assert done.returncode == 0, done.stderr

@@ -96,21 +96,6 @@ def test_retry_after_in_words() -> None:
         assert retry_after(said, now) is None
 
 
-def test_backoff(server: ServerScript, fake_time: FakeTime) -> None:
-    server.reply_with(
-        Reply(b"oh", 500), Reply(b"oh", 502), Reply(raw=b""), Reply(b"oh", 503), Reply()
-    )
-    assert endpoint(server, backoff=2.0, pause=0.0).ask(QUERY).rows == ROWS
-    assert fake_time.slept == [2.0, 4.0, 8.0, 16.0]
-
-
-def test_attempts_are_bounded(server: ServerScript, fake_time: FakeTime) -> None:
-    server.reply_with(Reply(b"<h1>Oh</h1>\x1b[31m\nno", 500))
-    with pytest.raises(ServerError, match=r"500 Internal Server Error: Oh \[31m\. Try again"):
-        endpoint(server, attempts=3).ask(QUERY)
-    assert len(server.asked) == 3
-
-
 def test_budget_of_requests(server: ServerScript, fake_time: FakeTime) -> None:
     asked = endpoint(server, requests=2)
     asked.ask(QUERY)

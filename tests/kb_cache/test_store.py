@@ -168,16 +168,6 @@ def test_writers_take_turns(cache: Path) -> None:
     assert names(store.snapshots_dir()) == ["entry"]
 
 
-def test_waiting_for_a_lock_ends(tmp_path: Path) -> None:
-    with (
-        locked(tmp_path / "lock", "writing entry"),
-        pytest.raises(CacheError, match="another process has been writing entry"),
-        locked(tmp_path / "lock", "writing entry", timeout=0.1),
-    ):
-        pass
-    assert names(tmp_path) == []
-
-
 @pytest.mark.posix
 def test_the_sweep_of_the_cache_takes_what_nobody_goes_on_with(cache: Path) -> None:
     run_killed(

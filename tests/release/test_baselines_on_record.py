@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,16 +17,20 @@ from release.checks.checking import check
 from release.checks.findings import Finding
 from release.hub.names import add_canary_column
 from release.hub.package import pack
+from tests.conftest import Make
 
 Probe = Callable[[str], Path]
 
 
 @pytest.fixture
-def measured(probe_copy: Probe) -> Path:
-    """A built probe with two baselines on record."""
-    folder = probe_copy("wordnet_hypernymy")
-    record(folder)
-    return folder
+def measured(built_probe: Probe, shared: Callable[[str, Make], Path], tmp_path: Path) -> Path:
+    """A built probe with two baselines on record, which a test may damage."""
+
+    def make(folder: Path) -> None:
+        shutil.copytree(built_probe("wordnet_hypernymy"), folder)
+        record(folder)
+
+    return Path(shutil.copytree(shared("baselines on record", make), tmp_path / "measured"))
 
 
 def record(folder: Path, seeds: int = 2) -> None:

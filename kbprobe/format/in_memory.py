@@ -13,7 +13,7 @@ from kbprobe.format.manifest import DataFile, Manifest, plain_json
 
 
 @dataclass
-class ProbeInfo(DatasetInfo):  # type: ignore[misc]
+class ProbeDatasetInfo(DatasetInfo):  # type: ignore[misc]
     """The info of a dataset that holds a split of a probe.
 
     Attributes:
@@ -34,13 +34,13 @@ class UnwrittenManifest(Manifest):
         return files
 
 
-def dataset_info(manifest: Mapping[str, Any], config: str) -> ProbeInfo:
+def dataset_info(manifest: Mapping[str, Any], config: str) -> ProbeDatasetInfo:
     """Return the metadata of a dataset in memory: probe, config and manifest.
 
     A config of sub-questions has counts and an audit of its own.
     """
     own = {**manifest, **manifest.get("sub_questions", {}).get(config, {})}
-    return ProbeInfo(
+    return ProbeDatasetInfo(
         description=manifest["about"],
         license=manifest["knowledge_base"]["licence"],
         dataset_name=manifest["probe"],

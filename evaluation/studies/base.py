@@ -121,8 +121,8 @@ class Study:
             :class:`~evaluation.studies.table.StudyTables`, or has a ``document`` and ``sheets`` as
             these have, unless there is ``show``. Its document is printed, and written next to it as
             a page and as Markdown, with what ``data/reading.yaml`` says on how to read the numbers.
-        reports: whether runs get separate reports even though there is a document of all.
-        show: prints a summary that has no document.
+        show: prints a summary that has no document, of runs that each stand alone: ``--json``
+            prints a line for each instead of the summary.
         collect: makes the summary if a study that has runs is given folders instead, from what
             ``read`` returns for each; None if it cannot be given folders.
         read: reads what the study needs from the path of a folder, by default the finished run in
@@ -136,8 +136,6 @@ class Study:
             such as recording figures for other commands.
         track: returns what ``--log-to`` logs of the summary; None if there is no such option.
         modelless: whether it works without a model: without ``--model`` its model is ``none``.
-        independent: whether each run stands alone: ``--json`` prints a line for each instead of
-            the summary.
         partial: whether there is a summary if some runs failed: ``summarise`` then gets the failed
             ones as a third argument. If not, the study fails if any of its runs fails.
     """
@@ -147,11 +145,9 @@ class Study:
     expand: Callable[[StudyRequest], Sequence[RunSpec]] | None
     summarise: Callable[..., BaseModel]
     show: Callable[[Any], None] | None = None
-    reports: bool = False
     options: type[Options] = Options
     fixed: frozenset[str] = frozenset()
     least: int = 1
-    independent: bool = False
     partial: bool = False
     follow: Callable[[StudyRequest, Sequence[Finished]], Sequence[RunSpec]] | None = None
     finish: Callable[[StudyRequest, Any], None] | None = None
@@ -170,9 +166,14 @@ class Study:
         return self.expand is None or (self.collect is not None and not models)
 
     @property
+    def independent(self) -> bool:
+        """Whether each run stands alone."""
+        return self.show is not None
+
+    @property
     def reports_runs(self) -> bool:
-        """Whether each run gets a separate report."""
-        return self.reports or self.show is not None
+        """Whether each run gets a report: it stands alone, or its results are also taken."""
+        return self.independent or (self.collect is not None and self.read is finished_in)
 
     def document_of(self, summary: Any) -> Document:
         """Return the document of a summary, of a study without ``show``."""

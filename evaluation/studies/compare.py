@@ -575,6 +575,5 @@ COMPARE = Study(
     options=CompareOptions,
     fixed=frozenset({"config", "facts"}),
     least=2,
-    reports=True,
 )
 """The study."""

@@ -306,7 +306,7 @@ def _document(card: Scorecard) -> doc.Document:
     """Return the document of a score card."""
     caption = "Means over the probes, each corrected for chance: 0 is chance, 100 all right"
     numbers = {name: partial(_number, name) for name in OVERALL_MEANS}
-    overview = [
+    overview: list[doc.Part] = [
         doc.Tiles({model.label: cells.score(model.overall.score) for model in card.models[:4]}),
         doc.Findings([_sentence(card, model) for model in card.models]),
         doc.Caveats(_caveats(card)),

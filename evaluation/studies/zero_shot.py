@@ -53,13 +53,13 @@ def _track(summary: AllResults) -> list[Tracked]:
         parts = (last_name(model.id), (model.revision or "")[:8], weights, learnt)
         run = runs.setdefault((model.id, *parts), Tracked(", ".join(filter(None, parts)), about))
         metrics = result.metrics
-        metrics = metrics_of(
+        logged = metrics_of(
             result.probe.name,
             accuracy=metrics.accuracy,
             strict_accuracy=metrics.strict_accuracy,
             chance=metrics.chance,
         )
-        run.add(step_of(last_name(model.id)) or 0, metrics)
+        run.add(step_of(last_name(model.id)) or 0, logged)
     return list(runs.values())
 
 
@@ -75,7 +75,6 @@ ZERO_SHOT = Study(
     expand=_expand,
     summarise=_summarise,
     show=_show,
-    independent=True,
     track=_track,
     partial=True,
 )

@@ -587,13 +587,13 @@ _RESTARTS = fields(
         "deviation": lambda share: cells.plain(share and 100 * share, ".1f"),
     },
 )
+_SIGNS = {"success": "✔", "partial": "◐", "none": "–"}
 _MEDALS = columns_of(
     Medal,
     {"award": "medal", "ws": "WS on the frozen model", "floor_accuracy": "its accuracy"},
     hidden=("split", "way"),
     show={"award": lambda award: doc.Cell(f"{_SIGNS[award]} {award}", tone=award)},
 )
-_SIGNS = {"success": "✔", "partial": "◐", "none": "–"}
 
 
 def report(models: Sequence[ModelCurves]) -> StudyTables:
@@ -684,7 +684,7 @@ def _chart(
         f"Accuracy on {model.place['probe']} by rows trained on: "
         f"{', '.join(line.name for line in lines)}.",
         [doc.Panel(lines, levels, "" if among_learners else curves[0].learner)],
-        doc.Across("rows trained on", "rows", lines[0].x),
+        doc.Across("rows trained on", "rows", [int(size) for size in lines[0].x]),
         note="Mean accuracy over draws of training rows; the band is its 95% interval. Controls "
         "are dashed, random labels dotted.",
     )

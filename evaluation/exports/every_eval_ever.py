@@ -18,7 +18,6 @@ from evaluation.models.capabilities import ENDPOINT
 from evaluation.results.types import METRIC_OF, Estimate, Results, read_predictions
 from evaluation.results.words import headline_remark, selection
 from evaluation.studies.scorecard import (
-    OVERALL,
     OVERALL_MEANS,
     ModelCard,
     Scorecard,
@@ -87,8 +86,8 @@ def write_card(
     about = _about(first, f"{suite}/{name}/{now}", organization, relationship, now)
     about["evaluation_results"] = [
         _mean(card, model, suite, which, estimate)
-        for which, number in OVERALL.items()
-        if (estimate := number(model.overall)) is not None
+        for which in OVERALL_MEANS
+        if (estimate := getattr(model.overall, which)) is not None
     ]
     place.mkdir(parents=True, exist_ok=True)
     path = place / f"{_name(card.rows_sha256, first.scoring.key, name)}.json"

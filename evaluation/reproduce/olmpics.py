@@ -12,8 +12,13 @@ from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.reproduce.frame import OwnNumbers, Paper, ReproduceRequest, Step
 from evaluation.studies.curve.axes import CONTROLS
-from evaluation.studies.curve.medals import FROZEN, award_medals, medal_sections
-from evaluation.studies.curve.record import LearnerCurves
+from evaluation.studies.curve.numbers import (
+    FROZEN,
+    Curve,
+    award_medals,
+    curves_in,
+    medals_section,
+)
 from kbprobe.document import Section
 from kbprobe.errors import KbprobeError
 from kbprobe.format.manifest import holds_manifest, read_manifest
@@ -65,36 +70,40 @@ def _learners(able: Capability, clozes: bool, quick: bool) -> tuple[str, ...]:
 
 def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
     """Put learning curves into the tables of their probes, and award medals."""
+    models = []
     for step in steps:
         probe, baseline = step.probe, step.model == NO_MODEL
-        (one,) = step.summary.models
-        own.rows[probe] = one.rows
+        (model,) = curves_in(step.summary)
+        models.append(model)
+        own.rows[probe] = model.about.rows
         question = probe in ("property_conjunction", "encyclopedic_composition")
         columns = _OF_QUESTIONS if question else _OF_CLOZES
         after = "" if not baseline else "ESIM" if question else "MLM-Baseline"
-        row = ", ".join(curves.learner for curves in one.learners) if baseline else step.name
+        row = ", ".join(curve.learner for curve in model.own) if baseline else step.name
         if not question:
-            own.add((probe, row, "zero-shot"), one.own_zero_shot, after=after)
-        for curves in sorted(one.learners, key=lambda of: [*columns, of.learner].index(of.learner)):
+            own.add((probe, row, "zero-shot"), model.about.zero_shot, after=after)
+        for curve in sorted(model.own, key=lambda of: [*columns, of.learner].index(of.learner)):
             # Learners that the paper lacks have rows of their own.
-            name = row if curves.learner in columns else f"{row}, {curves.learner}"
-            other = "MC-QA" if question else "linear" if curves.learner in FROZEN else "MLP"
-            _add_curve(own, (probe, name), columns.get(curves.learner, other), curves, after)
+            name = row if curve.learner in columns else f"{row}, {curve.learner}"
+            other = "MC-QA" if question else "linear" if curve.learner in FROZEN else "MLP"
+            several = [of for of in model.curves if of.learner == curve.learner]
+            _add_curves(own, (probe, name), columns.get(curve.learner, other), several, after)
     # The rule needs the curves of baselines next to those of models.
-    return medal_sections(award_medals([one for step in steps for one in step.summary.models]))
+    return [medals_section(award_medals(models)).shown]
 
 
-def _add_curve(
-    own: OwnNumbers, place: tuple[str, str], column: str, curves: LearnerCurves, after: str
+def _add_curves(
+    own: OwnNumbers, place: tuple[str, str], column: str, curves: Sequence[Curve], after: str
 ) -> None:
-    own.add((*place, f"{column} WS"), curves.own.ws, after=after)
-    own.add((*place, f"{column} MAX"), curves.own.maximum.accuracy, after=after)
+    """Add a learner's numbers on the probe, and on its controls."""
+    own.add((*place, f"{column} WS"), curves[0].ws, after=after)
+    own.add((*place, f"{column} MAX"), curves[0].maximum, after=after)
     # LangSense is that of the first learner: of MLP, where it is run.
     known = own.tables[place[0]][place[1]].cells
-    for sense in curves.lang_sense:
-        name = {"no_language": "nolang", "perturbed": "pert"}[sense.config]
-        if name not in known:
-            own.add((*place, name), sense.value, scale=1)
+    for curve in curves:
+        name = {"no_language": "nolang", "perturbed": "pert"}.get(curve.rendering)
+        if name is not None and name not in known and curve.lang_sense is not None:
+            own.add((*place, name), curve.lang_sense, scale=1)
 
 
 PAPER = Paper(

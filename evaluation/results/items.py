@@ -11,39 +11,39 @@ from kbprobe.arrays import Bools, Floats, Ints
 NOT_SCORED = -1
 
 
-class Answers(NamedTuple):
+class ItemAnswers(NamedTuple):
     """What several runs answered to the same items.
 
     Attributes:
         key: the choice that counts as right, shape [items].
         choices: the number of choices of each item, shape [items].
-        said: each run's choice, :data:`NOT_SCORED` if there is none, shape [items, runs].
+        chosen: each run's choice, :data:`NOT_SCORED` if there is none, shape [items, runs].
     """
 
     key: Ints
     choices: Ints
-    said: Ints
+    chosen: Ints
 
     @property
     def scored(self) -> Bools:
         """Whether each item was scored in each run, shape [items, runs]."""
-        scored: Bools = self.said != NOT_SCORED
+        scored: Bools = self.chosen != NOT_SCORED
         return scored
 
     @property
     def right(self) -> Bools:
         """Whether each run chose the key, shape [items, runs]."""
-        right: Bools = self.said == self.key[:, None]
+        right: Bools = self.chosen == self.key[:, None]
         return right
 
 
-def rest_scores(answers: Answers) -> tuple[Ints, Ints]:
+def rest_scores(answers: ItemAnswers) -> tuple[Ints, Ints]:
     """Count the right and scored items of each model, excluding the item: [items, models] each."""
     right, scored = answers.right.astype(np.int64), answers.scored.astype(np.int64)
     return right.sum(axis=0) - right, scored.sum(axis=0) - scored
 
 
-def point_biserial(answers: Answers) -> Floats:
+def point_biserial(answers: ItemAnswers) -> Floats:
     """Correlate correctness on each item with the rest score, over the models that scored it.
 
     Returns:
@@ -80,7 +80,7 @@ class Rivals(NamedTuple):
     evidence: Floats
 
 
-def rivals(answers: Answers) -> Rivals:
+def rivals(answers: ItemAnswers) -> Rivals:
     """Find the strongest rival of each item's key, by a weighted vote of the models.
 
     A model that is right with probability a, and otherwise chooses each of the C - 1 other choices
@@ -97,7 +97,7 @@ def rivals(answers: Answers) -> Rivals:
     votes = np.zeros((len(items), int(answers.choices.max())))
     heads = np.zeros(votes.shape, dtype=np.int64)
     at, model = np.nonzero(answers.scored)
-    said = answers.said[at, model]
+    said = answers.chosen[at, model]
     np.add.at(votes, (at, said), weight[at, model])
     np.add.at(heads, (at, said), 1)
     for_key = votes[items, answers.key].copy()

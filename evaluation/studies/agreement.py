@@ -13,7 +13,7 @@ from evaluation.results.types import Estimate
 from kbprobe.arrays import Bools, Floats, Ints
 
 
-class Agreement(NamedTuple):
+class AnswerAgreement(NamedTuple):
     """How similar the answers of two runs are, on the rows that both scored.
 
     Attributes:
@@ -37,7 +37,7 @@ class Agreement(NamedTuple):
 
 def agreement_of(
     right: Bools, also_right: Bools, same: Bools, choices: Ints, cluster: Ints, seed: int
-) -> Agreement:
+) -> AnswerAgreement:
     """Measure how similar the answers of two runs are; all arrays have shape [rows].
 
     ``same`` are the rows to which both give the same answer.
@@ -45,10 +45,10 @@ def agreement_of(
     wrong_choices = choices - 1
     # With two choices, two wrong answers are always the same.
     errors = ~right & ~also_right & (wrong_choices > 1)
-    one, two = float(right.mean()), float(also_right.mean())
+    accuracy, other = float(right.mean()), float(also_right.mean())
     hit_by_chance = float((1 / np.maximum(wrong_choices, 1)).mean())
-    return Agreement(
-        expected=one * two + (1 - one) * (1 - two) * hit_by_chance,
+    return AnswerAgreement(
+        expected=accuracy * other + (1 - accuracy) * (1 - other) * hit_by_chance,
         both_wrong=int(errors.sum()),
         errors=intervals.accuracy(same[errors], cluster[errors], seed) if errors.any() else None,
         expected_errors=float((1 / wrong_choices[errors]).mean()) if errors.any() else None,
@@ -85,13 +85,13 @@ def kappas_of(totals: Floats) -> Floats:
     neither, second, first, both = totals.T
     n = totals.sum(axis=1)
     observed = (neither + both) / n
-    one, two = (first + both) / n, (second + both) / n
-    expected = one * two + (1 - one) * (1 - two)
+    accuracy, other = (first + both) / n, (second + both) / n
+    expected = accuracy * other + (1 - accuracy) * (1 - other)
     varies = expected < 1
-    found: Floats = np.divide(
+    kappas: Floats = np.divide(
         observed - expected, 1 - expected, out=np.full_like(n, np.nan), where=varies
     )
-    return found
+    return kappas
 
 
 def mean_of(numbers: Sequence[Estimate | float | None]) -> Estimate | float | None:
@@ -101,5 +101,7 @@ def mean_of(numbers: Sequence[Estimate | float | None]) -> Estimate | float | No
     if len(known) < len(numbers):
         return None
     if len(bounded) < len(known):
-        return fmean(one.value if isinstance(one, Estimate) else one for one in known)
+        return fmean(
+            accuracy.value if isinstance(accuracy, Estimate) else accuracy for accuracy in known
+        )
     return intervals.mean_of_independent(bounded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from evaluation.runs.evaluation import Evaluation
     from evaluation.tracking import Tracked
     from kbprobe.document import Document
+
+
+LISTED = re.compile(r"^Listed under: (.+)\.\n*", re.MULTILINE)
+"""The line of a study's docstring that names its section of the help."""
 
 
 @dataclass(frozen=True)
@@ -106,21 +111,19 @@ class Study:
     """Declares a study: a command of its own, ``evaluate-probe NAME``.
 
     Attributes:
-        name: its name on the command line.
-        help: what it shows, in one or two sentences.
+        name: its name on the command line; of a module's name, the last part.
+        help: what it does: the docstring of its module, without the section of the help.
         expand: makes the runs of a request, grouped by model; None if the study is given folders of
             results instead of probes and models. Raises UsageError if the request makes no sense,
             before anything is run, and KbprobeError if a probe or a model cannot be read.
         summarise: makes the summary of the finished runs, in the order of ``expand``, then those
             of ``follow``; if the study is given folders, of what ``read`` returns for each. Raises
             UsageError if the runs are incompatible, or leave nothing to compare. It is a
-            :class:`~evaluation.studies.table.StudyTables`, unless there is ``show`` or
-            ``document``. Its document is printed, and written next to it as a page and as Markdown,
-            with what ``data/reading.yaml`` says on how to read the numbers.
-        document: makes the document of a summary of another kind.
-        reports: whether runs get separate reports even though there is a document of all.
-        sheets: makes additional files from the summary: texts by file name.
-        show: prints a summary that has no document.
+            :class:`~evaluation.studies.table.StudyTables`, or has a ``document`` and ``sheets`` as
+            these have, unless there is ``show``. Its document is printed, and written next to it as
+            a page and as Markdown, with what ``data/reading.yaml`` says on how to read the numbers.
+        show: prints a summary that has no document, of runs that each stand alone: ``--json``
+            prints a line for each instead of the summary.
         collect: makes the summary if a study that has runs is given folders instead, from what
             ``read`` returns for each; None if it cannot be given folders.
         read: reads what the study needs from the path of a folder, by default the finished run in
@@ -134,24 +137,18 @@ class Study:
             such as recording figures for other commands.
         track: returns what ``--log-to`` logs of the summary; None if there is no such option.
         modelless: whether it works without a model: without ``--model`` its model is ``none``.
-        independent: whether each run stands alone: ``--json`` prints a line for each instead of
-            the summary.
         partial: whether there is a summary if some runs failed: ``summarise`` then gets the failed
             ones as a third argument. If not, the study fails if any of its runs fails.
     """
 
     name: str
-    help: str
+    help: str | None
     expand: Callable[[StudyRequest], Sequence[RunSpec]] | None
     summarise: Callable[..., BaseModel]
     show: Callable[[Any], None] | None = None
-    document: Callable[[Any], Document] | None = None
-    reports: bool = False
-    sheets: Callable[[Any], Mapping[str, str]] | None = None
     options: type[Options] = Options
     fixed: frozenset[str] = frozenset()
     least: int = 1
-    independent: bool = False
     partial: bool = False
     follow: Callable[[StudyRequest, Sequence[Finished]], Sequence[RunSpec]] | None = None
     finish: Callable[[StudyRequest, Any], None] | None = None
@@ -160,20 +157,28 @@ class Study:
     collect: Callable[[StudyRequest, Sequence[Any]], BaseModel] | None = None
     read: Callable[[Path], Any] = finished_in
 
+    def __post_init__(self) -> None:
+        """Take the name from that of the module, and the help from its docstring."""
+        object.__setattr__(self, "name", self.name.rpartition(".")[2])
+        object.__setattr__(self, "help", LISTED.sub("", self.help or "").strip())
+
     def takes_folders(self, models: Sequence[Any]) -> bool:
         """Return whether it is given folders of results, judging by the models that are named."""
         return self.expand is None or (self.collect is not None and not models)
 
     @property
+    def independent(self) -> bool:
+        """Whether each run stands alone."""
+        return self.show is not None
+
+    @property
     def reports_runs(self) -> bool:
-        """Whether each run gets a separate report."""
-        return self.reports or self.show is not None
+        """Whether each run gets a report: it stands alone, or its results are also taken."""
+        return self.independent or (self.collect is not None and self.read is finished_in)
 
     def document_of(self, summary: Any) -> Document:
         """Return the document of a summary, of a study without ``show``."""
-        document: Document | None = (
-            summary.document if self.document is None else self.document(summary)
-        )
+        document: Document | None = summary.document
         if document is None:
             raise KbprobeError(f"the document of a {self.name} study is made when it is run")
         return document
@@ -189,12 +194,11 @@ class Study:
 
     def files(self, summary: Any) -> dict[str, str]:
         """Return the human-readable files of a summary: texts by file name."""
-        files = dict(self.sheets(summary)) if self.sheets is not None else {}
-        if self.show is None:
-            document = self.document_of(summary)
-            reading = document.reading or _readings().get(self.name, ())
-            files |= pages(self.name, replace(document, reading=reading))
-        return files
+        if self.show is not None:
+            return {}
+        document = self.document_of(summary)
+        reading = document.reading or _readings().get(self.name, ())
+        return {**summary.sheets, **pages(self.name, replace(document, reading=reading))}
 
 
 @dataclass(frozen=True)
@@ -255,7 +259,7 @@ class StudyRequest:
             parse_options(rest, further, owner)
         return cls(
             study,
-            _distinct(one for probe in probes for one in _probes_of(probe)),
+            _distinct(probe for given in probes for probe in _probes_of(given)),
             list(dict.fromkeys(map(str, models))) or [NO_MODEL] * study.modelless,
             study.options.parse(own, owner),
             rest,
@@ -340,7 +344,7 @@ class StudyRequest:
         """Return the name of a probe's folder: no two probes of the request share one."""
         if not isinstance(probe, str):
             return "in-memory"
-        named = [one for one in self.probes if isinstance(one, str)]
+        named = [other for other in self.probes if isinstance(other, str)]
         return folder_names([*named, probe])[probe]
 
 
@@ -356,8 +360,8 @@ def _probes_of(given: ProbeSource | Path) -> list[ProbeSource]:
 
 def _distinct(probes: Iterable[ProbeSource]) -> list[ProbeSource]:
     """Remove duplicates; datasets in memory are compared by identity."""
-    found = {probe if isinstance(probe, str) else id(probe): probe for probe in probes}
-    return list(found.values())
+    distinct = {probe if isinstance(probe, str) else id(probe): probe for probe in probes}
+    return list(distinct.values())
 
 
 def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
@@ -423,13 +427,13 @@ def read_summary(
     path = folder if folder.is_file() else folder / f"{study}.json"
     again = f"Run evaluate-probe {study} again with the same -o: finished runs are reused."
     try:
-        held = read_sealed(path, again, version)
+        content = read_sealed(path, again, version)
     except FileNotFoundError:
         raise UsageError(
             f"{folder} holds no summary of the study {study} (no {study}.json). Make it with: "
             f"evaluate-probe {study} {makes} -o {folder}"
         ) from None
-    return validated(held, kind, str(path), again)
+    return validated(content, kind, str(path), again)
 
 
 def pages(name: str, document: Document) -> dict[str, str]:

@@ -85,7 +85,7 @@ _NO_TRAIN = "there is no train split to fit it on: give a folder that has one"
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _RowCounts:
     """What the study needs to know about the rows of a probe.
 
     Attributes:
@@ -108,16 +108,16 @@ def _known_baselines() -> dict[str, Entry]:
     return {entry.name: entry for entry in entries if not entry.needs}
 
 
-def _read_rows(request: StudyRequest, probe: ProbeSource) -> _Rows:
+def _read_rows(request: StudyRequest, probe: ProbeSource) -> _RowCounts:
     """Read the rows to evaluate, and count those to train on."""
     reader, options = SplitReader(), request.defaults.run
     test = reader.rows(probe, options)
     try:
         train = reader.train(probe, options)
     except UnknownSplit:
-        return _Rows(test, 0)
+        return _RowCounts(test, 0)
     # A single file is used for every split.
-    return _Rows(test, 0 if train.split == test.split else len(train.items))
+    return _RowCounts(test, 0 if train.split == test.split else len(train.items))
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
@@ -144,7 +144,7 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
     return specs
 
 
-def _applying(request: StudyRequest, rows: _Rows) -> tuple[list[Entry], list[LeftOut]]:
+def _applying(request: StudyRequest, rows: _RowCounts) -> tuple[list[Entry], list[LeftOut]]:
     """Return the baselines that can be run on a probe's rows, and those that cannot.
 
     Baselines for other setups that were not asked for are in neither list.
@@ -170,7 +170,7 @@ def _applying(request: StudyRequest, rows: _Rows) -> tuple[list[Entry], list[Lef
     return entries, left_out
 
 
-def _not_on_choices(request: StudyRequest, rows: _Rows, model: str) -> str | None:
+def _not_on_choices(request: StudyRequest, rows: _RowCounts, model: str) -> str | None:
     """Return why a model cannot be fitted on the choices alone; None if it can."""
     able = open_model(request, model).capabilities
     if rows.setups != [QUESTION]:
@@ -181,7 +181,7 @@ def _not_on_choices(request: StudyRequest, rows: _Rows, model: str) -> str | Non
 
 
 def _of_probe(
-    request: StudyRequest, probe: ProbeSource, rows: _Rows, entries: Sequence[Entry]
+    request: StudyRequest, probe: ProbeSource, rows: _RowCounts, entries: Sequence[Entry]
 ) -> Iterator[RunSpec]:
     """Yield the runs of baselines on one probe."""
     for entry in entries:
@@ -198,7 +198,7 @@ def _of_probe(
 def _trained(
     request: StudyRequest,
     probe: ProbeSource,
-    rows: _Rows,
+    rows: _RowCounts,
     model: str,
     entry: LearnerEntry,
     **changes: str,
@@ -211,7 +211,7 @@ def _trained(
         yield own.spec(probe, model, **learnt, facts=False)
 
 
-def _check_beside(request: StudyRequest, read: Sequence[_Rows]) -> None:
+def _check_beside(request: StudyRequest, read: Sequence[_RowCounts]) -> None:
     """Refuse results given with ``--beside`` that are on different rows from the baselines."""
     known = {rows.test.fingerprint for rows in read}
     for folder in request.options.beside:
@@ -377,7 +377,7 @@ def _reads(run: Finished) -> str:
 
 
 def _notes(
-    request: StudyRequest, rows: _Rows, runs: Sequence[Finished], left_out: Sequence[LeftOut]
+    request: StudyRequest, rows: _RowCounts, runs: Sequence[Finished], left_out: Sequence[LeftOut]
 ) -> list[str]:
     """Return caveats about the numbers."""
     options, notes = request.options, []
@@ -405,8 +405,8 @@ def _notes(
         )
     if overlap := train_overlap(runs):
         notes.append(f"{overlap:,} rows belong to clusters that are also in train.")
-    for why in dict.fromkeys(one.why for one in left_out):
-        names = ", ".join(one.name for one in left_out if one.why == why)
+    for why in dict.fromkeys(entry.why for entry in left_out):
+        names = ", ".join(entry.name for entry in left_out if entry.why == why)
         notes.append(f"Not run: {names} ({why}).")
     return notes
 
@@ -462,9 +462,8 @@ def _record_figures(request: StudyRequest, summary: StudyTables) -> None:
 
 
 BASELINES = Study(
-    name="baselines",
-    help="Baselines without a language model: guessing, majority, word vectors, and models that "
-    "see only the choices.",
+    name=__name__,
+    help=__doc__,
     expand=_expand,
     summarise=_summarise,
     options=BaselinesOptions,

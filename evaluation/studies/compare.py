@@ -1,6 +1,8 @@
 """Compare models, or a probe with its controls, question by question.
 
 Listed under: Commands to compare results.
+
+Name the folders of two or more results; or probes and models, which are evaluated first.
 """
 
 from __future__ import annotations
@@ -160,8 +162,8 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTabl
     rows = [_rows(group) for group in groups]
     pairs = [
         [
-            Contrast.of(one, two, options.seed, partial=options.partial)
-            for one, two in combinations(own, 2)
+            Contrast.of(first, second, options.seed, partial=options.partial)
+            for first, second in combinations(own, 2)
         ]
         for own in rows
     ]
@@ -362,10 +364,10 @@ def _differences_map(
     numbers |= {(column, row): 0.0 - value for (row, column), value in numbers.items()}
     places = {name: place for place, name in enumerate(names)}
     differing = [
-        (places[one], places[two])
+        (places[first], places[second])
         for pair in pairs
         if holm_p[id(pair)] <= LEVEL
-        for one, two in [(pair.first.label, pair.second.label)]
+        for first, second in [(pair.first.label, pair.second.label)]
     ]
     return doc.HeatMap.of_pairs(
         "Accuracy of the row’s model less that of the column’s, in points. Outlined: p ≤ "
@@ -464,7 +466,7 @@ def _mean(groups: Sequence[Sequence[Contrast]]) -> Section | None:
         for pairs in groups
     ]
     first, *others = named
-    if not others or any(one.keys() != first.keys() for one in others):
+    if not others or any(pair.keys() != first.keys() for pair in others):
         return None
     rows = []
     for labels, pair in first.items():
@@ -473,9 +475,9 @@ def _mean(groups: Sequence[Sequence[Contrast]]) -> Section | None:
             {
                 "first": pair.first.label,
                 "second": pair.second.label,
-                "same": mean_of([one.same for one in own]),
-                "same_error": mean_of([one.agreement.errors for one in own]),
-                "kappa": mean_of([one.agreement.kappa for one in own]),
+                "same": mean_of([pair.same for pair in own]),
+                "same_error": mean_of([pair.agreement.errors for pair in own]),
+                "kappa": mean_of([pair.agreement.kappa for pair in own]),
             }
         )
     names = list(
@@ -483,9 +485,10 @@ def _mean(groups: Sequence[Sequence[Contrast]]) -> Section | None:
     )
     note = "Each probe has equal weight. Intervals assume that the probes are independent."
     return Section(
-        {"probe": f"Mean over {len(groups)} probes"},
+        {},
         [DataTable("mean", rows, _MEAN)],
         [doc.Text(note, note=True), *_agreement_maps(names, rows)],
+        heading=f"Mean over {len(groups)} probes",
     )
 
 
@@ -502,7 +505,7 @@ _WORDINGS = fields(
 
 def _wordings(finished: Sequence[Finished], seed: int) -> list[dict[str, Any]]:
     """Average the accuracy of the runs by wording, on the rows that all runs scored."""
-    if len({one.results.probe.fingerprint for one in finished}) > 1:
+    if len({run.results.probe.fingerprint for run in finished}) > 1:
         return []
     items, answers = gather(finished)
     whole, cluster = np.flatnonzero(answers.scored.all(axis=1)), cluster_codes(items)
@@ -564,15 +567,13 @@ _CONTROLS: dict[str, Column[Contrast]] = {
 
 
 COMPARE = Study(
-    name="compare",
-    help="Compare two or more results on the same probe, question by question and pair by pair. "
-    "Name the folders of the results; or probes and models, which are evaluated first.",
+    name=__name__,
+    help=__doc__,
     expand=_expand,
     summarise=_summarise,
     collect=_collect,
     options=CompareOptions,
     fixed=frozenset({"config", "facts"}),
     least=2,
-    reports=True,
 )
 """The study."""

@@ -2,11 +2,10 @@
 
 Listed under: Commands to compare results.
 
-An edge of a taxonomy can be asked from either end, and a question in two languages. Two rows rest
-on the same facts if their triples connect the same nodes, in either direction. If both are right no
-more often than two unrelated questions of the same difficulty would be, right answers are not a
-sign of knowledge. Pairs within a probe are measured with each of its results
-(:mod:`evaluation.results.analyses.consistency`), and listed here too.
+Two rows rest on the same facts if their triples connect the same nodes, in either direction: an
+edge of a taxonomy asked from either end, or a question in two languages. If both are right no more
+often than two unrelated questions of the same difficulty would be, right answers are not a sign of
+knowledge.
 """
 
 from __future__ import annotations
@@ -87,9 +86,11 @@ def _facts(probe: str, config: str | None) -> dict[str, Facts]:
         )
     splits = read_manifest(folder).split_files(config or DEFAULT_CONFIG)
     return {
-        row["id"]: frozenset(frozenset((one["subject"], one["object"])) for one in row["triples"])
-        for held in splits.values()
-        for row in read_rows(folder, held).select(["id", "triples"]).to_pylist()
+        row["id"]: frozenset(
+            frozenset((triple["subject"], triple["object"])) for triple in row["triples"]
+        )
+        for split in splits.values()
+        for row in read_rows(folder, split).select(["id", "triples"]).to_pylist()
     }
 
 
@@ -137,8 +138,8 @@ def _within_probes(
 ) -> Iterator[tuple[list[str], str, PairKind]]:
     for probe, run in runs:
         block = run.results.analysis(NAME, Consistency)
-        for one in block.kinds if block else ():
-            yield [probe], KINDS[one.kind], one
+        for pairs in block.kinds if block else ():
+            yield [probe], KINDS[pairs.kind], pairs
 
 
 def _over_probes(
@@ -149,23 +150,25 @@ def _over_probes(
     A row is in one pair at most. Clusters are those of the first probe. Probes with too few are
     added to ``too_few``.
     """
-    for (probe, one), (other, two) in combinations(runs, 2):
+    for (probe, run), (other, other_run) in combinations(runs, 2):
         places: defaultdict[Facts, deque[int]] = defaultdict(deque)
-        for at, facts in _scored_facts(two):
-            places[facts].append(at)
-        pairs = [(at, places[facts].popleft()) for at, facts in _scored_facts(one) if places[facts]]
+        for row, facts in _scored_facts(other_run):
+            places[facts].append(row)
+        pairs = [
+            (row, places[facts].popleft()) for row, facts in _scored_facts(run) if places[facts]
+        ]
         first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        asked, also_asked = one.predictions["question"], two.predictions["question"]
+        asked, also_asked = run.predictions["question"], other_run.predictions["question"]
         other_words = bools(pc.not_equal(asked.take(first), also_asked.take(second)))
         first, second = first[other_words], second[other_words]
-        cluster = cluster_codes(one.predictions)[first]
+        cluster = cluster_codes(run.predictions)[first]
         if (clusters := np.unique(cluster).size) < FEWEST:
             if clusters or len(runs) == 2:
                 too_few[f"{probe} and {other}"] = clusters
         else:
-            right = bools(one.predictions["correct"])[first]
-            also_right = bools(two.predictions["correct"])[second]
-            measured = measure_pairs(OVER, right, also_right, cluster, one.asked.run.seed)
+            right = bools(run.predictions["correct"])[first]
+            also_right = bools(other_run.predictions["correct"])[second]
+            measured = measure_pairs(OVER, right, also_right, cluster, run.asked.run.seed)
             yield [probe, other], "the same facts in the other probe", measured
 
 
@@ -175,16 +178,15 @@ def _scored_facts(run: Finished) -> list[tuple[int, Facts]]:
     known = _facts(str(asked.probe), asked.run.config)
     scored = rows["prediction"].is_valid().to_pylist()
     return [
-        (at, known[name])
-        for at, (name, kept) in enumerate(zip(rows["id"].to_pylist(), scored, strict=True))
+        (row, known[name])
+        for row, (name, kept) in enumerate(zip(rows["id"].to_pylist(), scored, strict=True))
         if kept and known.get(name)
     ]
 
 
 CONSISTENCY = Study(
-    name="consistency",
-    help="Measure whether questions about the same facts, in one probe or in two, are right "
-    "together more often than unrelated ones.",
+    name=__name__,
+    help=__doc__,
     expand=_expand,
     summarise=_summarise,
 )

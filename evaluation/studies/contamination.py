@@ -21,7 +21,7 @@ from kbprobe.format.setups import SPLITS
 from kbprobe.format.suite import members, suite_of
 
 
-class Difference(Model):
+class FreshDifference(Model):
     """A model on a probe of the suite, and on rows of its sibling that the suite lacks."""
 
     probe: str = Field(description="The probe's name.")
@@ -39,7 +39,7 @@ class Contamination(Model):
         description="Score on the suite less score on fresh rows, in points: mean over the probes; "
         "null where all are left out."
     )
-    probes: list[Difference] = Field(description="The probes that it is a mean over.")
+    probes: list[FreshDifference] = Field(description="The probes that it is a mean over.")
     left_out: list[str] = Field(description="Probes with too few fresh clusters.")
 
 
@@ -53,8 +53,8 @@ def siblings(request: StudyRequest) -> list[str]:
         return []
     probes = request.named_probes()
     names = [Path(probe).name for probe in probes]
-    own = {None if found is None else found[1] for found in map(suite_of, probes)}
-    fresh = {Path(one).name: one for one in members(given)}
+    own = {None if built is None else built[1] for built in map(suite_of, probes)}
+    fresh = {Path(sibling).name: sibling for sibling in members(given)}
     other = suite_of(next(iter(fresh.values())))
     suite = own.pop()
     if own or suite is None or other is None or not {*names} <= fresh.keys():
@@ -84,7 +84,7 @@ def measure_contamination(
 
     Without common clusters, the two are independent samples of the same distribution.
     """
-    found, left_out = [], []
+    differences, left_out = [], []
     for probe, run, other in zip(probes, runs, fresh, strict=True):
         metrics, rows = run.results.metrics, other.predictions
         known = pa.chunked_array(_clusters(probe), pa.string())
@@ -96,8 +96,8 @@ def measure_contamination(
             continue
         right, cluster = bools(new["correct"]), cluster_codes(new)
         estimate = intervals.accuracy(right, cluster, request.defaults.run.seed)
-        found.append(
-            Difference(
+        differences.append(
+            FreshDifference(
                 probe=Path(probe).name,
                 score=above(metrics.accuracy, metrics.chance),
                 fresh=above(estimate, other.results.metrics.chance),
@@ -107,38 +107,40 @@ def measure_contamination(
         )
     suite = suite_of(siblings(request)[0])
     assert suite is not None
-    share = 100 / max(len(found), 1)
-    parts = [(share, one.score) for one in found] + [(-share, one.fresh) for one in found]
+    share = 100 / max(len(differences), 1)
+    parts = [(share, probe.score) for probe in differences] + [
+        (-share, probe.fresh) for probe in differences
+    ]
     return Contamination(
         suite=suite[1].title,
         difference=intervals.sum_of_independent(parts) if parts else None,
-        probes=found,
+        probes=differences,
         left_out=left_out,
     )
 
 
 def _clusters(probe: str) -> list[pa.Array]:
     """Return the clusters of all splits of a probe, since its files expose all of them."""
-    held = []
+    clusters = []
     for split in SPLITS:
         try:
             about = open_probe(probe, split=split).about
         except UnknownSplit:
             continue
-        held += about["cluster"].cast(pa.string()).chunks
-    return held
+        clusters += about["cluster"].cast(pa.string()).chunks
+    return clusters
 
 
-def contamination_table(found: Contamination) -> doc.Table:
+def contamination_table(contamination: Contamination) -> doc.Table:
     """Return the scores of each probe, on the suite and on fresh rows."""
     return doc.Table.of(
-        found.probes,
+        contamination.probes,
         {
-            "probe": lambda one: one.probe,
-            "score": lambda one: cells.score(one.score),
-            "on fresh rows": lambda one: cells.score(one.fresh),
-            "fresh rows": lambda one: one.fresh_rows,
-            "in clusters": lambda one: one.fresh_clusters,
+            "probe": lambda probe: probe.probe,
+            "score": lambda probe: cells.score(probe.score),
+            "on fresh rows": lambda probe: cells.score(probe.fresh),
+            "fresh rows": lambda probe: probe.fresh_rows,
+            "in clusters": lambda probe: probe.fresh_clusters,
         },
-        f"Scores on the suite, and on rows of {found.suite} that it does not hold",
+        f"Scores on the suite, and on rows of {contamination.suite} that it does not hold",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -62,22 +62,35 @@ def bootstrap_whole_clusters(runs: Sequence[Finished], seed: int) -> TwoWayBoots
     return TwoWayBootstrap(strict.astype(np.int64), whole.astype(np.int64), seed=seed)
 
 
-def average_groups(
-    groups: Mapping[_Key, Sequence[Finished]],
-    seed: int,
-    resample: Callable[[Sequence[Finished], int], TwoWayBootstrap] = bootstrap_runs,
-) -> dict[_Key, Resampled]:
-    """Average accuracy over the runs of each group, such as seeds; all are resampled together.
+class DrawAverages(Generic[_Key]):
+    """Mean accuracy over the runs of each group, such as seeds; all are resampled together."""
 
-    Raises:
-        KbprobeError: no row of a run was scored.
-    """
-    bootstrap = resample([run for runs in groups.values() for run in runs], seed)
-    numbers = count()
-    return {
-        key: bootstrap.average({draw: next(numbers) for draw in range(len(runs))})
-        for key, runs in groups.items()
-    }
+    def __init__(
+        self,
+        groups: Mapping[_Key, Sequence[Finished]],
+        seed: int,
+        resample: Callable[[Sequence[Finished], int], TwoWayBootstrap] = bootstrap_runs,
+    ) -> None:
+        """Resample the runs of all groups.
+
+        Raises:
+            KbprobeError: no row of a run was scored.
+        """
+        numbers = count()
+        self._bootstrap = resample([run for runs in groups.values() for run in runs], seed)
+        self._draws = {
+            key: {draw: next(numbers) for draw in range(len(runs))} for key, runs in groups.items()
+        }
+
+    def each(self) -> dict[_Key, Resampled]:
+        """Return the mean of each group."""
+        return {key: self.weighted({key: 1.0}) for key in self._draws}
+
+    def weighted(self, weights: Mapping[_Key, float]) -> Resampled:
+        """Sum the means of groups, each with its weight; the weights sum to one."""
+        return self._bootstrap.weighted(
+            [(weight, self._draws[key]) for key, weight in weights.items()]
+        )
 
 
 class ClusterCounts(NamedTuple):
@@ -105,22 +118,22 @@ def count_clusters(runs: Sequence[Finished]) -> ClusterCounts:
 
     tables = [run.predictions for run in runs]
     columns = [pc.coalesce(table["cluster"], table["id"]) for table in tables]
-    held: set[str] = set()
+    clusters: set[str] = set()
     for number, column in enumerate(columns):
         # Most runs are on the same rows.
         if number == 0 or not column.equals(columns[number - 1]):
-            held.update(column.unique().to_pylist())
-    names = pa.array(sorted(held))
+            clusters.update(column.unique().to_pylist())
+    names = pa.array(sorted(clusters))
     right = np.zeros((len(names), len(tables)), dtype=np.int64)
     rows, asked = np.zeros_like(right), np.zeros_like(right)
     for number, (table, column) in enumerate(zip(tables, columns, strict=True)):
-        at = to_numpy(pc.index_in(column, value_set=names))
+        codes = to_numpy(pc.index_in(column, value_set=names))
         scored = to_numpy(table["prediction"].is_valid().cast("int8")).astype(np.int64)
         if not scored.any():
             raise KbprobeError(
                 f"{runs[number].folder}: no row was scored, so that there is no accuracy"
             )
-        asked[:, number] = np.bincount(at, minlength=len(names))
-        rows[:, number] = np.bincount(at, weights=scored, minlength=len(names))
-        right[:, number] = np.bincount(at, weights=bools(table["correct"]), minlength=len(names))
+        asked[:, number] = np.bincount(codes, minlength=len(names))
+        rows[:, number] = np.bincount(codes, weights=scored, minlength=len(names))
+        right[:, number] = np.bincount(codes, weights=bools(table["correct"]), minlength=len(names))
     return ClusterCounts(right, rows, asked)

@@ -2,7 +2,8 @@
 
 Listed under: Commands to train models.
 
-The probes, and the table of accuracies, are those of Kim et al. (2019), Figure 1.
+Label classifiers are fitted on all folds of a probe but one, evaluated on that fold, and compared
+with the majority label and randomly initialised encoders (Kim et al. 2019, Figure 1).
 """
 
 from __future__ import annotations
@@ -381,12 +382,12 @@ def _measure(row: RunRow, seed: int) -> dict[str, Any]:
     repetitions = list(dict.fromkeys(drawn))
     counts = count_clusters(row.runs)
     # The counts of each repetition, summed over its folds.
-    member = np.array([[one == other for other in repetitions] for one in drawn], dtype=np.int64)
+    member = np.array([[draw == other for other in repetitions] for draw in drawn], dtype=np.int64)
     bootstrap = TwoWayBootstrap(counts.right @ member, counts.scored @ member, seed=seed)
     average = bootstrap.average({number: number for number in range(len(repetitions))})
     of_runs = counts.right.sum(axis=0) / counts.scored.sum(axis=0)
     of_folds = [
-        float(mean(of_runs[at] for at, own in enumerate(folds) if own == fold))
+        float(mean(of_runs[number] for number, own in enumerate(folds) if own == fold))
         for fold in sorted(set(folds))
     ]
     each = bootstrap.accuracies.tolist()
@@ -428,7 +429,7 @@ def _notes(request: StudyRequest, own: _Folds, runs: Sequence[Finished]) -> list
             f"The rows have no folds: their clusters were divided into {len(own.sizes)} by a hash "
             "of their names."
         )
-    for model in [one for one in request.models if one != NO_MODEL]:
+    for model in [other for other in request.models if other != NO_MODEL]:
         if _scorer_as_it_is(request, open_model(request, model), own.setups) is None:
             notes.append(
                 f"{last_name(model)} cannot be evaluated without training: it does not score "
@@ -455,9 +456,8 @@ def _name(row: RunRow, repetitions: int) -> str:
 
 
 CROSSVAL = Study(
-    name="crossval",
-    help="Cross-validation: fit label classifiers on all folds of a probe but one, evaluate them "
-    "on that fold, and compare with the majority label and randomly initialised encoders.",
+    name=__name__,
+    help=__doc__,
     expand=_expand,
     summarise=_summarise,
     options=CrossvalOptions,

@@ -40,7 +40,7 @@ def labelled_by_probe(
     """
     groups: list[list[Labelled]] = []
     for run, label in zip(finished, run_labels(finished), strict=True):
-        group = next((held for held in groups if together(held[0].run, run)), None)
+        group = next((others for others in groups if together(others[0].run, run)), None)
         if group is None:
             groups.append(group := [])
         group.append(Labelled(run, label))
@@ -49,9 +49,9 @@ def labelled_by_probe(
             probe = runs[0].run.results.probe
             source, split = probe.source, probe.split
             folders = " and ".join(str(run.folder) for run, _ in runs)
-            held = "holds" if len(runs) == 1 else "hold"
+            verb = "holds" if len(runs) == 1 else "hold"
             raise UsageError(
-                f"{folders} {held} the only results on {probe.name} ({split}), and {study} takes "
+                f"{folders} {verb} the only results on {probe.name} ({split}), and {study} takes "
                 f"those of {'two' if least == 2 else least} models or more on one probe. Name the "
                 "folders of other models' results on it "
                 f"(evaluate-probe {shlex.quote(source)} --split {split} --model MODEL -o DIR), "
@@ -69,10 +69,10 @@ def run_labels(finished: Sequence[Finished]) -> list[str]:
     """
     labels = [_name(run) for run in finished]
     for detail in _DETAILS:
-        for at in _ambiguous(finished, labels):
-            found = {detail(finished[number]) for number in at}
-            if len(found) > 1:
-                for number in at:
+        for numbers in _ambiguous(finished, labels):
+            details = {detail(finished[number]) for number in numbers}
+            if len(details) > 1:
+                for number in numbers:
                     if own := detail(finished[number]):
                         labels[number] = f"{labels[number]}, {own}"
     return labels
@@ -107,8 +107,8 @@ def _of_learning(name: str, form: str) -> Callable[[Finished], str]:
     """Return a function that formats one training setting of a run."""
 
     def detail(run: Finished) -> str:
-        held = run.learnt.get(name)
-        return "" if held is None else form.format(held)
+        value = run.learnt.get(name)
+        return "" if value is None else form.format(value)
 
     return detail
 

@@ -1,6 +1,8 @@
 """Evaluate with the lettered choices in several orders.
 
 Listed under: Commands to vary the setup.
+
+Measures how accuracy and answers depend on the order.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from evaluation.options import TRAINING
 from evaluation.results import intervals
 from evaluation.results.analyses.generated import LetterRow, letter_rows
 from evaluation.results.breakdown import cluster_codes
-from evaluation.results.items import Answers
+from evaluation.results.items import ItemAnswers
 from evaluation.results.types import Estimate
 from evaluation.results.words import interval, percent
 from evaluation.runs.reading import SplitReader
@@ -69,17 +71,17 @@ class OrdersOptions(Options):
 def _expand(request: StudyRequest) -> Sequence[RunSpec]:
     """Return the runs, grouped by model and probe."""
     reader, options = SplitReader(), request.defaults.run
-    found = []
+    orders_of_probes = []
     for probe in request.probes:
         starts = choice_starts(reader.rows(probe, options).items)
         sizes = np.unique(np.diff(starts)).tolist()
-        found.append(orders_of(sizes, request.options.orders))
+        orders_of_probes.append(orders_of(sizes, request.options.orders))
     for model in request.models:
         require_scorer_options(request, model, ("letters", "order"), "shows lettered choices")
     return [
         request.spec(probe, model, letters=True, order=order, facts=False)
         for model in request.models
-        for probe, orders in zip(request.probes, found, strict=True)
+        for probe, orders in zip(request.probes, orders_of_probes, strict=True)
         for order in orders
     ]
 
@@ -137,7 +139,7 @@ def _section(runs: Sequence[Finished]) -> Section:
     variation = measure_variation(runs, seed)
     asked = _asked(runs, orders)
     by_letter = letter_rows(
-        asked.letter, asked.answers.key, asked.answers.said, asked.cluster, seed
+        asked.letter, asked.answers.key, asked.answers.chosen, asked.cluster, seed
     )
     averaged = _averaged(runs, asked, seed)
     recalls = [row.accuracy.value for row in by_letter if row.accuracy is not None]
@@ -176,7 +178,7 @@ def _section(runs: Sequence[Finished]) -> Section:
     )
 
 
-class _Asked(NamedTuple):
+class _ScoredRows(NamedTuple):
     """The rows scored in every order.
 
     Attributes:
@@ -186,24 +188,24 @@ class _Asked(NamedTuple):
             there is no such choice.
     """
 
-    answers: Answers
+    answers: ItemAnswers
     cluster: Ints
     letter: Ints
 
 
-def _asked(runs: Sequence[Finished], orders: Sequence[str]) -> _Asked:
+def _asked(runs: Sequence[Finished], orders: Sequence[str]) -> _ScoredRows:
     gathered = gather(runs)
     whole = gathered.answers.scored.all(axis=1)
-    answers = Answers(*(part[whole] for part in gathered.answers))
+    answers = ItemAnswers(*(part[whole] for part in gathered.answers))
     ids = gathered.items["id"].filter(whole).to_pylist()
     letter = np.full((len(ids), len(orders), int(answers.choices.max())), -1)
-    for at, order in enumerate(map(Order.parse, orders)):
+    for place, order in enumerate(map(Order.parse, orders)):
         for row, (name, size) in enumerate(zip(ids, answers.choices.tolist(), strict=True)):
-            letter[row, at, order.places(name, size)] = np.arange(size)
-    return _Asked(answers, cluster_codes(gathered.items)[whole], letter)
+            letter[row, place, order.places(name, size)] = np.arange(size)
+    return _ScoredRows(answers, cluster_codes(gathered.items)[whole], letter)
 
 
-def _averaged(runs: Sequence[Finished], asked: _Asked, seed: int) -> Estimate:
+def _averaged(runs: Sequence[Finished], asked: _ScoredRows, seed: int) -> Estimate:
     """Estimate the accuracy of the choice with the best mean score over all orders."""
     tables = [run.predictions for run in runs]
     whole = np.logical_and.reduce([mask(table["prediction"].is_valid()) for table in tables])
@@ -220,7 +222,9 @@ def _chart(letters: Sequence[LetterRow], mean: float) -> doc.Chart:
     places = list(range(len(letters)))
     # Letters that are never the gold have no accuracy, only a share of the answers.
     known = [(place, row.accuracy) for place, row in enumerate(letters) if row.accuracy is not None]
-    accuracy = doc.Line("", [at for at, _ in known], [number for _, number in known], dash="none")
+    accuracy = doc.Line(
+        "", [place for place, _ in known], [number for _, number in known], dash="none"
+    )
     chosen = doc.Line("", places, [row.chosen for row in letters], dash="none")
     expected = [row.expected for row in letters]
     often = doc.Line("equally often", places, expected, "soft", "dashed", marker="")
@@ -248,9 +252,8 @@ def _preferences(letters: Sequence[LetterRow]) -> list[str]:
 
 
 ORDERS = Study(
-    name="orders",
-    help="Orders: show the lettered choices of each question in several orders, and measure how "
-    "accuracy and answers depend on the order.",
+    name=__name__,
+    help=__doc__,
     expand=_expand,
     summarise=_summarise,
     options=OrdersOptions,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evaluation.results.breakdown import bools, cluster_codes
-from evaluation.results.items import NOT_SCORED, Answers
+from evaluation.results.items import NOT_SCORED, ItemAnswers
 from evaluation.results.pairs import swap_clusters
 from evaluation.studies.base import Finished
 from evaluation.studies.labels import are_of_one_probe
@@ -139,8 +139,8 @@ def _without_language(run: Finished) -> tuple[dict[str, Any] | None, str]:
 
 def _chosen(predictions: pa.Table) -> pa.Array:
     """Return the text of each row's predicted choice."""
-    choices, at = single_chunk(predictions["choices"]), to_numpy(predictions["prediction"])
-    return choices.values.take(to_numpy(choices.offsets)[:-1] + at)
+    choices, chosen = single_chunk(predictions["choices"]), to_numpy(predictions["prediction"])
+    return choices.values.take(to_numpy(choices.offsets)[:-1] + chosen)
 
 
 def _scored(
@@ -169,12 +169,12 @@ def _shared(one: Finished, two: Finished, names: str) -> tuple[pa.Table, pa.Tabl
     ids, other_ids = (single_chunk(table["id"]) for table in tables)
     for run in (one, two):
         _require_distinct_ids(run)
-    at = pc.index_in(ids, value_set=other_ids)
-    shared = len(at) - at.null_count
+    places = pc.index_in(ids, value_set=other_ids)
+    shared = len(places) - places.null_count
     counted = f"of {len(ids)} and {len(other_ids)} items they share {shared}"
     if not shared:
         raise UsageError(f"{names} have no rows in common: {counted}. Is it another split?")
-    return tables[0].filter(at.is_valid()), tables[1].take(at.drop_null()), counted
+    return tables[0].filter(places.is_valid()), tables[1].take(places.drop_null()), counted
 
 
 def _require_distinct_ids(run: Finished) -> None:
@@ -197,7 +197,7 @@ class Gathered(NamedTuple):
     """
 
     items: pa.Table
-    answers: Answers
+    answers: ItemAnswers
 
 
 def gather(finished: Sequence[Finished], *, partial: bool = False) -> Gathered:
@@ -212,13 +212,13 @@ def gather(finished: Sequence[Finished], *, partial: bool = False) -> Gathered:
     tables = [run.predictions for run in finished]
     if len({run.results.probe.fingerprint for run in finished}) == 1:
         shown = _shown(tables[0])
-        said = [_predictions(table) for table in tables]
+        chosen = [_predictions(table) for table in tables]
     else:
-        shown, said = _by_ids(finished, tables, partial)
-    answers = Answers(
+        shown, chosen = _by_ids(finished, tables, partial)
+    answers = ItemAnswers(
         to_numpy(shown["answer"]).astype(np.int64),
         to_numpy(pc.list_value_length(shown["choices"])).astype(np.int64),
-        np.stack(said, axis=1),
+        np.stack(chosen, axis=1),
     )
     kept = answers.scored.any(axis=1)
     if not kept.any():
@@ -226,7 +226,7 @@ def gather(finished: Sequence[Finished], *, partial: bool = False) -> Gathered:
             f"no item of {finished[0].folder} and the other runs was scored: their reasons are in "
             "the column set_aside of predictions.parquet"
         )
-    return Gathered(shown.filter(kept), Answers(*(part[kept] for part in answers)))
+    return Gathered(shown.filter(kept), ItemAnswers(*(part[kept] for part in answers)))
 
 
 def _shown(table: pa.Table) -> pa.Table:
@@ -272,9 +272,9 @@ def _by_ids(
             f"{names} have the same ids with other choices or golds: they are of several builds. "
             "Evaluate all on one"
         )
-    said = []
+    chosen = []
     for table in tables:
         own = np.full(len(known), NOT_SCORED, dtype=np.int64)
         own[to_numpy(pc.index_in(single_chunk(table["id"]), value_set=known))] = _predictions(table)
-        said.append(own)
-    return whole, said
+        chosen.append(own)
+    return whole, chosen

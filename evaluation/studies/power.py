@@ -7,7 +7,7 @@ Computed from the results of two or more models, or from a probe and assumptions
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -29,11 +29,19 @@ from evaluation.results.pairs import (
     row_correlation,
 )
 from evaluation.results.types import RESULTS, Model
-from evaluation.results.words import name_or_count, percent
+from evaluation.results.words import percent
 from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
 from evaluation.studies.labels import Labelled, labelled_by_probe
 from evaluation.studies.pairing import pair_rows
-from evaluation.studies.table import place_of
+from evaluation.studies.table import (
+    DataTable,
+    Section,
+    StudyTables,
+    columns_of,
+    fields,
+    place_of,
+    summary_of,
+)
 from kbprobe import document as doc
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import UsageError
@@ -75,25 +83,30 @@ class PairPower(Model):
         return "assumed" if self.first is None else f"{self.first} and {self.second}"
 
 
-class ProbePower(Model):
-    """The power of a probe."""
-
-    probe: str = Field(description="The probe's name.")
-    split: str = Field(description="The split.")
-    rows: int = Field(description="Rows of the split, or that both runs scored.")
-    clusters: int = Field(description="Clusters of these rows.")
-    pairs: list[PairPower] = Field(description="Each pair of runs; one pair if models are assumed.")
-
-
-class PowerSummary(Model):
-    """All of ``power.json``."""
-
-    schema_version: str = "1.0"
-    difference: float = Field(description="The difference to be found, in points.")
-    power: float = Field(description="The power wanted.")
-    level: float = Field(description="The level of the two-sided test.")
-    probes: list[ProbePower] = Field(description="Each probe.")
-
+_PAIRS = columns_of(
+    PairPower,
+    {
+        "accuracy": "first accuracy",
+        "power": "power now",
+        "least_difference": "least difference now",
+    },
+    hidden=("difference", "variance", "unevenness"),
+    show={
+        "first": lambda name: name or "assumed",
+        "second": lambda name: name or "assumed",
+        "correlation": cells.coefficient,
+        "least_difference": lambda points: cells.plain(points, ".1f"),
+    },
+)
+_PROBES = fields(
+    {
+        "rows": "Rows of the split, or that both runs scored.",
+        "clusters": "Clusters of these rows.",
+        "difference": "The difference to be found, in points.",
+        "power": "The power wanted.",
+        "level": "The level of the two-sided test.",
+    }
+)
 
 Given: TypeAlias = Finished | Path
 """A finished run, or a probe, which need not have been evaluated."""
@@ -131,16 +144,17 @@ def _read(folder: Path) -> Given:
     return finished_in(folder) if (folder / RESULTS).is_file() else folder
 
 
-def _summarise(request: StudyRequest, given: Sequence[Given]) -> PowerSummary:
+def _summarise(request: StudyRequest, given: Sequence[Given]) -> StudyTables:
     """Measure the power for each pair of runs, or for assumed models on each probe."""
     options: PowerOptions = request.options
-    finished = [one for one in given if isinstance(one, Finished)]
-    held = labelled_by_probe(finished, "power") if finished else []
-    probes = [_observed(runs, options) for runs in held]
-    probes += [_assumed(_opened(one, options), options) for one in given if isinstance(one, Path)]
-    return PowerSummary(
-        difference=options.difference, power=options.power, level=options.level, probes=probes
-    )
+    finished = [run for run in given if isinstance(run, Finished)]
+    groups = labelled_by_probe(finished, "power") if finished else []
+    sections = [_observed(runs, options) for runs in groups]
+    sections += [
+        _assumed(_opened(probe, options), options) for probe in given if isinstance(probe, Path)
+    ]
+    kind = f"Power to find a difference of {options.difference:g} points"
+    return summary_of("power", kind, sections, "probes")
 
 
 def _opened(source: Path, options: PowerOptions) -> ProbeSplit:
@@ -151,10 +165,10 @@ def _opened(source: Path, options: PowerOptions) -> ProbeSplit:
     )
 
 
-def _observed(runs: Sequence[Labelled], options: PowerOptions) -> ProbePower:
+def _observed(runs: Sequence[Labelled], options: PowerOptions) -> Section:
     pairs, sizes = [], []
-    for (one, label), (two, other) in combinations(runs, 2):
-        paired = pair_rows(one, two, partial=options.partial)
+    for (run, label), (other_run, other) in combinations(runs, 2):
+        paired = pair_rows(run, other_run, partial=options.partial)
         (right, also_right), cluster = paired.right, paired.clusters
         rows, clusters = right.size, int(cluster.max()) + 1
         sizes.append((rows, clusters))
@@ -176,11 +190,10 @@ def _observed(runs: Sequence[Labelled], options: PowerOptions) -> ProbePower:
         )
         pairs.append(pair)
     rows, clusters = max(sizes)
-    place = place_of(runs[0].run, "probe", "split")
-    return ProbePower(**place, rows=rows, clusters=clusters, pairs=pairs)
+    return _section(place_of(runs[0].run, "probe", "split"), rows, clusters, pairs, options)
 
 
-def _assumed(probe: ProbeSplit, options: PowerOptions) -> ProbePower:
+def _assumed(probe: ProbeSplit, options: PowerOptions) -> Section:
     codes = to_numpy(single_chunk(probe.about["cluster"]).dictionary_encode().indices)
     sizes = np.bincount(codes)
     difference, accuracy = options.difference / 100, options.accuracy
@@ -210,9 +223,8 @@ def _assumed(probe: ProbeSplit, options: PowerOptions) -> ProbePower:
         correlation=correlation,
         **_numbers(spread, rows, sizes.size, options),
     )
-    return ProbePower(
-        probe=probe.name, split=probe.split, rows=rows, clusters=sizes.size, pairs=[pair]
-    )
+    place = {"probe": probe.name, "split": probe.split}
+    return _section(place, rows, sizes.size, [pair], options)
 
 
 def _numbers(spread: Spread, rows: int, clusters: int, options: PowerOptions) -> dict[str, Any]:
@@ -235,96 +247,74 @@ _FEW = 30
 _POINTS = 60
 
 
-def _document(summary: PowerSummary) -> doc.Document:
-    names = [one.probe for one in summary.probes]
-    return doc.Document(
-        f"Power to find a difference of {summary.difference:g} points",
-        name_or_count(names, "probes"),
-        [
-            doc.Section(
-                f"{one.probe} ({one.split})",
-                [
-                    doc.Findings(_sentences(one, summary)),
-                    doc.Caveats(_caveats(one)),
-                    _curves(one, summary),
-                    _table(one, summary),
-                ],
-            )
-            for one in summary.probes
-        ],
-    )
-
-
-def _sentences(one: ProbePower, summary: PowerSummary) -> list[str]:
-    """Return the sentences on a probe that answer the user's question."""
-    most = max(one.pairs, key=lambda pair: pair.clusters_needed)
-    least = min(pair.power for pair in one.pairs)
+def _section(
+    place: Mapping[str, str],
+    rows: int,
+    clusters: int,
+    pairs: Sequence[PairPower],
+    options: PowerOptions,
+) -> Section:
+    """Report the power of a probe with so many rows and clusters."""
+    wanted = {name: getattr(options, name) for name in ("difference", "power", "level")}
+    table = DataTable("pairs", pairs, _PAIRS)
+    most = max(pairs, key=lambda pair: pair.clusters_needed)
     whose = "two models as assumed" if most.first is None else most.name
-    if len(one.pairs) > 1:
-        whose += ", the pair that needs most"
-    return [
-        f"A difference of {summary.difference:g} points is found with a chance of "
-        f"{percent(summary.power)} on {most.clusters_needed:,} clusters, about "
-        f"{most.rows_needed:,} rows ({whose}).",
-        f"There are {one.clusters:,} clusters with {one.rows:,} rows: a chance of "
-        f"{percent(least)}{' or more' if len(one.pairs) > 1 else ''}.",
-    ]
-
-
-def _caveats(one: ProbePower) -> list[str]:
-    found = []
-    if any(pair.first is None for pair in one.pairs):
-        found.append(
+    more = ", the pair that needs most" if len(pairs) > 1 else ""
+    least, or_more = min(pair.power for pair in pairs), " or more" if len(pairs) > 1 else ""
+    notes = []
+    if most.first is None:
+        notes.append(
             "Accuracy, agreement and correlation are assumed. Name the results of two models on "
             "the probe to take these from them."
         )
-    if one.clusters < _FEW or any(pair.clusters_needed < _FEW for pair in one.pairs):
-        found.append(
+    if clusters < _FEW or any(pair.clusters_needed < _FEW for pair in pairs):
+        notes.append(
             f"With fewer than {_FEW} clusters the formula is rough: take more than it says."
         )
-    return found
-
-
-def _table(one: ProbePower, summary: PowerSummary) -> doc.Table:
-    return doc.Table.of(
-        one.pairs,
-        {
-            "models": lambda pair: pair.name,
-            "first accuracy": lambda pair: pair.accuracy,
-            "agreement": lambda pair: pair.agreement,
-            "correlation": lambda pair: cells.coefficient(pair.correlation),
-            "clusters needed": lambda pair: pair.clusters_needed,
-            "rows needed": lambda pair: pair.rows_needed,
-            "power now": lambda pair: pair.power,
-            "least difference now": lambda pair: cells.plain(pair.least_difference, ".1f"),
-        },
-        f"Clusters needed for a difference of {summary.difference:g} points at a power of "
-        f"{percent(summary.power)} and a level of {percent(summary.level)}; power and least "
-        "difference with the available clusters.",
+    return Section(
+        place,
+        [table, DataTable("probes", [{"rows": rows, "clusters": clusters, **wanted}], _PROBES)],
+        [
+            _curves(pairs, clusters, options),
+            table.shown(
+                f"Clusters needed for a difference of {options.difference:g} points at a power of "
+                f"{percent(options.power)} and a level of {percent(options.level)}; power and "
+                "least difference with the available clusters.",
+                names=2,
+            ),
+        ],
+        [
+            f"A difference of {options.difference:g} points is found with a chance of "
+            f"{percent(options.power)} on {most.clusters_needed:,} clusters, about "
+            f"{most.rows_needed:,} rows ({whose}{more}).",
+            f"There are {clusters:,} clusters with {rows:,} rows: a chance of "
+            f"{percent(least)}{or_more}.",
+        ],
+        notes,
     )
 
 
-def _curves(one: ProbePower, summary: PowerSummary) -> doc.Chart:
+def _curves(pairs: Sequence[PairPower], available: int, options: PowerOptions) -> doc.Chart:
     """Draw power over the number of clusters, for the pairs that need the most and the fewest."""
-    ranked = sorted(one.pairs, key=lambda pair: -pair.clusters_needed)
+    ranked = sorted(pairs, key=lambda pair: -pair.clusters_needed)
     drawn = dict.fromkeys([0, len(ranked) - 1])
-    most = 1.6 * max(one.clusters, ranked[0].clusters_needed)
+    most = 1.6 * max(available, ranked[0].clusters_needed)
     clusters = np.linspace(2, most, _POINTS)
     lines = []
     for place in drawn:
         pair = ranked[place]
         spread = Spread(pair.variance, pair.unevenness)
-        power = power_of(clusters, summary.difference / 100, spread, summary.level)
+        power = power_of(clusters, options.difference / 100, spread, options.level)
         dash: doc.Dash = "dashed" if place else "solid"
         lines.append(doc.Line(pair.name, clusters.tolist(), power.tolist(), dash=dash, marker=""))
-    there = doc.Level("available clusters", one.clusters, "reference", "solid")
+    there = doc.Level("available clusters", available, "reference", "solid")
     return doc.Chart(
         "Power by number of clusters.",
         [
             doc.Panel(
                 lines,
-                [doc.Level("power wanted", summary.power, "reference")],
-                f"Chance of finding a difference of {summary.difference:g} points",
+                [doc.Level("power wanted", options.power, "reference")],
+                f"Chance of finding a difference of {options.difference:g} points",
                 from_zero=True,
             )
         ],
@@ -333,12 +323,10 @@ def _curves(one: ProbePower, summary: PowerSummary) -> doc.Chart:
 
 
 POWER = Study(
-    name="power",
-    help="Power analysis: how many clusters it takes to detect a difference between two models, "
-    "from the results of two or more models, or from a probe and assumptions about the models.",
+    name=__name__,
+    help=__doc__,
     expand=None,
     summarise=_summarise,
-    document=_document,
     options=PowerOptions,
     read=_read,
 )

@@ -1,6 +1,8 @@
 """Evaluate with several prompts, or with other in-context examples.
 
 Listed under: Commands to vary the setup.
+
+Compares accuracies and answers.
 """
 
 from __future__ import annotations
@@ -93,7 +95,7 @@ class PromptsOptions(Options):
                 raise ValueError("must be a YAML file of prompts by name that exists") from None
         if not isinstance(value, Mapping) or len(value) > _MOST:
             raise UsageError(f"{source} must hold prompts by name, at most {_MOST:,}. {_REMEDY}")
-        return {name: _options_of(source, name, held) for name, held in value.items()}
+        return {name: _options_of(source, name, options) for name, options in value.items()}
 
     @field_validator("shots_seeds", "shots_orders")
     @classmethod
@@ -101,14 +103,14 @@ class PromptsOptions(Options):
         return tuple(dict.fromkeys(value))
 
 
-def _options_of(source: str, name: Any, held: Any) -> dict[str, Any]:
+def _options_of(source: str, name: Any, value: Any) -> dict[str, Any]:
     """Return the options that a prompt sets, validated one by one."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
             f"{source}: {name!r} cannot name a prompt, whose results go to a folder of that name: "
             "use letters, digits, _ and - . , = @ + (60 at most)"
         )
-    given = {"prompt": held} if isinstance(held, str) else held
+    given = {"prompt": value} if isinstance(value, str) else value
     if (
         not isinstance(given, Mapping)
         or not given
@@ -151,17 +153,17 @@ def _settings(request: StudyRequest) -> list[PromptSetting]:
     _check_prompts(request, prompts)
     seeds: list[dict[str, int]] = [{"shots_seed": seed} for seed in options.shots_seeds] or [{}]
     orders = [{"shots_order": seed} for seed in options.shots_orders] or [{}]
-    found = [
+    settings = [
         PromptSetting(name, {**own, **seed, **order})
         for (name, own), seed, order in product(prompts, seeds, orders)
     ]
-    if len(found) < 2:
+    if len(settings) < 2:
         raise UsageError(
             "prompts compares two or more: name a file of them with --prompts FILE, or, with "
             "--shots N, seeds of examples with --shots-seeds 0,1,2 or of their orders with "
             "--shots-orders 0,1,2"
         )
-    return found
+    return settings
 
 
 def _expand(request: StudyRequest) -> Sequence[RunSpec]:
@@ -253,7 +255,7 @@ def _section(runs: Sequence[Finished], varied: Sequence[PromptSetting]) -> Secti
     table = runs_table(rows, axes, options)
     seed = runs[0].results.seed
     variation = measure_variation(runs, seed)
-    pairs = [Contrast.of(one, two, seed) for one, two in combinations(rows, 2)]
+    pairs = [Contrast.of(first, second, seed) for first, second in combinations(rows, 2)]
     contrasts = contrasts_table(pairs, ("first", "second", "rows", "same"))
     worst, *_, best = sorted(rows, key=lambda row: row.accuracy.value)
     extremes = Contrast.of(worst, best, seed)
@@ -298,14 +300,14 @@ def _lengths(rows: Sequence[RunRow]) -> list[str]:
     return [f"Scores are not divided by the same length ({each})."]
 
 
-class _Group(NamedTuple):
+class _PromptRuns(NamedTuple):
     """The runs with one prompt."""
 
     prompt: str | None
     accuracies: list[float]
 
 
-_GROUPS: dict[str, Column[_Group]] = {
+_GROUPS: dict[str, Column[_PromptRuns]] = {
     "prompt": Column("The prompt's name; null: none was named.", lambda group: group.prompt),
     "runs": Column("The number of runs with it.", lambda group: len(group.accuracies)),
     "accuracy": Column("Their mean accuracy.", lambda group: fmean(group.accuracies)),
@@ -315,18 +317,17 @@ _GROUPS: dict[str, Column[_Group]] = {
 }
 
 
-def _groups(rows: Sequence[RunRow], prompt: Callable[[RunRow], str | None]) -> list[_Group]:
+def _groups(rows: Sequence[RunRow], prompt: Callable[[RunRow], str | None]) -> list[_PromptRuns]:
     """Group the runs by prompt, if several prompts have several runs."""
     groups = group_by(rows, prompt)
     if len(groups) < 2 or len(groups) == len(rows):
         return []
-    return [_Group(name, [row.accuracy.value for row in own]) for name, own in groups.items()]
+    return [_PromptRuns(name, [row.accuracy.value for row in own]) for name, own in groups.items()]
 
 
 PROMPTS = Study(
-    name="prompts",
-    help="Prompts: ask the same questions with several prompts, or with other examples, and "
-    "compare accuracies and answers.",
+    name=__name__,
+    help=__doc__,
     expand=_expand,
     summarise=_summarise,
     options=PromptsOptions,

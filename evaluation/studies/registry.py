@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from importlib import resources
 
 from evaluation.registry import Registry
-from evaluation.studies.base import Study
+from evaluation.studies.base import LISTED, Study
 from kbprobe.cli import Subcommand
 
 EVALUATE, COLLECT = "Commands to evaluate", "Commands to collect results"
@@ -21,8 +20,6 @@ SECTIONS = (
 DEFAULT = "zero_shot"
 """The study of a command without a name, which is listed first."""
 
-_LISTED = re.compile(r"^Listed under: (.+)\.$", re.MULTILINE)
-
 
 def _built_in() -> dict[str, Subcommand]:
     """Read the built-in studies from docstrings, since importing all of them takes seconds."""
@@ -33,7 +30,7 @@ def _built_in() -> dict[str, Subcommand]:
         if not (file.name.endswith(".py") and file.is_file()):
             continue
         docstring = file.read_text(encoding="utf-8").split('"""', 2)[1]
-        if (section := _LISTED.search(docstring)) is not None:
+        if (section := LISTED.search(docstring)) is not None:
             name, sentence = path.name.removesuffix(".py"), docstring.partition("\n")[0]
             place = f"evaluation.studies.{name}:{name.upper()}"
             listed[name] = Subcommand(section[1], sentence, place)

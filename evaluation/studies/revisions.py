@@ -1,6 +1,8 @@
 """Evaluate several revisions of a model, such as training steps.
 
 Listed under: Commands to vary the setup.
+
+Shows accuracy by step, and when each question was learnt or forgotten.
 """
 
 from __future__ import annotations
@@ -75,18 +77,19 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
     options: RevisionsOptions = request.options
     specs = []
     for model in request.models:
-        found = find_revisions(model, options.revisions)
-        if len(found) < 2:
+        revisions = find_revisions(model, options.revisions)
+        if len(revisions) < 2:
             raise UsageError(
                 f"--revisions {','.join(options.revisions)} stands for a single revision of "
-                f"{model} ({found[0].name}): name two or more. A single one is evaluated by "
-                f"evaluate-probe PROBE --model {found[0].model}"
-                + ("" if found[0].revision is None else f" --revision {found[0].revision}")
+                f"{model} ({revisions[0].name}): name two or more. A single one is evaluated by "
+                f"evaluate-probe PROBE --model {revisions[0].model}"
+                + ("" if revisions[0].revision is None else f" --revision {revisions[0].revision}")
             )
-        for one, probe in product(found, request.probes):
-            spec = request.spec(probe, model, revision=one.name)
-            if one.revision is None:  # a folder, whose results go to one within that of the model
-                spec = replace(request.spec(probe, one.model), folder=spec.folder)
+        for revision, probe in product(revisions, request.probes):
+            spec = request.spec(probe, model, revision=revision.name)
+            if revision.revision is None:
+                # A folder, whose results go to one within that of the model.
+                spec = replace(request.spec(probe, revision.model), folder=spec.folder)
             specs.append(spec)
     return specs
 
@@ -97,7 +100,7 @@ def _revision_of(request: StudyRequest, spec: RunSpec) -> tuple[str, Revision]:
         return spec.model, Revision(spec.run.revision, spec.model, spec.run.revision)
     path = Path(spec.model)
     within = [model for model in request.models if path.is_relative_to(model)]
-    model = max(within, key=lambda one: len(Path(one).parts))
+    model = max(within, key=lambda name: len(Path(name).parts))
     return model, Revision(path.relative_to(model).as_posix(), spec.model, None)
 
 
@@ -129,9 +132,10 @@ def _summarise(
         return _revision_of(request, spec)[0], id(spec.probe)
 
     runs = group_by(finished, lambda run: place(run.asked))
-    missing = group_by(failed, lambda one: place(one.spec))
+    missing = group_by(failed, lambda run: place(run.spec))
     sections = [_section(request, own, missing.get(key, [])) for key, own in runs.items()]
-    return summary_of("revisions", "Revisions", sections, "series of revisions")
+    summary = summary_of("revisions", "Revisions", sections, "series of revisions")
+    return summary.model_copy(update={"sheets": _sheets(summary)})
 
 
 _FAILED = fields(
@@ -169,12 +173,12 @@ def _section(request: StudyRequest, runs: Sequence[Finished], failed: Sequence[F
     axes = {"revision": Column[Finished](_REVISION, lambda run: revisions[id(run)].name, _short)}
     rows = run_rows(runs, axes)
     seed, histories = request.defaults.run.seed, _trace(runs)
-    by_step = all(one.step is not None for one in revisions.values())
+    by_step = all(revision.step is not None for revision in revisions.values())
     last = len(rows) - 1
     compared = {
-        (one, other): Contrast.of(rows[one], rows[other], seed)
+        (first, second): Contrast.of(rows[first], rows[second], seed)
         for place in range(last)
-        for one, other in ((place, place + 1), (0, place + 1), (place, last))
+        for first, second in ((place, place + 1), (0, place + 1), (place, last))
     }
     numbers = {id(row): place for place, row in enumerate(rows)}
     further = _columns(numbers, compared, histories)
@@ -195,8 +199,11 @@ def _section(request: StudyRequest, runs: Sequence[Finished], failed: Sequence[F
         "wavering": int((histories.changes > 1).sum()),
     }
     about = {name: column.value(runs[0]) for name, column in PROBE.items()} | counts
-    missing = [(_revision_of(request, one.spec)[1], str(one.error)) for one in failed]
-    lacking = [{"revision": one.name, "step": one.step, "error": why} for one, why in missing]
+    missing = [(_revision_of(request, run.spec)[1], str(run.error)) for run in failed]
+    lacking = [
+        {"revision": revision.name, "step": revision.step, "error": why}
+        for revision, why in missing
+    ]
     contrasts = contrasts_table(
         list(compared.values()),
         ("first", "second", "rows", "difference", "p_value"),
@@ -261,8 +268,8 @@ def _columns(
     def place(row: RunRow) -> int:
         return numbers[id(row)]
 
-    def difference_of(one: int, other: int) -> Estimate | None:
-        own = compared.get((one, other))
+    def difference_of(first: int, second: int) -> Estimate | None:
+        own = compared.get((first, second))
         return None if own is None else own.difference
 
     def changed(row: RunRow, *, right: bool) -> float | None:
@@ -324,12 +331,12 @@ def _questions(
     return [
         {
             **item,
-            "learnt": names[histories.learnt[at]],
-            "forgotten": names[histories.forgotten[at]],
-            "changes": int(histories.changes[at]),
-            "answers": "".join(letters[at]),
+            "learnt": names[histories.learnt[number]],
+            "forgotten": names[histories.forgotten[number]],
+            "changes": int(histories.changes[number]),
+            "answers": "".join(letters[number]),
         }
-        for at, item in enumerate(shown)
+        for number, item in enumerate(shown)
     ]
 
 
@@ -405,8 +412,8 @@ def _caveats(
 ) -> list[str]:
     """Return caveats about the numbers."""
     caveats = [
-        f"{one['revision']} could not be evaluated and is left out: {one['error']}"
-        for one in failed
+        f"{row['revision']} could not be evaluated and is left out: {row['error']}"
+        for row in failed
     ]
     scored = {row.label: row.runs[0].results.metrics for row in rows}
     fewer = {name: own for name, own in scored.items() if own.scored < own.items}
@@ -418,8 +425,8 @@ def _caveats(
         )
     weights = [(row.label, row.runs[0].results.model.weights_sha256) for row in rows]
     same = [
-        f"{one} and {other}"
-        for (one, own), (other, next_own) in pairwise(weights)
+        f"{name} and {other}"
+        for (name, own), (other, next_own) in pairwise(weights)
         if own == next_own
     ]
     if same:
@@ -460,13 +467,11 @@ def _sheets(summary: StudyTables) -> dict[str, str]:
 
 
 REVISIONS = Study(
-    name="revisions",
-    help="Evaluate several revisions of a model, such as its training steps, on the same "
-    "questions: accuracy by step, and when each question was learnt or forgotten.",
+    name=__name__,
+    help=__doc__,
     expand=_expand,
     summarise=_summarise,
     partial=True,
-    sheets=_sheets,
     options=RevisionsOptions,
     fixed=frozenset({"revision", "random_weights"}),
     track=_track,

@@ -66,9 +66,9 @@ def run_study(
                 finished.append(Finished(outcome.result, outcome.spec, outcome.spec.folder))
             report(outcome)
 
-    with ExitStack() as held:
+    with ExitStack() as stack:
         if request.output is not None and not study.independent:
-            held.enter_context(holding(request.output, session))
+            stack.enter_context(holding(request.output, session))
         run_all(specs, lone=len(specs) == 1)
         if study.follow is not None and not failed:
             further = study.follow(request, finished)
@@ -141,11 +141,11 @@ def _refuse_inside(output: Path, probe: ProbeSource) -> None:
     """Refuse a folder of results within a probe or its suite: the results would be part of it."""
     if not isinstance(probe, str) or not Path(probe).is_dir():
         return
-    found = suite_of(probe)
-    place = Path(probe) if found is None else found[0]
+    built = suite_of(probe)
+    place = Path(probe) if built is None else built[0]
     if output.resolve().is_relative_to(place.resolve()):
         raise UsageError(
-            f"{output} is within {place}, which holds the {'suite' if found else 'probe'} itself: "
+            f"{output} is within {place}, which holds the {'suite' if built else 'probe'} itself: "
             f"results there would be published with it, and read as a part of it. {OTHER_FOLDER}"
         )
 

@@ -1,6 +1,8 @@
 """Score models on a suite of probes by one number.
 
 Listed under: Commands to evaluate.
+
+The score is mean accuracy above chance.
 """
 
 from __future__ import annotations
@@ -86,21 +88,13 @@ class Overall(Model):
     strict: Estimate | None = Field(description="Strict cluster accuracy: over the probes with it.")
 
 
-OVERALL: Mapping[str, Callable[[Overall], Estimate | None]] = {
-    "score": lambda overall: overall.score,
-    "near": lambda overall: overall.near,
-    "random": lambda overall: overall.random,
-    "strict": lambda overall: overall.strict,
-}
-"""The numbers of a score card, by name."""
-
 OVERALL_MEANS = {
     "score": "accuracy",
     "near": "accuracy with near distractors, over the probes that have near and random ones",
     "random": "accuracy with random distractors, over the same probes",
     "strict": "strict cluster accuracy, over the probes whose clusters have several questions",
 }
-"""What each of the numbers averages over the probes."""
+"""The numbers of a score card, and what each averages over the probes."""
 
 
 class ModelCard(Model):
@@ -129,6 +123,16 @@ class Scorecard(Model, Sealed):
     )
     rows_sha256: str = Field(description="Hash of the rows of all probes: equal for equal rows.")
     models: list[ModelCard] = Field(description="Each model.")
+
+    @property
+    def document(self) -> doc.Document:
+        """The document."""
+        return _document(self)
+
+    @property
+    def sheets(self) -> dict[str, str]:
+        """A short table for a README or a model card, by file name."""
+        return _badge(self)
 
 
 def read_card(folder: Path) -> Scorecard | None:
@@ -193,7 +197,7 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard
         cards.append(_card(request, probes, runs, fresh, labels[first // each]))
     suite = _suite(probes)
     sampled = any(run.results.probe.split_rows for run in finished)
-    digests = [one.rows_sha256 for one in cards[0].probes]
+    digests = [probe.rows_sha256 for probe in cards[0].probes]
     return Scorecard(
         suite=None if suite is None else f"{suite.title}{', a sample' * sampled}",
         standard=suite is not None and suite.standard and not sampled,
@@ -204,11 +208,11 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Scorecard
 
 def _suite(probes: Sequence[str]) -> Suite | None:
     """Return the suite that consists of exactly these probes; None if there is none."""
-    if (found := suite_of(probes[0])) is None:
+    if (built := suite_of(probes[0])) is None:
         return None
-    folder, suite = found
+    folder, suite = built
     verify(folder, suite)
-    every = {os.path.realpath(folder / one.folder) for one in suite.probes}
+    every = {os.path.realpath(folder / member.folder) for member in suite.probes}
     return suite if every == {os.path.realpath(probe) for probe in probes} else None
 
 
@@ -220,8 +224,8 @@ def _card(
     label: str,
 ) -> ModelCard:
     scores = [_score(request, probe, run) for probe, run in zip(probes, runs, strict=True)]
-    both = [one for one in scores if one.near_accuracy and one.random_accuracy]
-    strict = [one for one in scores if one.strict_accuracy is not None]
+    both = [probe for probe in scores if probe.near_accuracy and probe.random_accuracy]
+    strict = [probe for probe in scores if probe.strict_accuracy is not None]
     spec = runs[0].spec
     assert spec is not None
     given = spec.named_options()
@@ -230,10 +234,10 @@ def _card(
         model=spec.model,
         options={name: value for name, value in given.items() if name in request.values},
         overall=Overall(
-            score=intervals.mean_of_independent([one.score for one in scores]),
-            near=_mean(above(one.near_accuracy, one.chance) for one in both),
-            random=_mean(above(one.random_accuracy, one.chance) for one in both),
-            strict=_mean(above(one.strict_accuracy, one.strict_chance) for one in strict),
+            score=intervals.mean_of_independent([probe.score for probe in scores]),
+            near=_mean(above(probe.near_accuracy, probe.chance) for probe in both),
+            random=_mean(above(probe.random_accuracy, probe.chance) for probe in both),
+            strict=_mean(above(probe.strict_accuracy, probe.strict_chance) for probe in strict),
         ),
         probes=scores,
         contamination=measure_contamination(request, probes, runs, fresh) if fresh else None,
@@ -241,8 +245,8 @@ def _card(
 
 
 def _mean(estimates: Iterable[Estimate]) -> Estimate | None:
-    found = list(estimates)
-    return intervals.mean_of_independent(found) if found else None
+    several = list(estimates)
+    return intervals.mean_of_independent(several) if several else None
 
 
 def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
@@ -276,12 +280,12 @@ def _by_hops(predictions: pa.Table) -> dict[str, Estimate]:
     hops = pc.fill_null(scored["hops"], 0).cast("string")
     right, cluster = bools(scored["correct"]), cluster_codes(scored)
     parts = groups(scored.append_column("number of hops", hops), "number of hops", right, cluster)
-    return {one.name: one.accuracy for one in parts} if len(parts) > 1 else {}
+    return {part.name: part.accuracy for part in parts} if len(parts) > 1 else {}
 
 
 def card_name(card: Scorecard) -> str:
     """Return the name of what a score card is of: the suite, a probe, or how many there are."""
-    return card.suite or name_or_count([one.probe for one in card.models[0].probes], "probes")
+    return card.suite or name_or_count([score.probe for score in card.models[0].probes], "probes")
 
 
 def _badge(card: Scorecard) -> dict[str, str]:
@@ -289,154 +293,121 @@ def _badge(card: Scorecard) -> dict[str, str]:
     rows: list[doc.Row] = [
         [
             ", ".join([model.label, *(f"{k} {v}" for k, v in model.options.items())]),
-            *(_number(name, model) for name in OVERALL),
+            *(_number(name, model) for name in OVERALL_MEANS),
         ]
         for model in card.models
     ]
-    table = render_table(doc.Table((card_name(card), *OVERALL), rows))
+    table = render_table(doc.Table((card_name(card), *OVERALL_MEANS), rows))
     made_from = f"Rows {card.rows_sha256[:12]}, kbprobe {kbprobe_version()}"
     return {"badge.md": f"{table}\n\n{made_from}\n"}
 
 
 def _document(card: Scorecard) -> doc.Document:
     """Return the document of a score card."""
-    sections = [
-        doc.Section(
-            "",
-            [
-                doc.Tiles(
-                    {model.label: cells.score(model.overall.score) for model in card.models[:4]}
-                ),
-                doc.Findings([_sentence(card, model) for model in card.models]),
-                doc.Caveats(_caveats(card)),
-                doc.Table.of(
-                    card.models,
-                    {
-                        "model": lambda model: model.label,
-                        **{name: partial(_number, name) for name in OVERALL},
-                    },
-                    "Means over the probes, each corrected for chance: 0 is chance, 100 all right",
-                ),
-            ],
-        ),
-        *(
-            doc.Section(
-                model.label,
-                [
-                    _accuracies(model),
-                    _by_number_of_hops(model),
-                    _without_the_knowledge(model),
-                    model.contamination and contamination_table(model.contamination),
-                ],
-            )
-            for model in card.models
-        ),
+    caption = "Means over the probes, each corrected for chance: 0 is chance, 100 all right"
+    numbers = {name: partial(_number, name) for name in OVERALL_MEANS}
+    overview: list[doc.Part] = [
+        doc.Tiles({model.label: cells.score(model.overall.score) for model in card.models[:4]}),
+        doc.Findings([_sentence(card, model) for model in card.models]),
+        doc.Caveats(_caveats(card)),
+        doc.Table.of(card.models, {"model": lambda model: model.label, **numbers}, caption),
     ]
     return doc.Document(
         "Score card",
-        f"{card_name(card)}: {name_or_count([one.label for one in card.models], 'models')}",
-        sections,
+        f"{card_name(card)}: {name_or_count([model.label for model in card.models], 'models')}",
+        [
+            doc.Section("", overview),
+            *(
+                doc.Section(
+                    model.label,
+                    [
+                        doc.Table.of(model.probes, _PROBES, "Accuracy and score by probe"),
+                        _by_number_of_hops(model),
+                        model.contamination and contamination_table(model.contamination),
+                    ],
+                )
+                for model in card.models
+            ),
+        ],
     )
 
 
 def _number(name: str, model: ModelCard) -> doc.Cell:
-    return cells.score(OVERALL[name](model.overall))
+    return cells.score(getattr(model.overall, name))
 
 
 def _sentence(card: Scorecard, model: ModelCard) -> str:
-    said = f"{model.label}: {score(model.overall.score.value)} on {card_name(card)}"
-    found = model.contamination
-    if found is not None and found.difference is not None:
-        told = cells.points(found.difference)
-        said += f", and {told.text} points ({told.note}) against fresh rows"
-    return f"{said}."
+    fresh = ""
+    if model.contamination is not None and model.contamination.difference is not None:
+        less = cells.points(model.contamination.difference)
+        fresh = f", and {less.text} points ({less.note}) against fresh rows"
+    return f"{model.label}: {score(model.overall.score.value)} on {card_name(card)}{fresh}."
 
 
 def _caveats(card: Scorecard) -> list[str]:
-    said = []
+    notes = []
     if card.suite is not None and not card.standard:
-        said.append(
+        notes.append(
             "These are not scores on the standard suite: the rows are of another seed, or a "
             "sample, or no checksums were compared."
         )
     for model in card.models:
         if model.options:
             options = ", ".join(f"{name} {value}" for name, value in model.options.items())
-            said.append(f"{model.label} was evaluated with options of its own: {options}.")
-        if (found := model.contamination) is not None and found.left_out:
-            said.append(
-                f"Contamination is not measured on {', '.join(found.left_out)}: the sibling has "
-                f"fewer than {intervals.FEWEST} clusters that the suite lacks."
+            notes.append(f"{model.label} was evaluated with options of its own: {options}.")
+        if model.contamination is not None and model.contamination.left_out:
+            notes.append(
+                f"Contamination is not measured on {', '.join(model.contamination.left_out)}: the "
+                f"sibling has fewer than {intervals.FEWEST} clusters that the suite lacks."
             )
-    told = [
-        f"{one.probe}: {text}"
+    of_probes = [
+        f"{probe.probe}: {remark}"
         for model in card.models
-        for one in model.probes
-        for text in one.remarks
+        for probe in model.probes
+        for remark in probe.remarks
     ]
-    return [*said, *dict.fromkeys(told)]
+    return [*notes, *dict.fromkeys(of_probes)]
 
 
-def _accuracies(model: ModelCard) -> doc.Table:
-    return doc.Table.of(
-        model.probes,
-        {
-            "probe": lambda one: one.probe,
-            "accuracy": lambda one: one.accuracy,
-            "score": lambda one: cells.score(one.score.value),
-            "near": lambda one: one.near_accuracy and one.near_accuracy.value,
-            "random": lambda one: one.random_accuracy and one.random_accuracy.value,
-            "strict": lambda one: one.strict_accuracy and one.strict_accuracy.value,
-        },
-        "Accuracy by probe",
-    )
+def _value(estimate: Estimate | None) -> float | None:
+    return None if estimate is None else estimate.value
 
 
-def _by_number_of_hops(model: ModelCard) -> doc.Table | None:
-    """Return the accuracies by hops of the probes with several numbers of hops."""
-    probes = [one for one in model.probes if one.hops]
-    numbers = sorted({hops for one in probes for hops in one.hops}, key=int)
-    if not numbers:
-        return None
-
-    def accuracy(hops: str, one: ProbeScore) -> float | None:
-        return one.hops[hops].value if hops in one.hops else None
-
-    columns = {hops: partial(accuracy, hops) for hops in numbers}
-    return doc.Table.of(
-        probes, {"probe": lambda one: one.probe, **columns}, "Accuracy by number of hops"
-    )
-
-
-def _without_the_knowledge(model: ModelCard) -> doc.Table:
-    return doc.Table.of(
-        model.probes,
-        {
-            "probe": lambda one: one.probe,
-            "rows": lambda one: one.rows,
-            "chance": lambda one: one.chance,
-            "best baseline": lambda one: one.best_baseline and one.best_baseline[1],
-            "best oracle": _best_oracle,
-        },
-        "Accuracy of the best baseline, and of the best reader of partial knowledge",
-    )
+_PROBES: Mapping[str, Callable[[ProbeScore], doc.Value]] = {
+    "probe": lambda probe: probe.probe,
+    "rows": lambda probe: probe.rows,
+    "chance": lambda probe: probe.chance,
+    "accuracy": lambda probe: probe.accuracy,
+    "score": lambda probe: cells.score(probe.score.value),
+    "near": lambda probe: _value(probe.near_accuracy),
+    "random": lambda probe: _value(probe.random_accuracy),
+    "strict": lambda probe: _value(probe.strict_accuracy),
+    "best baseline": lambda probe: probe.best_baseline and probe.best_baseline[1],
+    "best oracle": lambda probe: _best_oracle(probe),
+}
+"""The columns of the table of probes."""
 
 
-def _best_oracle(one: ProbeScore) -> doc.Cell:
+def _best_oracle(probe: ProbeScore) -> doc.Cell:
     """Return the accuracy of the best oracle of partial knowledge, and what it knows."""
-    known = {what: families["all"] for what, families in one.oracles.items()}
+    known = {what: families["all"] for what, families in probe.oracles.items()}
     best = max(known, key=known.__getitem__, default=None)
     return cells.NONE if best is None else doc.Cell(percent(known[best]), best)
 
 
+def _by_number_of_hops(model: ModelCard) -> doc.Table:
+    """Return the accuracies by hops of the probes with several numbers of hops."""
+    probes = [probe for probe in model.probes if probe.hops]
+    numbers = sorted({hops for probe in probes for hops in probe.hops}, key=int)
+    rows = [[probe.probe, *(_value(probe.hops.get(hops)) for hops in numbers)] for probe in probes]
+    return doc.Table(["probe", *numbers], rows, "Accuracy by number of hops")
+
+
 SCORECARD = Study(
-    name=NAME,
-    help="Score models on a suite of probes: one number, mean accuracy above chance, and what is "
-    "behind it.",
+    name=__name__,
+    help=__doc__,
     expand=_expand,
     summarise=_summarise,
-    document=_document,
-    sheets=_badge,
     options=ScorecardOptions,
     # Scores must be for the same rows for everyone.
     fixed=frozenset({"config", "split", "facts", "fold", "labels"}),

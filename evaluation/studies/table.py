@@ -21,9 +21,9 @@ from evaluation.results.intervals import Resampled
 from evaluation.results.pairs import mcnemar
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import last_name, name_or_count, natural_key, p_value
-from evaluation.studies.agreement import Agreement, agreement_of
+from evaluation.studies.agreement import AnswerAgreement, agreement_of
 from evaluation.studies.base import Finished
-from evaluation.studies.counting import average_groups, group_by
+from evaluation.studies.counting import DrawAverages, group_by
 from evaluation.studies.pairing import PairedRows, pair_rows
 from kbprobe import document as doc
 from kbprobe.arrays import Bools, Ints
@@ -84,6 +84,17 @@ def fields(
     }
 
 
+def columns_of(
+    kind: type[Model],
+    heads: Mapping[str, str] | None = None,
+    hidden: Container[str] = (),
+    show: Mapping[str, Callable[[Any], doc.Value]] | None = None,
+) -> dict[str, Column[Any]]:
+    """Return the columns of records whose fields are described, like `fields`."""
+    about = {name: field.description or "" for name, field in kind.model_fields.items()}
+    return fields(about, heads, hidden, show)
+
+
 @dataclass(frozen=True)
 class DataTable(Generic[_Record]):
     """Records with described columns.
@@ -108,6 +119,11 @@ class DataTable(Generic[_Record]):
             {name: column.value(record) for name, column in self.columns.items()}
             for record in self.records
         ]
+
+    @property
+    def filled(self) -> list[str]:
+        """The columns that have a value in some row."""
+        return [name for name in self.columns if any(row[name] is not None for row in self.values)]
 
     def shown(
         self, caption: str, only: Sequence[str] = (), *, names: int = 1, fold: str = ""
@@ -162,15 +178,17 @@ class DataTable(Generic[_Record]):
         places = [(values[row], values[column]) for values in self.values]
         rows, columns = (list(dict.fromkeys(names)) for names in zip(*places, strict=True))
         numbers = {place: values[number] for place, values in zip(places, self.values, strict=True)}
-        outlined = [at for at, record in zip(places, self.records, strict=True) if marked(record)]
+        outlined = [
+            place for place, record in zip(places, self.records, strict=True) if marked(record)
+        ]
         return doc.HeatMap(
             caption,
             f"{row} / {column}".replace("_", " "),
             [self._spelt(row, name) for name in rows],
             [self._spelt(column, name) for name in columns],
-            [[numbers.get((one, other)) for other in columns] for one in rows],
+            [[numbers.get((name, other)) for other in columns] for name in rows],
             scale,
-            frozenset((rows.index(one), columns.index(other)) for one, other in outlined),
+            frozenset((rows.index(name), columns.index(other)) for name, other in outlined),
         )
 
 
@@ -228,7 +246,7 @@ def run_rows(
         KbprobeError: no row of a run was scored.
     """
     groups = group_by(runs, lambda run: tuple(axis.value(run) for axis in axes.values()))
-    averages = {} if average is None else average_groups(groups, average)
+    averages = {} if average is None else DrawAverages(groups, average).each()
     return [
         RunRow(dict(zip(axes, place, strict=True)), group, averages.get(place))
         for place, group in groups.items()
@@ -375,7 +393,7 @@ class Contrast:
         return intervals.accuracy(self._own(self.paired.same), self.clusters, self.seed)
 
     @cached_property
-    def agreement(self) -> Agreement:
+    def agreement(self) -> AnswerAgreement:
         """How similar the answers are."""
         same, choices = self._own(self.paired.same), self._own(self.paired.choices)
         return agreement_of(*self.right, same, choices, self.clusters, self.seed)
@@ -480,6 +498,7 @@ class Section:
         parts: what its document shows of them, below the sentences and notes.
         sentences: what the numbers show; the first five are kept.
         notes: what a reader must know.
+        heading: its title, if it is about all others rather than about a place.
     """
 
     place: Mapping[str, str]
@@ -487,16 +506,19 @@ class Section:
     parts: Sequence[doc.Part | None]
     sentences: Sequence[str] = ()
     notes: Sequence[str] = ()
+    heading: str = ""
 
     @property
     def title(self) -> str:
         """The values of its place, in short: ``wordnet_hypernymy (test), gpt2``."""
+        if self.heading:
+            return self.heading
         names = {**self.place}
         if split := names.pop("split", None):
             names["probe"] = f"{names['probe']} ({split})"
         if "model" in names:
             names["model"] = last_name(names["model"])
-        return ", ".join(names.values())
+        return ", ".join(filter(None, names.values()))
 
     @property
     def shown(self) -> doc.Section:
@@ -538,6 +560,9 @@ class StudyTables(Model, Sealed):
         exclude=True,
         repr=False,
         description="The document, which a summary that was read from a file does not have.",
+    )
+    sheets: dict[str, str] = Field(
+        {}, exclude=True, repr=False, description="Additional files: texts by file name."
     )
 
     @field_validator("tables")
@@ -604,9 +629,10 @@ def summary_of(
         for section in sections
     ]
     shown = [section.shown for section in sections]
-    if len(sections) > 1 and (overviews := _overviews(sections)):
+    placed = [section.title for section in sections if not section.heading]
+    if len(placed) > 1 and (overviews := _overviews(sections)):
         shown.insert(0, doc.Section(f"All {what}", overviews))
-    title = name_or_count([section.title for section in sections], what)
+    title = name_or_count(placed, what)
     return StudyTables(
         study=study,
         columns=columns,

@@ -75,8 +75,8 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
             "--train 500"
         )
     probes, train = _open_probes(request), request.defaults.run.train or 0
-    for one in probes:
-        check_count(one.train.items, train, source=one.source)
+    for splits in probes:
+        check_count(splits.train.items, train, source=splits.source)
     specs: list[RunSpec] = []
     for model in request.models:
         specs += _of_model(request, model, probes)
@@ -107,7 +107,7 @@ def _open_probes(request: StudyRequest) -> list[Splits]:
                 f"split of all of them. {error}"
             ) from error
         opened.append(Splits(source, train, tested))
-    names = [one.tested.name for one in opened]
+    names = [splits.tested.name for splits in opened]
     if again := [name for name in names if names.count(name) > 1]:
         raise UsageError(
             f"several of the probes are called {again[0]} and cannot be told apart: leave out all "
@@ -120,23 +120,25 @@ def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> li
     """Return a model's runs; refuse probes that its learner cannot handle."""
     checkpoint = open_model(request, model)
     learner = choose_learner(checkpoint, request.defaults.run.learner, None)
-    for one in probes:
-        if odd := sorted(setup for setup in one.setups if not learner.takes(setup)):
+    for splits in probes:
+        if odd := sorted(setup for setup in splits.setups if not learner.takes(setup)):
             raise UsageError(
-                f"{one.source} has rows of the setup {odd[0]}, and {learner.name} takes "
+                f"{splits.source} has rows of the setup {odd[0]}, and {learner.name} takes "
                 f"only {', '.join(learner.setups)}: leave the probe out, or name another --learner"
             )
     specs = []
-    scorer, *others = {zero_shot_scorer(checkpoint.capabilities, one.setups) for one in probes}
+    scorer, *others = {
+        zero_shot_scorer(checkpoint.capabilities, splits.setups) for splits in probes
+    }
     if scorer is not None and not others:
         plain = {name: v for name, v in request.values.items() if name not in TRAINING}
         asked = with_options_of(replace(request, values=plain), scorer)
-        for one in probes:
-            spec = asked.spec(one.source, model, facts=False)
-            folder = "untrained", request.probe_folder(one.source)
+        for splits in probes:
+            spec = asked.spec(splits.source, model, facts=False)
+            folder = "untrained", request.probe_folder(splits.source)
             specs.append(request.within_model(spec, *folder))
     asked = with_options_of(request, learner, learner.scorer)
-    sources = [one.source for one in probes]
+    sources = [splits.source for splits in probes]
     # All evaluations after one training are consecutive, so that it is done only once.
     for trained, seed, tested in product(sources, range(request.options.seeds), sources):
         changes: dict[str, Any] = {"learner": learner.name, "train_on": trained, "train_seed": seed}
@@ -147,7 +149,7 @@ def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> li
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:
-    probes = {one.source: one for one in _open_probes(request)}
+    probes = {splits.source: splits for splits in _open_probes(request)}
     by_model = group_by(finished, lambda run: run.asked.model)
     sections = [_section(request, probes, runs) for runs in by_model.values()]
     return summary_of("transfer", "Transfer between probes", sections, "models")
@@ -177,7 +179,7 @@ def _section(
         # What is evaluated on the same rows is resampled together.
         rows += run_rows(own, axes, request.defaults.run.seed)
     before = {row.axes["tested_on"]: row for row in rows if row.axes["trained_on"] is None}
-    names = {one.tested.name: place for place, one in enumerate(probes.values())}
+    names = {splits.tested.name: place for place, splits in enumerate(probes.values())}
     trained = sorted(
         (row for row in rows if row.axes["trained_on"] is not None),
         key=lambda row: names[row.axes["trained_on"]],
@@ -345,8 +347,8 @@ def _gain(pair: Mapping[str, Any]) -> str:
 
 
 TRANSFER = Study(
-    name="transfer",
-    help="Transfer: train a model on each of several probes, and evaluate it on all of them.",
+    name=__name__,
+    help=__doc__,
     expand=_expand,
     summarise=_summarise,
     options=TransferOptions,

@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation.results import intervals
 from evaluation.results.breakdown import cluster_codes
-from evaluation.results.items import Answers
+from evaluation.results.items import ItemAnswers
 from evaluation.results.types import NOTES, Estimate
 from evaluation.results.words import interval, last_name, percent
 from evaluation.studies.base import Finished
@@ -97,7 +97,7 @@ def measure_variation(runs: Sequence[Finished], seed: int) -> Variation:
             f"{len(runs)} runs, so that there is nothing to compare. Why rows were set aside is "
             "in the column set_aside of predictions.parquet"
         )
-    kept = Answers(*(part[whole] for part in answers))
+    kept = ItemAnswers(*(part[whole] for part in answers))
     cluster = cluster_codes(gathered.items)[whole]
     right, count = kept.right, len(runs)
     hits: Ints = right.sum(axis=1)
@@ -118,64 +118,65 @@ def measure_variation(runs: Sequence[Finished], seed: int) -> Variation:
         highest=max(accuracies),
         always=intervals.accuracy(hits == count, cluster, seed),
         ever=intervals.accuracy(hits > 0, cluster, seed),
-        flipped=intervals.accuracy((kept.said != kept.said[:, :1]).any(axis=1), cluster, seed),
-        consistency=share(agreeing_pairs(kept.said), count * (count - 1) // 2),
+        flipped=intervals.accuracy((kept.chosen != kept.chosen[:, :1]).any(axis=1), cluster, seed),
+        consistency=share(agreeing_pairs(kept.chosen), count * (count - 1) // 2),
     )
 
 
-def agreeing_pairs(said: Ints) -> Ints:
+def agreeing_pairs(chosen: Ints) -> Ints:
     """Count the pairs of runs with the same answer to each row, shape [rows].
 
     >>> agreeing_pairs(np.array([[0, 0, 0], [0, 1, 0], [0, 1, 2]])).tolist()
     [3, 1, 0]
     """
-    counts = np.stack([(said == choice).sum(axis=1) for choice in range(int(said.max()) + 1)])
+    counts = np.stack([(chosen == choice).sum(axis=1) for choice in range(int(chosen.max()) + 1)])
     pairs: Ints = (counts * (counts - 1) // 2).sum(axis=0)
     return pairs
 
 
 def spread_table(
-    one: Variation, further: Mapping[str, Column[Variation]] | None = None
+    variation: Variation, further: Mapping[str, Column[Variation]] | None = None
 ) -> DataTable[Variation]:
     """Return the table of how accuracy and answers vary, with columns of the study's own."""
     caption = "Accuracy and answers over the runs, with 95% intervals"
-    return DataTable("spread", [one], {**SPREAD, **(further or {})}, caption)
+    return DataTable("spread", [variation], {**SPREAD, **(further or {})}, caption)
 
 
-def spread_sentences(one: Variation, over: str, each: str) -> list[str]:
+def spread_sentences(variation: Variation, over: str, each: str) -> list[str]:
     """Describe how accuracy and answers vary over ``6 orders``, each of them an ``order``."""
+    accuracy, flipped = variation.accuracy, variation.flipped
     return [
-        f"Mean accuracy over {over}: {percent(one.accuracy.value)} ({interval(one.accuracy)}), "
-        f"from {percent(one.lowest)} to {percent(one.highest)}, with a standard deviation of "
-        f"{100 * one.deviation:.1f} points.",
-        f"The answer to {percent(one.flipped.value)} of the questions ({interval(one.flipped)}) "
-        f"is not the same with every {each}; on average, two {each}s give the same answer to "
-        f"{percent(one.consistency.value)} of the questions.",
-        f"Right with every {each}: {percent(one.always.value)}; with at least one: "
-        f"{percent(one.ever.value)}.",
+        f"Mean accuracy over {over}: {percent(accuracy.value)} ({interval(accuracy)}), from "
+        f"{percent(variation.lowest)} to {percent(variation.highest)}, with a standard deviation "
+        f"of {100 * variation.deviation:.1f} points.",
+        f"The answer to {percent(flipped.value)} of the questions ({interval(flipped)}) is not the "
+        f"same with every {each}; on average, two {each}s give the same answer to "
+        f"{percent(variation.consistency.value)} of the questions.",
+        f"Right with every {each}: {percent(variation.always.value)}; with at least one: "
+        f"{percent(variation.ever.value)}.",
     ]
 
 
-def left_out(one: Variation, each: str) -> list[str]:
+def left_out(variation: Variation, each: str) -> list[str]:
     """Describe the rows that the numbers leave out."""
-    found = []
-    if one.skipped:
-        found.append(f"{one.skipped:,} of {one.rows:,} rows are skipped with every {each}.")
-    if one.partly:
-        found.append(
-            f"{one.partly:,} of {one.rows:,} rows are skipped with some {each}s only: means, "
-            f"spread and agreement are of the {one.scored:,} rows scored with every {each}, the "
+    rows, notes = f"{variation.rows:,} rows", []
+    if variation.skipped:
+        notes.append(f"{variation.skipped:,} of {rows} are skipped with every {each}.")
+    if variation.partly:
+        notes.append(
+            f"{variation.partly:,} of {rows} are skipped with some {each}s only: means, spread and "
+            f"agreement are of the {variation.scored:,} rows scored with every {each}, the "
             f"accuracy of each {each} is of all that it scored."
         )
-    return found
+    return notes
 
 
 def notes_of(runs: Sequence[Finished], each: str) -> list[str]:
     """Return the notes of all runs in words, with the largest count if counts differ."""
     notes = [run.results.scoring.notes for run in runs]
-    found = []
-    for name in sorted({name for held in notes for name in held}):
-        counts = {held.get(name, 0) for held in notes}
+    notes_on_rows = []
+    for name in sorted({name for counted in notes for name in counted}):
+        counts = {counted.get(name, 0) for counted in notes}
         most = "" if len(counts) == 1 else f" (with the {each} that has the most)"
-        found.append(f"{max(counts):,} {NOTES.get(name, name)}{most}.")
-    return found
+        notes_on_rows.append(f"{max(counts):,} {NOTES.get(name, name)}{most}.")
+    return notes_on_rows

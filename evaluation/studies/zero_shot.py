@@ -1,6 +1,8 @@
 """Evaluate models on probes, which is also done without naming a command.
 
 Listed under: Commands to evaluate.
+
+Probes are folders, Hub ids, or JSON lines as in the papers.
 """
 
 from __future__ import annotations
@@ -44,20 +46,20 @@ def _track(summary: AllResults) -> list[Tracked]:
     from evaluation.results.words import last_name
 
     runs: dict[tuple[object, ...], Tracked] = {}
-    for one in summary.results:
-        model, about = one.model, describe(one)
+    for result in summary.results:
+        model, about = result.model, describe(result)
         learnt = " ".join(str(about[name]) for name in ("learner", "train") if name in about)
         weights = "" if model.random_weights is None else f"random weights {model.random_weights}"
         parts = (last_name(model.id), (model.revision or "")[:8], weights, learnt)
         run = runs.setdefault((model.id, *parts), Tracked(", ".join(filter(None, parts)), about))
-        found = one.metrics
-        metrics = metrics_of(
-            one.probe.name,
-            accuracy=found.accuracy,
-            strict_accuracy=found.strict_accuracy,
-            chance=found.chance,
+        metrics = result.metrics
+        logged = metrics_of(
+            result.probe.name,
+            accuracy=metrics.accuracy,
+            strict_accuracy=metrics.strict_accuracy,
+            chance=metrics.chance,
         )
-        run.add(step_of(last_name(model.id)) or 0, metrics)
+        run.add(step_of(last_name(model.id)) or 0, logged)
     return list(runs.values())
 
 
@@ -68,12 +70,11 @@ def _show(summary: AllResults) -> None:
 
 
 ZERO_SHOT = Study(
-    name="zero_shot",
-    help="Evaluate language models on probes: folders, Hub ids, or JSON lines as in the papers.",
+    name=__name__,
+    help=__doc__,
     expand=_expand,
     summarise=_summarise,
     show=_show,
-    independent=True,
     track=_track,
     partial=True,
 )

@@ -18,8 +18,8 @@ from evaluation.runs.evaluation import Evaluation
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.curve import CURVE
-from evaluation.studies.curve.numbers import summarise
-from evaluation.studies.curve.record import CurveSummary
+from evaluation.studies.curve.numbers import ModelCurves, curves_in, summarise
+from evaluation.studies.table import StudyTables
 from kbprobe.arrays import Bools
 from tests.evaluation.sample_results import results_of
 
@@ -130,7 +130,12 @@ def curve_runs(
     return runs
 
 
-def summary_of(runs: list[Finished], **options: Any) -> CurveSummary:
+def summary_of(runs: list[Finished], **options: Any) -> StudyTables:
     """Summarise runs as the study does."""
     request = StudyRequest.parse(CURVE, ["ages"], ["bert"], options)
     return summarise(request, runs)
+
+
+def curves_of(runs: list[Finished]) -> list[ModelCurves]:
+    """Return the curves of each model on each probe."""
+    return curves_in(summary_of(runs))

@@ -170,29 +170,27 @@ def test_the_command_writes_summary_and_page_and_finds_finished_runs(tmp_path, c
     held = json.loads((tmp_path / "curve.json").read_text())
     del held["checksums"]
     assert held == summary
-    (one,) = summary["models"]
-    assert one["sizes"] == [5, 10]
-    assert one["left_out"] == [80]
-    (learner,) = one["learners"]
-    assert [curve["rendering"] for curve in learner["curves"]] == [
+    tables = summary["tables"]
+    assert tables["models"][0]["left_out"] == [80]
+    assert [curve["rendering"] for curve in tables["curves"]] == [
         "probe",
         "no_language",
         "perturbed",
         "random_labels",
     ]
-    code = learner["curves"][0]["code_length"]
-    assert code["rows"] == code["uniform_bits"] == 10
-    assert learner["selectivity"][0]["seen"] is not None
+    assert tables["curves"][0]["coded_rows"] == tables["curves"][0]["uniform_bits"] == 10
+    points = {(point["rendering"], point["size"]): point for point in tables["runs"]}
+    assert sorted(size for rendering, size in points if rendering == "probe" and size) == [5, 10]
+    assert points["random_labels", 5]["seen"] is not None
     page = (tmp_path / "curve.html").read_text()
-    assert "tiny-bert on ages" in page
+    assert "ages (test), tiny-bert" in page
     assert not list(tmp_path.rglob("report.html")), "runs need no pages of their own"
-    point = learner["curves"][1]["points"][1]
     folders = tmp_path / "ages-no_language" / "tiny-bert" / "learner-linear" / "train-10"
     values = [
         evaluation.load(folders / f"train_seed-{draw}").results.metrics.accuracy.value
         for draw in (0, 1)
     ]
-    assert point["draws"] == pytest.approx(values)
+    assert points["no_language", 10]["draws"] == pytest.approx(values)
     before = (tmp_path / "curve.json").read_bytes(), page
     run(*words)
     shown = capsys.readouterr()
@@ -204,10 +202,10 @@ def test_the_command_writes_summary_and_page_and_finds_finished_runs(tmp_path, c
 def test_random_models_run_beside_the_trained_one():
     options = {"sizes": (5,), "seeds": 1, "learners": ("linear",), "random_init": 2, "epochs": 1}
     summary = evaluation.study("curve", "ages", "tiny-bert", **options)
-    assert [one.random_init for one in summary.models] == [None, 0, 1]
-    assert summary.restarts[0].models == 2
-    zero = [one.own_zero_shot for one in summary.models]
-    assert len({estimate.value for estimate in zero if estimate}) > 1
+    models = summary.tables["models"]
+    assert [model["random_init"] for model in models] == [None, 0, 1]
+    assert summary.tables["restarts"][0]["models"] == 2
+    assert len({model["zero_shot"].value for model in models}) > 1
 
 
 def test_random_weights_depend_on_their_seed_alone():

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from evaluation.cli import main
-from evaluation.results.items import Answers, point_biserial, rivals
+from evaluation.results.items import ItemAnswers, point_biserial, rivals
 from evaluation.studies.base import StudyRequest, summarise_folders
-from evaluation.studies.items import ITEMS, ItemsOptions, ItemsSummary
+from evaluation.studies.items import ITEMS, ItemRow, ItemsOptions
+from evaluation.studies.table import StudyTables
 from kbprobe.arrays import Ints
 from kbprobe.errors import UsageError
 from tests.evaluation.saved_runs import save_run
@@ -39,13 +40,18 @@ def save(tmp_path: Path) -> Save:
     return write
 
 
-def analyse(*folders: Path, output: Path | None = None, **options: Any) -> ItemsSummary:
+def analyse(*folders: Path, output: Path | None = None, **options: Any) -> StudyTables:
     request = StudyRequest(ITEMS, options=ItemsOptions(**options), output=output)
-    summary: ItemsSummary = summarise_folders(request, folders)
+    summary: StudyTables = summarise_folders(request, folders)
     return summary
 
 
-def simulate(seed: int, models: int, choices: int = 4) -> tuple[Answers, Ints]:
+def items_of(summary: StudyTables) -> list[ItemRow]:
+    names = ItemRow.model_fields
+    return [ItemRow(**{name: row[name] for name in names}) for row in summary.tables["items"]]
+
+
+def simulate(seed: int, models: int, choices: int = 4) -> tuple[ItemAnswers, Ints]:
     """Draw models of different abilities on items of different difficulty (a 3PL model).
 
     Their errors are alike: each item's wrong choices attract all models unequally. The keys of
@@ -65,18 +71,18 @@ def simulate(seed: int, models: int, choices: int = 4) -> tuple[Answers, Ints]:
     key = true.copy()
     key[changed] = (true[changed] + generator.integers(1, choices, WRONG)) % choices
     said = np.where(is_right, true[:, None], errors)
-    return Answers(key, np.full(ROWS, choices), said), changed
+    return ItemAnswers(key, np.full(ROWS, choices), said), changed
 
 
-def found_among_first(answers: Answers, changed: Ints) -> int:
+def found_among_first(answers: ItemAnswers, changed: Ints) -> int:
     order = np.argsort(-rivals(answers).evidence, kind="stable")
     return int(np.isin(changed, order[:FIRST]).sum())
 
 
 def test_point_biserial_is_pearsons_correlation_with_the_rest() -> None:
     answers, _ = simulate(0, models=7)
-    holes = np.random.default_rng(1).random(answers.said.shape) < 0.1
-    answers = answers._replace(said=np.where(holes, -1, answers.said))
+    holes = np.random.default_rng(1).random(answers.chosen.shape) < 0.1
+    answers = answers._replace(chosen=np.where(holes, -1, answers.chosen))
     found = point_biserial(answers)
     for item in range(60):
         scored = answers.scored[item]
@@ -96,7 +102,7 @@ def test_evidence_by_hand() -> None:
     said[1:9, :2] = 0
     said[1:3, 2] = 0
     said[0] = (1, 1, 0)
-    found = rivals(Answers(key, np.full(11, 3), said))
+    found = rivals(ItemAnswers(key, np.full(11, 3), said))
     good, poor = 8.5 / 11, 2.5 / 11
     assert poor < 1 / 3, "no better than chance: no vote"
     assert found.choice[0] == 1
@@ -130,14 +136,14 @@ def test_wrong_keys_of_a_real_probe_are_among_the_first() -> None:
     table = table.astype(np.int64)
     choices, key, changed, said = table[:, 0], table[:, 1], table[:, 2], table[:, 3:]
     assert (len(key), changed.sum()) == (ROWS, WRONG)
-    answers = Answers(key, choices, said)
+    answers = ItemAnswers(key, choices, said)
     assert found_among_first(answers, np.flatnonzero(changed)) == WRONG
 
 
 def test_models_that_guess_tell_nothing() -> None:
     generator = np.random.default_rng(3)
     key = np.zeros(200, dtype=np.int64)
-    found = rivals(Answers(key, np.full(200, 4), generator.integers(0, 4, (200, 5))))
+    found = rivals(ItemAnswers(key, np.full(200, 4), generator.integers(0, 4, (200, 5))))
     assert np.abs(found.evidence).max() < math.log(100)
 
 
@@ -145,48 +151,48 @@ def test_models_that_guess_tell_nothing() -> None:
 def test_the_study(save: Save, tmp_path: Path) -> None:
     answers, changed = simulate(1, models=8, choices=3)
     # Golds of saved runs are choice 0: choices are numbered from the key.
-    turned = (answers.said - answers.key[:, None]) % 3
+    turned = (answers.chosen - answers.key[:, None]) % 3
     folders = [save(f"m{n}", turned[:, n].tolist()) for n in range(8)]
     summary = analyse(*folders, output=tmp_path / "out")
-    (one,) = summary.probes
-    first = {item.id for item in one.items[:FIRST]}
+    items, (about,) = items_of(summary), summary.tables["probes"]
+    first = {item.id for item in items[:FIRST]}
     assert {f"i{row}" for row in changed} <= first
-    assert one.suspected == sum("suspected key" in item.remarks for item in one.items)
+    assert about["suspected"] == sum("suspected key" in item.remarks for item in items)
     right = answers.right.sum(axis=1)
-    assert (one.none_right, one.all_right) == ((right == 0).sum(), (right == 8).sum())
-    evidence = [item.evidence for item in one.items]
+    assert (about["none_right"], about["all_right"]) == ((right == 0).sum(), (right == 8).sum())
+    evidence = [item.evidence for item in items]
     assert evidence == sorted(evidence, reverse=True)
-    item = one.items[0]
+    item = items[0]
     row = int(item.id[1:])
-    assert item.said == turned[row].tolist()
-    assert (item.right, item.for_rival) == (right[row], item.said.count(item.rival))
+    assert item.chosen == turned[row].tolist()
+    assert (item.right, item.for_rival) == (right[row], item.chosen.count(item.rival))
     written = json.loads((tmp_path / "out" / "items.json").read_text())
-    assert ItemsSummary.model_validate(written) == summary
+    assert written["tables"]["items"] == summary.tables["items"]
     with (tmp_path / "out" / "items.csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
-    assert [line["id"] for line in rows] == [item.id for item in one.items]
+    assert [line["id"] for line in rows] == [item.id for item in items]
     assert rows[0]["other_text"] == ("gold", "wrong", "worse")[item.rival or 0]
-    assert int(rows[0]["m7"]) == item.said[7]
+    assert int(rows[0]["m7"]) == item.chosen[7]
     page = (tmp_path / "out" / "items.html").read_text()
     assert read(page).tags["script"] == 0
     assert page == ITEMS.files(summary)["items.html"], "the same bytes each time"
-    assert f"Suspected wrong keys: {one.suspected} of 500 items" in page
+    assert f"Suspected wrong keys: {about['suspected']} of 500 items" in page
 
 
 def test_rows_set_aside_and_partial_runs(save: Save) -> None:
     ids = [f"i{row}" for row in range(4)]
     folders = [save("a", [0, 1, None, 0]), save("b", [0, 1, None, 1]), save("c", [0, 0, None, 1])]
-    (one,) = analyse(*folders).probes
-    assert {item.id for item in one.items} == {"i0", "i1", "i3"}, "i2 was scored by none"
+    assert {item.id for item in items_of(analyse(*folders))} == {"i0", "i1", "i3"}, (
+        "i2 was scored by none"
+    )
     other = save("d", [2, 1], ids=[*ids[:1], "i9"])
     with pytest.raises(UsageError, match="with --partial"):
         analyse(*folders, other)
-    (one,) = analyse(*folders, other, partial=True).probes
-    held = {item.id: item for item in one.items}
-    assert set(held) == {"i0", "i1", "i3", "i9"}
-    assert held["i0"].said == [0, 0, 0, 2]
-    assert held["i9"].said == [None, None, None, 1]
-    assert held["i1"].said == [1, 1, 0, None]
+    items = {item.id: item for item in items_of(analyse(*folders, other, partial=True))}
+    assert set(items) == {"i0", "i1", "i3", "i9"}
+    assert items["i0"].chosen == [0, 0, 0, 2]
+    assert items["i9"].chosen == [None, None, None, 1]
+    assert items["i1"].chosen == [1, 1, 0, None]
     elsewhere = save("e", [0, 1, 0], ids=ids[:3], choices=("gold", "other", "worse"))
     with pytest.raises(UsageError, match="same ids with other choices"):
         analyse(*folders, elsewhere, partial=True)

@@ -21,7 +21,8 @@ from evaluation.results.pairs import (
     swap_clusters,
 )
 from evaluation.studies.base import StudyRequest, summarise_folders
-from evaluation.studies.power import POWER, PowerOptions, PowerSummary
+from evaluation.studies.power import POWER, PairPower, PowerOptions
+from evaluation.studies.table import StudyTables
 from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import UsageError
 from tests.evaluation.saved_runs import save_run
@@ -102,6 +103,11 @@ def test_the_least_difference_has_the_power() -> None:
     assert least_difference(2, Spread(3.0, 1.0), 0.8, LEVEL) is None
 
 
+def pair_of(summary: StudyTables) -> PairPower:
+    (row,) = summary.tables["pairs"]
+    return PairPower(**{name: row[name] for name in PairPower.model_fields})
+
+
 def test_of_results(tmp_path: Path) -> None:
     generator = np.random.default_rng(2)
     sizes = np.full(200, 2)
@@ -113,12 +119,12 @@ def test_of_results(tmp_path: Path) -> None:
     ]
     options = PowerOptions(difference=5.0)
     output = tmp_path / "out"
-    summary: PowerSummary = summarise_folders(
+    summary: StudyTables = summarise_folders(
         StudyRequest(POWER, options=options, output=output), folders
     )
-    (one,) = summary.probes
-    (pair,) = one.pairs
-    assert (one.rows, one.clusters, pair.first, pair.second) == (400, 200, "one", "two")
+    pair, (probe,) = pair_of(summary), summary.tables["probes"]
+    assert (probe["rows"], probe["clusters"]) == (400, 200)
+    assert (pair.first, pair.second) == ("one", "two")
     assert pair.difference == pytest.approx(100 * (also_right.mean() - right.mean()))
     assert pair.agreement == pytest.approx((right == also_right).mean())
     spread = observed_spread(right, also_right, cluster)
@@ -126,7 +132,7 @@ def test_of_results(tmp_path: Path) -> None:
     assert pair.rows_needed == 2 * pair.clusters_needed
     assert pair.power < 0.8 < float(power_of(pair.clusters_needed, 0.05, spread, LEVEL)) + 1e-9
     written = json.loads((output / "power.json").read_text())
-    assert PowerSummary.model_validate(written) == summary
+    assert written["tables"] == summary.tables
     page = (output / "power.html").read_text()
     assert read(page).tags["script"] == 0
     assert f"{pair.clusters_needed:,} clusters" in page
@@ -160,8 +166,7 @@ def test_of_a_probe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*words, "--correlation", "0.2", "--json"])
     assert ended.value.code == 0
-    summary = PowerSummary.model_validate_json(capsys.readouterr().out)
-    (pair,) = summary.probes[0].pairs
+    pair = pair_of(StudyTables.model_validate_json(capsys.readouterr().out))
     spread = assumed_spread(np.full(20, 2), 0.3, 0.1, 0.2)
     # A cluster's two rows: (0.3 - 0.01) / 2 * (1 + 0.2), and 0.01 about 0.
     assert spread.null_variance == pytest.approx(0.184)

@@ -160,8 +160,8 @@ def test_learners_can_be_files(files, tmp_path, capsys):
     assert learnt["learner"] == "frequent"
     assert learnt["source_sha256"]
     curve = {"learners": ("frequent.py:RARE",), "sizes": (8,), "seeds": 1}
-    [one] = evaluation.study("curve", "questions", "none", **curve).models
-    assert one.learners[0].learner == "rare"
+    tables = evaluation.study("curve", "questions", "none", **curve).tables
+    assert tables["curves"][0]["learner"] == "rare"
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ NOT_THERE = "a fact that the probe does not hold"
 SET_ASIDE = "a fact was set aside"
 
 
-class _Rows(NamedTuple):
+class _ComposedRows(NamedTuple):
     """Rows whose facts were all asked and scored: arrays [rows].
 
     Attributes:
@@ -59,8 +59,8 @@ class _Rows(NamedTuple):
     facts_known: Floats
     place_right: Bools
 
-    def take(self, rows: Ints) -> _Rows:
-        return _Rows._make(values[rows] for values in self)
+    def take(self, rows: Ints) -> _ComposedRows:
+        return _ComposedRows._make(values[rows] for values in self)
 
 
 def with_facts(predictions: pa.Table, links: Links, facts: pa.Table) -> pa.Table:
@@ -141,7 +141,7 @@ def _reason(ids: Sequence[str], outcome: Mapping[str, bool | None]) -> str:
     return SET_ASIDE if any(outcome[name] is None for name in ids) else ""
 
 
-def _rows(predictions: pa.Table, links: Links, facts: pa.Table) -> _Rows:
+def _rows(predictions: pa.Table, links: Links, facts: pa.Table) -> _ComposedRows:
     """Return the rows that can be counted."""
     import pyarrow.compute as pc
 
@@ -156,7 +156,7 @@ def _rows(predictions: pa.Table, links: Links, facts: pa.Table) -> _Rows:
         at[row, : len(ids)] = ids
     right, chance = np.append(right, True), np.append(chance, 1.0)
     filled = np.arange(at.shape[1]) < counts[:, None]
-    return _Rows(
+    return _ComposedRows(
         right=bools(predictions["correct"]),
         cluster=cluster_codes(predictions),
         chance=1.0 / to_numpy(pc.list_value_length(predictions["choices"])),
@@ -174,7 +174,9 @@ def _known(right: Bools, chance: Floats) -> Floats:
     return np.where(right, 1.0, -odds)
 
 
-def _composition(name: str, rows: _Rows, share: Callable[[Bools, Ints], Estimate]) -> Composition:
+def _composition(
+    name: str, rows: _ComposedRows, share: Callable[[Bools, Ints], Estimate]
+) -> Composition:
     """Summarise rows; ``share`` estimates a share from whether each row counts and its cluster."""
     right, cluster = rows.right, rows.cluster
     every, none = rows.facts_right == rows.facts, rows.facts_right == 0

@@ -41,7 +41,7 @@ _NAMED = 3
 """Maximum number of words named of a joined line."""
 
 
-class Line(NamedTuple):
+class GridLine(NamedTuple):
     """A row and column of the grid: one value or neighbouring values; ``mark`` is a short name."""
 
     label: str
@@ -79,7 +79,7 @@ class PairAnswers:
 class AnswerGrid(NamedTuple):
     """Cells with the first argument down and the second across; None if nothing was asked."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[GridLine, ...]
     cells: tuple[tuple[PairAnswers | None, ...], ...]
 
 
@@ -187,7 +187,7 @@ def ordered_view(predictions: pa.Table) -> OrderedView | None:
     )
 
 
-def _lines(order: OrderedArguments, most: int) -> tuple[tuple[Line, ...], Ints]:
+def _lines(order: OrderedArguments, most: int) -> tuple[tuple[GridLine, ...], Ints]:
     """Arrange the values as lines: one for each value or place, joined if there are too many.
 
     Returns:
@@ -202,19 +202,19 @@ def _lines(order: OrderedArguments, most: int) -> tuple[tuple[Line, ...], Ints]:
     return tuple(_line(group, order.numeric) for group in groups), line
 
 
-def _line(values: Sequence[str], numeric: bool) -> Line:
+def _line(values: Sequence[str], numeric: bool) -> GridLine:
     first, last = short(values[0]), short(values[-1])
     if len(values) == 1:
-        return Line(first, first)
+        return GridLine(first, first)
     if numeric:
-        return Line(f"{first} to {last}", f"{first}–{last}")
+        return GridLine(f"{first} to {last}", f"{first}–{last}")
     named = ", ".join(short(value) for value in values[:_NAMED])
     more = len(values) - _NAMED
     label = f"{named} and {more:,} more" if more > 0 else named
-    return Line(label, short(f"{values[0]}, …", 16))
+    return GridLine(label, short(f"{values[0]}, …", 16))
 
 
-def _joined(order: OrderedArguments, lines: Sequence[Line], of_value: Ints) -> str:
+def _joined(order: OrderedArguments, lines: Sequence[GridLine], of_value: Ints) -> str:
     """Return a sentence on what a line of the picture joins."""
     if len(lines) == len(order.values):
         return ""
@@ -225,7 +225,7 @@ def _joined(order: OrderedArguments, lines: Sequence[Line], of_value: Ints) -> s
 
 
 def _grid(
-    order: OrderedArguments, outcomes: _Outcomes, lines: tuple[Line, ...], of_value: Ints
+    order: OrderedArguments, outcomes: _Outcomes, lines: tuple[GridLine, ...], of_value: Ints
 ) -> AnswerGrid:
     size = len(lines)
     at = of_value[order.first] * size + of_value[order.second]

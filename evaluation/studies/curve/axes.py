@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
@@ -15,11 +15,8 @@ from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.revisions import find_revisions
-from evaluation.results.intervals import Resampled
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
-from evaluation.studies.counting import bootstrap_runs, group_by
-from evaluation.studies.curve.record import PROBE, RANDOM_LABELS
 from evaluation.studies.entries import (
     open_model,
     refuse_idle_options,
@@ -39,6 +36,28 @@ LARGE = 1000
 
 CONTROLS = ("no_language", "perturbed")
 """The configs of a probe that are its controls."""
+
+PROBE, RANDOM_LABELS = "probe", "random_labels"
+"""Renderings other than the controls, which are named after their configs."""
+
+RENDERINGS = {
+    PROBE: "the probe",
+    RANDOM_LABELS: "random labels",
+    "no_language": "no language",
+    "perturbed": "perturbed language",
+}
+"""Display names of renderings; others are shown by their config."""
+
+
+def rendering_name(rendering: str) -> str:
+    """Return a rendering's display name."""
+    return RENDERINGS.get(rendering, rendering)
+
+
+def rendering_of(run: Finished) -> str:
+    """Return the rendering of a run: the probe itself, a control's config, or random labels."""
+    options = run.asked.run
+    return RANDOM_LABELS if options.labels == "random" else options.config or PROBE
 
 
 class CurveOptions(Options):
@@ -192,8 +211,8 @@ def _open_train(probe: ProbeSource, request: StudyRequest) -> Train:
 def _variants(model: str, options: CurveOptions) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the variants of a model (revisions, random weights), and the options of each."""
     if options.revisions:
-        for one in find_revisions(model, options.revisions):
-            yield one.model, {} if one.revision is None else {"revision": one.revision}
+        for revised in find_revisions(model, options.revisions):
+            yield revised.model, {} if revised.revision is None else {"revision": revised.revision}
     else:
         yield model, {}
     if model != NO_MODEL:
@@ -229,60 +248,11 @@ def _of_model(
             for draw in options.draws(size):
                 changes = {**variant, "learner": name, **rendering, "train": size}
                 spec = trained.spec(probe, model, **changes, train_seed=draw, facts=False)
-                later = [at for at in train.sizes if at > size and draw in options.draws(at)]
+                later = [
+                    larger
+                    for larger in train.sizes
+                    if larger > size and draw in options.draws(larger)
+                ]
                 # The learner measures the code length of the next block, if there is one.
                 measured = later and "next_size" in entry.options.model_fields
                 yield spec.vary(next_size=later[0]) if measured else spec
-
-
-Sizes: TypeAlias = dict[int, list[Finished]]
-"""The runs of a learner on one rendering, by size, with several draws per size."""
-
-
-def rendering_of(run: Finished) -> str:
-    """Return the rendering of a run: the probe itself, a control's config, or random labels."""
-    options = run.asked.run
-    return RANDOM_LABELS if options.labels == "random" else options.config or PROBE
-
-
-class ModelRuns:
-    """All runs of one model on one probe.
-
-    Attributes:
-        finished: the runs, in the order of the study.
-        own: a run on the probe itself: the first trained one.
-        zero_shot: the run without training on each rendering.
-        fitted: the runs with training, by learner and rendering.
-        bootstrap: resamples of the clusters that all runs were evaluated on.
-    """
-
-    def __init__(self, finished: Sequence[Finished]) -> None:
-        self.finished = finished
-        trained = [run for run in finished if run.asked.run.train is not None]
-        self.own = next(run for run in trained if rendering_of(run) == PROBE)
-        self.zero_shot = {rendering_of(run): run for run in finished if run.asked.run.train is None}
-        groups = group_by(trained, lambda run: (run.asked.run.learner or "", rendering_of(run)))
-        self.fitted: dict[tuple[str, str], Sizes] = {
-            key: group_by(own, lambda run: run.asked.run.train or 0) for key, own in groups.items()
-        }
-        self.bootstrap = bootstrap_runs(finished, self.own.results.seed)
-        self._numbers = {id(run): number for number, run in enumerate(finished)}
-
-    def draws(self, runs: Sequence[Finished]) -> dict[int, int]:
-        """Return the indices of runs by their draw of training rows, for the bootstrap."""
-        return {run.asked.run.train_seed or 0: self._numbers[id(run)] for run in runs}
-
-    def mean(self, runs: Sequence[Finished]) -> Resampled:
-        """Average the accuracy of runs over their draws."""
-        return self.bootstrap.average(self.draws(runs))
-
-
-def group_runs(finished: Sequence[Finished]) -> list[ModelRuns]:
-    """Group the runs of a study by probe, model, revision and random weights."""
-
-    def key(run: Finished) -> tuple[Hashable, ...]:
-        spec, options = run.asked, run.asked.run
-        probe = spec.probe if isinstance(spec.probe, str) else id(spec.probe)
-        return probe, spec.model, options.revision, options.random_weights
-
-    return [ModelRuns(runs) for runs in group_by(finished, key).values()]

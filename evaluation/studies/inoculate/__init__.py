@@ -2,7 +2,8 @@
 
 Listed under: Commands to train models.
 
-The study measures the gain on the probe, and the loss on the model's original task.
+Trains a multiple-choice model on a few rows of a probe, and measures what accuracy it gains there
+and loses on its original task.
 """
 
 from evaluation.options import TRAINING
@@ -11,9 +12,8 @@ from evaluation.studies.inoculate.axes import InoculateOptions, expand, follow
 from evaluation.studies.inoculate.tables import summarise
 
 INOCULATE = Study(
-    name="inoculate",
-    help="Inoculation: train a multiple-choice model on a few rows of a probe, and measure what "
-    "accuracy it gains there and loses on its original task.",
+    name=__name__,
+    help=__doc__,
     expand=expand,
     follow=follow,
     summarise=summarise,

@@ -16,7 +16,7 @@ from evaluation.results.intervals import Resampled, TwoWayBootstrap
 from evaluation.results.types import Metrics
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
-from evaluation.studies.counting import average_groups, bootstrap_runs, group_by
+from evaluation.studies.counting import DrawAverages, bootstrap_runs, group_by
 from evaluation.studies.entries import open_model, with_options_of
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import SCORED_SETUPS
@@ -279,7 +279,9 @@ class ModelRuns:
 
         Ties go to the lowest learning rate, then to the fewest epochs (WordNetQA, section 5.2).
         """
-        return {size: max(held, key=self.mean) for size, held in self.settings(probe).items()}
+        return {
+            size: max(settings, key=self.mean) for size, settings in self.settings(probe).items()
+        }
 
     def best_size(self, probe: str) -> int:
         """Return the size whose best setting has the highest mean; ties go to the smallest size."""
@@ -293,5 +295,5 @@ class ModelRuns:
         resample: Callable[[Sequence[Finished], int], TwoWayBootstrap] = bootstrap_runs,
     ) -> dict[Setting | None, Resampled]:
         """Return the mean accuracy of settings on a task over seeds; key None: before training."""
-        groups = {one: self.seeds(one, task, split) for one in (None, *chosen)}
-        return average_groups(groups, self.request.defaults.run.seed, resample)
+        groups = {setting: self.seeds(setting, task, split) for setting in (None, *chosen)}
+        return DrawAverages(groups, self.request.defaults.run.seed, resample).each()

@@ -122,14 +122,14 @@ def _section(runs: ModelRuns, probe: str) -> Section:
     tried = [
         {
             "size": size,
-            "learning_rate": one.learning_rate,
-            "epochs": one.epochs,
-            "probe_accuracy": runs.accuracy(one, probe),
-            "original": runs.accuracy(one, runs.original),
-            "mean": runs.mean(one),
+            "learning_rate": setting.learning_rate,
+            "epochs": setting.epochs,
+            "probe_accuracy": runs.accuracy(setting, probe),
+            "original": runs.accuracy(setting, runs.original),
+            "mean": runs.mean(setting),
         }
         for size, settings in runs.settings(probe).items()
-        for one in settings
+        for setting in settings
     ]
     trained = runs.seeds(runs.best(probe)[best["size"]], probe, HELD_OUT)
     tables = untrained.results.metrics.table, _by_hops(trained)

@@ -72,9 +72,9 @@ def _curves(folder: Path) -> list[Path]:
 
 
 def _read_curves(path: Path) -> int:
-    from evaluation.studies.curve.record import read_curves
+    from evaluation.studies.curve.numbers import read_curves
 
-    return len(read_curves(path).medals)
+    return len(read_curves(path)[1])
 
 
 def _score_cache(folder: Path) -> Any:

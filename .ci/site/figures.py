@@ -43,7 +43,7 @@ from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
 from kb_cache.store import snapshot_names
 from kbprobe.errors import UsageError
-from kbprobe.format.manifest import Manifest, manifest_text, read_manifest
+from kbprobe.format.manifest import MOST_SIMILAR, Manifest, manifest_text, read_manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILDS = ROOT / "docs" / "figures" / "builds.json"
@@ -164,7 +164,7 @@ def load() -> Figures:
         key = f"sound in {one['language']}"
         figures[one["probe"]][key] = f"{', '.join(map(str, one['sound']))} of {one['rows']}"
     audits = [probe["baselines"] for probe in figures.values() if probe.get("chance") == 0.2]
-    only_choices = [found for one in audits if (found := one.get("choice-only model")) is not None]
+    similar = [similar for one in audits if (similar := one.get(MOST_SIMILAR)) is not None]
     latest = {one["probe"]: one for one in read}
     shares = [one["sound"] / _readings(one) for one in latest.values()]
     current = sum(
@@ -175,8 +175,8 @@ def load() -> Figures:
         judged = [(row["reader_a"], row["reader_b"]) for row in csv.DictReader(file)]
     twice = [pair for pair in judged if all(pair)]
     figures["all"] = {
-        "least choice-only": min(only_choices),
-        "most choice-only": max(only_choices),
+        "least similar": min(similar),
+        "most similar": max(similar),
         "least sound": min(shares),
         "most sound": max(shares),
         "sound": sum(one["sound"] for one in read) / rows,

@@ -15,7 +15,7 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from builders.engine.plan import left_out
 from builders.engine.request import Request
-from kbprobe.audit.report import baseline_table, missing_baselines, unflagged
+from kbprobe.audit.report import baseline_table, missing_baselines, on_similarity, unflagged
 from kbprobe.format.card import Configs, canary_of, front_matter, pretty_name
 from kbprobe.format.items import (
     COLUMNS,
@@ -165,6 +165,8 @@ def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
             f"{len(audit['flags'])} of the audit's scores are off chance. An accuracy that does "
             "not clearly pass them shows no knowledge."
         )
+    if audit is not None and (similarity := on_similarity(audit)):
+        limitations.append(similarity)
     return limitations
 
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from builders.engine.card import first_row
 from builders.engine.drops import told_drops
 from builders.engine.options import RANDOM
-from kbprobe.audit.report import baseline_table, missing_baselines, unflagged
+from kbprobe.audit.report import baseline_table, missing_baselines, on_similarity, unflagged
 from kbprobe.format.items import plain
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import choices_of, option_name, shown_default
@@ -101,7 +101,8 @@ def _print_audit(console: Console, report: dict[str, Any]) -> None:
         console.print(f"[red]Off chance by more than {report['bar']}:[/]")
         console.print("".join(f"  {flag}\n" for flag in report["flags"]))
     else:
-        console.print(f"{unflagged(report)}\n")
+        console.print(unflagged(report))
+    console.print(f"{on_similarity(report)}\n")
     if report["oracles"]:
         first = next(iter(report["oracles"].values()))["families"]
         families = [family for family in first if family in ("all", "near", RANDOM)]

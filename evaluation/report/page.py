@@ -27,6 +27,7 @@ from evaluation.results.examples import (
     worst_clusters,
 )
 from evaluation.results.examples import drawn as examples_of
+from evaluation.results.intervals import linear
 from evaluation.results.pairs import read_pair
 from evaluation.results.parts import SMALL, shares
 from evaluation.results.types import (
@@ -40,6 +41,7 @@ from evaluation.results.types import (
     Group,
     Metrics,
     Results,
+    Similarity,
     remarks,
 )
 from evaluation.results.words import (
@@ -213,7 +215,12 @@ def _tiles(results: Results) -> doc.Tiles:
         name, value = metrics.strongest_baseline
         known = metrics.baseline_intervals.get(name)
         ends = f"{percent(known[0])} to {percent(known[1])}" if known else "not recorded"
-        tiles["Strongest shortcut"] = doc.Cell(percent(value), f"95%: {ends}", (clip(name, 60),))
+        tiles["Strongest baseline"] = doc.Cell(percent(value), f"95%: {ends}", (clip(name, 60),))
+    if metrics.similarity is not None:
+        beyond = metrics.similarity.difference
+        ends = f"95%: {beyond.low:+.1f} to {beyond.high:+.1f}"
+        of = f"similarity alone: {percent(metrics.similarity.accuracy.value)}"
+        tiles["Beyond similarity"] = doc.Cell(f"{beyond.value:+.1f} points", ends, (of,))
     if metrics.strict_accuracy is not None:
         less = metrics.strict_difference
         lines = () if less is None else (f"{difference(less)}",)
@@ -242,18 +249,18 @@ def _reached(metrics: Metrics) -> doc.Table:
     if metrics.strongest_baseline is not None:
         name, value = metrics.strongest_baseline
         rows.append(
-            _shortcut(f"shortcut: {name}", value, metrics.baseline_intervals.get(name), chance)
+            _shortcut(f"baseline: {name}", value, metrics.baseline_intervals.get(name), chance)
         )
     caption = "Beside what is reached without knowledge. The dashed line is chance."
     return doc.Table(("what", "value", ""), rows, caption)
 
 
 def _shortcuts(metrics: Metrics) -> doc.Table | None:
-    """Return the table of all baselines of the audit; None if there are no several."""
+    """Return the table of all baselines; None if there are no several."""
     if len(metrics.baselines) < 2:
         return None
     return doc.Table(
-        ("shortcut", "accuracy", ""),
+        ("baseline", "accuracy", ""),
         [
             _shortcut(name, value, metrics.baseline_intervals.get(name), metrics.chance)
             for name, value in metrics.ranked_baselines
@@ -569,6 +576,8 @@ def summary(results: Results) -> list[str]:
         f"The 95% interval, {interval(accuracy)}, {trust}",
         _against_floor(metrics),
     ]
+    if metrics.similarity is not None:
+        sentences.append(_against_similarity(metrics.similarity))
     strict, difference = metrics.strict_accuracy, metrics.strict_difference
     if strict is not None and difference is not None:
         sentences.append(
@@ -593,16 +602,21 @@ _TONES: dict[Place, doc.Tone] = {
 
 
 def verdict(metrics: Metrics) -> tuple[doc.Tone, str]:
-    """Return a few words on whether the model beats chance and the shortcuts.
+    """Return a few words on whether the model beats chance and similarity alone.
 
-    It is compared with chance, or with the best shortcut if that is better.
+    It is compared with chance, or with the best shortcut of the audit if that is better; and, on
+    the same rows, with the choice most similar to the question.
 
     Returns:
         Whether it is good news, and the words.
     """
-    what = "guessing or a shortcut" if metrics.strongest_baseline else "guessing"
+    what = "guessing or a shortcut" if metrics.strongest_shortcut else "guessing"
+    if _against_level(metrics) == "above":
+        if metrics.similarity is None:
+            return "success", f"Better than {what}"
+        beyond = _beyond(metrics.similarity)
+        return _TONES[beyond] if beyond == "above" else "partial", _BEYOND[beyond]
     words: dict[Place, str] = {
-        "above": f"Better than guessing{' and every shortcut' * bool(metrics.strongest_baseline)}",
         "below": f"Below what {what} reaches",
         "level": f"Not distinguishable from what {what} reaches",
         "few": f"Too few rows to say whether it is better than {what}",
@@ -613,8 +627,38 @@ def verdict(metrics: Metrics) -> tuple[doc.Tone, str]:
 
 def _against_level(metrics: Metrics) -> Place:
     """Return where the interval lies: against chance, or the best shortcut if that is better."""
-    shortcut = metrics.strongest_baseline
+    shortcut = metrics.strongest_shortcut
     return place(metrics.accuracy, max(metrics.chance, shortcut[1] if shortcut else 0.0))
+
+
+_BEYOND: dict[Place, str] = {
+    "above": "Above chance, and above similarity alone",
+    "below": "Above chance, but below similarity alone",
+    "level": "Above chance, but not above similarity alone",
+    "few": "Above chance; too few rows to say whether it is above similarity alone",
+}
+
+
+def _beyond(similarity: Similarity) -> Place:
+    """Return where the paired difference from similarity lies."""
+    return place(linear(similarity.difference, 0.01, 0.0), 0.0)
+
+
+def _against_similarity(similarity: Similarity) -> str:
+    """Compare with the choice most similar to the question."""
+    difference = similarity.difference
+    meaning: dict[Place, str] = {
+        "above": "it does better than knowing which words are about the same thing",
+        "below": "it does worse than knowing which words are about the same thing",
+        "level": "knowing which words are about the same thing could explain its accuracy",
+        "few": "there are too few rows to say whether it does better",
+    }
+    return (
+        "The choice most similar to the question, by a small static encoder without any training, "
+        f"is right in {percent(similarity.accuracy.value)} of the same questions. The model is "
+        f"{difference.value:+.1f} points from that (95% interval {difference.low:+.1f} to "
+        f"{difference.high:+.1f}): {meaning[_beyond(similarity)]}."
+    )
 
 
 def _against_floor(metrics: Metrics) -> str:
@@ -625,7 +669,7 @@ def _against_floor(metrics: Metrics) -> str:
         "few": "is too wide, on so few rows, to separate the model from",
     }
     lies = words[_against_level(metrics)]
-    floor = metrics.strongest_baseline
+    floor = metrics.strongest_shortcut
     if floor is None:
         return (
             f"The interval {lies} chance. The probe has no audit, so it is not known how far "

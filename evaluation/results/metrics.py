@@ -21,6 +21,7 @@ from evaluation.results.types import (
     predictions_schema,
 )
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
+from kbprobe.audit.recorded import BaselineFigure
 from kbprobe.columns import arrow_type, plain, single_chunk, sparse_texts, to_numpy
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import Audit
@@ -283,16 +284,22 @@ def measure(
     )
 
 
-def of_audit(audit: Audit) -> dict[str, Any]:
+def of_audit(audit: Audit, recorded: Sequence[BaselineFigure] = ()) -> dict[str, Any]:
     """Return the metrics that a built probe's audit holds, by their names.
 
-    Baselines that saw no row are left out.
+    Baselines that saw no row are left out. Those recorded with the probe are added.
     """
     every = {name: families["all"] for name, families in audit.baselines.items()}
     cells = {name: cell for name, cell in every.items() if cell.n}
+    measured = {figure.label: figure for figure in recorded}
     return {
-        "baselines": {name: cell.value for name, cell in cells.items()},
-        "baseline_intervals": {name: (cell.low, cell.high) for name, cell in cells.items()},
+        "baselines": {
+            **{name: cell.value for name, cell in cells.items()},
+            **{name: figure.accuracy for name, figure in measured.items()},
+        },
+        "baseline_intervals": {
+            name: (cell.low, cell.high) for name, cell in (cells | measured).items()
+        },
         "oracles": {oracle.knows: oracle.families for oracle in audit.oracles.values()},
     }
 

@@ -87,7 +87,12 @@ def cautions(result: Results) -> list[str]:
         lines.append(f"accuracy is {own} ({divided}); by other normalizations: {spelled}")
     if metrics.strongest_baseline:
         name, share = metrics.strongest_baseline
-        lines.append(f"best audit baseline: {100 * share:.1f} ({name})")
+        lines.append(f"best baseline: {100 * share:.1f} ({name})")
+    if metrics.similarity is not None:
+        beyond = metrics.similarity.difference
+        lines.append(
+            f"beyond similarity: {beyond.value:+.1f} points [{beyond.low:+.1f}, {beyond.high:+.1f}]"
+        )
     if (labels := labels_of(result)) is not None:
         lines.append(", ".join(sentences(labels)))
     if (written := generated.generated_of(result)) is not None:

@@ -15,6 +15,7 @@ from evaluation.items.types import arguments_type
 from kbprobe.columns import arrow_type
 from kbprobe.errors import UsageError
 from kbprobe.files import regular_path, replacing_file
+from kbprobe.format.manifest import MOST_SIMILAR
 from kbprobe.format.parquet import UNIQUE, write_parquet
 from kbprobe.format.sealed import Sealed, read_sealed, write_sealed
 from kbprobe.intervals import Estimate as Estimate  # read with the results
@@ -131,6 +132,19 @@ class Bin(Model):
     accuracy: float = Field(description="Share of these predictions that are right.")
 
 
+class Similarity(Model):
+    """The model beside the similarity baseline, on the same rows."""
+
+    accuracy: Estimate = Field(
+        description="Share of rows whose most similar choice is right, by the static encoder that "
+        "comes with kbprobe. It has no training on questions, and knows no relations."
+    )
+    difference: Estimate = Field(
+        description="Accuracy of the model less this one, in percentage points; the interval is "
+        "that of the paired difference."
+    )
+
+
 class Metrics(Model):
     """Every number computed from the predictions."""
 
@@ -195,12 +209,18 @@ class Metrics(Model):
         "1 for the gold, 0 for others) squared, by the same softmax; 0 is best, 2 worst.",
     )
     baselines: dict[str, float] = Field(
-        description="Accuracy of each artefact baseline of the probe's audit, all families "
-        "together; empty where the probe has no audit."
+        description="Accuracy of each baseline of the probe's audit, all families together, and "
+        "of those recorded with the probe; that of similarity is on the rows evaluated. Empty "
+        "where there are none."
     )
     baseline_intervals: dict[str, tuple[float, float]] = Field(
         default_factory=dict,
         description="The 95% interval of each of these, as the probe's manifest records it.",
+    )
+    similarity: Similarity | None = Field(
+        None,
+        description="What similarity alone reaches on the same rows, and the difference; null "
+        "where all rows choose among the same few answers.",
     )
     oracles: dict[str, dict[str, float]] = Field(
         default_factory=dict,
@@ -211,13 +231,19 @@ class Metrics(Model):
 
     @property
     def ranked_baselines(self) -> list[tuple[str, float]]:
-        """The audit's baselines, the strongest first; ties are in the order of their names."""
+        """The baselines, the strongest first; ties are in the order of their names."""
         return sorted(self.baselines.items(), key=lambda entry: (-entry[1], entry[0]))
 
     @property
     def strongest_baseline(self) -> tuple[str, float] | None:
-        """The audit's strongest baseline; None where the probe has no audit."""
+        """The strongest baseline; None where there is none."""
         return next(iter(self.ranked_baselines), None)
+
+    @property
+    def strongest_shortcut(self) -> tuple[str, float] | None:
+        """The strongest baseline other than similarity; None where there is none."""
+        others = (entry for entry in self.ranked_baselines if entry[0] != MOST_SIMILAR)
+        return next(others, None)
 
 
 class ProbeInfo(Model):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -29,6 +29,7 @@ from evaluation.results.metrics import (
     predictions_table,
     tie_tolerance,
 )
+from evaluation.results.similarity import measure_similarity, with_similarity
 from evaluation.results.types import (
     AdapterInfo,
     Metrics,
@@ -44,8 +45,10 @@ from evaluation.runs.score_cache import ScoreCache
 from evaluation.runs.scoring import Effort, score_items
 from evaluation.scorers.base import ReadyScorer
 from evaluation.workers import QUIET, Session
+from kbprobe.audit.recorded import BaselineFigure, read_baselines
 from kbprobe.cli import kbprobe_version
 from kbprobe.columns import single_chunk
+from kbprobe.format.manifest import holds_manifest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,6 +109,7 @@ def evaluate_run(
     manifest = run.rows.manifest
     audited = run.rows.split == "test" and options.labels == "gold"
     audit = manifest.audit if audited and manifest else None
+    recorded = _recorded_baselines(run) if audited else ()
     metrics = measure(
         predictions,
         clustered=run.rows.clustered,
@@ -113,7 +117,10 @@ def evaluate_run(
         by_length=scores.score_name == "log-likelihood" and run.all_questions,
         seed=options.seed,
         tie_tolerance=tolerance,
-    ).model_copy(update=of_audit(audit) if audit else {})
+    ).model_copy(update=of_audit(audit, recorded) if audit else {})
+    if labels.setup_of(predictions) is None:
+        similarity = measure_similarity(predictions, options.seed)
+        metrics = with_similarity(metrics, similarity) if similarity else metrics
     timings = Timings(
         load=model.seconds - loading,
         train=model.training_seconds - training,
@@ -148,6 +155,21 @@ def evaluate_run(
     if (trained := _seen(run, headline_rows(predictions))) is not None:
         results = results.with_analysis(seen.NAME, trained)
     return Evaluation(results, predictions)
+
+
+def _recorded_baselines(run: Run) -> Sequence[BaselineFigure]:
+    """Return the baselines that were recorded in the probe's folder on the split evaluated.
+
+    Raises:
+        UsageError: the file that records them cannot be read.
+    """
+    rows, folder = run.rows, Path(run.rows.source)
+    if rows.manifest is None or not holds_manifest(folder):
+        return ()
+    figures = read_baselines(folder)
+    if figures is None or figures.split != rows.split or not figures.is_of(rows.manifest):
+        return ()
+    return figures.figures
 
 
 def _seen(run: Run, predictions: pa.Table) -> seen.Seen | None:

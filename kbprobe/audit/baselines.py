@@ -37,6 +37,8 @@ from kbprobe.audit.learners import counts_in_train, fit_answer_model, fit_choice
 from kbprobe.audit.rows import Rows
 from kbprobe.audit.verdicts import MARGIN, Shortcut
 from kbprobe.columns import to_numpy
+from kbprobe.format.manifest import MOST_SIMILAR
+from kbprobe.similarity import PICKS, similarities
 from kbprobe.tokens import tokenise
 
 BINS = 10
@@ -194,6 +196,9 @@ def _of_choices(rows: BuildRows) -> Iterator[Shortcut]:
     tokens, questions = tokenise(texts, rows.questions.take(asked))
     rarity = rarity_of(tokens)
     yield _named("most like the question", overlap(tokens, questions, rarity, local, question))
+    # What is similar to the question is likely to be true: reported, not a fault of the rows.
+    similar = similarities(tokens, questions, local, question)
+    yield Shortcut(MOST_SIMILAR, similar, PICKS, judged=False)
     alike = likeness(tokens, rarity, local)
     yield _named("most like the others", alike)
     yield _named("least like the others", -alike)

@@ -46,6 +46,12 @@ class BaselineFigure(_Part):
     low: float = Field(ge=0, le=1, description="Lower end of its 95% interval.")
     high: float = Field(ge=0, le=1, description="Upper end of its 95% interval.")
 
+    @property
+    def label(self) -> str:
+        """The name, with the number of rows trained on."""
+        trained = self.train_rows is not None
+        return f"{self.name}, trained on {self.train_rows:,} rows" if trained else self.name
+
     def line(self, rows: int, chance: float) -> Line:
         """Return the line of a table."""
         ends = {"low": self.low, "high": self.high}

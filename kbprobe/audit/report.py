@@ -25,7 +25,7 @@ from kbprobe.audit.verdicts import (
     commonest,
     judge,
 )
-from kbprobe.format.manifest import BaselineCell
+from kbprobe.format.manifest import MOST_SIMILAR, BaselineCell
 from kbprobe.format.setups import SPLITS
 
 SHOWN = 0.0005
@@ -159,7 +159,20 @@ def unflagged(report: Mapping[str, Any]) -> str:
             "tell whether a baseline is off chance. Build more rows to audit it."
         )
     rest = f" There are too few rows (fewer than {FEWEST_ROWS}) to tell of: {', '.join(unsure)}."
-    return f"No baseline is off chance by more than {report['bar']}.{rest if unsure else ''}"
+    return f"No shortcut is off chance by more than {report['bar']}.{rest if unsure else ''}"
+
+
+def on_similarity(report: Mapping[str, Any]) -> str:
+    """Return a sentence on what similarity alone reaches; empty if that was not measured."""
+    families = report["baselines"].get(MOST_SIMILAR)
+    if families is None:
+        return ""
+    share = BaselineCell.model_validate(families[ALL]).value
+    return (
+        f"The choice most similar to the question is right in {share:.1%}, without any training: "
+        "an accuracy that is not above this shows no more than which words are about the same "
+        "thing."
+    )
 
 
 def missing_baselines(report: Mapping[str, Any]) -> str:

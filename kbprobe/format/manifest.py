@@ -124,6 +124,10 @@ class Counts(Part):
     unlabelled: int = 0
 
 
+MOST_SIMILAR = "most similar choice"
+"""The baseline that picks the choice most similar to the question (:mod:`kbprobe.similarity`)."""
+
+
 class BaselineCell(Estimate):
     """The accuracy of a baseline of the audit on some of the rows, and how it compares to chance.
 

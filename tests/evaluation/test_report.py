@@ -33,6 +33,7 @@ from evaluation.results.examples import (
     worst_clusters,
 )
 from evaluation.results.metrics import Scores, compared, measure, predictions_table, softmax
+from evaluation.results.similarity import measure_similarity, with_similarity
 from evaluation.results.summary import cautions as in_terminal
 from evaluation.results.types import (
     PREDICTIONS,
@@ -41,6 +42,7 @@ from evaluation.results.types import (
     Estimate,
     Normalization,
     Results,
+    Similarity,
     Stratum,
     write_predictions,
     write_results,
@@ -523,6 +525,63 @@ def test_summary_places_the_interval_against_the_strongest_shortcut(
     assert "is over the 30 clusters, not over the rows" in text
     tones = {"success": "lies above", "failure": "lies below", "partial": ("does not", "is too")}
     assert said.startswith(tones[verdict(metrics)[0]])
+
+
+def of(value: float, low: float, high: float) -> Estimate:
+    return Estimate(value=value, low=low, high=high, n=400, method="wilson")
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "difference", "tone", "words"),
+    [
+        ((0.6, 0.55, 0.65), (11, 6, 16), "success", "Above chance, and above similarity alone"),
+        ((0.5, 0.45, 0.55), (1, -4, 6), "partial", "Above chance, but not above similarity alone"),
+        ((0.4, 0.35, 0.45), (-9, -14, -4), "partial", "Above chance, but below similarity alone"),
+        ((0.2, 0.15, 0.25), (-29, -34, -24), "partial", "Not distinguishable"),
+    ],
+)
+def test_the_headline_says_whether_similarity_is_beaten(
+    accuracy: tuple[float, ...], difference: tuple[float, ...], tone: str, words: str
+) -> None:
+    results, _ = run(probe(), baselines={"longest choice": 0.21})
+    similarity = Similarity(accuracy=of(0.49, 0.44, 0.54), difference=of(*difference))
+    metrics = results.metrics.model_copy(update={"accuracy": of(*accuracy)})
+    metrics = with_similarity(metrics, similarity)
+    found, headline = verdict(metrics)
+    assert (found, headline[: len(words)]) == (tone, words)
+    # It is the strongest baseline, and no shortcut: the interval is compared with those.
+    assert metrics.strongest_baseline == ("most similar choice", 0.49)
+    assert metrics.strongest_shortcut == ("longest choice", 0.21)
+    text = " ".join(summary(results.model_copy(update={"metrics": metrics})))
+    assert "is right in 49.0% of the same questions" in text
+    assert f"{difference[0]:+.1f} points from that" in text
+
+
+def test_similarity_is_measured_on_the_rows_of_the_run() -> None:
+    golds = ["a living animal", "a port where ships land", "a sharp blade"]
+    asked = ["dog, an animal", "harbour, a port by the sea", "knife with a blade"]
+    items = [
+        Item(
+            f"r{row}",
+            "mc_qa",
+            asked[row % 3],
+            tuple(f"{golds[(row + n) % 3]} ({row})" for n in range(2)),
+            0,
+        )
+        for row in range(60)
+    ]
+    _, predictions = run(replace(probe(60, 2), items=ItemColumns.of(items)))
+    found = measure_similarity(predictions, 0)
+    assert found is not None
+    assert found.accuracy.value == 1.0
+    right = np.mean(predictions["correct"].to_pylist())
+    assert found.difference.value == pytest.approx(100 * (right - 1))
+
+
+def test_similarity_says_nothing_where_all_rows_have_the_same_choices() -> None:
+    items = [Item(f"r{row}", "mc_mlm", f"{row} is [MASK]", ("old", "new"), 0) for row in range(60)]
+    _, predictions = run(replace(probe(60, 2), items=ItemColumns.of(items)))
+    assert measure_similarity(predictions, 0) is None
 
 
 @pytest.mark.parametrize(

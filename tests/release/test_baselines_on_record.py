@@ -57,6 +57,16 @@ def test_the_check_and_the_card_show_the_figures(measured: Path) -> None:
     assert check(measured).passed
 
 
+def test_a_run_is_compared_with_the_figures(measured: Path) -> None:
+    figures = read_baselines(measured)
+    assert figures is not None
+    compared = evaluation.evaluate(measured, None, scorer="random")
+    baselines = compared.results.metrics.baselines
+    for figure in figures.figures:
+        assert baselines[figure.label] == figure.accuracy
+    assert "majority, trained on" in " ".join(baselines)
+
+
 def test_a_probe_without_figures_has_no_finding(built_probe: Probe) -> None:
     assert finding(built_probe("wordnet_hypernymy")) is None
 

@@ -73,8 +73,10 @@ def _leaderboard(board: Leaderboard) -> list[doc.Part]:
         doc.Text(
             "The mean is over all probes, each counted once; models without results on all of "
             "them have none. Probes differ in chance and in difficulty, so it ranks models on "
-            "these probes only. The best baseline is the strongest shortcut of the probe’s audit. "
-            "A result is above chance, or above the best baseline, if its 95% interval is.",
+            "these probes only. The best baseline is the strongest of the probe’s audit, of those "
+            "recorded with it, and of the choice most similar to the question. A result is above "
+            "chance, or above a baseline, if its 95% interval is; above similarity, if that of the "
+            "difference on the same rows is above 0.",
             note=True,
         ),
         doc.Fold(
@@ -144,7 +146,7 @@ def _model(system: System) -> list[doc.Part]:
         ),
         "Above the best baseline": doc.Cell(
             f"{system.reaching('shortcut')} of {len(system.found)}",
-            "probes, where they have an audit",
+            "probes, similarity among them",
         ),
         "Parameters": doc.Cell(short(info.parameters or 0) or "–", clip(info.architecture, 60)),
     }

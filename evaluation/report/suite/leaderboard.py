@@ -126,7 +126,7 @@ class ProbeColumn(NamedTuple):
     """A column of the leaderboard.
 
     Attributes:
-        baseline: name and accuracy of the audit's best baseline; None without an audit.
+        baseline: name and accuracy of the best baseline; None where there is none.
     """
 
     key: ProbeKey
@@ -241,7 +241,9 @@ def _probe(key: ProbeKey, name: str, run: StoredRun) -> ProbeColumn:
 def _entry(run: StoredRun, probe: ProbeColumn) -> Entry:
     metrics = run.results.metrics
     above = place(metrics.accuracy, metrics.chance) == "above"
-    beaten = probe.baseline is None or place(metrics.accuracy, probe.baseline[1]) == "above"
+    shortcut, similarity = metrics.strongest_shortcut, metrics.similarity
+    beaten = shortcut is None or place(metrics.accuracy, shortcut[1]) == "above"
+    beaten &= similarity is None or similarity.difference.low > 0
     reaches: Reaches = "nothing" if not above else "shortcut" if beaten else "chance"
     said = remarks_on_rows(run.results) + remarks(run.results)
     said += [f"{n:,} rows set aside: {why}" for why, n in sorted(metrics.set_aside.items())]

@@ -127,7 +127,7 @@ def similarities(texts: Tokens, questions: Tokens, choices: Ints, question: Ints
 
 def _means(tokens: Tokens, words: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Return the mean vector of each text, in units of 2 ** -FRACTION."""
-    known = words.any(axis=1)
+    known = np.asarray(words.any(axis=1))
     lengths = np.zeros(tokens.lengths.size, dtype=np.int64)
     texts = np.repeat(np.arange(lengths.size), tokens.lengths)
     keep = known[tokens.ids]
@@ -149,4 +149,5 @@ def _centred(vectors: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Subtract the mean of the vectors, rounded down."""
     if len(vectors) == 0:
         return vectors
-    return vectors - (vectors.sum(axis=0, dtype=np.int64) // len(vectors)).astype(np.int32)
+    centre = vectors.sum(axis=0, dtype=np.int64) // len(vectors)
+    return np.asarray(vectors - centre.astype(np.int32))

@@ -42,11 +42,9 @@ def measure_similarity(predictions: pa.Table, seed: int) -> Similarity | None:
     choices[shown] = to_numpy(texts.indices)
     if shown.all() and has_constant_choices(choices):
         return None
-    cosines = similarities(
-        *tokenise(texts.dictionary, questions.dictionary),
-        choices,
-        to_numpy(questions.indices).astype(np.int64),
-    )
+    shown_words, asked_words = tokenise(texts.dictionary, questions.dictionary)
+    question = to_numpy(questions.indices).astype(np.int64)
+    cosines = similarities(shown_words, asked_words, choices, question)
     best = cosines == cosines.max(axis=1, keepdims=True)
     answer = to_numpy(scored["answer"]).astype(np.int64)
     similar = best[np.arange(answer.size), answer] & (best.sum(axis=1) == 1)

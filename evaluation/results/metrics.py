@@ -21,7 +21,6 @@ from evaluation.results.types import (
     predictions_schema,
 )
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
-from kbprobe.audit.recorded import BaselineFigure
 from kbprobe.columns import arrow_type, plain, single_chunk, sparse_texts, to_numpy
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import Audit
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evaluation.results.types import Normalization
+    from kbprobe.audit.recorded import BaselineFigure
 
 
 @dataclass(frozen=True)

@@ -45,14 +45,15 @@ from evaluation.runs.score_cache import ScoreCache
 from evaluation.runs.scoring import Effort, score_items
 from evaluation.scorers.base import ReadyScorer
 from evaluation.workers import QUIET, Session
-from kbprobe.audit.recorded import BaselineFigure, read_baselines
 from kbprobe.cli import kbprobe_version
 from kbprobe.columns import single_chunk
-from kbprobe.format.manifest import holds_manifest
+from kbprobe.format.dataset import BASELINES
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+    from kbprobe.audit.recorded import BaselineFigure
 
 _VERSIONS = ("torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
@@ -164,8 +165,10 @@ def _recorded_baselines(run: Run) -> Sequence[BaselineFigure]:
         UsageError: the file that records them cannot be read.
     """
     rows, folder = run.rows, Path(run.rows.source)
-    if rows.manifest is None or not holds_manifest(folder):
+    if rows.manifest is None or not (folder / BASELINES).is_file():
         return ()
+    from kbprobe.audit.recorded import read_baselines
+
     figures = read_baselines(folder)
     if figures is None or figures.split != rows.split or not figures.is_of(rows.manifest):
         return ()

@@ -243,17 +243,20 @@ def _build(
     values = {"template": template, "format": format, "audit": audit}
     if suite is not None and template is not None:
         raise UsageError("--template does not go with --suite: a suite has its own wordings")
+    if suite is not None:
+        from builders.engine.recipe import find_suite
+
+        recipe = find_suite(suite)
     declared = None
-    if names:
+    if recipe is not None:
+        from builders.engine.recipe import read_recipe
+
+        declared = read_recipe(recipe, output, values, seed)
+        jobs, failures = declared.jobs, command.Failures(len(declared.jobs))
+    else:
         failures = command.Failures(len(set(names)))
         given = {name: value for name, value in options.items() if value is not None}
         jobs = command.named_jobs(names, given, output, {"seed": seed or 0, **values}, failures)
-    else:
-        from builders.engine.recipe import find_suite, read_recipe
-
-        file = recipe if suite is None else find_suite(suite)
-        declared = read_recipe(file, output, values, seed)
-        jobs, failures = declared.jobs, command.Failures(len(declared.jobs))
     if sheet is not None and len(jobs) > 1:
         raise UsageError("--sheet is the folder of one probe's sheet; leave it out for several.")
     reading = None if sample is None else command.Reading(sample, blind, sheet)

@@ -1,4 +1,4 @@
-"""The cache folder: its location, locks, atomic writes, and the snapshots in it, which are opened.
+"""The cache folder: its location, locks, atomic writes, and the existing snapshots.
 
 Layout: ``CACHE/snapshots/NAME/`` holds a snapshot, ``CACHE/derived/NAME/`` tables derived from it
 (`kb_cache.derived`). A folder is first written as ``.NAME.new-*`` and then renamed; a folder that
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import errno
 import json
-import logging
 import os
 import re
 import tempfile
@@ -22,13 +21,11 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from kb_cache.snapshot import INFO_FILE, SnapshotInfo, find_damage, read_info, read_tables
+from kb_cache.snapshot import INFO_FILE, find_damage, read_info
 from kbprobe import files
 from kbprobe.errors import (
     CacheError,
-    KbprobeError,
     SnapshotError,
     UsageError,
     did_you_mean,
@@ -37,11 +34,6 @@ from kbprobe.errors import (
 from kbprobe.files import remains, remove_tree
 from kbprobe.files.locks import REMAINS, try_lock, unlock
 from kbprobe.parsing import read_json
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-logger = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "KBPROBE_CACHE"
 
@@ -386,36 +378,4 @@ REINSTALL = (
     "It is part of kbprobe itself; reinstall that with: "
     f"{how_to_install(flags='--force-reinstall --no-deps')}"
 )
-
-
-def open_snapshot(kind: str, name: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
-    """Read a snapshot of a kind, named as ``kb-cache list`` shows it, with or without "KIND-".
-
-    A damaged one in the cache is rebuilt if its source still exists.
-
-    Raises:
-        SnapshotError: it is damaged and cannot be rebuilt; the message says what is damaged and
-            what to do.
-        UsageError: there is none of that name, or it is of another kind.
-    """
-    entry = find(name, kind)
-    try:
-        return _read(entry, kind)
-    except SnapshotError as damage:
-        if entry.embedded:
-            raise SnapshotError(f"{damage}. {REINSTALL}") from damage
-        logger.warning("%s; rebuilding it from its source", damage)
-        from kb_cache.fetching import rebuild
-
-        try:
-            rebuild(entry)
-        except KbprobeError as error:
-            raise SnapshotError(f"{damage}. {error}") from error
-    return _read(entry, kind)
-
-
-def _read(entry: StoreEntry, kind: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
-    info = read_info(entry.folder)
-    if info.kind != kind:
-        raise UsageError(f"{entry.name} is a snapshot of kind {info.kind!r}, not {kind!r}")
-    return info, read_tables(entry.folder, info)
+"""What to do about a damaged snapshot that comes with the package."""

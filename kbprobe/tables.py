@@ -90,7 +90,7 @@ class PlainTable(NamedTuple):
     def text(self, format: Format) -> str:
         r"""Return the table in a format; numbers have all their digits in CSV, and 4 elsewhere.
 
-        >>> print(Table(["model", "n_1"], [["a|b", 0.123456], ["c", None]]).text("markdown"))
+        >>> print(PlainTable(["model", "n_1"], [["a|b", 0.123456], ["c", None]]).text("markdown"))
         | model | n_1 |
         |---|---:|
         | a\|b | 0.1235 |

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kb_cache.conceptnet.types import DEFAULT_VERSION, KIND, ConceptNet
-from kb_cache.store import open_snapshot
+from kb_cache.opening import open_snapshot
 
 
 def load_conceptnet(name: str = DEFAULT_VERSION) -> ConceptNet:

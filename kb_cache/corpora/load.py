@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kb_cache.corpora.types import KIND, Corpus, TextCorpus, combined
-from kb_cache.store import open_snapshot
+from kb_cache.opening import open_snapshot
 
 #: The corpus that comes with the package.
 DEFAULT = "masc-extract"

@@ -8,7 +8,8 @@ from kb_cache.derived import as_stored
 from kb_cache.fetching import fetch
 from kb_cache.gcide.source import installed_package, package_entry
 from kb_cache.gcide.types import KIND, Gcide
-from kb_cache.store import entries, open_snapshot
+from kb_cache.opening import open_snapshot
+from kb_cache.store import entries
 
 logger = logging.getLogger(__name__)
 

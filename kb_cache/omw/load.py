@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from kb_cache.knowledge import Combined
 from kb_cache.omw.types import KIND, PRINCETON, Lexicon, WordNetInLanguage
-from kb_cache.store import open_snapshot
+from kb_cache.opening import open_snapshot
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Ints

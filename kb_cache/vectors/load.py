@@ -7,7 +7,8 @@ import logging
 import numpy as np
 
 from kb_cache.fetching import fetch
-from kb_cache.store import entries, find, open_snapshot
+from kb_cache.opening import open_snapshot
+from kb_cache.store import entries, find
 from kb_cache.vectors.source import installed_package
 from kb_cache.vectors.types import (
     DEFAULT_VERSION,

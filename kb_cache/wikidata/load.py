@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kb_cache.store import find, open_snapshot
+from kb_cache.opening import open_snapshot
+from kb_cache.store import find
 from kb_cache.wikidata.types import KIND, STORE, Wikidata
 from kbprobe.errors import SnapshotError, require
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from kb_cache.derived import as_stored
-from kb_cache.store import open_snapshot
+from kb_cache.opening import open_snapshot
 from kb_cache.wordnet.types import KIND, WordNet
 
 

@@ -104,7 +104,7 @@ class _EvaluateProgram(Program):
 
     def __init__(self) -> None:
         others = {
-            name: Subcommand("Commands of other packages", STUDIES.get(name).help, "")
+            name: Subcommand("Commands of other packages", STUDIES.get(name).help or "", "")
             for name in STUDIES.names()
             if name not in OWN
         }

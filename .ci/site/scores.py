@@ -51,15 +51,15 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 def read_baselines(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the figures of each baseline in a folder of the study ``baselines``."""
-    found: dict[str, dict[str, Any]] = {}
-    for probe in json.loads((folder / "baselines.json").read_text("utf-8"))["probes"]:
-        for one in probe["baselines"]:
-            of = found.setdefault(one["name"], {"overall": {}, "probes": {}})["probes"]
-            of[probe["probe"]] = {
-                "chance": round(probe["chance"], 6),
-                "all": read_estimate(one["accuracy"]),
-            }
-    return found
+    summary = json.loads((folder / "baselines.json").read_text("utf-8"))
+    baselines: dict[str, dict[str, Any]] = {}
+    for row in summary["tables"]["runs"]:
+        probes = baselines.setdefault(row["baseline"], {"overall": {}, "probes": {}})["probes"]
+        probes[row["probe"]] = {
+            "chance": round(row["chance"], 6),
+            "all": read_estimate(row["accuracy"]),
+        }
+    return baselines
 
 
 def read_estimate(estimate: dict[str, Any]) -> list[float]:

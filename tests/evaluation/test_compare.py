@@ -459,6 +459,8 @@ def test_several_probes_and_their_mean(save: Save, tmp_path: Path) -> None:
     page = (tmp_path / "out" / "compare.html").read_text()
     assert read(page).tags["script"] == 0
     assert "Mean over 2 probes" in page
+    assert summary.document is not None
+    assert summary.document.title == "2 probes"
     assert page == page_of(summary), "the same bytes each time"
     # Without one of the models on one of the probes there is no mean.
     assert "mean" not in compare(folders[:-1]).tables

@@ -11,7 +11,7 @@ import pytest
 from evaluation.cli import main
 from evaluation.results.types import Estimate
 from evaluation.studies import base, baselines, registry
-from evaluation.studies.base import Finished, finished_in, write_record
+from evaluation.studies.base import Finished, Study, finished_in, write_record
 from evaluation.studies.compare import COMPARE
 from evaluation.studies.table import (
     Column,
@@ -116,6 +116,14 @@ def test_a_heat_map_has_the_numbers_of_pairs() -> None:
     assert (shown.corner, shown.rows, shown.columns) == ("a / b", ["x"], ["x", "y"])
     assert shown.cells == [[0, 1]]
     assert shown.marked == {(0, 0)}
+
+
+def test_a_study_is_named_and_described_by_its_module() -> None:
+    docstring = "Do it.\n\nListed under: Commands to evaluate.\n\nIn detail.\n"
+    study = Study("my_package.sizes", docstring, None, print)
+    assert (study.name, study.help) == ("sizes", "Do it.\n\nIn detail.")
+    assert not any("Listed under" in (study.help or "") for study in registry.STUDIES)
+    assert [study.name for study in registry.STUDIES] == list(registry.STUDIES.names())
 
 
 def test_every_module_with_a_study_is_listed() -> None:

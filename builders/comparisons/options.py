@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -20,7 +20,7 @@ FROM_PAIRS = "Maximum rows of the train split, drawn from all pairs (0: all pair
 class ComparisonOptions(ProbeOptions):
     """Options of all comparisons: no text to screen, no doubtful question."""
 
-    WITHOUT = ("tier", "screen")
+    WITHOUT: ClassVar[tuple[str, ...]] = ("tier", "screen")
 
     DEFAULTS = named(split_shares=(0.0, 0.25, 0.75))
     HELP = named(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -16,7 +16,7 @@ from kbprobe.options import named
 class FunctionWordOptions(LabelOptions):
     """Options of all probes of function words: their choices are labels."""
 
-    WITHOUT = ("choices", "controls")
+    WITHOUT: ClassVar[tuple[str, ...]] = ("choices", "controls")
     DEFAULTS = named(split_shares=(0.4, 0.1, 0.5))
     HELP = named(
         split_shares="Shares of the documents in train, validation and test, before --train-rows."

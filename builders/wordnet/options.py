@@ -28,7 +28,7 @@ ALL_POS = ("noun", "verb", "adjective", "adverb")
 class WordNetOptions(DrawOptions):
     """Options of all WordNet probes."""
 
-    WITHOUT = ("variants",)
+    WITHOUT: ClassVar[tuple[str, ...]] = ("variants",)
     DEFAULTS = named(train_rows=10_000, split_shares=(0.26, 0.12, 0.62), controls=False)
     HELP = named(
         split_shares="Shares of WordNet, by its examples and parts, in train, validation and "

@@ -277,8 +277,8 @@ def has_setting(model: type[Options], key: str) -> bool:
 
 def flat(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options given for a run with the settings of training beside the others."""
-    values = dict(options)
-    return values | values.pop("training", {})
+    others = {name: value for name, value in options.items() if name != "training"}
+    return others | dict(options.get("training", {}))
 
 
 def _texts(given: Any) -> Sequence[str]:

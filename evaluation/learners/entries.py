@@ -220,6 +220,14 @@ class WordsOptions(TrainingOptions, VectorsOption):
     DEFAULTS = named(epochs=20)
     SETTINGS = Settings(hidden_units=50, dropout=0.5)
 
+    @property
+    def network(self) -> tuple[int, float]:
+        """The number of units of each LSTM, and the dropout rate."""
+        settings = self.settings
+        assert settings.hidden_units is not None
+        assert settings.dropout is not None
+        return settings.hidden_units, settings.dropout
+
 
 class PartialOptions(WordsOptions):
     """How a partial-input model is built and trained."""

@@ -165,7 +165,7 @@ def fitted(training: Training, learner: str) -> AbstractContextManager[ReadyScor
             write_file(aside / _CHECKSUM, file_sha256(aside / _FILE))
 
     def load(folder: Path) -> ReadyScorer:
-        model = kind(vectors.dimensions, options.settings.hidden_units, options.settings.dropout)
+        model = kind(vectors.dimensions, *options.network)
         model.load_state_dict(load_file(folder / _FILE))
         parameters = sum(weights.numel() for weights in model.parameters())
         return ReadyScorer(WordsScorer(model, vectors, handle.device), parameters)
@@ -199,7 +199,7 @@ def train(training: Training, vectors: WordVectors, kind: type[WordNetwork]) -> 
     cuda = [device] if device.type == "cuda" else []
     with single_thread(), torch.random.fork_rng(devices=cuda):
         torch.default_generator.manual_seed(training.seed)
-        model = kind(vectors.dimensions, options.settings.hidden_units, options.settings.dropout)
+        model = kind(vectors.dimensions, *options.network)
         scorer = WordsScorer(model, vectors, device)
         encoded = scorer.encode(training.items)
         model.train()

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import click
 
-from kb_cache.store import cache_dir, remove_empty, usable
 from kbprobe.cli import command
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import remove_tree, sweep
+from kbprobe.files.cache import cache_dir, remove_empty, usable
 from kbprobe.parsing import read_json
 from kbprobe.terminal import echo, visible
 

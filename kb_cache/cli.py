@@ -12,6 +12,7 @@ import click
 
 from kbprobe.cli import FAILED, HELP, Command, Option, Program, Subcommand, command, run
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files.cache import cache_dir, remove_files
 from kbprobe.terminal import echo, visible
 from kbprobe.terminal.progress import BYTES, PERCENT, Progress, shown_progress
 
@@ -183,7 +184,7 @@ def clear(
         for path in removed:
             echo(f"{path}: removed")
         if not removed:
-            echo(f"Nothing was left in {store.cache_dir()} by interrupted commands.")
+            echo(f"Nothing was left in {cache_dir()} by interrupted commands.")
         return
     known = holdings()
     # A name of which nothing but the remains of dead writers is left counts as well.
@@ -204,16 +205,14 @@ def clear(
     if not what:
         echo("The cache is empty.")
         return
-    if not yes and not click.confirm(
-        visible(f"Remove {', '.join(what)} from {store.cache_dir()}?")
-    ):
+    if not yes and not click.confirm(visible(f"Remove {', '.join(what)} from {cache_dir()}?")):
         echo("Nothing was removed.")
         context.exit(FAILED)
     for each in doomed:
         if known[each].remove() if each in known else store.remove_entry(each):
             echo(f"{each}: removed")
     for each, paths in more.items():
-        store.remove_files(paths)
+        remove_files(paths)
         echo(f"{each}: removed")
     if everything and store.downloads_dir().is_dir():
         echo(f"{store.downloads_dir()} holds files without a record of kbprobe: they are kept.")

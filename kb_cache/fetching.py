@@ -26,6 +26,7 @@ from kb_cache.snapshot import INFO_FILE, SourceInfo, read_info, write_snapshot
 from kb_cache.store import EMBEDDED_DIR, REINSTALL, StoreEntry, downloads_dir, verify
 from kbprobe.errors import SnapshotError, UsageError, require
 from kbprobe.files import UNWRITABLE, refuse_working_directory, replacing_folder, state_of
+from kbprobe.files.cache import usable
 from kbprobe.files.targets import own_files, taking
 from kbprobe.reading import check_plain
 
@@ -149,7 +150,7 @@ def download_source(wanted: Download, progress: PhaseProgress = lambda *_: None)
 
     target = downloads_dir() / wanted.url.rpartition("/")[2]
     shown = partial(progress, "Downloading")
-    with store.usable(target.parent, UNWRITABLE):
+    with usable(target.parent, UNWRITABLE):
         download(wanted.url, target, sha256=wanted.sha256, size=wanted.bytes, progress=shown)
         store.record_download(target, wanted.url)
     return target

@@ -17,7 +17,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,27 +32,16 @@ from kbprobe.errors import (
     how_to_install,
 )
 from kbprobe.files import remains, remove_tree
+from kbprobe.files.cache import OTHER_CACHE, cache_dir, remove_files, usable
 from kbprobe.files.locks import REMAINS, try_lock, unlock
 from kbprobe.parsing import read_json
 
-CACHE_VARIABLE = "KBPROBE_CACHE"
-
-OTHER_CACHE = f"Set {CACHE_VARIABLE} to a folder that you can write to and that has room."
 _SWAP = 5.0
 """Seconds that a writer may take to replace an old entry by a new one."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 _TABLE, _TABLE_HEAD = re.compile(rb"[0-9a-f]{64}ARROW1"), 70
 """How a file of a derived table begins, and how many bytes of it that takes."""
-
-
-def cache_dir() -> Path:
-    """The cache folder (which need not exist): ``$KBPROBE_CACHE``, or the platform's own place."""
-    if chosen := os.environ.get(CACHE_VARIABLE):
-        return Path(chosen).expanduser().absolute()
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("kbprobe"))
 
 
 def snapshots_dir() -> Path:
@@ -154,44 +143,6 @@ def record_download(target: Path, url: str) -> None:
     record = target.with_name(f"{target.name}.json")
     if not os.path.lexists(record):
         files.write_file(record, json.dumps({"url": url}))
-
-
-def remove_files(paths: Iterable[Path]) -> None:
-    """Remove files of the cache, and the folders that are empty then.
-
-    Raises:
-        CacheError: one cannot be removed.
-    """
-    with usable(cache_dir()):
-        for path in paths:
-            path.unlink(missing_ok=True)
-            remove_empty(path.parent)
-
-
-def remove_empty(folder: Path) -> None:
-    """Remove a folder in the cache, and those above, as long as they are empty."""
-    with suppress(OSError):
-        while folder != cache_dir() and folder.is_relative_to(cache_dir()):
-            folder.rmdir()
-            folder = folder.parent
-
-
-def unusable(folder: Path, error: OSError) -> CacheError:
-    """Return the error for a cache folder that cannot be read or written."""
-    return CacheError(
-        f"the cache folder {folder} cannot be used: {error.strerror or error}. {OTHER_CACHE}"
-    )
-
-
-@contextmanager
-def usable(folder: Path, only: Collection[int] = ()) -> Iterator[None]:
-    """Convert the operating system's errors in the block, all or some, to a `CacheError`."""
-    try:
-        yield
-    except OSError as error:
-        if only and error.errno not in only:
-            raise
-        raise unusable(folder, error) from error
 
 
 @contextmanager

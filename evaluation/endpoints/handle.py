@@ -87,19 +87,3 @@ class EndpointHandle(ModelHandle):
             )
         loaded: Any = (self._endpoint, None)
         return cast("Loaded", loaded)
-
-
-def open_handle(
-    model: str, options: ModelOptions, root: Path, *, connect: bool = True
-) -> ModelHandle:
-    """Open a model, local or behind an endpoint: see :class:`ModelHandle`, :class:`EndpointHandle`.
-
-    ``root`` is the folder of caches; ``connect`` is False if an endpoint is not to be asked.
-
-    Raises:
-        UsageError: there is no such model.
-        KbprobeError: it cannot be fetched, read or reached.
-    """
-    if options.endpoint is None:
-        return ModelHandle(model, options)
-    return EndpointHandle(model, options, root, connect=connect)

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from evaluation.endpoints.client import Client, PromptLimits
-from kb_cache.store import unusable
 from kbprobe.errors import CacheError, UsageError, did_you_mean
 from kbprobe.files import write_file
+from kbprobe.files.cache import unusable
 from kbprobe.http import BudgetSpent, RequestRefused, printable
 
 logger = logging.getLogger(__name__)

@@ -27,10 +27,10 @@ from evaluation.content import content_hash
 from evaluation.frozen.readers import Text, VectorReader, Vectors
 from evaluation.scorers.batching import BackOff, Rows
 from evaluation.workers import Workers
-from kb_cache.store import unusable
 from kbprobe.arrays import DAMAGED_ARRAY, Ints
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_state, regular_path, replacing_file, write_file
+from kbprobe.files.cache import unusable
 from kbprobe.parsing import read_record
 from kbprobe.terminal.progress import Progress
 

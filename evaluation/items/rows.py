@@ -29,7 +29,6 @@ from evaluation.items.recast import (
     pair_form,
 )
 from evaluation.items.types import ABOUT
-from kb_cache.unpack import DAMAGE, Allowance, unpacking
 from kbprobe.errors import KbprobeError
 from kbprobe.format.items import UNKNOWN
 from kbprobe.format.rows import UNLABELLED
@@ -90,6 +89,8 @@ def read_json(path: Path) -> Records:
         KbprobeError: the file cannot be read, or is not UTF-8 text. A bad line does not raise;
             it is a :class:`RowError` among the rows.
     """
+    from kb_cache.unpack import DAMAGE, Allowance, unpacking
+
     try:
         with open_file(path) as file:
             packed = path.suffix if path.suffix == ".gz" else ""

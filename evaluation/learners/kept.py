@@ -13,9 +13,9 @@ from typing import Any
 from evaluation.content import content_hash
 from evaluation.learners.base import FINETUNED, Training
 from evaluation.scorers.base import ReadyScorer
-from kb_cache.store import OTHER_CACHE, cache_dir
 from kbprobe.errors import KbprobeError
 from kbprobe.files import remove_tree, replacing_folder
+from kbprobe.files.cache import OTHER_CACHE, cache_dir
 from kbprobe.files.locks import lock_path, try_lock, unlock
 from kbprobe.files.targets import taking
 

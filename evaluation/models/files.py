@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.files import file_state, write_file
+from kbprobe.files.cache import cache_dir
 from kbprobe.parsing import read_json
 from kbprobe.reading import open_file
 from kbprobe.terminal import without_credentials

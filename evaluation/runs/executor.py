@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
-from evaluation.endpoints.handle import open_handle
 from evaluation.items.sources import open_probe
 from evaluation.items.types import ProbeSplit, choice_starts, ids_of, joined
 from evaluation.learners.base import HeadLearner, HeadTraining
@@ -26,9 +25,9 @@ from evaluation.runs.run import Run, open_run
 from evaluation.runs.score_cache import SCORES, ScoreCache
 from evaluation.runs.spec import RunSpec
 from evaluation.workers import QUIET, Session, Workers
-from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder
+from kbprobe.files.cache import cache_dir
 
 
 def learns_heads(spec: RunSpec) -> bool:
@@ -198,6 +197,24 @@ def opened_model(
     with _entries(cache, session.workers) as entries, ReadyScorers(session) as scorers:
         model = spec.loaded or open_handle(*model_of(spec), entries)
         yield _ModelExecutor(model, scorers, reader, entries, session).outcomes
+
+
+def open_handle(
+    model: str, options: ModelOptions, root: Path, *, connect: bool = True
+) -> ModelHandle:
+    """Open a model, local or behind an endpoint: see :class:`ModelHandle`.
+
+    ``root`` is the folder of caches; ``connect`` is False if an endpoint is not to be asked.
+
+    Raises:
+        UsageError: there is no such model.
+        KbprobeError: it cannot be fetched, read or reached.
+    """
+    if options.endpoint is None:
+        return ModelHandle(model, options)
+    from evaluation.endpoints.handle import EndpointHandle
+
+    return EndpointHandle(model, options, root, connect=connect)
 
 
 def model_of(spec: RunSpec) -> tuple[str, ModelOptions]:

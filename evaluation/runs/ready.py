@@ -11,7 +11,7 @@ from evaluation.models.capabilities import head_that_gives
 from evaluation.runs.run import Run
 from evaluation.scorers.base import ReadyScorer, ScorerInputs
 from evaluation.workers import Session
-from kb_cache.store import cache_dir
+from kbprobe.files.cache import cache_dir
 
 
 class ReadyScorers:

@@ -23,10 +23,10 @@ import numpy as np
 from evaluation.content import content_hash
 from evaluation.results.analyses.generated import Answer
 from evaluation.results.metrics import Scores
-from kb_cache.store import cache_dir, unusable
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 from kbprobe.columns import mask, single_chunk, sparse_texts, to_numpy
 from kbprobe.files import plain_path, regular_path, replacing_file, write_file
+from kbprobe.files.cache import cache_dir, unusable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from kb_cache.store import cache_dir
+from kbprobe.files.cache import cache_dir
 from kbprobe.options import RARE, Options
 
 if TYPE_CHECKING:

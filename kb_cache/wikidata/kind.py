@@ -29,12 +29,12 @@ from kb_cache.base import (
     Source,
     readable,
 )
-from kb_cache.store import OTHER_CACHE
 from kb_cache.unpack import DAMAGE, LineTooLong, MalformedLines, UnpackedFile
 from kb_cache.wikidata.sparql.answers import endpoints_answers
 from kb_cache.wikidata.sparql.types import CONTACT_VARIABLE, WIKIDATA_ENTITY
 from kb_cache.wikidata.types import KIND, STORE
 from kbprobe.errors import CacheError, SourceError, UsageError
+from kbprobe.files.cache import OTHER_CACHE
 from kbprobe.options import named
 from kbprobe.reading import open_file
 

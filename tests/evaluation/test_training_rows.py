@@ -11,8 +11,8 @@ from evaluation.learners.finetune import kept
 from evaluation.learners.finetune.training import finetune
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
-from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files.cache import cache_dir
 from tests.evaluation import jsonl_probe
 from tests.evaluation import tiny_multiple_choice as tiny
 from tests.evaluation.jsonl_probe import drawn

@@ -18,7 +18,7 @@ from evaluation.learners.finetune.training import Course
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from evaluation.workers import Session
-from kb_cache.store import cache_dir
+from kbprobe.files.cache import cache_dir
 from tests.evaluation import jsonl_probe
 from tests.evaluation import tiny_multiple_choice as tiny
 from tests.evaluation.jsonl_probe import drawn

@@ -15,6 +15,7 @@ import pytest
 from kb_cache import store
 from kbprobe import files
 from kbprobe.errors import CacheError, UsageError
+from kbprobe.files.cache import cache_dir
 from kbprobe.files.locks import locked
 
 
@@ -172,12 +173,13 @@ def test_writers_take_turns(cache: Path) -> None:
 def test_the_sweep_of_the_cache_takes_what_nobody_goes_on_with(cache: Path) -> None:
     run_killed(
         cache,
-        "stuck = files.replacing_file(store.cache_dir() / 'scores' / 'k' / 'part-0.parquet')\n"
+        "from kbprobe.files.cache import cache_dir\n"
+        "stuck = files.replacing_file(cache_dir() / 'scores' / 'k' / 'part-0.parquet')\n"
         "stuck.__enter__().write_text('half')\n"
-        "also = files.replacing_folder(store.cache_dir() / 'finetuned' / 'k' / 'x')\n"
+        "also = files.replacing_folder(cache_dir() / 'finetuned' / 'k' / 'x')\n"
         "also.__enter__()\n"
         "from kbprobe.files.locks import try_lock\n"
-        "downloads = store.cache_dir() / 'downloads'; downloads.mkdir()\n"
+        "downloads = cache_dir() / 'downloads'; downloads.mkdir()\n"
         "lock = try_lock(downloads / '.a.gz.lock'); (downloads / 'a.gz.part').write_text('half')\n"
         "(downloads / 'b.gz.part').write_text('half')\n"
         "(downloads / 'of-a-browser.part').write_text('half')\n"
@@ -216,6 +218,6 @@ def test_the_cache_folder_is_the_platform_s_unless_chosen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("KBPROBE_CACHE", raising=False)
-    assert "kbprobe" in str(store.cache_dir())
+    assert "kbprobe" in str(cache_dir())
     monkeypatch.setenv("KBPROBE_CACHE", "~/elsewhere")
-    assert store.cache_dir() == Path.home() / "elsewhere"
+    assert cache_dir() == Path.home() / "elsewhere"

@@ -27,7 +27,6 @@ from evaluation.models.loading import (
     refuse_fresh_head,
 )
 from evaluation.scorers.base import ReadyScorer
-from kb_cache.store import OTHER_CACHE
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import (
@@ -39,6 +38,7 @@ from kbprobe.files import (
     replacing_file,
     sweep,
 )
+from kbprobe.files.cache import OTHER_CACHE
 from kbprobe.files.targets import own_files
 from kbprobe.parsing import read_json
 

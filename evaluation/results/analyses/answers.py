@@ -14,7 +14,6 @@ import numpy as np
 from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.analyses.labels import setup_of
 from evaluation.results.words import coefficient, percent
-from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Ints, run_starts
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.document import Part, Table, Text
@@ -76,6 +75,8 @@ def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
 
     scored = predictions.filter(predictions["prediction"].is_valid())
     names, code, starts = _choices(scored)
+    from kb_cache.frequency import zipf_frequencies
+
     frequency = zipf_frequencies(names)[code] if names else np.zeros(0)
     scores = to_numpy(single_chunk(scored["scores"]).flatten()).astype(np.float64)
     row = np.repeat(np.arange(len(scored)), np.diff(starts))

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from kb_cache import store
 from kb_cache.base import Holding
 from kb_cache.listing import age, date, row
 from kb_cache.unpack import Allowance, unpacking
 from kb_cache.wikidata.sparql.types import SparqlAnswer, Term, answer, answer_digest, answer_json
 from kbprobe import files
+from kbprobe.files.cache import cache_dir, usable
 
 _FORMAT = 1
 _SUFFIX = ".json.gz"
@@ -55,7 +55,7 @@ def slug(url: str) -> str:
 
 def answers_dir() -> Path:
     """Return the folder of all cached answers (which need not exist)."""
-    return store.cache_dir() / "sparql"
+    return cache_dir() / "sparql"
 
 
 def answer_path(url: str, digest: str) -> Path:
@@ -108,7 +108,7 @@ def write(path: Path, cached: CachedAnswer) -> None:
         "date": cached.answer.date, "version": cached.version, "rows": len(cached.answer.rows),
         "sha256": answer_digest(cached.answer), "answer": json.loads(answer_json(cached.answer)),
     }  # fmt: skip
-    with store.usable(path.parent):
+    with usable(path.parent):
         files.write_file(path, gzip.compress(json.dumps(said).encode(), mtime=0))
 
 
@@ -118,7 +118,7 @@ def endpoints_answers() -> list[EndpointAnswers]:
     Raises:
         CacheError: the cache folder cannot be read.
     """
-    with store.usable(answers_dir()):
+    with usable(answers_dir()):
         folders = answers_dir().iterdir() if answers_dir().exists() else ()
         found = [EndpointAnswers(folder) for folder in sorted(folders) if folder.is_dir()]
     return [answers for answers in found if not answers.is_empty()]
@@ -132,7 +132,7 @@ class EndpointAnswers(Holding):
 
     def row(self) -> dict[str, Any]:
         """Return the entry of ``kb-cache list --json``."""
-        with store.usable(self.folder):
+        with usable(self.folder):
             stats = [path.stat() for path in self._files(_ANSWER)]
         times, now = [stat.st_mtime for stat in stats], time.time()
         newest, oldest = max(times, default=0.0), min(times, default=0.0)
@@ -160,17 +160,17 @@ class EndpointAnswers(Holding):
     def remove(self) -> bool:
         """Remove all answers and incomplete files; other files are kept."""
         self._unlink([*self._files(_ANSWER), *files.hidden(self.folder)])
-        with store.usable(self.folder):
+        with usable(self.folder):
             if not any(self.folder.iterdir()):
                 self.folder.rmdir()
         return True
 
     def _files(self, name: re.Pattern[str]) -> list[Path]:
-        with store.usable(self.folder):
+        with usable(self.folder):
             return sorted(path for path in self.folder.iterdir() if name.fullmatch(path.name))
 
     def _unlink(self, paths: Iterable[Path]) -> None:
-        with store.usable(self.folder):
+        with usable(self.folder):
             for path in paths:
                 path.unlink(missing_ok=True)
 

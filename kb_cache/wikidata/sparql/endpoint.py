@@ -32,7 +32,6 @@ from typing import IO
 from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlsplit
 
-from kb_cache import store
 from kb_cache.wikidata.sparql import results
 from kb_cache.wikidata.sparql.answers import slug
 from kb_cache.wikidata.sparql.results import MalformedAnswer, server_message
@@ -46,6 +45,7 @@ from kb_cache.wikidata.sparql.types import (
 from kbprobe import files
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError, require
+from kbprobe.files.cache import cache_dir, unusable
 from kbprobe.files.locks import locked
 from kbprobe.http import (
     BudgetSpent,
@@ -267,7 +267,7 @@ class SparqlEndpoint:
             self._failures += 1
             raise
         except OSError as error:  # the network's own have become ServerErrors
-            raise store.unusable(turn_file(self.url, "lock").parent, error) from error
+            raise unusable(turn_file(self.url, "lock").parent, error) from error
         self._failures = 0
         return found
 
@@ -396,7 +396,7 @@ def turn_file(url: str, ending: str) -> Path:
 
     ``lock`` is held by the process that asks, ``next`` holds the earliest time of a request.
     """
-    return store.cache_dir() / "locks" / f"sparql-{slug(url)}.{ending}"
+    return cache_dir() / "locks" / f"sparql-{slug(url)}.{ending}"
 
 
 def postpone(url: str, until: float) -> None:

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from kb_cache import store
 from kb_cache.wikidata.sparql import answers
 from kb_cache.wikidata.sparql.endpoint import QueryLimits, SparqlEndpoint
 from kb_cache.wikidata.sparql.types import (
@@ -26,6 +25,7 @@ from kb_cache.wikidata.sparql.types import (
     query_digest,
 )
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
+from kbprobe.files.cache import CACHE_VARIABLE
 from kbprobe.http import checked_url, printable
 
 #: Values asked for in one query.
@@ -298,7 +298,7 @@ class CachedEndpoint:
                 raise NotCached(
                     f"offline, and no answer of {self.url} is cached for the query {shown} "
                     f"(sha256 {digest[:12]}). Run once without --offline, with the same options, "
-                    f"to get it; or set {store.CACHE_VARIABLE} to the cache that has it."
+                    f"to get it; or set {CACHE_VARIABLE} to the cache that has it."
                 )
             endpoint, version = self._opened(), self._stated_version()
             found = replace(endpoint.ask(prepared(query)), date=self._now())

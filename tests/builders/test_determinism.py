@@ -103,7 +103,7 @@ def test_another_seed_gives_other_rows_but_the_same_ids_to_the_same_rows(tmp_pat
     # Few hypernyms to draw from, so that other seeds often draw the same.
     options: dict[str, Any] = {
         "families": ("hypernym",), "sampling": "uniform", "max_fill": 0, "choices": 3,
-        "max_contexts": 0, "golds_per_hop": 0, "train_rows": 0, "tier": "full",
+        "golds_per_hop": 0, "train_rows": 0, "tier": "full",
         "max_hops": 4, "wordnet": "3.0",
     }  # fmt: skip
     one, other = (small(tmp_path / str(seed), seed=seed, **options) for seed in (0, 1))

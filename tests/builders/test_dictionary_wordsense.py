@@ -33,7 +33,7 @@ from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.items import plain
 
 NAME = "dictionary_wordsense"
-ALL = {"train_rows": 0, "max_contexts": 0}
+ALL = {"train_rows": 0}
 Rows = list[dict[str, Any]]
 
 SYLLABLES = ("ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su", "ta", "vo")
@@ -386,16 +386,6 @@ def test_senses_of_another_part_of_speech_are_an_option(gcide: Gcide) -> None:
     assert any(pos[name] != "adjective" for row in mixed for name in row["choice_nodes"])
 
 
-@pytest.mark.slow
-def test_contexts_of_a_sense_are_capped(gcide: Gcide) -> None:
-    for cap in (1, 2):
-        contexts: dict[str, set[str]] = defaultdict(set)
-        for rows in rows_of(built(gcide, max_contexts=cap, train_rows=0)).values():
-            for row in rows:
-                contexts[row["concept"]].add(row["context"])
-        assert max(map(len, contexts.values())) == cap
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -414,7 +404,6 @@ def test_options_that_leave_nothing_say_so(gcide: Gcide, options: dict[str, Any]
         ("pos", ()),
         ("pos", ("preposition",)),
         ("contexts", ()),
-        ("max_contexts", -1),
         ("random_share", 1.5),
         ("sampling", "fair"),
         ("stem_overlap", "maybe"),

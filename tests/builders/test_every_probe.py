@@ -82,12 +82,10 @@ BUILT_SOON = pytest.mark.parametrize(
 
 READ_WITH_OTHERS = {
     "max_fill": "sampling",
-    "max_majority": "labels",
     "max_requests": "endpoint",
     "min_agreement": "labels",
     "min_votes": "labels",
     "offline": "endpoint",
-    "proposer_top_k": "proposer",
     "refresh": "endpoint",
     "sister_depth": "families",
 }

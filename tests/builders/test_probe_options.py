@@ -42,7 +42,6 @@ NOT_HERE = {
     ("property_conjunction_but_not", "perturbations"): "the same",
     ("wordnet_synonymy", "tier"): "no row of it is doubtful",
     ("taxonomy_conjunction", "min_weight"): "it is read where a ConceptNet is given",
-    ("wordnet_synonymy", "name_share"): "few of 200 rows are about names",
     ("wordnet_synonymy", "common_only"): "the miniature names hardly any name twice",
 }
 """What is read and changes nothing in these builds, and why."""

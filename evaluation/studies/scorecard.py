@@ -74,7 +74,12 @@ class ProbeScore(Model):
         description="Share that readers of partial knowledge get right: what each knows -> family."
     )
     best_baseline: tuple[str, float] | None = Field(
-        description="The baseline of the probe's audit with the highest accuracy."
+        description="The baseline with the highest accuracy: of the audit, recorded, or similarity."
+    )
+    beyond_similarity: Estimate | None = Field(
+        None,
+        description="Score less that of the choice most similar to the question, on the same rows; "
+        "null where similarity says nothing.",
     )
     remarks: list[str] = Field(description="Caveats.")
 
@@ -86,6 +91,9 @@ class Overall(Model):
     near: Estimate | None = Field(description="With near distractors: over the probes with both.")
     random: Estimate | None = Field(description="With random distractors: over the same probes.")
     strict: Estimate | None = Field(description="Strict cluster accuracy: over the probes with it.")
+    beyond: Estimate | None = Field(
+        None, description="Score less that of similarity: over the probes where it says something."
+    )
 
 
 OVERALL_MEANS = {
@@ -95,6 +103,10 @@ OVERALL_MEANS = {
     "strict": "strict cluster accuracy, over the probes whose clusters have several questions",
 }
 """The numbers of a score card, and what each averages over the probes."""
+
+
+BEYOND = "beyond similarity"
+"""The head of columns of the score less that of similarity."""
 
 
 class ModelCard(Model):
@@ -238,6 +250,7 @@ def _card(
             near=_mean(above(probe.near_accuracy, probe.chance) for probe in both),
             random=_mean(above(probe.random_accuracy, probe.chance) for probe in both),
             strict=_mean(above(probe.strict_accuracy, probe.strict_chance) for probe in strict),
+            beyond=_mean(beyond for probe in scores if (beyond := probe.beyond_similarity)),
         ),
         probes=scores,
         contamination=measure_contamination(request, probes, runs, fresh) if fresh else None,
@@ -270,6 +283,9 @@ def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
         strict_chance=metrics.strict_chance if several else None,
         hops=_by_hops(run.predictions),
         best_baseline=metrics.strongest_baseline,
+        # Accuracies are in shares, differences in points; a score leaves out what guessing gives.
+        beyond_similarity=metrics.similarity
+        and intervals.linear(metrics.similarity.difference, 0.01 / (1 - metrics.chance), 0.0),
         remarks=[remark for remark in remarks if remark],
     )
 
@@ -294,10 +310,11 @@ def _badge(card: Scorecard) -> dict[str, str]:
         [
             ", ".join([model.label, *(f"{k} {v}" for k, v in model.options.items())]),
             *(_number(name, model) for name in OVERALL_MEANS),
+            _number("beyond", model),
         ]
         for model in card.models
     ]
-    table = render_table(doc.Table((card_name(card), *OVERALL_MEANS), rows))
+    table = render_table(doc.Table((card_name(card), *OVERALL_MEANS, BEYOND), rows))
     made_from = f"Rows {card.rows_sha256[:12]}, kbprobe {kbprobe_version()}"
     return {"badge.md": f"{table}\n\n{made_from}\n"}
 
@@ -306,6 +323,7 @@ def _document(card: Scorecard) -> doc.Document:
     """Return the document of a score card."""
     caption = "Means over the probes, each corrected for chance: 0 is chance, 100 all right"
     numbers = {name: partial(_number, name) for name in OVERALL_MEANS}
+    numbers[BEYOND] = partial(_number, "beyond")
     overview: list[doc.Part] = [
         doc.Tiles({model.label: cells.score(model.overall.score) for model in card.models[:4]}),
         doc.Findings([_sentence(card, model) for model in card.models]),
@@ -383,6 +401,7 @@ _PROBES: Mapping[str, Callable[[ProbeScore], doc.Value]] = {
     "random": lambda probe: _value(probe.random_accuracy),
     "strict": lambda probe: _value(probe.strict_accuracy),
     "best baseline": lambda probe: probe.best_baseline and probe.best_baseline[1],
+    BEYOND: lambda probe: cells.score(_value(probe.beyond_similarity)),
     "best oracle": lambda probe: _best_oracle(probe),
 }
 """The columns of the table of probes."""

@@ -20,7 +20,7 @@ from builders.cli import main as build
 from evaluation.cli import main
 from evaluation.exports.command import export_command
 from evaluation.results.intervals import linear, mean_of_independent, sum_of_independent
-from evaluation.results.types import Estimate
+from evaluation.results.types import Estimate, read_results
 from evaluation.results.words import limit_remark
 from evaluation.studies.contamination import above
 from evaluation.studies.scorecard import Scorecard, card_name
@@ -93,6 +93,23 @@ def test_the_score_is_the_mean_above_chance(world: Path, card: Scorecard) -> Non
     assert model.overall.near is not None
     near = antonyms[~is_random].correct.mean()
     assert model.overall.near.value == pytest.approx((near - 0.2) / 0.8)
+
+
+def test_similarity_is_left_out_of_a_score(world: Path, card: Scorecard) -> None:
+    (model,) = card.models
+    beyond = []
+    for part in model.probes:
+        metrics = read_results(world / "card" / part.folder).metrics
+        if metrics.similarity is None:
+            assert part.beyond_similarity is None
+            continue
+        less = metrics.accuracy.value - metrics.similarity.accuracy.value
+        assert part.beyond_similarity is not None
+        assert part.beyond_similarity.value == pytest.approx(less / (1 - part.chance))
+        beyond.append(part.beyond_similarity.value)
+    assert beyond
+    assert model.overall.beyond is not None
+    assert model.overall.beyond.value == pytest.approx(mean(beyond))
 
 
 def test_contamination_is_the_difference_to_rows_of_other_clusters(

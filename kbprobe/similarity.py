@@ -28,6 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbprobe.arrays import Floats, Ints, run_starts
+from kbprobe.files import regular_path
 from kbprobe.tokens import Tokens
 
 PICKS = "the choice most similar to the question, by a small static encoder"
@@ -90,7 +91,7 @@ class StaticEncoder(NamedTuple):
 @lru_cache(maxsize=1)
 def static_encoder() -> StaticEncoder:
     """Return the encoder that comes with the package."""
-    table = pa.ipc.open_file(pa.memory_map(str(TABLE))).read_all()
+    table = pa.ipc.open_file(pa.memory_map(regular_path(TABLE))).read_all()
     buffer = table["vector"].combine_chunks().buffers()[1]
     vectors = np.frombuffer(buffer, dtype=np.int8).reshape(-1, DIMENSIONS)
     pieces = table["piece"].to_pylist()

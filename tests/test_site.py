@@ -162,7 +162,7 @@ def test_reference_tables_name_what_exists() -> None:
         assert not find_probe(name).flags or ("flags", name) in named, name
     table = expanded("<!-- options: age_comparison object_comparison -->")
     assert "| `--limit` | Maximum rows in total" in table
-    assert re.search(r"^\| `--reference-year` .* \| `age_comparison` \|$", table, re.M)
+    assert re.search(r"^\| `--train-ages` .* \| `age_comparison` \|$", table, re.M)
 
 
 @pytest.mark.parametrize(

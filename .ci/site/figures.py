@@ -6,7 +6,7 @@
 
 With names of probes, or ``all``, it builds them in a temporary folder and writes what they give to
 ``docs/figures/builds.json``, to the gallery, to the rows that ``build-probe list`` shows, and, if
-rows changed, to the manifests that the tests keep. ConceptNet and Wikidata are named by their
+figures changed, to the manifests that the tests keep. ConceptNet and Wikidata are named by their
 snapshots (``kb-cache list``). Languages whose lexicon was not fetched keep their figures.
 ``answers.json``, ``kbprobe-1.json`` and ``scores.json`` in that folder are written by
 ``answers.py``, ``suite.py`` and ``scores.py``, and ``readings.json`` by hand: who read how many
@@ -279,7 +279,7 @@ def main() -> None:
         builds[name] = {key: old[key] for key in LANGUAGES if key in old} | new.figures
         sections[name] = new.section
         kept = KEPT / f"{name}.json"
-        if not kept.exists() or read_manifest(kept).rows_digest != new.manifest.rows_digest:
+        if not kept.exists() or of_default(read_manifest(kept)) != of_default(new.manifest):
             kept.write_text(manifest_text(new.manifest.content), "utf-8")
     if probes:
         builds = {name: builds[name] for name in PROBES}

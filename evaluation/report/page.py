@@ -52,6 +52,7 @@ from evaluation.results.words import (
     last_name,
     percent,
     place,
+    points,
     remarks_on_rows,
 )
 from kbprobe import document as doc
@@ -218,9 +219,9 @@ def _tiles(results: Results) -> doc.Tiles:
         tiles["Strongest baseline"] = doc.Cell(percent(value), f"95%: {ends}", (clip(name, 60),))
     if metrics.similarity is not None:
         beyond = metrics.similarity.difference
-        ends = f"95%: {beyond.low:+.1f} to {beyond.high:+.1f}"
+        ends = f"points, 95%: {points(beyond.low)} to {points(beyond.high)}"
         of = f"similarity alone: {percent(metrics.similarity.accuracy.value)}"
-        tiles["Beyond similarity"] = doc.Cell(f"{beyond.value:+.1f} points", ends, (of,))
+        tiles["Beyond similarity"] = doc.Cell(points(beyond.value), ends, (of,))
     if metrics.strict_accuracy is not None:
         less = metrics.strict_difference
         lines = () if less is None else (f"{difference(less)}",)
@@ -266,7 +267,7 @@ def _shortcuts(metrics: Metrics) -> doc.Table | None:
             for name, value in metrics.ranked_baselines
         ],
         "Accuracy of each baseline of the probe’s audit, all families of distractors together",
-        fold=f"All {len(metrics.baselines)} shortcuts of the audit",
+        fold=f"All {len(metrics.baselines)} baselines",
     )
 
 
@@ -656,8 +657,8 @@ def _against_similarity(similarity: Similarity) -> str:
     return (
         "The choice most similar to the question, by a small static encoder without any training, "
         f"is right in {percent(similarity.accuracy.value)} of the same questions. The model is "
-        f"{difference.value:+.1f} points from that (95% interval {difference.low:+.1f} to "
-        f"{difference.high:+.1f}): {meaning[_beyond(similarity)]}."
+        f"{points(difference.value)} points from that (95% interval {points(difference.low)} to "
+        f"{points(difference.high)}): {meaning[_beyond(similarity)]}."
     )
 
 

@@ -554,7 +554,7 @@ def test_the_headline_says_whether_similarity_is_beaten(
     assert metrics.strongest_shortcut == ("longest choice", 0.21)
     text = " ".join(summary(results.model_copy(update={"metrics": metrics})))
     assert "is right in 49.0% of the same questions" in text
-    assert f"{difference[0]:+.1f} points from that" in text
+    assert f"{points(difference[0])} points from that" in text
 
 
 def test_similarity_is_measured_on_the_rows_of_the_run() -> None:

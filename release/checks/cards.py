@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.audit.recorded import read_baselines
+from kbprobe.audit.verdicts import MARGIN
 from kbprobe.errors import UsageError
 from kbprobe.format.card import CANARY, canary_of, size_category
 from kbprobe.format.dataset import BASELINES, CARD
 from kbprobe.format.licences import attributions_of, terms_of
-from kbprobe.format.manifest import MANIFEST, Manifest
+from kbprobe.format.manifest import MANIFEST, MOST_SIMILAR, BaselineCell, Manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS
 from kbprobe.reading import read_text
 from release.cards import LICENCE, LISTED, Name, by_config, credited, data_paths, listed, split_card
@@ -222,7 +223,7 @@ def audit_findings(manifest: Manifest) -> Iterator[Finding]:
     yield from found
     if not found:
         scored = sum(audit.scored_rows for audit in audits.values() if audit)
-        what = f"no baseline is off chance by more than its bar ({scored:,} rows scored"
+        what = f"no shortcut is off chance by more than its bar ({scored:,} rows scored"
         halves = [
             (cells["all"].high - cells["all"].low) / 2
             for audit in audits.values()
@@ -231,8 +232,19 @@ def audit_findings(manifest: Manifest) -> Iterator[Finding]:
         what += f"; the widest interval is ±{100 * max(halves):.1f} points)" if halves else ")"
         yield Finding("audit", "ok", what)
     for config, audit in audits.items():
+        if audit and (cells := audit.baselines.get(MOST_SIMILAR)):
+            yield _similarity_finding(config, cells["all"], audit.chance)
         for oracle in (audit.oracles if audit else {}).values():
             yield _oracle_finding(config, oracle)
+
+
+def _similarity_finding(config: str, similarity: BaselineCell, chance: float) -> Finding:
+    """Return a finding on the choice most similar to the question; it is no failure."""
+    what = f"the choice most similar to the question is right in {similarity.value:.1%}"
+    if similarity.low <= chance + MARGIN:
+        return Finding("similarity", "ok", f"{what}, chance {chance:.1%}")
+    remedy = "Quote accuracies beside it: reports and score cards give the difference."
+    return Finding("similarity", "warning", f"{what}, chance {chance:.1%}", config, remedy)
 
 
 def _oracle_finding(config: str, oracle: OracleReport) -> Finding:

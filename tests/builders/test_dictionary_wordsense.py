@@ -31,6 +31,7 @@ from kb_cache.gcide.load import load_gcide
 from kb_cache.gcide.types import Gcide
 from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.items import plain
+from kbprobe.format.manifest import MOST_SIMILAR
 
 NAME = "dictionary_wordsense"
 ALL = {"train_rows": 0}
@@ -443,7 +444,8 @@ def test_the_real_dictionary_reaches_its_bars(
     assert counts["rows"] >= 15_000
     assert counts["cells"]["0"]["same_word"] >= 0.6 * counts["rows"]
     assert audit["flags"] == []
-    for name, cells in audit["baselines"].items():
+    for name in audit["baselines"].keys() - {MOST_SIMILAR}:
+        cells = audit["baselines"][name]
         assert cells["all"]["accuracy"] <= 0.25, name
     for cell in audit["baselines"]["choice-only model"].values():
         assert cell["accuracy"] <= 0.23

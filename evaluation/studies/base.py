@@ -158,8 +158,17 @@ class Study:
     read: Callable[[Path], Any] = finished_in
 
     def __post_init__(self) -> None:
-        """Take the name from that of the module, and the help from its docstring."""
+        """Take the name from that of the module, and the help from its docstring.
+
+        Raises:
+            ValueError: the module has no name, as in a notebook.
+        """
         object.__setattr__(self, "name", self.name.rpartition(".")[2])
+        if self.name.startswith("__"):
+            raise ValueError(
+                f"a study cannot be called {self.name}: where code is in no module, as in a "
+                'notebook, give it a name and a help: Study(name="sizes", help="...", ...)'
+            )
         object.__setattr__(self, "help", LISTED.sub("", self.help or "").strip())
 
     def takes_folders(self, models: Sequence[Any]) -> bool:

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,10 +33,10 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 pytestmark = pytest.mark.usefixtures("in_world")
 
 
-def code_of(page, number=0):
-    """Run a block of Python of a page as a module; return what it defines."""
+def code_of(page, name, number=0):
+    """Run a block of Python of a page as a module of a name; return what it defines."""
     block = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)[number]
-    module = type(sys)(page.replace(".md", "").replace("-", "_"))
+    module = type(sys)(name)
     # Types that are named in annotations are looked up in the module.
     sys.modules[module.__name__] = module
     exec(compile(block, page, "exec"), vars(module))
@@ -44,14 +45,14 @@ def code_of(page, number=0):
 
 @pytest.fixture
 def twice():
-    entry = SCORERS.add(code_of("add-a-scorer.md").TWICE)
+    entry = SCORERS.add(code_of("add-a-scorer.md", "my_package.twice").TWICE)
     yield entry
     SCORERS.remove(entry.name)
 
 
 @pytest.fixture
 def sizes():
-    entry = STUDIES.add(code_of("add-a-study.md").SIZES)
+    entry = STUDIES.add(code_of("add-a-study.md", "my_package.sizes").SIZES)
     yield entry
     STUDIES.remove(entry.name)
 
@@ -82,7 +83,7 @@ def test_the_page_on_scorers_adds_one(twice):
 
 
 def test_a_scorer_without_a_model_counts_words_as_on_the_page_or_says_what_it_has_to_return():
-    entry = SCORERS.add(code_of("add-a-scorer.md", 1).OVERLAP)
+    entry = SCORERS.add(code_of("add-a-scorer.md", "my_package.overlap", 1).OVERLAP)
     try:
         found = evaluation.evaluate("questions", "none", scorer="overlap")
         for row in found.predictions.to_pylist():
@@ -212,6 +213,11 @@ def test_a_suite_file_runs_no_code(files, options, world, tmp_path, capsys):
     (tmp_path / "suite.yaml").write_text(json.dumps(suite))
     run("suite", tmp_path / "suite.yaml", code=2)
     assert "is a Python file, and a suite file runs no code" in capsys.readouterr().err
+
+
+def test_a_study_of_a_notebook_needs_a_name(sizes):
+    with pytest.raises(ValueError, match="give it a name and a help"):
+        replace(sizes, name="__main__")
 
 
 @pytest.mark.slow

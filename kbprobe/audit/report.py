@@ -151,9 +151,9 @@ def _furthest(families: Mapping[str, BaselineCell], chance: float) -> str:
 
 def unflagged(report: Mapping[str, Any]) -> str:
     """Return a sentence on what it means that an audit flags nothing: little, if rows are few."""
-    baselines = report["baselines"]
-    unsure = [name for name, cells in baselines.items() if cells["all"]["verdict"] == FEW_ROWS]
-    if len(unsure) == len(baselines):
+    verdicts = {name: cells["all"]["verdict"] for name, cells in report["baselines"].items()}
+    unsure = [name for name, verdict in verdicts.items() if verdict == FEW_ROWS]
+    if set(verdicts.values()) <= {FEW_ROWS, "reported"}:
         return (
             f"Too few rows were scored ({report['scored_rows']:,}, fewer than {FEWEST_ROWS}) to "
             "tell whether a baseline is off chance. Build more rows to audit it."

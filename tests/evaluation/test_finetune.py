@@ -390,7 +390,12 @@ def test_settings_of_training_are_given_by_key_and_recorded_beside_the_options(g
     ("given", "message"),
     [
         ("betaz=1", "no setting 'betaz'.*'betas'.*There are: train_batch, weight"),
-        ("warmup=2", "--training: warmup: must be less than 1"),
+        ("warmup=2", r"--training: warmup: must be less than 1 \(got 2\)$"),
+        ("betas=0.9,1", "--training: betas.1: must be less than 1"),
+        ("weight_decay=inf", "--training: weight_decay: must be a finite number"),
+        ("hidden_units=null", "--training: hidden_units: must have a value"),
+        (["warmup=0.1", "warmup=0.2"], "--training: warmup: is given twice"),
+        ({1: 2}, "--training: no setting 1"),
         ("x", "'x' is not of the form key=value"),
     ],
 )

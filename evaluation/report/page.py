@@ -679,7 +679,7 @@ def _against_floor(metrics: Metrics) -> str:
         )
     name, value = floor
     return (
-        f"The strongest baseline measured on the probe, “{clip(name, 60)}”, gets {percent(value)} "
+        f"The strongest baseline apart from similarity, “{clip(name, 60)}”, gets {percent(value)} "
         f"without knowing the answer: the interval {lies} "
         f"{'that' if value >= metrics.chance else 'chance'}."
     )

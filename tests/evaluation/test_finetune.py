@@ -9,6 +9,7 @@ import torch
 import transformers
 from pydantic import ValidationError
 
+from evaluation.cli import main
 from evaluation.items.sampling import draw_items
 from evaluation.items.types import Item, choice_starts
 from evaluation.learners.base import rate_share, slanted_triangle
@@ -17,6 +18,7 @@ from evaluation.learners.finetune import training as finetuning
 from evaluation.learners.finetune.kept import _holds, keep
 from evaluation.learners.finetune.training import Course, finetune
 from evaluation.models.loading import fresh_parameters
+from evaluation.options import parse_options
 from evaluation.scorers.multiple_choice import MultipleChoiceScorer
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_multiple_choice as tiny
@@ -402,3 +404,12 @@ def test_settings_of_training_are_given_by_key_and_recorded_beside_the_options(g
 def test_what_a_wrong_setting_is_told(given, message):
     with pytest.raises(UsageError, match=message):
         FinetuneOptions.parse({"training": given}, "run")
+
+
+def test_a_name_that_is_a_key_of_training_is_told_so(capsys):
+    with pytest.raises(UsageError, match=r"no option --weight-decay\. It is a key: --training"):
+        parse_options({"weight_decay": 0.2}, [FinetuneOptions], "run")
+    with pytest.raises(SystemExit):
+        main(["curve", "--hidden-units", "8"])
+    told = "no such option: --hidden-units. It is a key: --training hidden_units=VALUE"
+    assert told in capsys.readouterr().err

@@ -17,7 +17,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
 from evaluation.items.recast import meaning
-from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.errors import UsageError, did_you_mean, key_hint
 from kbprobe.format.setups import NLI, SETUPS
 from kbprobe.options import MAX_SEED, Metavar, Options, Role, option_name, role
 from kbprobe.parsing import json_value
@@ -446,7 +446,9 @@ def parse_options(
     known = {*RunOptions.model_fields, *(name for one in further for name in one.model_fields)}
     for name in values:
         if name not in known:
-            hint = did_you_mean(name, known)
+            fields = [field for one in further for field in one.model_fields.items()]
+            listed = [(option_name(field), info.description) for field, info in fields]
+            hint = key_hint(name, listed) or did_you_mean(name, known)
             raise UsageError(f"{owner} has no option {option_name(name)}.{hint}")
 
     def given(model: type[Options]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from kbprobe.errors import KbprobeError, UsageError, did_you_mean, missing_extra
+from kbprobe.errors import KbprobeError, UsageError, did_you_mean, key_hint, missing_extra
 from kbprobe.plugins import place_of_others
 from kbprobe.processes import leave_working_directory
 from kbprobe.terminal import VisibleFormatter, echo
@@ -364,7 +364,11 @@ def _describe(error: BaseException) -> tuple[str, int]:
         kept = "Run it again to go on: what is finished is kept."
         return f"Interrupted; nothing was left half written. {kept}", INTERRUPTED
     if isinstance(error, click.NoSuchOption):
-        hint = did_you_mean(error.option_name, error.possibilities or ())
+        params = error.ctx.command.params if error.ctx else ()
+        listed = [(one.opts[0], one.help) for one in params if isinstance(one, click.Option)]
+        hint = key_hint(error.option_name.lstrip("-").replace("-", "_"), listed) or did_you_mean(
+            error.option_name, error.possibilities or ()
+        )
         error = click.UsageError(f"no such option: {error.option_name}.{hint}", error.ctx)
     if isinstance(error, click.UsageError):
         context = error.ctx

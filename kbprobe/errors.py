@@ -115,6 +115,22 @@ def naming_extras() -> Iterator[None]:
         raise missing from error
 
 
+def key_hint(field: str, options: Iterable[tuple[str, str | None]]) -> str:
+    """Return a sentence if a name is not an option, but a key of one that lists its keys.
+
+    Args:
+        field: the name, as in Python.
+        options: the spelling and the help text of each option.
+
+    >>> key_hint("warmup", [("--training", "Settings of training. Keys: warmup, betas.")])
+    ' It is a key: --training warmup=VALUE'
+    """
+    for spelling, text in options:
+        if field in (text or "").partition("Keys: ")[2].rstrip(".").split(", "):
+            return f" It is a key: {spelling} {field}=VALUE"
+    return ""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the closest known name, or an empty string.
 

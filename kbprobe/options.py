@@ -139,6 +139,8 @@ def explain(problem: Any, spell: Callable[[str], str] = str) -> str:
     message, place = _in_words(problem), ".".join(map(str, problem["loc"]))
     if not place:
         return message
+    if problem["type"] == "value_error" and message.endswith(")") and " (got " in message:
+        return f"{spell(place)}: {message}"  # says itself which of the values is wrong
     if problem["type"] == "missing":
         if isinstance(last := problem["loc"][-1], int):  # one of several values in an option
             return f"{spell(place)}: value {last + 1} is missing"

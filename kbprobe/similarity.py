@@ -141,9 +141,12 @@ def _means(tokens: Tokens, words: npt.NDArray[np.int32]) -> npt.NDArray[np.int32
     while first < some.size:
         last = max(int(np.searchsorted(starts, starts[first] + PART)) - 1, first + 1)
         gathered = words[ids[starts[first] : starts[last]]]
-        made[some[first:last]] = np.add.reduceat(gathered, starts[first:last] - starts[first])
+        local = starts[first:last] - starts[first]
+        # Sums of a long text do not fit in 32 bits; means do.
+        sums = np.add.reduceat(gathered, local, dtype=np.int64) << FRACTION
+        made[some[first:last]] = sums // lengths[some[first:last], None]
         first = last
-    return (made << FRACTION) // np.maximum(lengths, 1).astype(np.int32)[:, None]
+    return made
 
 
 def _centred(vectors: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

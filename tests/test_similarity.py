@@ -43,6 +43,13 @@ def in_a_loop(texts: list[str]) -> list[list[int]]:
     return [[v - c for v, c in zip(mean, centre, strict=True)] for mean in means]
 
 
+def test_the_mean_of_a_long_text_is_that_of_its_words() -> None:
+    long, short = tokenise(pa.array(["dog " * 300_000, "dog"]), pa.array(["dog", "a cat"]))
+    found = similarities(long, short, np.array([[0, 1], [0, 1]]), np.array([0, 1]))
+    # Both texts have the same vector, so that nothing is left of either when it is centred.
+    assert found.tolist() == [[0, 0], [0, 0]]
+
+
 def test_cosines_are_those_of_a_plain_loop() -> None:
     asked, shown = in_a_loop(QUESTIONS), in_a_loop(TEXTS)
     choices, question = [[0, 1, 2], [2, 4, -1], [3, 0, 1], [1, 2, 3]], [0, 1, 2, 3]

@@ -311,6 +311,13 @@ def request_of(manifest: Manifest, template: Path | None = None) -> Request:
     """
     recorded = manifest.request
     probe = find_probe(recorded.probe or manifest.probe)
+    if gone := [name for name in recorded.options if name not in probe.options.model_fields]:
+        raise UsageError(
+            f"the manifest records options that {probe.name} does not have here: "
+            f"{', '.join(map(option_name, gone))}. Rebuild it with the version of kbprobe that "
+            f"built it ({manifest.kbprobe_version}), or, if they had their defaults, take them out "
+            "of the manifest"
+        )
     options = probe.options.parse(recorded.options, probe.name)
     return Request(probe, options, recorded.seed, template, recorded.format, recorded.audit)
 

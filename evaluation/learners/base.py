@@ -175,6 +175,9 @@ def made_by_learner(_: ScorerInputs) -> Scorer:
     raise KbprobeError("this scorer is made by a learner: name one with --learner and --train N")
 
 
+Beta = Annotated[float, Field(ge=0, lt=1)]
+
+
 class Settings(BaseModel):
     """Settings of training that are rarely changed: the keys of ``--training``.
 
@@ -183,13 +186,13 @@ class Settings(BaseModel):
     norm 1 and excluding biases and norms from weight decay follow BERT.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     train_batch: int = Field(16, ge=1, description="Rows per step, with all their choices.")
     weight_decay: float = Field(
         0.1, ge=0, description="Weight decay of matrices; biases and norms have none."
     )
-    betas: tuple[float, float] = Field((0.9, 0.98), description="Betas of AdamW.")
+    betas: tuple[Beta, Beta] = Field((0.9, 0.98), description="Betas of AdamW.")
     warmup: float = Field(
         0.06,
         ge=0,
@@ -240,13 +243,19 @@ class TrainingOptions(Options):
     @field_validator("training", mode="before")
     @classmethod
     def _checked(cls, given: Any) -> dict[str, Any]:
-        values = given if isinstance(given, Mapping) else dict(map(key_and_value, _texts(given)))
-        for key in values:
+        pairs = given.items() if isinstance(given, Mapping) else map(key_and_value, _texts(given))
+        values: dict[str, Any] = {}
+        for key, value in pairs:
             if key not in Settings.model_fields:
                 raise ValueError(
-                    f"no setting {key!r}.{did_you_mean(key, Settings.model_fields)} There are: "
-                    f"{', '.join(Settings.model_fields)}"
+                    f"no setting {key!r}.{did_you_mean(str(key), Settings.model_fields)} There "
+                    f"are: {', '.join(Settings.model_fields)}"
                 )
+            if value is None:
+                raise ValueError(f"{key}: must have a value")
+            if key in values:
+                raise ValueError(f"{key}: is given twice")
+            values[key] = value
         try:
             values = {k: parsed(Settings.model_fields[k], value) for k, value in values.items()}
             return Settings.model_validate(values).model_dump(include=set(values))

@@ -266,7 +266,8 @@ def _shortcuts(metrics: Metrics) -> doc.Table | None:
             _shortcut(name, value, metrics.baseline_intervals.get(name), metrics.chance)
             for name, value in metrics.ranked_baselines
         ],
-        "Accuracy of each baseline of the probe’s audit, all families of distractors together",
+        "Accuracy of each baseline, all families of distractors together: of the probe’s audit, of "
+        "those recorded with the probe, and of similarity on the rows evaluated",
         fold=f"All {len(metrics.baselines)} baselines",
     )
 
@@ -678,7 +679,7 @@ def _against_floor(metrics: Metrics) -> str:
         )
     name, value = floor
     return (
-        f"The strongest shortcut of the probe's audit, “{clip(name, 60)}”, gets {percent(value)} "
+        f"The strongest baseline apart from similarity, “{clip(name, 60)}”, gets {percent(value)} "
         f"without knowing the answer: the interval {lies} "
         f"{'that' if value >= metrics.chance else 'chance'}."
     )

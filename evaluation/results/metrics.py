@@ -284,12 +284,12 @@ def measure(
     )
 
 
-def of_audit(audit: Audit, recorded: Sequence[BaselineFigure] = ()) -> dict[str, Any]:
-    """Return the metrics that a built probe's audit holds, by their names.
+def of_audit(audit: Audit | None, recorded: Sequence[BaselineFigure] = ()) -> dict[str, Any]:
+    """Return the metrics that a built probe's audit holds, if it has one, by their names.
 
     Baselines that saw no row are left out. Those recorded with the probe are added.
     """
-    every = {name: families["all"] for name, families in audit.baselines.items()}
+    every = {name: families["all"] for name, families in audit.baselines.items()} if audit else {}
     cells = {name: cell for name, cell in every.items() if cell.n}
     measured = {figure.label: figure for figure in recorded}
     return {
@@ -300,7 +300,9 @@ def of_audit(audit: Audit, recorded: Sequence[BaselineFigure] = ()) -> dict[str,
         "baseline_intervals": {
             name: (cell.low, cell.high) for name, cell in (cells | measured).items()
         },
-        "oracles": {oracle.knows: oracle.families for oracle in audit.oracles.values()},
+        "oracles": {oracle.knows: oracle.families for oracle in audit.oracles.values()}
+        if audit
+        else {},
     }
 
 

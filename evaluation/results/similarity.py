@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 def measure_similarity(predictions: pa.Table, seed: int) -> Similarity | None:
     """Estimate how often the choice most similar to the question is right, and the difference.
 
-    A row in which several choices are equally similar counts as wrong. None if all rows choose
-    among the same few answers, which similarity says nothing about.
+    Where several choices are equally similar, such as those without a known word, it is one of them
+    at random. None if all rows choose among the same few answers, or if no row has a choice that is
+    more similar than another: similarity says nothing about these.
 
     Args:
         predictions: from :func:`evaluation.results.metrics.predictions_table`.
@@ -45,9 +46,11 @@ def measure_similarity(predictions: pa.Table, seed: int) -> Similarity | None:
     shown_words, asked_words = tokenise(texts.dictionary, questions.dictionary)
     question = to_numpy(questions.indices).astype(np.int64)
     cosines = similarities(shown_words, asked_words, choices, question)
-    best = cosines == cosines.max(axis=1, keepdims=True)
-    answer = to_numpy(scored["answer"]).astype(np.int64)
-    similar = best[np.arange(answer.size), answer] & (best.sum(axis=1) == 1)
+    best = cosines == cosines.max(axis=1, keepdims=True, initial=-np.inf)
+    if (best == shown).all():
+        return None
+    drawn = np.where(best, np.random.default_rng(seed).random(best.shape), -1)
+    similar = drawn.argmax(axis=1) == to_numpy(scored["answer"])
     right, cluster = bools(scored["correct"]), cluster_codes(scored)
     return Similarity(
         accuracy=intervals.accuracy(similar, cluster, seed),

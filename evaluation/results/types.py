@@ -220,7 +220,8 @@ class Metrics(Model):
     similarity: Similarity | None = Field(
         None,
         description="What similarity alone reaches on the same rows, and the difference; null "
-        "where all rows choose among the same few answers.",
+        "where all rows choose among the same few answers, or no choice is more similar than "
+        "another.",
     )
     oracles: dict[str, dict[str, float]] = Field(
         default_factory=dict,

@@ -118,7 +118,7 @@ def evaluate_run(
         by_length=scores.score_name == "log-likelihood" and run.all_questions,
         seed=options.seed,
         tie_tolerance=tolerance,
-    ).model_copy(update=of_audit(audit, recorded) if audit else {})
+    ).model_copy(update=of_audit(audit, recorded))
     if labels.setup_of(predictions) is None:
         similarity = measure_similarity(predictions, options.seed)
         metrics = with_similarity(metrics, similarity) if similarity else metrics

@@ -340,7 +340,7 @@ def _refuse_idle_options(spec: RunSpec, scorer: ScorerEntry, learner: LearnerEnt
             continue
         if learner is None and isinstance(owners[0], LearnerEntry):
             raise UsageError(f"{option_name(name)} requires --train: give --train N as well")
-        others = " or ".join(entry.label for entry in owners)
+        others = " or ".join(dict.fromkeys(entry.label for entry in owners))
         raise UsageError(
             f"{option_name(name)} is for {others}, and {spec.model} is scored as a "
             f"{scorer.label}. Leave it out, or choose with --scorer."

@@ -139,6 +139,7 @@ def read_baselines(folder: Path) -> BaselineFigures | None:
         UsageError: they cannot be read; the message says what is wrong.
     """
     path = folder / BASELINES
+    remedy = f"Delete it, and record them again: evaluate-probe baselines {folder} --record"
     try:
         figures = BaselineFigures.model_validate_json(read_bytes(path, MAX_JSON_BYTES))
     except FileNotFoundError:
@@ -146,7 +147,10 @@ def read_baselines(folder: Path) -> BaselineFigures | None:
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join(map(str, problem["loc"]))
-        raise UsageError(f"{path} cannot be read: {place} {problem['msg']}".strip()) from None
+        what = f"{place} {problem['msg']}".strip()
+        raise UsageError(f"{path} cannot be read: {what}. {remedy}") from None
     if figures.format != FORMAT:
-        raise UsageError(f"{path} has format {figures.format}, and this kbprobe reads {FORMAT}")
+        raise UsageError(
+            f"{path} has format {figures.format}, and this kbprobe reads {FORMAT}. {remedy}"
+        )
     return figures

@@ -345,6 +345,18 @@ def test_a_manifest_of_other_rows_is_found_out(build_probe: Run, folder: Path, k
     assert "the same" not in done.stdout
 
 
+def test_a_manifest_with_an_option_that_was_removed_is_refused(
+    build_probe: Run, folder: Path
+) -> None:
+    manifest = manifest_in(folder)
+    manifest["request"]["options"]["max_contexts"] = 3
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    done = build_probe("--from-manifest", folder / "manifest.json")
+    assert done.returncode == 2
+    assert "the manifest records options that" in done.stderr
+    assert "--max-contexts. Rebuild it with the version" in done.stderr
+
+
 @pytest.mark.parametrize("key", ["knowledge_base", "template_digest"])
 def test_a_manifest_from_another_source_is_refused(
     build_probe: Run, folder: Path, key: str

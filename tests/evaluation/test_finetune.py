@@ -9,6 +9,7 @@ import torch
 import transformers
 from pydantic import ValidationError
 
+from evaluation.cli import main
 from evaluation.items.sampling import draw_items
 from evaluation.items.types import Item, choice_starts
 from evaluation.learners.base import rate_share, slanted_triangle
@@ -17,6 +18,7 @@ from evaluation.learners.finetune import training as finetuning
 from evaluation.learners.finetune.kept import _holds, keep
 from evaluation.learners.finetune.training import Course, finetune
 from evaluation.models.loading import fresh_parameters
+from evaluation.options import parse_options
 from evaluation.scorers.multiple_choice import MultipleChoiceScorer
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_multiple_choice as tiny
@@ -390,10 +392,24 @@ def test_settings_of_training_are_given_by_key_and_recorded_beside_the_options(g
     ("given", "message"),
     [
         ("betaz=1", "no setting 'betaz'.*'betas'.*There are: train_batch, weight"),
-        ("warmup=2", "--training: warmup: must be less than 1"),
+        ("warmup=2", r"--training: warmup: must be less than 1 \(got 2\)$"),
+        ("betas=0.9,1", "--training: betas.1: must be less than 1"),
+        ("weight_decay=inf", "--training: weight_decay: must be a finite number"),
+        ("hidden_units=null", "--training: hidden_units: must have a value"),
+        (["warmup=0.1", "warmup=0.2"], "--training: warmup: is given twice"),
+        ({1: 2}, "--training: no setting 1"),
         ("x", "'x' is not of the form key=value"),
     ],
 )
 def test_what_a_wrong_setting_is_told(given, message):
     with pytest.raises(UsageError, match=message):
         FinetuneOptions.parse({"training": given}, "run")
+
+
+def test_a_name_that_is_a_key_of_training_is_told_so(capsys):
+    with pytest.raises(UsageError, match=r"no option --weight-decay\. It is a key: --training"):
+        parse_options({"weight_decay": 0.2}, [FinetuneOptions], "run")
+    with pytest.raises(SystemExit):
+        main(["curve", "--hidden-units", "8"])
+    told = "no such option: --hidden-units. It is a key: --training hidden_units=VALUE"
+    assert told in capsys.readouterr().err

@@ -584,6 +584,31 @@ def test_similarity_says_nothing_where_all_rows_have_the_same_choices() -> None:
     assert measure_similarity(predictions, 0) is None
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["unknown words", "one question"])
+def test_similarity_says_nothing_where_no_choice_is_more_similar(known: bool) -> None:
+    texts = ("harbour", "sword") if known else ("\U0001f600", "\U0001f601")
+    items = [
+        Item(f"r{row}", "mc_qa", "What is it?", tuple(f"{text} {row}" for text in texts), 0)
+        for row in range(60)
+    ]
+    _, predictions = run(replace(probe(60, 2), items=ItemColumns.of(items)))
+    assert measure_similarity(predictions, 0) is None
+
+
+def test_choices_that_are_equally_similar_are_drawn_from() -> None:
+    """Counted as wrong, they would put any model above similarity."""
+    faces = [chr(0x1F600 + number) for number in range(60)]
+    items = [
+        Item(f"r{row}", "mc_qa", "a dog", (faces[row % 60], faces[(row + 1) % 60]), row % 2)
+        for row in range(398)
+    ]
+    items += [Item(f"d{row}", "mc_qa", "a sword", ("a sword", "a dog"), 0) for row in range(2)]
+    _, predictions = run(replace(probe(400, 2), items=ItemColumns.of(items)))
+    found = measure_similarity(predictions, 0)
+    assert found is not None
+    assert 0.4 < found.accuracy.value < 0.6
+
+
 @pytest.mark.parametrize(
     ("low", "high", "said"),
     [

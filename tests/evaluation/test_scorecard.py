@@ -154,6 +154,7 @@ def test_the_page_and_the_badge_show_the_score(world: Path, card: Scorecard) -> 
     assert f"{MODEL}: {score} on few, seed 0" in page
     assert "not scores on the standard suite" in page
     assert "Scores on the suite, and on rows of few, seed 7" in page
+    assert "**Beyond similarity**: accuracy less" in page
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import evaluation
+from evaluation.report.page import summary
 from kbprobe.audit.recorded import read_baselines
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import BASELINES
@@ -67,6 +68,18 @@ def test_a_run_is_compared_with_the_figures(measured: Path) -> None:
     assert "majority, trained on" in " ".join(baselines)
 
 
+def test_a_run_is_compared_with_the_figures_of_a_probe_without_audit(measured: Path) -> None:
+    path = measured / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**manifest, "audit": None}), encoding="utf-8")
+    results = evaluation.evaluate(measured, None, scorer="random").results
+    metrics = results.metrics
+    assert {"random", "most similar choice"} < metrics.baselines.keys()
+    assert metrics.oracles == {}
+    [sentence] = [said for said in summary(results) if "strongest" in said]
+    assert sentence.startswith("The strongest baseline apart from similarity, “")
+
+
 def test_a_probe_without_figures_has_no_finding(built_probe: Probe) -> None:
     assert finding(built_probe("wordnet_hypernymy")) is None
 
@@ -103,7 +116,7 @@ def test_damaged_figures_are_found(text: str, problem: str, measured: Path) -> N
     assert found is not None
     assert found.verdict == "failed"
     assert problem in found.what
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match=r"cannot be read: \w.*Delete it, and record them again"):
         read_baselines(measured)
 
 

@@ -622,7 +622,7 @@ def _section(model: ModelCurves, models: Sequence[ModelCurves]) -> Section:
     by_learner = group_by(model.curves, lambda curve: curve.learner).values()
     charts = [_chart(model, model.own, models)]
     charts += [_chart(model, several) for several in by_learner if len(several) > 1]
-    all_baselines = f"All {len(model.baselines)} baselines of the audit"
+    all_baselines = f"All {len(model.baselines)} baselines"
     return Section(
         model.place,
         [DataTable("models", [model.about], _ABOUT), runs, curves, baselines],
@@ -641,7 +641,10 @@ def _section(model: ModelCurves, models: Sequence[ModelCurves]) -> Section:
                 names=3,
                 fold="Each number of training rows",
             ),
-            baselines.shown("Accuracy of each baseline of the probe’s audit", fold=all_baselines),
+            baselines.shown(
+                "Accuracy of each baseline: of the probe’s audit, recorded with it, and similarity",
+                fold=all_baselines,
+            ),
         ],
         [_untrained(model), *(_sentence(model, curve) for curve in model.own)],
         _notes(model),

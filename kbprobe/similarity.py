@@ -31,8 +31,6 @@ from kbprobe.arrays import Floats, Ints, run_starts
 from kbprobe.files import regular_path
 from kbprobe.tokens import Tokens
 
-PICKS = "the choice most similar to the question, by a small static encoder"
-
 DIMENSIONS = 128
 CONTINUED = "##"
 """Prefix of pieces that continue a word."""

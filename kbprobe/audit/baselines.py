@@ -38,7 +38,7 @@ from kbprobe.audit.rows import Rows
 from kbprobe.audit.verdicts import MARGIN, Shortcut
 from kbprobe.columns import to_numpy
 from kbprobe.format.manifest import MOST_SIMILAR
-from kbprobe.similarity import PICKS, similarities
+from kbprobe.similarity import similarities
 from kbprobe.tokens import tokenise
 
 BINS = 10
@@ -54,6 +54,7 @@ BASELINES = {
     "most general choice": "most hyponyms below it",
     "most specific choice": "fewest hyponyms below it",
     "most like the question": "shares the rarest words with the question",
+    MOST_SIMILAR: "the choice most similar to the question, by a small static encoder",
     "most like the others": "shares the rarest words with the other choices",
     "least like the others": "the odd one out by shared words",
     "majority answer": "most often gold in train",
@@ -198,7 +199,7 @@ def _of_choices(rows: BuildRows) -> Iterator[Shortcut]:
     yield _named("most like the question", overlap(tokens, questions, rarity, local, question))
     # What is similar to the question is likely to be true: reported, not a fault of the rows.
     similar = similarities(tokens, questions, local, question)
-    yield Shortcut(MOST_SIMILAR, similar, PICKS, judged=False)
+    yield Shortcut(MOST_SIMILAR, similar, BASELINES[MOST_SIMILAR], judged=False)
     alike = likeness(tokens, rarity, local)
     yield _named("most like the others", alike)
     yield _named("least like the others", -alike)

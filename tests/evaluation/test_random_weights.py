@@ -11,7 +11,6 @@ import pytest
 import torch
 import transformers
 
-from evaluation.endpoints import handle
 from evaluation.items.types import Item
 from evaluation.models.capabilities import ENCODER, MASKED_LM, MULTIPLE_CHOICE
 from evaluation.models.checkpoint import open_checkpoint
@@ -20,6 +19,7 @@ from evaluation.models.loading import load_for_training, load_model
 from evaluation.options import ModelOptions
 from evaluation.results.summary import cautions
 from evaluation.results.types import read_results
+from evaluation.runs import executor
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Study, StudyRequest
@@ -166,7 +166,7 @@ def test_one_model_after_the_other_is_in_memory(bert, probe, monkeypatch):
             alive.append(weakref.ref(loaded[0]))
             return loaded
 
-    monkeypatch.setattr(handle, "ModelHandle", Watched)
+    monkeypatch.setattr(executor, "ModelHandle", Watched)
     specs = [RunSpec.parse(probe, str(bert), {"random_weights": seed}) for seed in range(3)]
     for outcome in execute(specs):
         outcome.or_raise()

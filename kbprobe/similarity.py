@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,11 +60,12 @@ class StaticEncoder(NamedTuple):
 
     def words(self, words: pa.Array) -> npt.NDArray[np.int32]:
         """Return (words, DIMENSIONS) the sum of each word's pieces; zero where it has none."""
+        pieces = [self.pieces(word) for word in words.to_pylist()]
+        sizes = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+        rows = np.fromiter(chain.from_iterable(pieces), dtype=np.int64)
+        some = np.flatnonzero(sizes)
         made = np.zeros((len(words), DIMENSIONS), dtype=np.int32)
-        for index, word in enumerate(words.to_pylist()):
-            pieces = self.pieces(word)
-            if pieces:
-                made[index] = self.vectors[pieces].sum(axis=0, dtype=np.int32)
+        made[some] = np.add.reduceat(self.vectors[rows], run_starts(sizes)[some], dtype=np.int32)
         return made
 
     def pieces(self, word: str) -> list[int]:
@@ -127,11 +129,10 @@ def similarities(texts: Tokens, questions: Tokens, choices: Ints, question: Ints
 def _means(tokens: Tokens, words: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Return the mean vector of each text, in units of 2 ** -FRACTION."""
     known = np.asarray(words.any(axis=1))
-    lengths = np.zeros(tokens.lengths.size, dtype=np.int64)
-    texts = np.repeat(np.arange(lengths.size), tokens.lengths)
+    texts = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
     keep = known[tokens.ids]
     texts, ids = texts[keep], tokens.ids[keep]
-    lengths = np.bincount(texts, minlength=lengths.size)
+    lengths = np.bincount(texts, minlength=tokens.lengths.size)
     made = np.zeros((lengths.size, DIMENSIONS), dtype=np.int32)
     some = np.flatnonzero(lengths)
     starts = run_starts(lengths[some])

@@ -617,7 +617,7 @@ def verdict(metrics: Metrics) -> tuple[doc.Tone, str]:
         if metrics.similarity is None:
             return "success", f"Better than {what}"
         beyond = _beyond(metrics.similarity)
-        return _TONES[beyond] if beyond == "above" else "partial", _BEYOND[beyond]
+        return "success" if beyond == "above" else "partial", _BEYOND[beyond]
     words: dict[Place, str] = {
         "below": f"Below what {what} reaches",
         "level": f"Not distinguishable from what {what} reaches",

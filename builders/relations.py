@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import Family, Truth
+from builders.engine.draw.likeness import Likeness
 from builders.engine.drops import DropLog
 from builders.engine.options import DrawOptions
 from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions
@@ -52,6 +54,7 @@ class NodeSource:
         territory: function from split shares and a seed to the groups of nodes that stay in one
             split.
         offensive: (nodes,) mask of nodes that ``--screen`` excludes; None: none.
+        likeness: function that returns how similar questions and golds are; None: not known.
     """
 
     choices: Nodes
@@ -66,6 +69,7 @@ class NodeSource:
     families: Callable[[Asking], Iterable[Family]]
     territory: Callable[[tuple[float, float, float], int], Territory]
     offensive: Bools | None = None
+    likeness: Callable[[Questions, Asking], Likeness] | None = None
 
 
 NONE: Ints = np.empty(0, dtype=np.int64)
@@ -174,6 +178,7 @@ def relation_plan(
         options,
         rng,
         dropped,
+        likeness=partial(source.likeness, questions) if source.likeness else None,
     )
 
 

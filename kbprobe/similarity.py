@@ -111,7 +111,7 @@ def similarities(texts: Tokens, questions: Tokens, choices: Ints, question: Ints
         Minus infinity where there is no choice; 0 where a text has no vector.
     """
     words = static_encoder().words(texts.words)
-    left, right = _centred(_means(questions, words)), _centred(_means(texts, words))
+    left, right = text_vectors(questions, words), text_vectors(texts, words)
     left_length, right_length = (
         np.sqrt(np.einsum("ij,ij->i", side, side, dtype=np.int64)) for side in (left, right)
     )
@@ -124,6 +124,11 @@ def similarities(texts: Tokens, questions: Tokens, choices: Ints, question: Ints
             cosine = np.divide(dot, length, out=np.zeros(shown.size), where=length > 0)
             made[start : start + PART, column] = np.where(shown < 0, -np.inf, cosine)
     return made
+
+
+def text_vectors(texts: Tokens, words: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the vectors of texts from those of words: their means, less the mean of all texts."""
+    return _centred(_means(texts, words))
 
 
 def _means(tokens: Tokens, words: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

@@ -157,28 +157,37 @@ class LabelOptions(ProbeOptions):
 class DrawOptions(ProbeOptions):
     """Options of probes whose distractors are drawn by :func:`builders.engine.rows.draw_plan`."""
 
+    UNMATCHED_RANDOM: ClassVar[float] = 0.33
+
     sampling: Literal["grouped", "uniform"] = Field(
         "grouped",
         description="grouped: questions share their choices, each of which is right once, so that "
         "the choices alone tell nothing; uniform: every candidate alike, as published.",
+    )
+    match: Literal["similarity", "none"] = Field(
+        "similarity",
+        description="similarity: put questions in groups such that the most similar choice is "
+        "right no more often than others; none: at random.",
     )
     once: Annotated[bool, RARE] = Field(
         False,
         description="Ask each question once, with distractors of the first family that has "
         "enough, for manual scoring; by default with those of every family.",
     )
-    perturbations: Annotated[int, RARE] = Field(
-        2,
+    perturbations: Annotated[int | None, RARE] = Field(
+        None,
         ge=1,
         le=50,
-        description="Maximum rows of a question with distractors of one family and distance.",
+        description="Maximum rows of a question with distractors of one family and distance (by "
+        "default 3 in matched groups, otherwise 2).",
     )
-    random_share: Annotated[float, RARE] = Field(
-        0.33,
+    random_share: Annotated[float | None, RARE] = Field(
+        None,
         ge=0,
         le=1,
         description="Maximum share of rows with random distractors, the easy reference, where "
-        "there are other families. It holds for the whole build, from which --limit draws.",
+        "there are other families (by default 0.2 with matched groups, otherwise 0.33). It holds "
+        "for the whole build, from which --limit draws.",
     )
     max_fill: Annotated[int | None, RARE] = Field(
         None,
@@ -195,6 +204,23 @@ class DrawOptions(ProbeOptions):
         description="What to do with questions whose gold is given away by a word that it shares "
         "with the question.",
     )
+
+    @property
+    def matched(self) -> bool:
+        """Whether groups are matched on similarity."""
+        return self.match != "none" and self.sampling == "grouped"
+
+    @property
+    def uses(self) -> int:
+        """The maximum number of rows of a question with distractors of one family."""
+        return self.perturbations or (3 if self.matched else 2)
+
+    @property
+    def most_random(self) -> float:
+        """The maximum share of rows with random distractors."""
+        if self.random_share is not None:
+            return self.random_share
+        return 0.2 if self.matched else self.UNMATCHED_RANDOM
 
     @property
     def fills(self) -> int:

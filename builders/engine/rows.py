@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypedDict, Unpack, cast
 
 import numpy as np
@@ -18,6 +19,8 @@ from builders.engine.draw.families import (
     Truth,
     perturb,
 )
+from builders.engine.draw.likeness import Likeness
+from builders.engine.draw.matched import Matching
 from builders.engine.draw.pools import GroupRules, Wrong, draw_in_groups
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM, DrawOptions
@@ -254,6 +257,7 @@ def draw_plan(
     rng: RandomGenerator,
     dropped: DropLog,
     arguable: Callable[[Asking], Arguable] | None = None,
+    likeness: Callable[[Asking], Likeness] | None = None,
 ) -> Plan:
     """Split and cap the questions of a tier, then draw distractors for them.
 
@@ -268,6 +272,8 @@ def draw_plan(
         dropped: counts of what is left out; what is left out here is added.
         arguable: function that returns for the questions asked what is likely to be accepted as an
             answer, and so is no distractor in the clean tier.
+        likeness: function that returns how similar the questions asked and their golds are, for
+            matched groups; None: groups cannot be matched.
 
     Raises:
         UsageError: nothing is left to ask.
@@ -300,17 +306,26 @@ def draw_plan(
         wanted = list(families(asking))
         # An option without effect is left unread, so that a build that was given it can say so.
         reference = len(wanted) > 1 and any(family.name == RANDOM for family in wanted)
-        territories = max(asking.gold.size // LINES_OF_PART, 1)
+        matching = None
+        if likeness and options.matched:
+            matching = Matching(
+                likeness(asking),
+                partial(_false_in_pool, asking, truth, reads[asking.gold]),
+                2 * (3 * kinds[asking.gold] + split) + (asking.hops > 1),
+            )
+        # Matched groups need large pools.
+        territories = max(asking.gold.size // LINES_OF_PART, 1) if matching is None else 1
         grouped = draw_in_groups(
             wanted,
             asking.gold,
             reads[asking.gold],
             (part[asking.gold] % territories * (kinds.max() + 1) + kinds[asking.gold]) * 3 + split,
             rng.bits(questions.key[asking.question], asking.gold).view(np.int64),
-            GroupRules(options.choices, options.perturbations, wrong),
+            GroupRules(options.choices, options.uses, wrong),
             once=options.once,
-            random_share=options.random_share if reference else 1.0,
+            random_share=options.most_random if reference else 1.0,
             rng=draw,
+            matching=matching,
         )
         parts = [_of_groups(family, groups, asking.gold) for family, groups in grouped]
         placed = sorted_unique(np.concatenate([part.rows for part in parts]))
@@ -330,7 +345,7 @@ def draw_plan(
                 kinds,
                 distractors=options.choices - 1,
                 max_fill=options.fills,
-                repeats=options.perturbations,
+                repeats=options.uses,
                 rng=draw,
             )
         )
@@ -338,7 +353,7 @@ def draw_plan(
             parts = _first_only(parts, drawn.gold.size)
         for label in dict.fromkeys(family.label for family in wanted):
             made = sum(part.rows.size for part in parts if part.family.label == label)
-            missing = drawn.gold.size * options.perturbations - made
+            missing = drawn.gold.size * options.uses - made
             dropped[f"{label}: {TOO_FEW}"] += 0 if options.once else missing
     parts = [part for part in parts if part.rows.size]
     dropped.require(len(parts))
@@ -382,6 +397,17 @@ def _wrong(asking: Asking, truth: Truth, arguable: Arguable | None) -> Wrong:
         )
 
     return wrong
+
+
+def _false_in_pool(asking: Asking, truth: Truth, reads: Ints, lines: Ints) -> tuple[Ints, Bools]:
+    """Return the number of each line's gold in a pool, and which golds are wrong for each line."""
+    concept, gold = asking.concept[lines], asking.gold[lines]
+    nodes, number = np.unique(gold, return_inverse=True)
+    _, first, pair = np.unique(concept * truth.size + gold, return_index=True, return_inverse=True)
+    false = truth.false_among(concept[first], gold[first], nodes)[pair]
+    texts = reads[lines]
+    false &= texts[:, None] != texts[np.unique(number, return_index=True)[1]]
+    return number, false
 
 
 def _of_groups(family: Family, groups: Ints, gold: Ints) -> Perturbation:

@@ -17,7 +17,7 @@ from builders.wordnet.neighbourhoods import (
     nouns_of,
     taxonomy_order,
 )
-from builders.wordnet.options import WordNetOptions
+from builders.wordnet.options import NEAR, SAME_WORD, WordNetOptions
 from builders.wordnet.synsets import (
     KINDS,
     alike_in_any,
@@ -35,8 +35,6 @@ up to their common ancestor."""
 
 BRANCH = "_branch"
 """Suffix of families whose golds belong to siblings, or cousins, of the concept."""
-
-SAME_WORD = "same_word"
 
 FIELD = "field"
 """Family of nouns or verbs in one lexicographer file that are close in the taxonomy."""
@@ -63,6 +61,10 @@ def wordnet_families(
             yield Family(RANDOM, 0, np.zeros_like(asking.gold))
         elif name == SAME_WORD:
             yield Family(SAME_WORD, 0, np.zeros_like(asking.gold), kin=word)
+        elif name == NEAR:
+            down = any(other.endswith(BRANCH) for other in options.NEAR)
+            asked = asking.concept if down else asking.gold
+            yield Family(NEAR, 0, _neighbourhood(wordnet, asked), matched=True)
         elif name == FIELD:
             # If golds belong to the concepts, the concepts determine closeness.
             down = any(other.endswith(BRANCH) for other in options.family_list)
@@ -98,6 +100,12 @@ def _fields(wordnet: WordNet, nodes: Ints) -> Ints:
     file = lexicographer_files(wordnet)[nodes]
     field = _runs(nodes, file, taxonomy_order(wordnet)[nodes], FIELD_SIZE)
     return np.where(wordnet.pos_codes[nodes] > POS.index("v"), -1, field)
+
+
+def _neighbourhood(wordnet: WordNet, nodes: Ints) -> Ints:
+    """Return the place of each node in the order of lexicographer files and the taxonomy."""
+    file, place = lexicographer_files(wordnet)[nodes], taxonomy_order(wordnet)[nodes]
+    return np.asarray(file * (place.max(initial=0) + 1) + place)
 
 
 def _qualities(wordnet: WordNet, nodes: Ints) -> Ints:

@@ -18,6 +18,12 @@ ABSTRACTIONS = tuple(chain(*word_groups("abstractions", "builders.wordnet")))
 STOP_CONCEPTS = ("body.n.01", "human_body.n.01", "organism.n.01", "animal.n.01", "person.n.01")
 """Wholes that have many more parts than WordNet lists."""
 
+NEAR = "near"
+"""The distractor families of the gold's own neighbourhood; in matched groups a single family."""
+
+SAME_WORD = "same_word"
+"""The family of definitions of one word."""
+
 ENGLISH = "en"
 """The language of Princeton WordNet."""
 
@@ -72,7 +78,7 @@ class WordNetOptions(DrawOptions):
 
     @model_validator(mode="after")
     def _published_are_uniform(self) -> Self:
-        unbalanced = set(self.family_list) - {*self.NEAR, RANDOM}
+        unbalanced = set(self.family_list) - {*self.NEAR, NEAR, RANDOM}
         if self.sampling == "grouped" and unbalanced:
             raise ValueError(
                 f"the families {', '.join(sorted(unbalanced))} are never golds, so that their "
@@ -110,6 +116,11 @@ class WordNetOptions(DrawOptions):
         }
 
     @property
+    def matched(self) -> bool:
+        """Whether groups are matched on similarity: there are encoders of English texts only."""
+        return super().matched and self.language == ENGLISH
+
+    @property
     def shows_glosses(self) -> bool:
         """Whether choices show definitions."""
         return True
@@ -119,7 +130,7 @@ class WordNetOptions(DrawOptions):
     def _known_families(cls, families: tuple[str, ...]) -> tuple[str, ...]:
         known = dict.fromkeys((*cls.NEAR, RANDOM, *cls.PAPER))
         for family in families:
-            if family not in known and family not in ("near", "paper"):
+            if family not in known and family not in (NEAR, "paper"):
                 raise ValueError(
                     f"no distractor family {family!r}.{did_you_mean(family, known)} "
                     f"There are: {', '.join(known)}, and the sets near and paper"
@@ -129,7 +140,10 @@ class WordNetOptions(DrawOptions):
     @property
     def family_list(self) -> tuple[str, ...]:
         """The requested families, with named sets expanded."""
-        sets = {"near": self.NEAR, "paper": self.PAPER}
+        near = self.NEAR
+        if self.matched:
+            near = (*(name for name in near if name == SAME_WORD), NEAR)
+        sets = {NEAR: near, "paper": self.PAPER}
         spelled = [name for family in self.families for name in sets.get(family, (family,))]
         return tuple(dict.fromkeys(spelled))
 
@@ -138,7 +152,8 @@ class DefinitionsOptions(WordNetOptions):
     """Options of wordnet_definitions."""
 
     NEAR = ("same_word", *WordNetOptions.NEAR, "quality")
-    DEFAULTS = named(random_share=0.25, pos=ALL_POS)
+    UNMATCHED_RANDOM = 0.25
+    DEFAULTS = named(pos=ALL_POS)
 
 
 CommonOnly: TypeAlias = Annotated[
@@ -237,4 +252,5 @@ class AntonymyOptions(RelationOptions):
     """Options of wordnet_antonymy."""
 
     NEAR = ("cousin", "second_cousin", "field", "quality")
-    DEFAULTS = named(random_share=1.0, pos=ALL_POS)
+    UNMATCHED_RANDOM = 1.0
+    DEFAULTS = named(pos=ALL_POS)

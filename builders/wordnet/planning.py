@@ -22,6 +22,7 @@ from builders.relations import (
 )
 from builders.wordnet.content import content_column
 from builders.wordnet.families import wordnet_families, wordnet_oracles
+from builders.wordnet.likeness import wordnet_likeness
 from builders.wordnet.neighbourhoods import territory
 from builders.wordnet.options import (
     ENGLISH,
@@ -207,10 +208,11 @@ class WordNetPlanner:
             word = to_numpy(shown.fields["lemma"].dictionary_encode().indices).astype(np.int64)
         reads = _READS.get(relation, _first_word)
         places = territory(wordnet.structure, options.split_shares, self.rng.seed)
+        nodes = nodes_of(wordnet, generality(wordnet), options.shows_glosses)
         plan = draw_plan(
             QuestionSet(asking, shown, facts, relation, places.of_both(asking)),
             NodePools(
-                nodes_of(wordnet, generality(wordnet), options.shows_glosses),
+                nodes,
                 kinds=KINDS[wordnet.pos_codes],
                 # One language decides for all, so that they ask the same questions.
                 reads=reads(wordnet.languages[0]),
@@ -225,6 +227,7 @@ class WordNetPlanner:
             self.rng,
             self.dropped,
             arguable=partial(arguable_distractors, wordnet.structure, PROBE_OF[relation]),
+            likeness=partial(wordnet_likeness, relation, shown, nodes),
         )
         answers = {"hypernym": wordnet.isa, "hyponym": wordnet.isa.reversed}.get(relation)
         return _readable_in_all(wordnet, _described(wordnet, plan, answers), reads)

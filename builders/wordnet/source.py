@@ -9,11 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from builders.engine.draw.likeness import Likeness
 from builders.engine.drops import DropLog
+from builders.engine.plan import Questions
+from builders.engine.rows import Asking
 from builders.english.screen import offensive_synsets, offensive_texts
 from builders.relations import Edges, NodeSource, given_away
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.flags import asked_in_minor_sense
+from builders.wordnet.likeness import wordnet_likeness
 from builders.wordnet.neighbourhoods import territory
 from builders.wordnet.options import WordNetOptions
 from builders.wordnet.synsets import (
@@ -56,8 +60,13 @@ def synset_source(
         every = np.arange(size, dtype=np.int64)
         synonyms = other_words(shown, every, shown.sense_start[:-1].astype(np.int64))
     several = len(wordnet.languages) > 1
+    nodes = nodes_of(shown, generality(wordnet))
+
+    def likeness(questions: Questions, asking: Asking) -> Likeness:
+        return wordnet_likeness("edge", questions, nodes, asking)
+
     return NodeSource(
-        choices=nodes_of(shown, generality(wordnet)),
+        choices=nodes,
         words=first_words(shown),
         # One language decides for all, so that they ask the same questions.
         reads=to_numpy(first_words(wordnet.languages[0]).dictionary_encode().indices).astype(
@@ -72,6 +81,7 @@ def synset_source(
         families=lambda asking: wordnet_families(wordnet, options, asking),
         territory=partial(territory, wordnet.structure),
         offensive=offensive_in_any(wordnet),
+        likeness=likeness,
     )
 
 

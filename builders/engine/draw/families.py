@@ -107,6 +107,7 @@ class Family(NamedTuple):
         by_row: rows of a group without distractors of the family are random ones, rather than
             being counted with the rest of their group.
         pool: candidates by key, for uniform sampling; None: the golds of the key.
+        matched: in matched groups, questions with neighbouring keys may share choices.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Family(NamedTuple):
     kin: Ints | None = None
     by_row: bool = False
     pool: Pool | None = None
+    matched: bool = False
 
     @property
     def label(self) -> str:
@@ -168,6 +170,23 @@ class Truth:
         doubtful = np.flatnonzero(false & self._has_likes[node])
         asked = np.stack([gold[doubtful], concept[doubtful]]) * self.size + node[doubtful]
         false[doubtful] = ~self._alike_keys.contains(asked.ravel()).reshape(2, -1).any(axis=0)
+        return np.asarray(false)
+
+    def false_among(self, concept: Ints, gold: Ints, nodes: Ints) -> Bools:
+        """Return (questions, nodes) what `is_false` does, of each question and each node.
+
+        ``nodes`` are distinct and ascending.
+        """
+        false = (concept[:, None] != nodes) & (gold[:, None] != nodes)
+        for keys, node in ((self.true_of, concept), (self.alike, concept), (self.alike, gold)):
+            distinct, number = np.unique(node, return_inverse=True)
+            start, end = np.searchsorted(keys, [distinct * self.size, (distinct + 1) * self.size])
+            other = keys[ragged_ranges(start, end - start)] % self.size
+            place = np.minimum(np.searchsorted(nodes, other), nodes.size - 1)
+            known = nodes[place] == other
+            true = np.zeros((distinct.size, nodes.size), dtype=np.bool_)
+            true[np.repeat(np.arange(distinct.size), end - start)[known], place[known]] = True
+            false &= ~true[number]
         return np.asarray(false)
 
     @cached_property

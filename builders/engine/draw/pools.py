@@ -23,6 +23,7 @@ import numpy as np
 
 from builders.engine.draw.balanced import ranks_within
 from builders.engine.draw.families import Family
+from builders.engine.draw.matched import Matching
 from builders.engine.options import RANDOM
 from kbprobe.arrays import (
     Bools,
@@ -45,6 +46,12 @@ FEWEST_NEW = 0.005
 
 OFFERS = 8
 """How many times vacated places of groups are offered to other questions of the pool."""
+
+POOL = 2500
+"""Approximate number of questions that matched groups are drawn from."""
+
+MATCHED_FROM = 3
+"""How many times as many groups of kin are made as are selected of them."""
 
 Wrong = Callable[[Ints, Ints], Bools]
 """Function of two parallel arrays of questions from the same pools that returns whether the gold of
@@ -84,6 +91,12 @@ class GroupRules:
     uses: int
     wrong: Wrong
 
+    def sound(self, groups: Ints) -> Bools:
+        """Return (groups, size, size) whether the gold of the third is wrong for the second."""
+        one = np.repeat(groups, self.size, axis=1).ravel()
+        other = np.tile(groups, (1, self.size)).ravel()
+        return self.wrong(one, other).reshape(-1, self.size, self.size)
+
 
 def draw_in_groups(
     families: Sequence[Family],
@@ -96,6 +109,7 @@ def draw_in_groups(
     once: bool,
     random_share: float,
     rng: RandomGenerator,
+    matching: Matching | None = None,
 ) -> Iterator[tuple[Family, Ints]]:
     """Put questions in groups, family by family; the random ones come last.
 
@@ -111,6 +125,7 @@ def draw_in_groups(
         random_share: the most rows of a cell that may have random distractors, as a share, where
             some have others; questions without others come first.
         rng: the random generator.
+        matching: how groups of families other than the random one are matched; None: they are not.
 
     Yields:
         Each family and (groups, size) positions of the questions of its groups.
@@ -138,7 +153,13 @@ def draw_in_groups(
         deal = _deal if family.kin is None else _deal_kin
         questions = Pooled(pool, reads, unit, identity, alone if family.kin is None else family.kin)
         chance = rng.child(family.name, family.distance)
-        groups = choose_groups(questions, rules, chance, deal, shown)
+        if matching is None or family.name == RANDOM:
+            groups = choose_groups(questions, rules, chance, deal, shown)
+        elif family.kin is None:
+            groups = matching.draw(_neighbours(family, key, cell), rules, chance)
+        else:
+            many = replace(rules, uses=rules.uses * MATCHED_FROM)
+            groups = matching.select(choose_groups(questions, many, chance, deal, shown), rules)
         if limited:
             groups = _within(groups, placed, cell, room)
         placed[groups] = True
@@ -148,6 +169,18 @@ def draw_in_groups(
         near += np.bincount(cell[groups[~alone_in]], minlength=near.size)
         filled += np.bincount(cell[groups[alone_in]], minlength=near.size)
         yield family, groups
+
+
+def _neighbours(family: Family, key: Ints, cell: Ints) -> Iterator[Ints]:
+    """Yield the questions that matched groups are drawn from, pool by pool.
+
+    Those of a key, or, where neighbouring keys may share choices, runs of about ``POOL`` questions.
+    """
+    known = np.flatnonzero(key >= 0)
+    order = known[np.lexsort((known, key[known], cell[known]))]
+    apart = cell[order] if family.matched else np.stack([cell[order], key[order]])
+    for lines in np.split(order, np.flatnonzero(_changes(apart))[1:]):
+        yield from np.array_split(lines, max(round(lines.size / POOL), 1))
 
 
 Deal = Callable[[Pooled, Ints, GroupRules, RandomGenerator], Ints]

@@ -1,0 +1,111 @@
+"""How similar the WordNet probes' questions and golds are: the texts that encoders compare.
+
+The texts are those of a question without its wording: the word in its sentence, or with its
+definition, and a choice as it is shown. The vectors of those that default builds ask about come
+with the package; other texts have the static encoder's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.engine.draw.likeness import (
+    Likeness,
+    likeness_of,
+    static_likeness,
+    vector_table,
+)
+from builders.engine.plan import Nodes, Questions
+from builders.engine.rows import Asking
+from builders.wordnet.synsets import OTHER_LEMMAS_SHOWN
+from kbprobe.arrays import Ints
+
+TABLES = Path(__file__).parent / "data" / "wordnet-3.0"
+
+LEAST_KNOWN = 0.25
+"""The least share of questions in the tables; with fewer, all have the static encoder's vectors."""
+
+
+class TextKinds(NamedTuple):
+    """The table with a probe's questions and the one with its choices, by name."""
+
+    question: str
+    choice: str
+
+
+KINDS = {
+    "definition": TextKinds("contexts", "glosses"),
+    "hypernym": TextKinds("contexts", "named"),
+    "hyponym": TextKinds("contexts", "words"),
+    "synonym": TextKinds("glosses", "words"),
+}
+"""Those of each relation; of all others, those of hyponyms."""
+
+
+def wordnet_likeness(
+    relation: str, questions: Questions, nodes: Nodes, asking: Asking
+) -> Likeness:
+    """Return how similar the questions asked and their golds are.
+
+    Args:
+        relation: what is asked for.
+        questions: the questions that ``asking`` refers to.
+        nodes: the golds, as they are shown.
+        asking: the questions asked.
+    """
+    kinds = KINDS.get(relation, KINDS["hyponym"])
+    line, question = np.unique(asking.question, return_inverse=True)
+    gold, choice = np.unique(asking.gold, return_inverse=True)
+    asked, shown = question_texts(kinds, questions, line), choice_texts(kinds, nodes, gold)
+    tables = (vector_table(TABLES / f"vectors.{name}.arrow") for name in kinds)
+    likeness = likeness_of(*tables, asked, shown, question, choice)
+    known = (likeness.question >= 0) & (likeness.choice >= 0)
+    if np.count_nonzero(known) >= LEAST_KNOWN * known.size:
+        return likeness
+    return static_likeness(asked, shown, question, choice)
+
+
+def question_texts(kinds: TextKinds, questions: Questions, rows: Ints) -> list[str]:
+    """Return the texts of some questions that are compared with choices.
+
+    >>> fields = {"word": ["bank"], "sentence": ["sat on the bank"], "gloss": ["sloping land"]}
+    >>> asked = Questions.from_columns(np.zeros(1, np.int64), fields)
+    >>> question_texts(TextKinds("contexts", "named"), asked, np.zeros(1, np.int64))
+    ['"bank" in "sat on the bank"']
+    """
+    at = pa.array(rows)
+    gloss = questions.fields["gloss"].take(at)
+    if kinds.question == "glosses":
+        return list(gloss.to_pylist())
+    word = questions.fields["word"].take(at)
+    defined = pc.binary_join_element_wise('"', word, '", defined as "', gloss, '"', "")
+    if "sentence" not in questions.fields:
+        return list(defined.to_pylist())
+    sentence = questions.fields["sentence"].take(at)
+    used = pc.binary_join_element_wise('"', word, '" in "', sentence, '"', "")
+    return list(pc.if_else(pc.equal(sentence, ""), defined, used).to_pylist())
+
+
+def choice_texts(kinds: TextKinds, nodes: Nodes, gold: Ints) -> list[str]:
+    """Return the texts of some choices that are compared with questions."""
+    if kinds.choice == "glosses":
+        return list(nodes.fields(gold, ["gloss"])["gloss"])
+    if kinds.question == "glosses":
+        return [", ".join(lemmas) for lemmas in nodes.fields(gold, ["lemmas"])["lemmas"]]
+    fields = nodes.fields(gold, ["lemma", "others", "gloss"])
+    names = [
+        f"{lemma} (or {' or '.join(others)})" if (others := list(more[:OTHER_LEMMAS_SHOWN])) else lemma
+        for lemma, more in zip(fields["lemma"], fields["others"], strict=True)
+    ]
+    if kinds.choice == "words":
+        return names
+    return [
+        f'{name}, defined as "{gloss}"' for name, gloss in zip(names, fields["gloss"], strict=True)
+    ]
+
+

@@ -357,7 +357,8 @@ def draw_plan(
             dropped[f"{label}: {TOO_FEW}"] += 0 if options.once else missing
     parts = [part for part in parts if part.rows.size]
     dropped.require(len(parts))
-    names = list(dict.fromkeys((*(family.name for family in wanted), RANDOM)))
+    kinds_of = [name for family in wanted if family.kinds for name in family.kinds.names]
+    names = list(dict.fromkeys((*(family.name for family in wanted), RANDOM, *kinds_of)))
     size = options.choices if options.sampling == "grouped" else 1
     line, rows = _rows_of_draws(parts, asking, split, names, drawn_for, size)
     order = Shuffled()
@@ -488,6 +489,8 @@ def _rows_of_draws(
         distance[here] = np.where(of_family, away, 0)
         choice_family[here, 0], choice_hops[here, 0] = number, 0
         choice_family[here, 1:] = np.where(filled, random, number)
+        if part.family.kinds:
+            choice_family[here, 1:] = _kinds(part, asking, names, number)[draw]
         choice_hops[here, 1:] = np.where(filled, 0, away)
         at = here.stop
 
@@ -509,6 +512,17 @@ def _rows_of_draws(
         choice_family=choice_family,
         choice_hops=choice_hops,
     )
+
+
+def _kinds(part: Perturbation, asking: Asking, names: list[str], family: int) -> Ints:
+    """Return (rows, K - 1) the number of each distractor's kind; the family's if it has none."""
+    kinds = part.family.kinds
+    assert kinds is not None
+    rows, nodes = part.rows.astype(np.int64), part.nodes.astype(np.int64)
+    lines = np.repeat(rows, nodes.shape[1])
+    kind = kinds.of(asking.concept[lines], asking.gold[lines], nodes.ravel())
+    numbers = np.array([*(1 + names.index(name) for name in kinds.names), family])
+    return numbers[kind].reshape(nodes.shape)
 
 
 def _offensive(questions: Questions, asking: Asking) -> Bools:

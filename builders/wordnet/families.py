@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from builders.engine.draw.balanced import ranks_within
-from builders.engine.draw.families import Family, Pool
+from builders.engine.draw.families import ChoiceKinds, Family, Pool
 from builders.engine.options import RANDOM
 from builders.engine.plan import Oracle, Oracles, Plan, credit
 from builders.engine.rows import Asking
@@ -51,9 +51,17 @@ QUALITY_SIZE = 50
 
 
 def wordnet_families(
-    wordnet: WordNet, options: WordNetOptions, asking: Asking, word: Ints | None = None
+    wordnet: WordNet,
+    options: WordNetOptions,
+    asking: Asking,
+    word: Ints | None = None,
+    true_of: Graph | None = None,
 ) -> Iterator[Family]:
-    """Yield the families asked for; ``word`` is the word that each question asks about."""
+    """Yield the families asked for.
+
+    ``word`` is the word that each question asks about, and ``true_of`` leads from concepts to their
+    answers; None if the answer is the concept itself.
+    """
     main = main_parents(wordnet)
     for name in options.family_list:
         level = name.removesuffix(BRANCH)
@@ -64,7 +72,8 @@ def wordnet_families(
         elif name == NEAR:
             down = any(other.endswith(BRANCH) for other in options.NEAR)
             asked = asking.concept if down else asking.gold
-            yield Family(NEAR, 0, _neighbourhood(wordnet, asked), matched=True)
+            place = _neighbourhood(wordnet, asked)
+            yield Family(NEAR, 0, place, matched=True, kinds=choice_kinds(wordnet, true_of))
         elif name == FIELD:
             # If golds belong to the concepts, the concepts determine closeness.
             down = any(other.endswith(BRANCH) for other in options.family_list)
@@ -84,6 +93,44 @@ def wordnet_families(
             yield Family(name, reach, key, unit=asking.concept)
         else:
             yield from _published(wordnet, options, asking, name)
+
+
+OTHER_SENSE, CHILD, PARENT, SISTER = "other_sense", "child", "parent", "sister"
+"""Kinds of distractors by their relation to the concept: true of another sense of the word; below
+it; above it; with a parent in common."""
+
+
+def choice_kinds(wordnet: WordNet, true_of: Graph | None) -> ChoiceKinds:
+    """Return what distractors are in particular: to the concept, or on the gold's level.
+
+    ``true_of`` leads from concepts to the answers to questions about them; None if the answer is
+    the concept itself.
+    """
+    main = main_parents(wordnet)
+    names = (OTHER_SENSE, CHILD, PARENT, SISTER, *LEVELS)
+
+    def of(concept: Ints, gold: Ints, node: Ints) -> Ints:
+        own = main[concept]
+        tests = [
+            _true_of_a_sense(wordnet, concept, node[:, None], true_of)[:, 0],
+            _below(wordnet, node, concept),
+            _below(wordnet, concept, node),
+            (own >= 0) & (own == main[node]),
+        ]
+        for reach in LEVELS.values():
+            top = ancestors(main, gold, reach)
+            tests.append((top >= 0) & (top == ancestors(main, node, reach)))
+        return np.select(tests, list(range(len(names))), -1)
+
+    return ChoiceKinds(names, of)
+
+
+def _below(wordnet: WordNet, node: Ints, other: Ints) -> Bools:
+    """Return for parallel arrays whether each node is below the other in the taxonomy."""
+    nodes = sorted_unique(node)
+    walk = wordnet.isa.walk(nodes)
+    pairs = sorted_unique(nodes[walk.source] * len(wordnet) + walk.node)
+    return contains(pairs, node * len(wordnet) + other)
 
 
 def _within_field(wordnet: WordNet, nodes: Ints, key: Ints) -> Ints:

@@ -70,7 +70,8 @@ def _isa_plan(
     dropped.require(concept.size)
     names = wordnet.synsets["name"].combine_chunks()
     facts = path_facts(graph, concept, gold, hops, relation, names)
-    truth = truth.and_true(true_of_namesakes(wordnet, concepts, isa, sorted_unique(gold)))
+    close = options.matched
+    truth = truth.and_true(true_of_namesakes(wordnet, concepts, isa, sorted_unique(gold), close))
     flags = isa_flags(wordnet, facts, concept, gold, PROBE_OF[relation])
     # Each gold of a concept is asked for in every context of the concept.
     fact, question = occurrences(contexts.concept, concept)

@@ -206,6 +206,7 @@ class WordNetPlanner:
         word: Ints | None = None
         if "surface_form" in shown.columns and relation == "definition":
             word = to_numpy(shown.fields["lemma"].dictionary_encode().indices).astype(np.int64)
+        answers = {"hypernym": wordnet.isa, "hyponym": wordnet.isa.reversed}.get(relation)
         reads = _READS.get(relation, _first_word)
         places = territory(wordnet.structure, options.split_shares, self.rng.seed)
         nodes = nodes_of(wordnet, generality(wordnet), options.shows_glosses)
@@ -221,7 +222,7 @@ class WordNetPlanner:
             ),
             truth,
             lambda asked: wordnet_families(
-                wordnet, options, asked, None if word is None else word[asked.question]
+                wordnet, options, asked, None if word is None else word[asked.question], answers
             ),
             options,
             self.rng,
@@ -229,7 +230,6 @@ class WordNetPlanner:
             arguable=partial(arguable_distractors, wordnet.structure, PROBE_OF[relation]),
             likeness=partial(wordnet_likeness, relation, shown, nodes),
         )
-        answers = {"hypernym": wordnet.isa, "hyponym": wordnet.isa.reversed}.get(relation)
         return _readable_in_all(wordnet, _described(wordnet, plan, answers), reads)
 
 

@@ -22,6 +22,7 @@ from builders.wordnet.synsets import (
     alike_in_any,
     known_synsets,
     lemma_texts,
+    lexicographer_files,
     near,
     shown_glosses,
     zipf_of,
@@ -32,13 +33,21 @@ from kbprobe.arrays import Bools, Ints, KeySet, mask_at, ragged_ranges, sorted_u
 from kbprobe.columns import to_numpy
 
 
-def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints) -> Graph:
+def true_of_namesakes(
+    wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints, close: bool
+) -> Graph:
     """Return a graph from concepts to golds that ``isa`` reaches from other senses of their words.
 
     A context rarely excludes all other senses: immobilization limits movement, so it is a kind of
-    restraint, and holds what is broken in place, so it is a kind of preservation.
+    restraint, and holds what is broken in place, so it is a kind of preservation. ``close`` leaves
+    out the senses in another lexicographer file, which a context does tell apart: a bank by a
+    river, or for money.
     """
     position, namesake = alike_in_any(wordnet).expand(concepts)
+    if close:
+        file = lexicographer_files(wordnet)
+        same = file[concepts[position]] == file[namesake]
+        position, namesake = position[same], namesake[same]
     others = sorted_unique(namesake)
     walk = isa.walk(others)
     is_gold = mask_at(len(wordnet), golds)

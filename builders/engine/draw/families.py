@@ -9,7 +9,7 @@ independently, with every candidate equally likely, as Richardson & Sabharwal (T
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -95,6 +95,19 @@ def family_label(name: str, distance: int) -> str:
     return f"{name} {distance}" if distance else name
 
 
+class ChoiceKinds(NamedTuple):
+    """A division of distractors by their relation to the concept and the gold.
+
+    Attributes:
+        names: those of the kinds.
+        of: function of parallel arrays of concepts, golds and distractors that returns the index of
+            each distractor's kind; -1 for none.
+    """
+
+    names: Sequence[str]
+    of: Callable[[Ints, Ints, Ints], Ints]
+
+
 class Family(NamedTuple):
     """A way of choosing distractors for some questions.
 
@@ -108,6 +121,7 @@ class Family(NamedTuple):
             being counted with the rest of their group.
         pool: candidates by key, for uniform sampling; None: the golds of the key.
         matched: in matched groups, questions with neighbouring keys may share choices.
+        kinds: what the family's distractors are in particular; None: nothing.
     """
 
     name: str
@@ -118,6 +132,7 @@ class Family(NamedTuple):
     by_row: bool = False
     pool: Pool | None = None
     matched: bool = False
+    kinds: ChoiceKinds | None = None
 
     @property
     def label(self) -> str:

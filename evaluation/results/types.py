@@ -15,7 +15,7 @@ from evaluation.items.types import arguments_type
 from kbprobe.columns import arrow_type
 from kbprobe.errors import UsageError
 from kbprobe.files import regular_path, replacing_file
-from kbprobe.format.manifest import MOST_SIMILAR
+from kbprobe.format.manifest import MOST_SIMILAR, EncoderDigest
 from kbprobe.format.parquet import UNIQUE, write_parquet
 from kbprobe.format.sealed import Sealed, read_sealed, write_sealed
 from kbprobe.intervals import Estimate as Estimate  # read with the results
@@ -136,12 +136,17 @@ class Similarity(Model):
     """The model beside the similarity baseline, on the same rows."""
 
     accuracy: Estimate = Field(
-        description="Share of rows whose most similar choice is right, by the static encoder that "
-        "comes with kbprobe. It has no training on questions, and knows no relations."
+        description="Share of rows whose most similar choice is right. Encoders have no training "
+        "on questions, and know no relations."
     )
     difference: Estimate = Field(
         description="Accuracy of the model less this one, in percentage points; the interval is "
         "that of the paired difference."
+    )
+    encoder: EncoderDigest | None = Field(
+        None,
+        description="What similarity is measured by: of the static encoder that comes with kbprobe "
+        "(null) and the one of --similarity the one that is right more often.",
     )
 
 
@@ -243,7 +248,7 @@ class Metrics(Model):
     @property
     def strongest_shortcut(self) -> tuple[str, float] | None:
         """The strongest baseline other than similarity; None where there is none."""
-        others = (entry for entry in self.ranked_baselines if entry[0] != MOST_SIMILAR)
+        others = (one for one in self.ranked_baselines if not one[0].startswith(MOST_SIMILAR))
         return next(others, None)
 
 

@@ -120,8 +120,8 @@ def evaluate_run(
         tie_tolerance=tolerance,
     ).model_copy(update=of_audit(audit, recorded))
     if labels.setup_of(predictions) is None:
-        similarity = measure_similarity(predictions, options.seed)
-        metrics = with_similarity(metrics, similarity) if similarity else metrics
+        similarity = measure_similarity(run.rows, predictions, options.seed)
+        metrics = with_similarity(metrics, similarity)
     timings = Timings(
         load=model.seconds - loading,
         train=model.training_seconds - training,

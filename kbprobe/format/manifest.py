@@ -128,6 +128,23 @@ MOST_SIMILAR = "most similar choice"
 """The baseline that picks the choice most similar to the question (:mod:`kbprobe.similarity`)."""
 
 
+class EncoderDigest(Part):
+    """An encoder of texts: its name, and the hash of its weights and configuration."""
+
+    name: str = Field(min_length=1)
+    sha256: str = Field(pattern=_HEX)
+
+
+class Matching(Part):
+    """The encoders by whose similarity the choices were put together.
+
+    The place of the gold in the order of similarity to the question is uniform for each of them, so
+    that they are at chance on the rows by construction.
+    """
+
+    encoders: tuple[EncoderDigest, ...] = Field(min_length=1)
+
+
 class BaselineCell(Estimate):
     """The accuracy of a baseline of the audit on some of the rows, and how it compares to chance.
 
@@ -245,6 +262,7 @@ class Manifest(Part):
     files: tuple[DataFile, ...] = Field(min_length=1)
     canary_column: bool = False
     annotation: Annotation | None = None
+    matching: Matching | None = None
     reading: Record | None = None
     adversaries: Record | None = None
 

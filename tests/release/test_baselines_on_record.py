@@ -77,7 +77,7 @@ def test_a_run_is_compared_with_the_figures_of_a_probe_without_audit(measured: P
     assert {"random", "most similar choice"} < metrics.baselines.keys()
     assert metrics.oracles == {}
     [sentence] = [said for said in summary(results) if "strongest" in said]
-    assert sentence.startswith("The strongest baseline apart from similarity, “")
+    assert sentence.startswith("The strongest baseline apart from the most similar choice, “")
 
 
 def test_a_probe_without_figures_has_no_finding(built_probe: Probe) -> None:

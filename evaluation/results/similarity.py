@@ -59,8 +59,8 @@ class _Choices(NamedTuple):
     distinct: pa.Array
 
 
-def baseline_name(encoder: str | None) -> str:
-    """Return the name of the baseline of an encoder; None: of the one that comes with kbprobe."""
+def similarity_name(encoder: str | None) -> str:
+    """Return the baseline's name among others; None: by the encoder that comes with kbprobe."""
     return MOST_SIMILAR if encoder is None else f"{MOST_SIMILAR}, by {last_name(encoder)}"
 
 
@@ -97,7 +97,9 @@ def measure_similarity(
         if (baseline := rows.measured[key]) is not None:
             cluster = cluster_codes(scored)
             right = bools(scored["correct"])
-            found[baseline_name(own and own.encoder.name)] = Similarity(
+            name = similarity_name(own and own.encoder.name)
+            found[name] = Similarity(
+                name=name,
                 accuracy=baseline.accuracy,
                 difference=intervals.paired_difference(baseline.right, right, cluster, seed),
                 encoder=own and own.encoder,

@@ -135,6 +135,7 @@ class Bin(Model):
 class Similarity(Model):
     """The model beside the similarity baseline, on the same rows."""
 
+    name: str = Field(MOST_SIMILAR, description="Its name among the baselines.")
     accuracy: Estimate = Field(
         description="Share of rows whose most similar choice is right. Encoders have no training "
         "on questions, and know no relations."
@@ -247,9 +248,13 @@ class Metrics(Model):
 
     @property
     def strongest_shortcut(self) -> tuple[str, float] | None:
-        """The strongest baseline other than similarity; None where there is none."""
-        others = (one for one in self.ranked_baselines if not one[0].startswith(MOST_SIMILAR))
-        return next(others, None)
+        """The strongest baseline other than the most similar choice; None where there is none.
+
+        Similarity by an encoder that was recorded with the probe, and not measured on the same
+        rows, is one of these.
+        """
+        own = {MOST_SIMILAR, self.similarity.name if self.similarity else MOST_SIMILAR}
+        return next((entry for entry in self.ranked_baselines if entry[0] not in own), None)
 
 
 class ProbeInfo(Model):
@@ -269,6 +274,11 @@ class ProbeInfo(Model):
     fingerprint: str = Field(description="sha256 of the rows evaluated.")
     request: dict[str, Any] | None = Field(description="From the probe's manifest: how to rebuild.")
     kbprobe_version: str | None = Field(description="The version that built the probe.")
+    matched_on: list[EncoderDigest] = Field(
+        [],
+        description="Encoders by whose similarity the choices were put together: they are at "
+        "chance on the rows by construction. Empty: the choices are not matched.",
+    )
     annotator_kind: str | None = Field(
         None,
         description="Who gave the answers: human, or language model; null where the knowledge base "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -129,10 +129,10 @@ MOST_SIMILAR = "most similar choice"
 
 
 class EncoderDigest(Part):
-    """An encoder of texts: its name, and the hash of its weights and configuration."""
+    """An encoder of texts."""
 
-    name: str = Field(min_length=1)
-    sha256: str = Field(pattern=_HEX)
+    name: str = Field(min_length=1, description="Its name, as it was given.")
+    sha256: str = Field(pattern=_HEX, description="Hash of its weights and configuration.")
 
 
 class Matching(Part):
@@ -143,6 +143,15 @@ class Matching(Part):
     """
 
     encoders: tuple[EncoderDigest, ...] = Field(min_length=1)
+
+
+def on_matching(names: Sequence[str]) -> str:
+    """Return a sentence on what it means that choices are matched on these encoders."""
+    *first, last = names
+    return (
+        f"Choices are matched on {', '.join(first)}{' and ' * bool(first)}{last}: encoders used "
+        "for matching are at chance by construction, and are not to be ranked on these rows."
+    )
 
 
 class BaselineCell(Estimate):

@@ -32,6 +32,8 @@ ABOUT = {
     "concept": "string",
     "fold": "int32",
     "choice_hops": "list<item: int32>",
+    "choice_families": "list<item: string>",
+    "surface_form": "string",
 }
 """Metadata of an item other than its question: columns and their Arrow types."""
 

@@ -19,7 +19,7 @@ from evaluation.results.analyses import all_analyses
 from evaluation.results.analyses.base import ResultFiles
 from evaluation.results.analyses.facts import facts_of
 from evaluation.results.analyses.labels import labels_of
-from evaluation.results.breakdown import headline_rows
+from evaluation.results.breakdown import by_frequency, headline_rows
 from evaluation.results.examples import (
     SURE,
     WORST_LEAST,
@@ -162,7 +162,7 @@ def document(
                 "Calibration",
                 "calibration",
             ),
-            doc.Section("Breakdowns", _breakdowns(metrics), name="breakdowns"),
+            doc.Section("Breakdowns", _breakdowns(metrics, predictions), name="breakdowns"),
             doc.Section("Worst clusters", _worst(results, predictions, clustered), name="worst"),
             doc.Section("Questions", _samples(results, predictions), name="samples"),
             doc.Section("Provenance", [provenance(results)], name="provenance"),
@@ -451,7 +451,7 @@ def _curve(bins: Sequence[Bin]) -> tuple[list[float], list[float]]:
     return [100 * entry.confidence for entry in bins], [entry.accuracy for entry in bins]
 
 
-def _breakdowns(metrics: Metrics) -> list[doc.Part | None]:
+def _breakdowns(metrics: Metrics, predictions: pa.Table) -> list[doc.Part | None]:
     used = METRIC_OF[metrics.normalization]
     named = [
         (f"{name}, {_PER[how]}{' (used here)' if name == used else ''}", metrics.accuracies[name])
@@ -477,6 +477,23 @@ def _breakdowns(metrics: Metrics) -> list[doc.Part | None]:
         doc.Heading("Part of speech"),
         *_groups(metrics.by_pos, "part of speech", metrics.chance),
         *(content if metrics.by_content else ()),
+        *_by_frequency(by_frequency(predictions), metrics.chance),
+    ]
+
+
+def _by_frequency(groups: Sequence[Group], chance: float) -> list[doc.Part]:
+    """Return the accuracies by the frequency of the word asked about, from the rarest."""
+    if not groups:
+        return []
+    named = [(group.name, group.accuracy) for group in groups]
+    return [
+        doc.Heading("Frequency"),
+        doc.Text(
+            "How frequent the word asked about is, on the Zipf scale: 3 is once in a million words "
+            "of English, and each unit ten times as often.",
+            note=True,
+        ),
+        shares("Zipf frequency", "Accuracy by the frequency of the word", named, chance),
     ]
 
 

@@ -444,6 +444,8 @@ FURTHER_COLUMNS = {
     "content": "string",
     "fold": "int32",
     "choice_hops": "list<item: int32>",
+    "choice_families": "list<item: string>",
+    "surface_form": "string",
 }
 """Columns that follow if any row has a value: Arrow types by name."""
 

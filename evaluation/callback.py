@@ -45,7 +45,7 @@ class RepeatedEvaluation:
                 is one of loading or fine-tuning a checkpoint.
             KbprobeError: the probe cannot be read, or the model gives no finite numbers.
         """
-        spec.refuse_for_loaded("cache", "facts")
+        spec.refuse_for_loaded("cache", "facts", "similarity")
         run = open_run(spec, model)
         if not run.scorer.needs or run.scorer.needs not in model.checkpoint.capabilities:
             raise UsageError(

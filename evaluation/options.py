@@ -308,6 +308,12 @@ class RunOptions(ModelOptions):
         description="Divide log-likelihoods by characters, bytes, tokens or nothing (sum); by "
         "default char for causal LMs that answer questions, otherwise sum.",
     )
+    similarity: Annotated[str | None, Metavar("MODEL"), RunRole("Scoring")] = Field(
+        None,
+        min_length=1,
+        description="Encoder of texts, a folder or a Hub id, whose most similar choice is a "
+        "baseline beside that of the small encoder which comes with kbprobe.",
+    )
     cache: Annotated[bool, RunRole("Scoring", rare=True, recorded="no")] = Field(
         True, description="Reuse scores computed before, and keep new ones."
     )

@@ -34,6 +34,7 @@ from kbprobe.format.licences import (
     terms_of,
     works_of,
 )
+from kbprobe.format.manifest import on_matching
 from kbprobe.format.setups import CLOZE, CONTROLS, DEFAULT_CONFIG
 from kbprobe.options import option_name, spelled
 from kbprobe.tables import in_markdown
@@ -167,6 +168,8 @@ def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
         )
     if audit is not None and (similarity := on_similarity(audit)):
         limitations.append(similarity)
+    if matching := manifest.get("matching"):
+        limitations.append(on_matching([encoder["name"] for encoder in matching["encoders"]]))
     return limitations
 
 

@@ -94,7 +94,7 @@ def in_schema(table: pa.Table) -> bool:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         if kind != own.field(field.name).type:
             return False
-    lists = {"fact_ids", "choice_hops", "arguments"} & {*table.column_names}
+    lists = {"fact_ids", "choice_hops", "choice_families", "arguments"} & {*table.column_names}
     entries = [single_chunk(table[name]).flatten() for name in lists]
     parts = [part for own in entries if pa.types.is_struct(own.type) for part in own.flatten()]
     complete = [table["setup"], table["answer"], *entries, *parts]

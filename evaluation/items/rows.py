@@ -423,10 +423,20 @@ def _numbers(values: Mapping[str, Any], name: str) -> list[int] | None:
     return [number for number in numbers if number is not None]
 
 
+def _texts(values: Mapping[str, Any], name: str) -> list[str] | None:
+    given = values.get(name)
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(value, str) for value in given):
+        raise RowError(name, "must be a list of texts")
+    return [_whole(value, name) for value in given]
+
+
 _READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
     "string": _optional_text,
     "int32": _number,
     "list<item: int32>": _numbers,
+    "list<item: string>": _texts,
 }
 """How a value is read, by its Arrow type."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,8 @@ ABOUT = {
     "concept": "string",
     "fold": "int32",
     "choice_hops": "list<item: int32>",
+    "choice_families": "list<item: string>",
+    "surface_form": "string",
 }
 """Metadata of an item other than its question: columns and their Arrow types."""
 
@@ -101,6 +103,7 @@ class ProbeSplit:
             question has any.
         notes: counts of changes made while reading, for results.
         drawn_from: the number of rows and clusters in the whole split, if only some were drawn.
+        measured: what was measured on the rows alone, for all runs that share them.
     """
 
     name: str
@@ -115,6 +118,7 @@ class ProbeSplit:
     arguments: pa.Array | None = field(default=None, repr=False)
     notes: Mapping[str, int] = field(default_factory=dict)
     drawn_from: tuple[int, int] | None = None
+    measured: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def clusters(self) -> int:

@@ -18,7 +18,8 @@ from evaluation.report.html import render_page
 from evaluation.results.analyses import all_analyses
 from evaluation.results.analyses.base import ResultFiles
 from evaluation.results.analyses.facts import facts_of
-from evaluation.results.breakdown import headline_rows
+from evaluation.results.analyses.labels import labels_of
+from evaluation.results.breakdown import by_frequency, headline_rows
 from evaluation.results.examples import (
     SURE,
     WORST_LEAST,
@@ -161,7 +162,7 @@ def document(
                 "Calibration",
                 "calibration",
             ),
-            doc.Section("Breakdowns", _breakdowns(metrics), name="breakdowns"),
+            doc.Section("Breakdowns", _breakdowns(metrics, predictions), name="breakdowns"),
             doc.Section("Worst clusters", _worst(results, predictions, clustered), name="worst"),
             doc.Section("Questions", _samples(results, predictions), name="samples"),
             doc.Section("Provenance", [provenance(results)], name="provenance"),
@@ -220,7 +221,7 @@ def _tiles(results: Results) -> doc.Tiles:
     if metrics.similarity is not None:
         beyond = metrics.similarity.difference
         ends = f"points, 95%: {points(beyond.low)} to {points(beyond.high)}"
-        of = f"similarity alone: {percent(metrics.similarity.accuracy.value)}"
+        of = f"{_similarity_by(metrics.similarity)}: {percent(metrics.similarity.accuracy.value)}"
         tiles["Beyond similarity"] = doc.Cell(points(beyond.value), ends, (of,))
     if metrics.strict_accuracy is not None:
         less = metrics.strict_difference
@@ -450,7 +451,7 @@ def _curve(bins: Sequence[Bin]) -> tuple[list[float], list[float]]:
     return [100 * entry.confidence for entry in bins], [entry.accuracy for entry in bins]
 
 
-def _breakdowns(metrics: Metrics) -> list[doc.Part | None]:
+def _breakdowns(metrics: Metrics, predictions: pa.Table) -> list[doc.Part | None]:
     used = METRIC_OF[metrics.normalization]
     named = [
         (f"{name}, {_PER[how]}{' (used here)' if name == used else ''}", metrics.accuracies[name])
@@ -476,6 +477,23 @@ def _breakdowns(metrics: Metrics) -> list[doc.Part | None]:
         doc.Heading("Part of speech"),
         *_groups(metrics.by_pos, "part of speech", metrics.chance),
         *(content if metrics.by_content else ()),
+        *_by_frequency(by_frequency(predictions), metrics.chance),
+    ]
+
+
+def _by_frequency(groups: Sequence[Group], chance: float) -> list[doc.Part]:
+    """Return the accuracies by the frequency of the word asked about, from the rarest."""
+    if not groups:
+        return []
+    named = [(group.name, group.accuracy) for group in groups]
+    return [
+        doc.Heading("Frequency"),
+        doc.Text(
+            "How frequent the word asked about is, on the Zipf scale: 3 is once in a million words "
+            "of English, and each unit ten times as often.",
+            note=True,
+        ),
+        shares("Zipf frequency", "Accuracy by the frequency of the word", named, chance),
     ]
 
 
@@ -580,6 +598,11 @@ def summary(results: Results) -> list[str]:
     ]
     if metrics.similarity is not None:
         sentences.append(_against_similarity(metrics.similarity))
+    elif labels_of(results) is None:
+        sentences.append(
+            "How far similarity alone gets was not measured: the rows all choose among the same "
+            "few answers, or no choice is more similar to its question than another."
+        )
     strict, difference = metrics.strict_accuracy, metrics.strict_difference
     if strict is not None and difference is not None:
         sentences.append(
@@ -602,43 +625,58 @@ _TONES: dict[Place, doc.Tone] = {
     "few": "partial",
 }
 
+_AGAINST_CHANCE: dict[Place, str] = {
+    "below": "Below chance",
+    "level": "Not distinguishable from chance",
+    "few": "Too few rows to say whether it is above chance",
+}
+
+_BUT: dict[Place, str] = {
+    "below": ", but below {}",
+    "level": ", but not above {}",
+    "few": "; too few rows to say whether it is above {}",
+}
+
 
 def verdict(metrics: Metrics) -> tuple[doc.Tone, str]:
-    """Return a few words on whether the model beats chance and similarity alone.
+    """Return a few words on what the model beats, and what not.
 
-    It is compared with chance, or with the best shortcut of the audit if that is better; and, on
-    the same rows, with the choice most similar to the question.
+    It is compared with chance; with the strongest baseline other than similarity; and, on the same
+    rows, with the choice most similar to the question.
 
     Returns:
         Whether it is good news, and the words.
     """
-    what = "guessing or a shortcut" if metrics.strongest_shortcut else "guessing"
-    if _against_level(metrics) == "above":
-        if metrics.similarity is None:
-            return "success", f"Better than {what}"
-        beyond = _beyond(metrics.similarity)
-        return "success" if beyond == "above" else "partial", _BEYOND[beyond]
-    words: dict[Place, str] = {
-        "below": f"Below what {what} reaches",
-        "level": f"Not distinguishable from what {what} reaches",
-        "few": f"Too few rows to say whether it is better than {what}",
-    }
-    where = _against_level(metrics)
-    return _TONES[where], words[where]
+    tone = _TONES[_against_level(metrics)]
+    if (where := place(metrics.accuracy, metrics.chance)) != "above":
+        return tone, _AGAINST_CHANCE[where]
+    others: dict[str, Place] = {}
+    if metrics.similarity is not None:
+        others[_similarity_by(metrics.similarity)] = _beyond(metrics.similarity)
+    if (shortcut := metrics.strongest_shortcut) is not None:
+        other = place(metrics.accuracy, shortcut[1])
+        # Similarity is the stronger one as a rule, and says enough.
+        if metrics.similarity is None or other != "above":
+            others[f"“{clip(shortcut[0], 60)}”"] = other
+    if not others:
+        return tone, "Above chance; no other baseline was measured"
+    lost = {name: other for name, other in others.items() if other != "above"}
+    words = "Above chance"
+    if beaten := [name for name in others if name not in lost]:
+        words += f" and {beaten[0]}" if lost else f", and above {beaten[0]}"
+    words += "".join(_BUT[other].format(name) for name, other in lost.items())
+    return "partial" if lost and tone == "success" else tone, words
+
+
+def _similarity_by(similarity: Similarity) -> str:
+    encoder = similarity.encoder
+    return "similarity alone" if encoder is None else f"similarity by {last_name(encoder.name)}"
 
 
 def _against_level(metrics: Metrics) -> Place:
     """Return where the interval lies: against chance, or the best shortcut if that is better."""
     shortcut = metrics.strongest_shortcut
     return place(metrics.accuracy, max(metrics.chance, shortcut[1] if shortcut else 0.0))
-
-
-_BEYOND: dict[Place, str] = {
-    "above": "Above chance, and above similarity alone",
-    "below": "Above chance, but below similarity alone",
-    "level": "Above chance, but not above similarity alone",
-    "few": "Above chance; too few rows to say whether it is above similarity alone",
-}
 
 
 def _beyond(similarity: Similarity) -> Place:
@@ -655,8 +693,10 @@ def _against_similarity(similarity: Similarity) -> str:
         "level": "knowing which words are about the same thing could explain its accuracy",
         "few": "there are too few rows to say whether it does better",
     }
+    encoder = similarity.encoder
+    by = "a small static encoder" if encoder is None else f"the encoder {last_name(encoder.name)}"
     return (
-        "The choice most similar to the question, by a small static encoder without any training, "
+        f"The choice most similar to the question, by {by} without any training, "
         f"is right in {percent(similarity.accuracy.value)} of the same questions. The model is "
         f"{points(difference.value)} points from that (95% interval {points(difference.low)} to "
         f"{points(difference.high)}): {meaning[_beyond(similarity)]}."
@@ -679,8 +719,8 @@ def _against_floor(metrics: Metrics) -> str:
         )
     name, value = floor
     return (
-        f"The strongest baseline apart from similarity, “{clip(name, 60)}”, gets {percent(value)} "
-        f"without knowing the answer: the interval {lies} "
+        f"The strongest baseline apart from the most similar choice, “{clip(name, 60)}”, gets "
+        f"{percent(value)} without knowing the answer: the interval {lies} "
         f"{'that' if value >= metrics.chance else 'chance'}."
     )
 

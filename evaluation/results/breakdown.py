@@ -17,6 +17,19 @@ if TYPE_CHECKING:
 
 BINS = 10
 
+KNOWN = 0.9
+"""Minimum share of words with a known frequency."""
+
+ZIPF_BOUNDS = (2.0, 3.0, 4.0, 5.0)
+_ZIPF_BANDS = (
+    "below 2: less than once in 10 million words",
+    "2 to 3",
+    "3 to 4: once in a million words or more",
+    "4 to 5",
+    "5 and more: once in 10,000 words or more",
+)
+"""The bands between the bounds: a word of Zipf frequency z occurs 10**z times in a billion."""
+
 RANDOM = "random"
 """The family of random distractors, the easy reference; all other families are near."""
 
@@ -70,6 +83,35 @@ def groups(scored: pa.Table, name: str, right: Bools, cluster: Ints) -> list[Gro
         Group(name=value, accuracy=quick_accuracy(right[rows], cluster[rows]))
         for value, rows in named_rows(scored[name])
     ]
+
+
+def by_frequency(predictions: pa.Table) -> list[Group]:
+    """Group the scored rows by how frequent the word asked about is, in bands of one Zipf unit.
+
+    Empty if rows name no word, or if fewer than :data:`KNOWN` of them are English words whose
+    frequency is known.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if "surface_form" not in predictions.column_names:
+        return []
+    # Only here: reading frequencies takes longer than a report.
+    from kb_cache.frequency import zipf_frequencies
+
+    scored = predictions.filter(
+        pc.and_(predictions["prediction"].is_valid(), predictions["surface_form"].is_valid())
+    )
+    words = single_chunk(scored["surface_form"]).dictionary_encode()
+    if not len(scored):
+        return []
+    frequency = zipf_frequencies(words.dictionary.to_pylist())[to_numpy(words.indices)]
+    if (frequency > 0).mean() < KNOWN:
+        return []
+    band = np.searchsorted(ZIPF_BOUNDS, frequency, side="right")
+    named = scored.append_column("band", pa.array([_ZIPF_BANDS[number] for number in band]))
+    parts = groups(named, "band", bools(scored["correct"]), cluster_codes(scored))
+    return sorted(parts, key=lambda part: _ZIPF_BANDS.index(part.name))
 
 
 def cluster_sizes(right: Bools, cluster: Ints) -> list[ClusterSize]:

@@ -1,17 +1,25 @@
-"""Accuracy beside that of the similarity baseline on the same rows (:mod:`kbprobe.similarity`)."""
+"""Accuracy beside that of similarity baselines on the same rows.
+
+One is always measured: that of the static encoder which comes with kbprobe
+(:mod:`kbprobe.similarity`); another one where an encoder was named with ``--similarity``.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from evaluation.items.types import ProbeSplit
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, headline_rows
-from evaluation.results.types import Metrics, Similarity
+from evaluation.results.types import Estimate, Metrics, Similarity
+from evaluation.results.words import last_name
+from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.audit.rows import has_constant_choices
 from kbprobe.columns import plain, single_chunk, to_numpy
-from kbprobe.format.manifest import MOST_SIMILAR
+from kbprobe.format.manifest import MOST_SIMILAR, EncoderDigest
 from kbprobe.similarity import similarities
 from kbprobe.tokens import tokenise
 
@@ -19,52 +27,153 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def measure_similarity(predictions: pa.Table, seed: int) -> Similarity | None:
+class EncoderScores(NamedTuple):
+    """The similarity of each choice and its question by an encoder.
+
+    Attributes:
+        encoder: the model.
+        scores: of all choices of the rows, one row after another; nan where none was computed.
+    """
+
+    encoder: EncoderDigest
+    scores: Floats
+
+
+class MostSimilar(NamedTuple):
+    """A similarity baseline on some rows: whether it gets each right, and how many."""
+
+    right: Bools
+    accuracy: Estimate
+
+
+class _Choices(NamedTuple):
+    """The choices of some rows as a table, of as many columns as the widest row has choices.
+
+    Attributes:
+        shown: where there is a choice.
+        texts: the numbers of the texts, -1 for none; ``distinct`` has the texts.
+    """
+
+    shown: Bools
+    texts: Ints
+    distinct: pa.Array
+
+
+def similarity_name(encoder: str | None) -> str:
+    """Return the baseline's name among others; None: by the encoder that comes with kbprobe."""
+    return MOST_SIMILAR if encoder is None else f"{MOST_SIMILAR}, by {last_name(encoder)}"
+
+
+def measure_similarity(
+    rows: ProbeSplit, predictions: pa.Table, seed: int, encoder: EncoderScores | None = None
+) -> dict[str, Similarity]:
     """Estimate how often the choice most similar to the question is right, and the difference.
 
     Where several choices are equally similar, such as those without a known word, it is one of them
-    at random. None if all rows choose among the same few answers, or if no row has a choice that is
-    more similar than another: similarity says nothing about these.
+    at random. Nothing is measured if all rows choose among the same few answers, or if no row has
+    a choice that is more similar than another: similarity says nothing about these.
+
+    What does not depend on the model is measured once for all runs that share their rows.
 
     Args:
+        rows: the rows that predictions were made of.
         predictions: from :func:`evaluation.results.metrics.predictions_table`.
         seed: the seed of the bootstrap.
+        encoder: the similarities of a further encoder.
+
+    Returns:
+        Each by its name among the baselines.
     """
-    scored = headline_rows(predictions)
+    numbered = predictions.append_column("row", [np.arange(predictions.num_rows)])
+    scored = headline_rows(numbered)
     scored = scored.filter(scored["prediction"].is_valid())
-    questions = single_chunk(scored["question"]).dictionary_encode()
-    lists = single_chunk(scored["choices"])
-    texts = plain(lists.flatten()).dictionary_encode()
-    offsets = to_numpy(lists.offsets).astype(np.int64)
-    widths = np.diff(offsets)
-    column = np.arange(int(widths.max(initial=0)))
-    shown = column < widths[:, None]
-    choices = np.full(shown.shape, -1, dtype=np.int64)
-    choices[shown] = to_numpy(texts.indices)
-    if shown.all() and has_constant_choices(choices):
+    # The centre of the texts is that of the rows which count: those that were scored.
+    counted = to_numpy(scored["row"])
+    found: dict[str, Similarity] = {}
+    for own in (None, encoder) if encoder else (None,):
+        key = own and own.encoder.sha256, seed, counted.tobytes()
+        if key not in rows.measured:
+            rows.measured[key] = _most_similar(rows, scored, seed, own)
+        if (baseline := rows.measured[key]) is not None:
+            cluster = cluster_codes(scored)
+            right = bools(scored["correct"])
+            name = similarity_name(own and own.encoder.name)
+            found[name] = Similarity(
+                name=name,
+                accuracy=baseline.accuracy,
+                difference=intervals.paired_difference(baseline.right, right, cluster, seed),
+                encoder=own and own.encoder,
+            )
+    return found
+
+
+def _most_similar(
+    rows: ProbeSplit, scored: pa.Table, seed: int, encoder: EncoderScores | None
+) -> MostSimilar | None:
+    """Measure the baseline of an encoder on some rows; None where similarity says nothing."""
+    choices = _choices(scored)
+    if _are_constant(rows, choices):
         return None
-    shown_words, asked_words = tokenise(texts.dictionary, questions.dictionary)
-    question = to_numpy(questions.indices).astype(np.int64)
-    cosines = similarities(shown_words, asked_words, choices, question)
-    best = cosines == cosines.max(axis=1, keepdims=True, initial=-np.inf)
-    if (best == shown).all():
+    if encoder is None:
+        cosines = _static(scored, choices)
+    else:
+        starts, counted = rows.items.starts, to_numpy(scored["row"])
+        places = starts[counted][:, None] + np.arange(choices.shown.shape[1])
+        cosines = encoder.scores[np.where(choices.shown, places, 0)]
+        cosines = np.where(choices.shown, np.nan_to_num(cosines, nan=-np.inf), -np.inf)
+    best = choices.shown & (cosines == cosines.max(axis=1, keepdims=True, initial=-np.inf))
+    if (best == choices.shown).all():
         return None
     drawn = np.where(best, np.random.default_rng(seed).random(best.shape), -1)
-    similar = drawn.argmax(axis=1) == to_numpy(scored["answer"])
-    right, cluster = bools(scored["correct"]), cluster_codes(scored)
-    return Similarity(
-        accuracy=intervals.accuracy(similar, cluster, seed),
-        difference=intervals.paired_difference(similar, right, cluster, seed),
-    )
+    right = np.asarray(drawn.argmax(axis=1) == to_numpy(scored["answer"]))
+    return MostSimilar(right, intervals.accuracy(right, cluster_codes(scored), seed))
 
 
-def with_similarity(metrics: Metrics, similarity: Similarity) -> Metrics:
-    """Return metrics with the similarity baseline of their own rows, in place of the audit's."""
-    accuracy = similarity.accuracy
-    ends = (accuracy.low, accuracy.high)
+def _choices(scored: pa.Table) -> _Choices:
+    lists = single_chunk(scored["choices"])
+    texts = plain(lists.flatten()).dictionary_encode()
+    widths = np.diff(to_numpy(lists.offsets).astype(np.int64))
+    shown = np.arange(int(widths.max(initial=0))) < widths[:, None]
+    choices = np.full(shown.shape, -1, dtype=np.int64)
+    choices[shown] = to_numpy(texts.indices)
+    return _Choices(shown, choices, texts.dictionary)
+
+
+def _are_constant(rows: ProbeSplit, choices: _Choices) -> bool:
+    """Return whether all rows of the probe choose among the same few answers.
+
+    Few rows may do so by chance: what the audit of the whole probe found takes precedence.
+    """
+    audit = rows.manifest and rows.manifest.audit
+    if audit and MOST_SIMILAR in audit.baselines:
+        return False
+    return bool(choices.shown.all()) and has_constant_choices(choices.texts)
+
+
+def _static(scored: pa.Table, choices: _Choices) -> Floats:
+    questions = single_chunk(scored["question"]).dictionary_encode()
+    shown_words, asked_words = tokenise(choices.distinct, questions.dictionary)
+    question = to_numpy(questions.indices).astype(np.int64)
+    return similarities(shown_words, asked_words, choices.texts, question)
+
+
+def with_similarity(metrics: Metrics, found: Mapping[str, Similarity]) -> Metrics:
+    """Return metrics with the similarity baselines of their own rows, in place of the audit's."""
+
+    def others(baselines: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: own for name, own in baselines.items() if name != MOST_SIMILAR}
+
+    accuracies = {name: one.accuracy for name, one in found.items()}
+    strongest = max(found.values(), key=lambda one: one.accuracy.value, default=None)
     changed: dict[str, Any] = {
-        "similarity": similarity,
-        "baselines": {**metrics.baselines, MOST_SIMILAR: accuracy.value},
-        "baseline_intervals": {**metrics.baseline_intervals, MOST_SIMILAR: ends},
+        "similarity": strongest,
+        "baselines": {
+            **others(metrics.baselines),
+            **{name: own.value for name, own in accuracies.items()},
+        },
+        "baseline_intervals": {
+            **others(metrics.baseline_intervals),
+            **{name: (own.low, own.high) for name, own in accuracies.items()},
+        },
     }
     return metrics.model_copy(update=changed)

@@ -15,7 +15,7 @@ from evaluation.items.types import arguments_type
 from kbprobe.columns import arrow_type
 from kbprobe.errors import UsageError
 from kbprobe.files import regular_path, replacing_file
-from kbprobe.format.manifest import MOST_SIMILAR
+from kbprobe.format.manifest import MOST_SIMILAR, EncoderDigest
 from kbprobe.format.parquet import UNIQUE, write_parquet
 from kbprobe.format.sealed import Sealed, read_sealed, write_sealed
 from kbprobe.intervals import Estimate as Estimate  # read with the results
@@ -135,13 +135,19 @@ class Bin(Model):
 class Similarity(Model):
     """The model beside the similarity baseline, on the same rows."""
 
+    name: str = Field(MOST_SIMILAR, description="Its name among the baselines.")
     accuracy: Estimate = Field(
-        description="Share of rows whose most similar choice is right, by the static encoder that "
-        "comes with kbprobe. It has no training on questions, and knows no relations."
+        description="Share of rows whose most similar choice is right. Encoders have no training "
+        "on questions, and know no relations."
     )
     difference: Estimate = Field(
         description="Accuracy of the model less this one, in percentage points; the interval is "
         "that of the paired difference."
+    )
+    encoder: EncoderDigest | None = Field(
+        None,
+        description="What similarity is measured by: of the static encoder that comes with kbprobe "
+        "(null) and the one of --similarity the one that is right more often.",
     )
 
 
@@ -242,9 +248,13 @@ class Metrics(Model):
 
     @property
     def strongest_shortcut(self) -> tuple[str, float] | None:
-        """The strongest baseline other than similarity; None where there is none."""
-        others = (entry for entry in self.ranked_baselines if entry[0] != MOST_SIMILAR)
-        return next(others, None)
+        """The strongest baseline other than the most similar choice; None where there is none.
+
+        Similarity by an encoder that was recorded with the probe, and not measured on the same
+        rows, is one of these.
+        """
+        own = {MOST_SIMILAR, self.similarity.name if self.similarity else MOST_SIMILAR}
+        return next((entry for entry in self.ranked_baselines if entry[0] not in own), None)
 
 
 class ProbeInfo(Model):
@@ -264,6 +274,11 @@ class ProbeInfo(Model):
     fingerprint: str = Field(description="sha256 of the rows evaluated.")
     request: dict[str, Any] | None = Field(description="From the probe's manifest: how to rebuild.")
     kbprobe_version: str | None = Field(description="The version that built the probe.")
+    matched_on: list[EncoderDigest] = Field(
+        [],
+        description="Encoders by whose similarity the choices were put together: they are at "
+        "chance on the rows by construction. Empty: the choices are not matched.",
+    )
     annotator_kind: str | None = Field(
         None,
         description="Who gave the answers: human, or language model; null where the knowledge base "
@@ -429,6 +444,8 @@ FURTHER_COLUMNS = {
     "content": "string",
     "fold": "int32",
     "choice_hops": "list<item: int32>",
+    "choice_families": "list<item: string>",
+    "surface_form": "string",
 }
 """Columns that follow if any row has a value: Arrow types by name."""
 

@@ -9,6 +9,7 @@ from typing import Literal
 from evaluation.names import telling_parts
 from evaluation.options import SELECTING, not_default, written_out
 from evaluation.results.types import Estimate, Metrics, Results
+from kbprobe.format.manifest import on_matching
 
 _PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
 
@@ -62,9 +63,24 @@ def answers_remark(results: Results) -> str | None:
     return None if kind in (None, "human") else f"answers given by no person (annotators: {kind})"
 
 
+def matching_remark(results: Results) -> str | None:
+    """Return which encoders the choices were matched on; None if they were not."""
+    encoders = results.probe.matched_on
+    if not encoders:
+        return None
+    said = on_matching([last_name(encoder.name) for encoder in encoders]).removesuffix(".")
+    own = results.model.weights_sha256 in {encoder.sha256 for encoder in encoders}
+    return f"{said[0].lower()}{said[1:]}{'. This model is one of them' * own}"
+
+
 def remarks_on_rows(results: Results) -> list[str]:
     """Return what to say of the rows that the headline is on, and of their answers."""
-    every = (headline_remark(results.metrics), answers_remark(results), limit_remark(results))
+    every = (
+        headline_remark(results.metrics),
+        answers_remark(results),
+        matching_remark(results),
+        limit_remark(results),
+    )
     return [remark for remark in every if remark is not None]
 
 

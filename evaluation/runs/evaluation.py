@@ -29,7 +29,7 @@ from evaluation.results.metrics import (
     predictions_table,
     tie_tolerance,
 )
-from evaluation.results.similarity import measure_similarity, with_similarity
+from evaluation.results.similarity import EncoderScores, measure_similarity, with_similarity
 from evaluation.results.types import (
     AdapterInfo,
     Metrics,
@@ -40,6 +40,7 @@ from evaluation.results.types import (
     Scoring,
     Timings,
 )
+from evaluation.runs.ready import ReadyScorers
 from evaluation.runs.run import Run
 from evaluation.runs.score_cache import ScoreCache
 from evaluation.runs.scoring import Effort, score_items
@@ -48,6 +49,7 @@ from evaluation.workers import QUIET, Session
 from kbprobe.cli import kbprobe_version
 from kbprobe.columns import single_chunk
 from kbprobe.format.dataset import BASELINES
+from kbprobe.format.manifest import EncoderDigest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,8 +122,9 @@ def evaluate_run(
         tie_tolerance=tolerance,
     ).model_copy(update=of_audit(audit, recorded))
     if labels.setup_of(predictions) is None:
-        similarity = measure_similarity(predictions, options.seed)
-        metrics = with_similarity(metrics, similarity) if similarity else metrics
+        encoder = _encoder_scores(run, session, entries)
+        similarity = measure_similarity(run.rows, predictions, options.seed, encoder)
+        metrics = with_similarity(metrics, similarity)
     timings = Timings(
         load=model.seconds - loading,
         train=model.training_seconds - training,
@@ -156,6 +159,27 @@ def evaluate_run(
     if (trained := _seen(run, headline_rows(predictions))) is not None:
         results = results.with_analysis(seen.NAME, trained)
     return Evaluation(results, predictions)
+
+
+def _encoder_scores(run: Run, session: Session, entries: Path | None) -> EncoderScores | None:
+    """Return the similarities by the run's encoder, found in the cache or computed; None if none.
+
+    Raises:
+        UsageError: the encoder cannot be read as a model of whole texts.
+        KbprobeError: it cannot be loaded or run.
+    """
+    own = run.of_encoder
+    if own is None or run.encoder is None:
+        return None
+    cache, checkpoint = ScoreCache(own.content, entries), run.encoder.checkpoint
+    scores = cache.read(choice_starts(own.rows.items))
+    if scores is None:
+        with ReadyScorers(session) as scorers:
+            scorer, parameters = scorers.get(own)
+            batch_tokens, shown = run.encoder.batch_tokens, session.prefixed(lambda: "similarity: ")
+            scores, _ = score_items(own.items, scorer, cache, batch_tokens, parameters, shown)
+    digest = EncoderDigest(name=checkpoint.id, sha256=checkpoint.weights_sha256)
+    return EncoderScores(digest, scores.scores)
 
 
 def _recorded_baselines(run: Run) -> Sequence[BaselineFigure]:
@@ -193,6 +217,10 @@ def _seen(run: Run, predictions: pa.Table) -> seen.Seen | None:
     return seen.measure_seen(predictions, concepts, golds, run.spec.run.seed)
 
 
+SIMILARITY_DIGEST = "similarity_sha256"
+"""The name in ``scoring.options`` of the hash of the encoder of ``--similarity``."""
+
+
 def _settings(run: Run) -> dict[str, Any]:
     """Return the options that a run's scores depend on, with those of its scorer and learner."""
     options = run.spec.run
@@ -204,6 +232,7 @@ def _settings(run: Run) -> dict[str, Any]:
         "model_args": options.model_args,
         "limit": options.limit,
         **_recorded(options, {*RECORDED} - TRAINING),
+        **({SIMILARITY_DIGEST: run.encoder.checkpoint.weights_sha256} if run.encoder else {}),
     }
 
 
@@ -279,6 +308,7 @@ def described(run: Run) -> tuple[ProbeInfo, ModelInfo, Scoring]:
             fingerprint=run.rows.fingerprint,
             request=manifest and manifest.content["request"],
             kbprobe_version=manifest and manifest.kbprobe_version,
+            matched_on=list(manifest.matching.encoders) if manifest and manifest.matching else [],
             annotator_kind=manifest.annotation.annotator_kind
             if manifest and manifest.annotation
             else None,

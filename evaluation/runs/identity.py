@@ -31,7 +31,7 @@ from evaluation.results.types import (
     Scoring,
     read_results,
 )
-from evaluation.runs.evaluation import described, installed_versions
+from evaluation.runs.evaluation import SIMILARITY_DIGEST, described, installed_versions
 from evaluation.runs.run import SCORING_VERSIONS, Run
 from evaluation.runs.spec import RunSpec, plugins
 from kbprobe.errors import KbprobeError, UsageError
@@ -74,8 +74,8 @@ class Identity:
 
     def is_same(self, other: Identity) -> bool:
         """Return whether the results are the same."""
-        names = ("seed", "normalization")
-        same = all(self.settings[name] == other.settings[name] for name in names)
+        names = ("seed", "normalization", SIMILARITY_DIGEST)
+        same = all(self.settings.get(name) == other.settings.get(name) for name in names)
         return same and self.key == other.key
 
     def differences(self, now: Identity) -> list[Difference]:
@@ -232,20 +232,21 @@ class RequestKeys:
             for name in ("train_on", "mix_in")
             if name in options
         }
+        if (encoder := options.pop("similarity", None)) is not None:
+            content["similarity"] = self._model(encoder, {})
         content |= {
             "probe": self._probe(spec.probe),
-            "model": self._model(spec),
+            "model": self._model(spec.model, spec.run.model_dump(include=IDENTITY)),
             "options": options,
             # If a probe asks no single facts, the option makes no difference.
             "facts": spec.run.facts and self._asks_facts(spec.probe_name),
         }
         return content_hash(content)
 
-    def _model(self, spec: RunSpec) -> Any:
-        given = spec.run.model_dump(include=IDENTITY)
-        name = f"{spec.model} {sorted(given.items())}"
+    def _model(self, model: str, given: Mapping[str, Any]) -> Any:
+        name = f"{model} {sorted(given.items())}"
         if name not in self._models:
-            self._models[name] = _model_identity(spec.model, given)
+            self._models[name] = _model_identity(model, given)
         return self._models[name]
 
 

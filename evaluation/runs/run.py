@@ -19,9 +19,12 @@ from evaluation.learners.base import (
 )
 from evaluation.learners.registry import choose_learner
 from evaluation.models.handle import ModelHandle
+from evaluation.options import RunOptions
+from evaluation.runs.encoders import encoder_options, open_encoder
 from evaluation.runs.reading import SplitReader, read_facts
 from evaluation.runs.spec import RunSpec, plugins
 from evaluation.scorers.base import ScorerEntry
+from evaluation.scorers.entries import EMBEDDING
 from evaluation.scorers.registry import choose_scorer
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import DEFAULT_CONFIG, LABELLED_SETUPS, QUESTION
@@ -36,7 +39,8 @@ class Run:
     """A run that is ready to be looked up or scored; its model is not yet loaded.
 
     ``learner`` is None where the model is scored as it is, ``train``, the rows that may be learnt
-    from, where nothing needs them, and ``mixed`` where no others are mixed in.
+    from, where nothing needs them, ``mixed`` where no others are mixed in, and
+    ``encoder`` where no other similarity than that of the static encoder is measured.
     """
 
     spec: RunSpec
@@ -46,6 +50,17 @@ class Run:
     rows: ProbeSplit
     train: ProbeSplit | None
     mixed: ProbeSplit | None = None
+    encoder: ModelHandle | None = None
+
+    @property
+    def of_encoder(self) -> Run | None:
+        """The run of the encoder on the same rows: how similar each choice is to its question."""
+        if self.encoder is None or not all(map(EMBEDDING.takes, setups_of(self.rows.items))):
+            return None
+        given = RunOptions(scorer=EMBEDDING.name, device=self.spec.run.device, dtype="float32")
+        options = encoder_options(self.encoder)
+        spec = RunSpec(self.spec.probe, self.encoder.checkpoint.id, given, options)
+        return Run(spec, self.encoder, EMBEDDING, None, self.rows, None)
 
     @cached_property
     def scorer_options(self) -> Options:
@@ -247,7 +262,7 @@ def open_run(spec: RunSpec, model: ModelHandle, reader: SplitReader | None = Non
     for split in filter(None, (train, mixed)):
         _check_setups(split, spec, learner, scorer)
         _check_labels(rows, split)
-    run = Run(spec, model, scorer, learner, rows, train, mixed)
+    run = Run(spec, model, scorer, learner, rows, train, mixed, open_encoder(options))
     if options.normalization not in (None, "sum") and run.default_normalization is None:
         raise UsageError(
             f"--normalization {options.normalization} divides log-likelihoods of answers by their "

@@ -43,15 +43,16 @@ class _Module(BaseModel):
     path: str
 
 
-def check_layers(folder: Path, pooling: str) -> None:
-    """Compare the pooling with the one that sentence-transformers saved with a checkpoint, if any.
+def saved_pooling(folder: Path) -> str | None:
+    """Return the pooling that sentence-transformers saved with a checkpoint; None where none is.
 
     Raises:
-        UsageError: the checkpoint was trained with another pooling, or with layers of its own.
+        UsageError: the checkpoint has layers of its own, or a pooling that is not computed here.
     """
     listed = folder / "modules.json"
     if not listed.is_file():
-        return
+        return None
+    found = None
     for module in validated(read_json(listed), list[_Module], str(listed)):
         kind = module.type.rpartition(".")[2]
         if kind not in ("Transformer", "Pooling", "Normalize"):
@@ -65,13 +66,26 @@ def check_layers(folder: Path, pooling: str) -> None:
             stated = validated(read_json(config), dict[str, Any], str(config))
             kinds = [key for key, on in stated.items() if key.startswith("pooling_mode") and on]
             names = [_POOLING.get(key, key) for key in kinds]
-            if names != [pooling]:
-                known = len(names) == 1 and names[0] in _POOLING.values()
-                remedy = f"give --pooling {names[0]}" if known else "choose another checkpoint"
+            if len(names) != 1 or names[0] not in _POOLING.values():
                 raise UsageError(
                     f"--scorer embedding: {folder} was trained with the pooling "
-                    f"{' and '.join(names)}, not {pooling}: {remedy}"
+                    f"{' and '.join(names)}, which is not computed here: choose another checkpoint"
                 )
+            found = names[0]
+    return found
+
+
+def check_pooling(folder: Path, pooling: str) -> None:
+    """Compare the pooling with the one that was saved with a checkpoint, if any.
+
+    Raises:
+        UsageError: the checkpoint was trained with another one, or :func:`saved_pooling` raises.
+    """
+    if (saved := saved_pooling(folder)) not in (None, pooling):
+        raise UsageError(
+            f"--scorer embedding: {folder} was trained with the pooling {saved}, not {pooling}: "
+            f"give --pooling {saved}"
+        )
 
 
 def pooled(states: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tensor:
@@ -98,7 +112,7 @@ class EmbeddingScorer(RowScorer):
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pooling: str
     ) -> None:
-        check_layers(Path(str(model.config.name_or_path)), pooling)
+        check_pooling(Path(str(model.config.name_or_path)), pooling)
         self._model, self._pooling = model, pooling
         self._runner = EncoderRunner(model, tokenizer)
 

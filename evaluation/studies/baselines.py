@@ -20,10 +20,13 @@ from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import SELECTING, TRAINING, not_default, written_out
 from evaluation.report import cells
+from evaluation.results.similarity import similarity_name
 from evaluation.results.words import last_name, percent
+from evaluation.runs.encoders import encoder_options, open_encoder
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
+from evaluation.scorers.entries import EMBEDDING
 from evaluation.scorers.registry import SCORERS
 from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
 from evaluation.studies.counting import train_overlap
@@ -135,6 +138,7 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
             )
         specs += _of_probe(request, probe, rows, entries)
     _check_vectors(request, specs)
+    specs += _of_encoder(request)
     learner = LEARNERS.get("full")  # fits models on the choices alone
     for model in request.models:
         for probe, rows in read:
@@ -193,6 +197,17 @@ def _of_probe(
             for seed in range(request.options.seeds if seeded else 1):
                 drawn = {"guess_seed": seed} if seeded else {}
                 yield own.spec(probe, NO_MODEL, scorer=entry.name, **drawn, facts=False)
+
+
+def _of_encoder(request: StudyRequest) -> Iterator[RunSpec]:
+    """Yield the runs of the encoder of --similarity: on each probe, as it is."""
+    run = request.defaults.run
+    if (encoder := open_encoder(run)) is None or run.similarity is None:
+        return
+    own = with_options_of(request, EMBEDDING)
+    options = {"scorer": EMBEDDING.name, "dtype": "float32", **encoder_options(encoder)}
+    for probe in request.probes:
+        yield own.spec(probe, run.similarity, **options, facts=False)
 
 
 def _trained(
@@ -288,6 +303,11 @@ FURTHER: dict[str, Column[RunRow]] = {
         lambda row: row.runs[0].learnt.get("train"),
         head="trained on",
     ),
+    "sha256": Column(
+        "Hash of an encoder's weights and configuration; null: no encoder.",
+        lambda row: row.runs[0].results.model.weights_sha256 or None,
+        None,
+    ),
     "seconds": Column(
         "Total time of all draws when first run.",
         lambda row: round(sum(run.results.timings.total for run in row.runs), 1),
@@ -357,6 +377,8 @@ def _name(run: Finished) -> str:
     """Return the name of a baseline, with the model that it uses."""
     options, model = run.asked.run, run.asked.model
     name = options.learner or options.scorer or ""
+    if name == EMBEDDING.name:
+        return similarity_name(model)
     return name if model == NO_MODEL else f"{last_name(model)}, {CHOICES_ALONE}"
 
 
@@ -372,6 +394,8 @@ def _reads(run: Finished) -> str:
     if run.results.model.id == NO_MODEL:
         scorer = run.results.scoring.scorer
         return READS.get(_name(run) if run.spec is not None else _label(run), scorer)
+    if run.spec is not None and run.asked.run.scorer == EMBEDDING.name:
+        return "question and choice, one vector each"
     alone = run.spec is not None and _name(run).endswith(CHOICES_ALONE)
     return "each choice alone" if alone else "question and choices"
 
@@ -454,6 +478,7 @@ def _record_figures(request: StudyRequest, summary: StudyTables) -> None:
                     accuracy=row["accuracy"].value,
                     low=row["accuracy"].low,
                     high=row["accuracy"].high,
+                    sha256=row["sha256"],
                 )
                 for row in rows
             ],

@@ -24,7 +24,14 @@ from evaluation.report.markdown import render_table
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, groups
 from evaluation.results.types import Estimate, Model
-from evaluation.results.words import answers_remark, headline_remark, name_or_count, percent, score
+from evaluation.results.words import (
+    answers_remark,
+    headline_remark,
+    matching_remark,
+    name_or_count,
+    percent,
+    score,
+)
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest, read_summary
 from evaluation.studies.contamination import (
@@ -265,7 +272,11 @@ def _mean(estimates: Iterable[Estimate]) -> Estimate | None:
 def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
     metrics = run.results.metrics
     several = any(size.size > 1 for size in metrics.cluster_sizes)
-    remarks = [headline_remark(metrics), answers_remark(run.results)]
+    remarks = [
+        headline_remark(metrics),
+        answers_remark(run.results),
+        matching_remark(run.results),
+    ]
     remarks += [f"{n:,} rows set aside: {why}" for why, n in sorted(metrics.set_aside.items())]
     return ProbeScore(
         probe=Path(probe).name,

@@ -10,8 +10,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from kbprobe.audit.verdicts import AuditTable, Line
 from kbprobe.errors import KbprobeError, UsageError
@@ -45,6 +53,15 @@ class BaselineFigure(_Part):
     accuracy: float = Field(ge=0, le=1, description="Share of the rows answered right.")
     low: float = Field(ge=0, le=1, description="Lower end of its 95% interval.")
     high: float = Field(ge=0, le=1, description="Upper end of its 95% interval.")
+    sha256: str | None = Field(
+        None,
+        description="Hash of a model's weights and configuration; left out where none was used.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_a_missing_hash(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        shown: dict[str, Any] = dump(self)
+        return {name: value for name, value in shown.items() if (name, value) != ("sha256", None)}
 
     @property
     def label(self) -> str:

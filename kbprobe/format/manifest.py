@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -128,6 +128,32 @@ MOST_SIMILAR = "most similar choice"
 """The baseline that picks the choice most similar to the question (:mod:`kbprobe.similarity`)."""
 
 
+class EncoderDigest(Part):
+    """An encoder of texts."""
+
+    name: str = Field(min_length=1, description="Its name, as it was given.")
+    sha256: str = Field(pattern=_HEX, description="Hash of its weights and configuration.")
+
+
+class Matching(Part):
+    """The encoders by whose similarity the choices were put together.
+
+    The place of the gold in the order of similarity to the question is uniform for each of them, so
+    that they are at chance on the rows by construction.
+    """
+
+    encoders: tuple[EncoderDigest, ...] = Field(min_length=1)
+
+
+def on_matching(names: Sequence[str]) -> str:
+    """Return a sentence on what it means that choices are matched on these encoders."""
+    *first, last = names
+    return (
+        f"Choices are matched on {', '.join(first)}{' and ' * bool(first)}{last}: encoders used "
+        "for matching are at chance by construction, and are not to be ranked on these rows."
+    )
+
+
 class BaselineCell(Estimate):
     """The accuracy of a baseline of the audit on some of the rows, and how it compares to chance.
 
@@ -245,6 +271,7 @@ class Manifest(Part):
     files: tuple[DataFile, ...] = Field(min_length=1)
     canary_column: bool = False
     annotation: Annotation | None = None
+    matching: Matching | None = None
     reading: Record | None = None
     adversaries: Record | None = None
 

@@ -15,6 +15,7 @@ import evaluation
 from evaluation.items.types import Item
 from evaluation.report.page import render
 from evaluation.results.analyses.distances import nearest_distractors
+from evaluation.results.analyses.errors import error_kinds
 from evaluation.results.analyses.seen import Seen, measure_seen
 from evaluation.results.analyses.viability import viability
 from evaluation.results.analyses.vocabulary import (
@@ -24,6 +25,7 @@ from evaluation.results.analyses.vocabulary import (
     measure_vocabulary,
     words_of,
 )
+from evaluation.results.breakdown import by_frequency
 from kbprobe.format.setups import NLI
 from tests.evaluation import jsonl_probe, tiny_causal, tiny_masked, tiny_multiple_choice
 from tests.evaluation.folded_probe import write as write_labelled
@@ -139,6 +141,62 @@ def test_wrong_answers_are_the_nearest_distractor_or_another() -> None:
     assert found == [("all", pytest.approx(2 / 3), 3), ("conjunction", 0.5, 2), ("paper", 1.0, 1)]
     assert {one.random for one in nearest_distractors(predictions)} == {0.5}
     assert nearest_distractors(predictions.drop_columns(["choice_hops"])) == []
+
+
+def test_wrong_answers_are_counted_by_their_relation_to_the_answer() -> None:
+    rows = [  # scores, families, gold, the row's family
+        ([3.0, 1.0, 2.0], ["gold", "child", "sibling"], 0, "mixed"),
+        ([1.0, 2.0, 1.0], ["child", "other sense", "gold"], 2, "mixed"),
+        ([1.0, 2.0, 0.0], None, 0, "second_cousin_branch"),
+        ([1.0, 2.0, 0.0], ["gold", "1 bucket apart", "random"], 0, "random"),  # not known
+        ([0.0, 1.0], ["gold", "random"], 0, "random"),
+    ]
+    scores, families, gold, family = zip(*rows, strict=True)
+    given = [int(np.argmax(one)) for one in scores]
+    predictions = pa.table(
+        {
+            "scores": pa.array(scores, pa.list_(pa.float32())),
+            "tokens": [[1] * len(one) for one in scores],
+            "choices": [["w"] * len(one) for one in scores],
+            "choice_families": pa.array(families, pa.list_(pa.string())),
+            "distractor_family": family,
+            "answer": gold,
+            "prediction": given,
+            "cluster": [str(at) for at in range(len(rows))],
+        }
+    )
+    found = {
+        one.kind: (one.told_apart.value, one.told_apart.n, one.chosen and one.chosen.value)
+        for one in error_kinds(predictions, "sum", 0)
+    }
+    assert found == {
+        "too specific": (0.75, 2, 0.0),
+        "other sense": (0.0, 1, pytest.approx(1 / 3)),
+        "co-hyponym": (1.0, 1, 0.0),
+        "distant co-hyponym": (0.5, 1, pytest.approx(1 / 3)),
+        "unrelated": (0.0, 1, pytest.approx(1 / 3)),
+    }
+    expected = {one.kind: one.random for one in error_kinds(predictions, "sum", 0)}
+    assert expected["too specific"] == pytest.approx(0.5 / 3)
+    assert expected["distant co-hyponym"] == pytest.approx(1 / 3)
+    # Without a distractor that is related there is nothing to tell.
+    assert error_kinds(predictions.slice(4), "sum", 0) == []
+
+
+def test_rows_are_grouped_by_how_frequent_the_word_asked_about_is() -> None:
+    words = ["the", "the", "anvil", "qqzzx", None]
+    predictions = pa.table(
+        {
+            "surface_form": words,
+            "prediction": pa.array([0] * len(words), pa.int32()),
+            "correct": [True, False, True, True, True],
+            "cluster": [str(at) for at in range(len(words))],
+        }
+    )
+    assert by_frequency(predictions) == [], "too many words are not known"
+    found = by_frequency(predictions.filter(pa.array([True, True, True, False, True])))
+    assert [(one.name[0], one.accuracy.value) for one in found] == [("3", 1.0), ("5", 0.5)]
+    assert by_frequency(predictions.drop_columns(["surface_form"])) == []
 
 
 # --- concepts and golds seen --------------------------------------------------------------------

@@ -49,6 +49,7 @@ from evaluation.results.types import (
 )
 from evaluation.results.words import against_chance, clip, last_name, percent, points
 from kbprobe.errors import MissingDependencyError, UsageError
+from kbprobe.format.manifest import MOST_SIMILAR, Audit, Manifest
 from tests.evaluation.sample_results import results_of
 
 SECTIONS = ("hops", "clusters", "calibration", "breakdowns", "worst", "samples", "provenance")
@@ -546,7 +547,7 @@ def test_the_headline_says_whether_similarity_is_beaten(
     results, _ = run(probe(), baselines={"longest choice": 0.21})
     similarity = Similarity(accuracy=of(0.49, 0.44, 0.54), difference=of(*difference))
     metrics = results.metrics.model_copy(update={"accuracy": of(*accuracy)})
-    metrics = with_similarity(metrics, similarity)
+    metrics = with_similarity(metrics, {MOST_SIMILAR: similarity})
     found, headline = verdict(metrics)
     assert (found, headline[: len(words)]) == (tone, words)
     # It is the strongest baseline, and no shortcut: the interval is compared with those.
@@ -555,6 +556,72 @@ def test_the_headline_says_whether_similarity_is_beaten(
     text = " ".join(summary(results.model_copy(update={"metrics": metrics})))
     assert "is right in 49.0% of the same questions" in text
     assert f"{points(difference[0])} points from that" in text
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "shortcut", "tone", "words"),
+    [
+        ((0.6, 0.55, 0.65), 0.3, "success", "Above chance, and above “longest choice”"),
+        ((0.3, 0.25, 0.35), 0.3, "partial", "Above chance, but not above “longest choice”"),
+        ((0.3, 0.25, 0.35), 0.4, "failure", "Above chance, but below “longest choice”"),
+        ((0.3, 0.25, 0.35), None, "success", "Above chance; no other baseline was measured"),
+        ((0.2, 0.15, 0.25), 0.3, "failure", "Not distinguishable from chance"),
+    ],
+)
+def test_the_headline_names_the_baseline_that_is_beaten_or_not(
+    accuracy: tuple[float, ...], shortcut: float | None, tone: str, words: str
+) -> None:
+    baselines = {} if shortcut is None else {"longest choice": shortcut, "first choice": 0.2}
+    results, _ = run(probe(), baselines=baselines)
+    metrics = results.metrics.model_copy(update={"accuracy": of(*accuracy)})
+    assert metrics.similarity is None
+    assert verdict(metrics) == (tone, words)
+    text = " ".join(summary(results.model_copy(update={"metrics": metrics})))
+    assert "How far similarity alone gets was not measured" in text
+
+
+def test_a_shortcut_that_is_not_beaten_is_named_beside_similarity() -> None:
+    results, _ = run(probe(), baselines={"longest choice": 0.7})
+    similarity = Similarity(accuracy=of(0.49, 0.44, 0.54), difference=of(11, 6, 16))
+    metrics = results.metrics.model_copy(update={"accuracy": of(0.6, 0.55, 0.65)})
+    _, words = verdict(with_similarity(metrics, {MOST_SIMILAR: similarity}))
+    assert words == "Above chance and similarity alone, but below “longest choice”"
+
+
+def test_a_similarity_of_other_rows_is_not_shown() -> None:
+    results, _ = run(probe(), baselines={MOST_SIMILAR: 0.5, "longest choice": 0.21})
+    assert with_similarity(results.metrics, {}).baselines == {"longest choice": 0.21}
+
+
+def test_similarity_is_measured_once_for_all_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = probe()
+    first = measure_similarity(rows, run(rows)[1], 0)
+    monkeypatch.setattr("evaluation.results.similarity.similarities", None)
+    second = measure_similarity(rows, run(rows, gain=0.0)[1], 0)
+    assert first[MOST_SIMILAR].accuracy == second[MOST_SIMILAR].accuracy
+    assert first[MOST_SIMILAR].difference != second[MOST_SIMILAR].difference
+    # What was not scored does not count.
+    with pytest.raises(TypeError):
+        measure_similarity(rows, run(rows, set_aside={0: "too long"})[1], 0)
+
+
+def test_few_rows_have_the_same_choices_by_chance() -> None:
+    texts = ("a living animal", "a port where ships land")
+    items = [
+        Item(f"r{row}", "mc_qa", ("dog, an animal", "harbour, a port")[row % 2], texts, row % 2)
+        for row in range(8)
+    ]
+    rows = replace(probe(8, 2), items=ItemColumns.of(items))
+    _, predictions = run(rows)
+    assert measure_similarity(rows, predictions, 0) == {}
+    cell = {"accuracy": 0.5, "low": 0.4, "high": 0.6, "rows": 100}
+    baselines = {MOST_SIMILAR: {"all": cell}}
+    audit = Audit.model_validate(
+        {"baselines": baselines, "flags": (), "chance": 0.5, "scored_rows": 100}
+    )
+    manifest = Manifest.model_construct(audit=audit)
+    found = measure_similarity(replace(rows, manifest=manifest), predictions, 0)
+    assert found[MOST_SIMILAR].accuracy.value == 1.0
 
 
 def test_similarity_is_measured_on_the_rows_of_the_run() -> None:
@@ -570,9 +637,9 @@ def test_similarity_is_measured_on_the_rows_of_the_run() -> None:
         )
         for row in range(60)
     ]
-    _, predictions = run(replace(probe(60, 2), items=ItemColumns.of(items)))
-    found = measure_similarity(predictions, 0)
-    assert found is not None
+    rows = replace(probe(60, 2), items=ItemColumns.of(items))
+    _, predictions = run(rows)
+    found = measure_similarity(rows, predictions, 0)[MOST_SIMILAR]
     assert found.accuracy.value == 1.0
     right = np.mean(predictions["correct"].to_pylist())
     assert found.difference.value == pytest.approx(100 * (right - 1))
@@ -580,8 +647,9 @@ def test_similarity_is_measured_on_the_rows_of_the_run() -> None:
 
 def test_similarity_says_nothing_where_all_rows_have_the_same_choices() -> None:
     items = [Item(f"r{row}", "mc_mlm", f"{row} is [MASK]", ("old", "new"), 0) for row in range(60)]
-    _, predictions = run(replace(probe(60, 2), items=ItemColumns.of(items)))
-    assert measure_similarity(predictions, 0) is None
+    rows = replace(probe(60, 2), items=ItemColumns.of(items))
+    _, predictions = run(rows)
+    assert measure_similarity(rows, predictions, 0) == {}
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["unknown words", "one question"])
@@ -591,8 +659,9 @@ def test_similarity_says_nothing_where_no_choice_is_more_similar(known: bool) ->
         Item(f"r{row}", "mc_qa", "What is it?", tuple(f"{text} {row}" for text in texts), 0)
         for row in range(60)
     ]
-    _, predictions = run(replace(probe(60, 2), items=ItemColumns.of(items)))
-    assert measure_similarity(predictions, 0) is None
+    rows = replace(probe(60, 2), items=ItemColumns.of(items))
+    _, predictions = run(rows)
+    assert measure_similarity(rows, predictions, 0) == {}
 
 
 def test_choices_that_are_equally_similar_are_drawn_from() -> None:
@@ -603,9 +672,9 @@ def test_choices_that_are_equally_similar_are_drawn_from() -> None:
         for row in range(398)
     ]
     items += [Item(f"d{row}", "mc_qa", "a sword", ("a sword", "a dog"), 0) for row in range(2)]
-    _, predictions = run(replace(probe(400, 2), items=ItemColumns.of(items)))
-    found = measure_similarity(predictions, 0)
-    assert found is not None
+    rows = replace(probe(400, 2), items=ItemColumns.of(items))
+    _, predictions = run(rows)
+    found = measure_similarity(rows, predictions, 0)[MOST_SIMILAR]
     assert 0.4 < found.accuracy.value < 0.6
 
 

@@ -277,6 +277,8 @@ def test_wordnet_qa_tells_clusters_hops_and_families() -> None:
         "concept": ["dog.n.01", "dog.n.01", "whisper.v.01"],
         "fold": [None, None, None],
         "choice_hops": [None, None, None],
+        "choice_families": [None, None, None],
+        "surface_form": [None, None, None],
     }
     assert {f.name: str(f.type) for f in opened.about.schema} == ABOUT
     dev = open_probe(str(DATA / "wordnet_qa" / "hypernymy"), split="validation")
@@ -894,6 +896,7 @@ changes = st.fixed_dictionaries(
         "hops": st.sampled_from([-1, 0, 3, None]),
         "pos": st.sampled_from(["", "verb", None]),
         "choice_hops": st.sampled_from([[1, 2], [1, -1], [1, None], [], None]),
+        "choice_families": st.sampled_from([["gold", "near"], [1], ["gold", None], [], None]),
         "id": st.sampled_from(["q", "", None]),
         "arguments": st.sampled_from(
             [[], [{"name": "a", "value": "1"}], [{"name": "a", "value": None}], [None], None]

@@ -10,15 +10,21 @@ from pathlib import Path
 import pytest
 
 import evaluation
+from builders.engine.card import limits
+from evaluation.report.page import cautions as page_cautions
 from evaluation.report.page import summary
+from evaluation.results.summary import cautions as in_terminal
+from evaluation.studies.scorecard import Scorecard
 from kbprobe.audit.recorded import read_baselines
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import BASELINES
+from kbprobe.format.manifest import MOST_SIMILAR
 from release.checks.checking import check
 from release.checks.findings import Finding
 from release.hub.names import add_canary_column
 from release.hub.package import pack
 from tests.conftest import Make
+from tests.evaluation import tiny_multiple_choice
 
 Probe = Callable[[str], Path]
 
@@ -77,7 +83,58 @@ def test_a_run_is_compared_with_the_figures_of_a_probe_without_audit(measured: P
     assert {"random", "most similar choice"} < metrics.baselines.keys()
     assert metrics.oracles == {}
     [sentence] = [said for said in summary(results) if "strongest" in said]
-    assert sentence.startswith("The strongest baseline apart from similarity, “")
+    assert sentence.startswith("The strongest baseline apart from the most similar choice, “")
+
+
+def test_an_encoder_is_recorded_and_compared_with_on_the_same_rows(
+    measured: Path, tmp_path: Path
+) -> None:
+    encoder = str(tiny_multiple_choice.write(tmp_path / "tiny-encoder", "Bert"))
+    own = {"record": True, "baselines": ("random",), "seeds": 1, "device": "cpu"}
+    evaluation.study("baselines", measured, similarity=encoder, **own)
+    figures = read_baselines(measured)
+    assert figures is not None
+    figure = figures.figures[-1]
+    assert figure.name == f"{MOST_SIMILAR}, by tiny-encoder"
+    assert '"sha256": null' not in (measured / BASELINES).read_text(encoding="utf-8")
+    direct = evaluation.evaluate(measured, encoder, scorer="embedding", dtype="float32").results
+    assert direct.metrics.accuracy.value == pytest.approx(figure.accuracy)
+    assert direct.model.weights_sha256 == figure.sha256
+    # Recorded alone, it is one of the shortcuts; named, it is compared with on the same rows.
+    plain = evaluation.evaluate(measured, None, scorer="random").results.metrics
+    assert plain.baselines[figure.label] == figure.accuracy
+    assert plain.similarity is not None
+    assert plain.similarity.encoder is None
+    folder = tmp_path / "done"
+    done = evaluation.evaluate(
+        measured, None, scorer="random", similarity=encoder, output=folder
+    ).results
+    similarity = done.metrics.similarity
+    assert similarity is not None
+    both = {name: done.metrics.baselines[name] for name in (MOST_SIMILAR, figure.label)}
+    assert similarity.name == max(both, key=both.__getitem__)
+    assert similarity.accuracy.value == max(both.values())
+    assert done.scoring.options["similarity_sha256"] == figure.sha256
+    with pytest.raises(UsageError, match=r"--similarity is .* there and not given now"):
+        evaluation.evaluate(measured, None, scorer="random", output=folder)
+
+
+def test_encoders_that_choices_are_matched_on_are_named(measured: Path) -> None:
+    path = measured / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    encoders = [{"name": f"acme/{name}", "sha256": 64 * name[0]} for name in ("a-small", "b-large")]
+    matched = {**manifest, "matching": {"encoders": encoders}}
+    path.write_text(json.dumps(matched), encoding="utf-8")
+    results = evaluation.evaluate(measured, None, scorer="random").results
+    sentence = "matched on acme/a-small and acme/b-large: encoders used for matching are at chance"
+    for remarks in (page_cautions(results), in_terminal(results), limits(matched, "mc_qa")):
+        assert any(sentence in remark for remark in remarks)
+    card = evaluation.study("scorecard", measured, "none", scorer="random")
+    assert isinstance(card, Scorecard)
+    assert any(sentence in remark for remark in card.models[0].probes[0].remarks)
+    one = results.model.model_copy(update={"weights_sha256": 64 * "a"})
+    own = results.model_copy(update={"model": one})
+    assert any("This model is one of them." in remark for remark in page_cautions(own))
 
 
 def test_a_probe_without_figures_has_no_finding(built_probe: Probe) -> None:

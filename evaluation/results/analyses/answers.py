@@ -13,6 +13,7 @@ import numpy as np
 
 from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.analyses.labels import setup_of
+from evaluation.results.breakdown import KNOWN
 from evaluation.results.words import coefficient, percent
 from kbprobe.arrays import Ints, run_starts
 from kbprobe.columns import single_chunk, to_numpy
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 MOST_ANSWERS = 10
 """Maximum number of distinct answers; if there are more, rows have their own choices."""
-
-KNOWN = 0.9
-"""Minimum share of choices with a known frequency."""
 
 
 class AnswerShare(NamedTuple):

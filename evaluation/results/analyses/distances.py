@@ -1,8 +1,9 @@
-"""Which distractor a model prefers when it is wrong: the one nearest to the concept, or another.
+"""Which distractor a model prefers when it is wrong: of what relation, and the nearest or not.
 
 oLMpics finds that models that are wrong about conjunctions of taxonomy take the nearer hypernym in
-80% of the rows. None of this is stored in ``results.json``: it is computed from the predictions,
-for any probe whose rows give the distance of each choice.
+80% of the rows. Relations are those of :mod:`evaluation.results.analyses.errors`. None of this is
+stored in ``results.json``: it is computed from the predictions, for any probe whose rows give the
+distance or the family of each choice.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from evaluation.results.analyses.base import Analysis, ResultFiles
+from evaluation.results.analyses.errors import error_kinds
 from evaluation.results.breakdown import cluster_codes, named_rows
 from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Estimate
 from kbprobe.arrays import run_starts
 from kbprobe.columns import single_chunk, to_numpy
-from kbprobe.document import Table
+from kbprobe.document import Part, Table, Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,19 +74,41 @@ def nearest_distractors(predictions: pa.Table) -> list[Nearest]:
     ]
 
 
-def _parts(files: ResultFiles) -> list[Table]:
-    nearest = nearest_distractors(files.predictions)
-    if not nearest:
+def _by_relation(files: ResultFiles) -> list[Part]:
+    results = files.results
+    kinds = error_kinds(files.predictions, results.metrics.normalization, results.seed)
+    if not kinds:
         return []
     return [
+        Text(
+            "What a wrong choice is to the right one, or to the word asked about. Told apart: how "
+            "often the right answer scores better than such a choice, in all questions; half is "
+            "chance.",
+            note=True,
+        ),
+        Table(
+            ("the wrong choice is", "told apart", "of the wrong answers", "choosing at random"),
+            [(one.kind, one.told_apart, one.chosen, one.random) for one in kinds],
+            "Wrong choices by their relation to the right one.",
+        ),
+    ]
+
+
+def _parts(files: ResultFiles) -> list[Part]:
+    nearest = nearest_distractors(files.predictions)
+    by_relation = _by_relation(files)
+    if not nearest:
+        return by_relation
+    return [
+        *by_relation,
         Table(
             ("distractor family", "the nearest", "choosing at random", "rows"),
             [(part.family, part.chosen, part.random, part.chosen.n) for part in nearest],
             "Wrong answers, in rows whose distractors are at different distances.",
-        )
+        ),
     ]
 
 
 ANALYSIS = Analysis(
-    "distances", "Wrong answers", "Wrong answers: is the nearest distractor preferred?", _parts
+    "distances", "Wrong answers", "Wrong answers: what is taken for the right one?", _parts
 )

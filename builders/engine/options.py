@@ -179,7 +179,7 @@ class DrawOptions(ProbeOptions):
         ge=1,
         le=50,
         description="Maximum rows of a question with distractors of one family and distance (by "
-        "default 3 in matched groups, otherwise 2).",
+        "default 4 in matched groups, otherwise 2).",
     )
     random_share: Annotated[float | None, RARE] = Field(
         None,
@@ -213,7 +213,7 @@ class DrawOptions(ProbeOptions):
     @property
     def uses(self) -> int:
         """The maximum number of rows of a question with distractors of one family."""
-        return self.perturbations or (3 if self.matched else 2)
+        return self.perturbations or (4 if self.matched else 2)
 
     @property
     def most_random(self) -> float:

@@ -192,6 +192,9 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         "variants": {name: _variant_counts(variant, done) for name, variant in variants.items()},
         "files": [],
     }
+    if encoders := done.plan.matched_on:
+        named = [{"name": name, "sha256": digest} for name, digest in encoders.items()]
+        manifest["matching"] = {"encoders": named}
     lines: Sequence[Mapping[str, Any]] = ()
     if isinstance(done.plan.answers, FromAnnotators):
         manifest["annotation"] = dict(done.plan.answers.about)

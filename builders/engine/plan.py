@@ -398,6 +398,7 @@ class Plan:
         fold: (rows,) the fold of each row's cluster, for cross-validation; None: there are none.
         oracles: the results of oracles of partial knowledge on the rows; or a function that returns
             those of a plan, so that they are computed for the rows that the audit samples.
+        matched_on: encoder -> digest, of those that choice groups are matched on.
         dropped: description of what was left out -> how many.
     """
 
@@ -423,6 +424,7 @@ class Plan:
     flags: Flags | None = None
     fold: Ints | None = None
     oracles: Oracles | Callable[[Plan], Oracles] = field(default_factory=dict)
+    matched_on: Mapping[str, str] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:

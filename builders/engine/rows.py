@@ -72,6 +72,7 @@ class PlanParts(TypedDict, total=False):
     flags: Flags | None
     fold: Ints
     oracles: Oracles
+    matched_on: Mapping[str, str]
     dropped: Mapping[str, int]
 
 
@@ -300,13 +301,13 @@ def draw_plan(
         asking, split = asking.take(keep), split[keep]
     dropped.require(asking.gold.size)
     draw = rng.child("distractors")
+    matching = None
     if options.sampling == "grouped":
         judge = arguable(asking) if arguable and options.tier == "clean" else None
         wrong = _wrong(asking, truth, judge)
         wanted = list(families(asking))
         # An option without effect is left unread, so that a build that was given it can say so.
         reference = len(wanted) > 1 and any(family.name == RANDOM for family in wanted)
-        matching = None
         if likeness and options.matched:
             matching = Matching(
                 likeness(asking),
@@ -375,6 +376,7 @@ def draw_plan(
         relation=asked.relation,
         flags=flags.narrow().take(line),
         order=order,
+        matched_on=matching.likeness.digests if matching else {},
         dropped=dropped,
     )
 

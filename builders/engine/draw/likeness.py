@@ -73,6 +73,11 @@ class Likeness(NamedTuple):
     question: Ints
     choice: Ints
 
+    @property
+    def digests(self) -> dict[str, str]:
+        """The digest of each encoder's weights, by its name."""
+        return {view.encoder.name: view.encoder.sha256 for view in self.views}
+
 
 class VectorTable(NamedTuple):
     """Vectors of texts, by the hash of the text.

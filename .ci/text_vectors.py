@@ -75,8 +75,9 @@ def texts_of_tables() -> dict[str, list[str]]:
     """Return the texts that default builds look up, by table."""
     tables: dict[str, dict[str, None]] = {}
 
-    def record(questions: str, choices: str, asked: Sequence[str], shown: Sequence[str],
-               *lines: object) -> likeness.Likeness:
+    def record(
+        questions: str, choices: str, asked: Sequence[str], shown: Sequence[str], *lines: object
+    ) -> likeness.Likeness:
         tables.setdefault(questions, {}).update(dict.fromkeys(asked))
         tables.setdefault(choices, {}).update(dict.fromkeys(shown))
         raise StopIteration
@@ -94,7 +95,9 @@ def texts_of_tables() -> dict[str, list[str]]:
 
 def digest_of(folder: Path) -> str:
     """Return the digest of a model's weights."""
-    (weights,) = [p for p in folder.glob("*") if p.name in ("model.safetensors", "pytorch_model.bin")][:1]
+    (weights,) = [
+        p for p in folder.glob("*") if p.name in ("model.safetensors", "pytorch_model.bin")
+    ][:1]
     return hashlib.sha256(weights.read_bytes()).hexdigest()
 
 
@@ -113,17 +116,27 @@ def encode(folder: Path, scratch: Path, texts: Sequence[str]) -> dict[str, Vecto
     for start in range(0, len(left), PART):
         part = left[start : start + PART]
         vectors = np.concatenate(list(_batches(tokenizer, model, sorted(part, key=len))))
-        np.savez(scratch / f"{len(known):07d}.npz", texts=np.array(sorted(part, key=len), object), v=vectors)
+        np.savez(
+            scratch / f"{len(known):07d}.npz",
+            texts=np.array(sorted(part, key=len), object),
+            v=vectors,
+        )
         known |= dict(zip(sorted(part, key=len), vectors, strict=True))
     return known
 
 
-def _batches(tokenizer: Callable[..., dict[str, torch.Tensor]], model: torch.nn.Module,
-             texts: Sequence[str]) -> Iterator[Vectors]:
+def _batches(
+    tokenizer: Callable[..., dict[str, torch.Tensor]], model: torch.nn.Module, texts: Sequence[str]
+) -> Iterator[Vectors]:
     with torch.inference_mode():
         for start in range(0, len(texts), BATCH):
-            batch = tokenizer(list(texts[start : start + BATCH]), return_tensors="pt", padding=True,
-                              truncation=True, max_length=128)
+            batch = tokenizer(
+                list(texts[start : start + BATCH]),
+                return_tensors="pt",
+                padding=True,
+                truncation=True,
+                max_length=128,
+            )
             mask = batch["attention_mask"][..., None].float()
             states = model(**batch).last_hidden_state
             mean = (states * mask).sum(1) / mask.sum(1)
@@ -150,11 +163,18 @@ def glove(texts: Sequence[str]) -> tuple[dict[str, Vectors], str]:
     return made, hashlib.sha256(table.tobytes()).hexdigest()
 
 
-def write_tables(tables: dict[str, list[str]], texts: Sequence[str],
-                 encoded: dict[str, dict[str, Vectors]], digests: dict[str, str]) -> None:
+def write_tables(
+    tables: dict[str, list[str]],
+    texts: Sequence[str],
+    encoded: dict[str, dict[str, Vectors]],
+    digests: dict[str, str],
+) -> None:
     """Quantise the vectors of each encoder together, and write a table of each kind of text."""
     number = {text: row for row, text in enumerate(texts)}
-    of = {name: np.array([number[t] for t in some if t in number], dtype=np.int64) for name, some in tables.items()}
+    of = {
+        name: np.array([number[t] for t in some if t in number], dtype=np.int64)
+        for name, some in tables.items()
+    }
     codes: dict[str, npt.NDArray[np.int8]] = {}
     described = []
     for name, vectors in encoded.items():
@@ -170,23 +190,37 @@ def write_tables(tables: dict[str, list[str]], texts: Sequence[str],
             seen[new] = True
         codes[name] = _quantised(centred, BITS[name])
         rng = np.random.default_rng(0)
-        left, right = (codes[name][rng.choice(of[kind], SAMPLE)].astype(np.int64) for kind in ("contexts", "named"))
+        left, right = (
+            codes[name][rng.choice(of[kind], SAMPLE)].astype(np.int64)
+            for kind in ("contexts", "named")
+        )
         spread = int(np.sqrt((np.einsum("ij,ij->i", left, right) ** 2).mean()))
-        described.append({"name": name, "sha256": digests[name], "weight": WEIGHTS[name],
-                          "spread": spread, "dimensions": codes[name].shape[1]})
+        described.append(
+            {
+                "name": name,
+                "sha256": digests[name],
+                "weight": WEIGHTS[name],
+                "spread": spread,
+                "dimensions": codes[name].shape[1],
+            }
+        )
         print(described[-1])
     for kind, rows in of.items():
         hashes = likeness.text_hashes([texts[row] for row in rows])
         order = np.argsort(hashes)
         columns = {"text": pa.array(hashes[order])}
         for name, matrix in codes.items():
-            columns |= {f"{name}:{k}": pa.array(matrix[rows[order], k]) for k in range(matrix.shape[1])}
+            columns |= {
+                f"{name}:{k}": pa.array(matrix[rows[order], k]) for k in range(matrix.shape[1])
+            }
         table = pa.table(columns).replace_schema_metadata({"encoders": json.dumps(described)})
         path = TABLES / f"vectors.{kind}.arrow"
         options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 19))
         with pa.ipc.new_file(str(path), table.schema, options=options) as file:
             file.write_table(table)
-        print(f"{path.stat().st_size:,} bytes, {rows.size:,} texts of {len(tables[kind]):,}: {path}")
+        print(
+            f"{path.stat().st_size:,} bytes, {rows.size:,} texts of {len(tables[kind]):,}: {path}"
+        )
 
 
 def _quantised(matrix: npt.NDArray[np.float64], bits: float) -> npt.NDArray[np.int8]:

@@ -16,9 +16,11 @@ class WordSenseOptions(DrawOptions):
     """Options of dictionary_wordsense."""
 
     WITHOUT = ("tier", "variants")  # no question is doubtful
-    DEFAULTS = named(random_share=0.1, controls=False)
+    RANDOM_SHARE = 0.1
+    DEFAULTS = named(controls=False)
     HELP = named(
-        random_share="Maximum share of rows in groups of which no two are senses of one word.",
+        random_share="Maximum share of rows in groups of which no two are senses of one word (by "
+        "default 0.1).",
         controls="Write the control renderings, no_language and perturbed, as configs.",
     )
 

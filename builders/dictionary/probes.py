@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from builders.dictionary.options import WordSenseOptions
 from builders.engine.draw.families import NEVER_DRAWN, Family, Truth
+from builders.engine.draw.likeness import Likeness, static_likeness
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM
 from builders.engine.plan import Facts, Nodes, Plan, Questions
@@ -189,18 +190,26 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
         yield Family(SAME_WORD, 0, key, kin=own, by_row=True)
         yield Family(RANDOM, 0, key, unit=own)
 
+    questions = _questions(gcide, asked)
+
+    def likeness(asking: Asking) -> Likeness:
+        rows, question = np.unique(asking.question, return_inverse=True)
+        gold, choice = np.unique(asking.gold, return_inverse=True)
+        texts = questions.fields["sentence"].take(pa.array(rows)).to_pylist()
+        shown = _shown_definitions(gcide).take(pa.array(gold)).to_pylist()
+        return static_likeness(texts, shown, question, choice)
+
     asking = Asking(line, fact, asked.sense, asked.sense, np.zeros_like(line))
     reads = to_numpy(_shown_definitions(gcide).dictionary_encode().indices).astype(np.int64)
     return draw_plan(
-        QuestionSet(
-            asking, _questions(gcide, asked), _facts(gcide, senses), "definition", split[fact]
-        ),
+        QuestionSet(asking, questions, _facts(gcide, senses), "definition", split[fact]),
         NodePools(_nodes(gcide), kinds, reads, part),
         Truth(len(gcide), np.empty(0, dtype=np.int64), alike),
         families,
         options,
         rng,
         dropped,
+        likeness=likeness,
     )
 
 

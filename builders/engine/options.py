@@ -157,7 +157,7 @@ class LabelOptions(ProbeOptions):
 class DrawOptions(ProbeOptions):
     """Options of probes whose distractors are drawn by :func:`builders.engine.rows.draw_plan`."""
 
-    UNMATCHED_RANDOM: ClassVar[float] = 0.33
+    RANDOM_SHARE: ClassVar[float] = 0.33
 
     sampling: Literal["grouped", "uniform"] = Field(
         "grouped",
@@ -220,7 +220,7 @@ class DrawOptions(ProbeOptions):
         """The maximum share of rows with random distractors."""
         if self.random_share is not None:
             return self.random_share
-        return 0.2 if self.matched else self.UNMATCHED_RANDOM
+        return min(self.RANDOM_SHARE, 0.2) if self.matched else self.RANDOM_SHARE
 
     @property
     def fills(self) -> int:

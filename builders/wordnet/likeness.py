@@ -47,9 +47,7 @@ KINDS = {
 """Those of each relation; of all others, those of hyponyms."""
 
 
-def wordnet_likeness(
-    relation: str, questions: Questions, nodes: Nodes, asking: Asking
-) -> Likeness:
+def wordnet_likeness(relation: str, questions: Questions, nodes: Nodes, asking: Asking) -> Likeness:
     """Return how similar the questions asked and their golds are.
 
     Args:
@@ -99,7 +97,9 @@ def choice_texts(kinds: TextKinds, nodes: Nodes, gold: Ints) -> list[str]:
         return [", ".join(lemmas) for lemmas in nodes.fields(gold, ["lemmas"])["lemmas"]]
     fields = nodes.fields(gold, ["lemma", "others", "gloss"])
     names = [
-        f"{lemma} (or {' or '.join(others)})" if (others := list(more[:OTHER_LEMMAS_SHOWN])) else lemma
+        f"{lemma} (or {' or '.join(others)})"
+        if (others := list(more[:OTHER_LEMMAS_SHOWN]))
+        else lemma
         for lemma, more in zip(fields["lemma"], fields["others"], strict=True)
     ]
     if kinds.choice == "words":
@@ -107,5 +107,3 @@ def choice_texts(kinds: TextKinds, nodes: Nodes, gold: Ints) -> list[str]:
     return [
         f'{name}, defined as "{gloss}"' for name, gloss in zip(names, fields["gloss"], strict=True)
     ]
-
-

@@ -152,7 +152,7 @@ class DefinitionsOptions(WordNetOptions):
     """Options of wordnet_definitions."""
 
     NEAR = ("same_word", *WordNetOptions.NEAR, "quality")
-    UNMATCHED_RANDOM = 0.25
+    RANDOM_SHARE = 0.25
     DEFAULTS = named(pos=ALL_POS)
 
 
@@ -252,5 +252,5 @@ class AntonymyOptions(RelationOptions):
     """Options of wordnet_antonymy."""
 
     NEAR = ("cousin", "second_cousin", "field", "quality")
-    UNMATCHED_RANDOM = 1.0
+    RANDOM_SHARE = 1.0
     DEFAULTS = named(pos=ALL_POS)

@@ -178,9 +178,13 @@ def static_likeness(
     questions, choices = tokenise(pa.array(asked, pa.string()), pa.array(shown, pa.string()))
     words = static_encoder().words(questions.words)
     left, right = (_of_unit_length(text_vectors(texts, words)) for texts in (questions, choices))
-    digest = hashlib.sha256(regular_path(TABLE).read_bytes()).hexdigest()
-    encoder = Encoder("static", digest, 1, STATIC_SPREAD)
-    return Likeness((View(encoder, left, right),), question, choice)
+    return Likeness((View(_static(), left, right),), question, choice)
+
+
+@lru_cache(maxsize=1)
+def _static() -> Encoder:
+    digest = hashlib.sha256(Path(regular_path(TABLE)).read_bytes()).hexdigest()
+    return Encoder("static", digest, 1, STATIC_SPREAD)
 
 
 def _of_unit_length(vectors: npt.NDArray[np.int32]) -> Codes:

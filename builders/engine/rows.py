@@ -27,7 +27,13 @@ from builders.engine.options import RANDOM, DrawOptions
 from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Questions
 from builders.engine.strategies import ByChoiceGroup, FromKnowledgeBase, Shuffled
 from builders.english.screen import OFFENSIVE, offensive_texts
-from kbprobe.arrays import AnswerCache, Bools, Ints, ragged_ranges, sorted_unique
+from kbprobe.arrays import (
+    AnswerCache,
+    Bools,
+    Ints,
+    ragged_ranges,
+    sorted_unique,
+)
 from kbprobe.format.items import Coded
 from kbprobe.rng import RandomGenerator
 
@@ -308,11 +314,15 @@ def draw_plan(
         wanted = list(families(asking))
         # An option without effect is left unread, so that a build that was given it can say so.
         reference = len(wanted) > 1 and any(family.name == RANDOM for family in wanted)
+        equal = asking.hops
+        if getattr(options, "hops", "all") != "balanced":
+            equal = np.zeros_like(asking.hops)
         if likeness and options.matched:
             matching = Matching(
                 likeness(asking),
                 partial(_false_in_pool, asking, truth, reads[asking.gold]),
                 2 * (3 * kinds[asking.gold] + split) + (asking.hops > 1),
+                equal,
             )
         # Matched groups need large pools.
         territories = max(asking.gold.size // LINES_OF_PART, 1) if matching is None else 1
@@ -326,6 +336,7 @@ def draw_plan(
             once=options.once,
             random_share=options.most_random if reference else 1.0,
             rng=draw,
+            equal=equal,
             matching=matching,
         )
         parts = [_of_groups(family, groups, asking.gold) for family, groups in grouped]

@@ -186,6 +186,11 @@ class IsaOptions(WordNetOptions):
         ("noun", "verb"), min_length=1, description="Parts of speech to ask about."
     )
     max_hops: int = Field(2, ge=1, le=20, description="Maximum distance of the gold, in hops.")
+    hops: Literal["all", "balanced"] = Field(
+        "all",
+        description="all: as many questions of each number of hops as there are; balanced: equally "
+        "many, in choice groups of one number of hops.",
+    )
     stop_golds: Annotated[tuple[str, ...], RARE] = Field(
         ABSTRACTIONS,
         description="Synsets that are never the gold, because they are true of too much.",

@@ -72,6 +72,9 @@ PRICES = 24
 ONE = 1 << 16
 """Shares and prices are integers: multiples of one in this many."""
 
+LEAST_WORTH, MOST_WORTH = -ONE * ONE * 3 // 2, ONE * ONE * 4
+"""What a question of a kind may be worth when there are to be equally many of each kind."""
+
 STEP = 8
 """How much a price is raised for each unit that a share is too large."""
 
@@ -126,11 +129,14 @@ class Matching:
         false: function of the questions of a pool that returns the number of each one's gold in
             the pool, and (questions, golds) whether each gold may be shown with the question.
         cell: (questions,) the gold's place is uniform in each cell, from 0.
+        equal: (questions,) the kind of each, of which groups are to hold equally many, as far as
+            they can; all the same: as many as there are.
     """
 
     likeness: Likeness
     false: Callable[[Ints], tuple[Ints, Bools]]
     cell: Ints
+    equal: Ints
 
     def draw(self, pools: Iterable[Ints], rules: GroupRules, rng: RandomGenerator) -> Ints:
         """Put the questions of each pool in matched groups; return (groups, size) questions."""
@@ -140,7 +146,7 @@ class Matching:
         if not made:
             return np.empty((0, rules.size), dtype=np.int64)
         groups = Levels(*(np.concatenate(parts) for parts in zip(*made, strict=True)))
-        return groups.members[_selected(groups, self.cell, rules.uses)]
+        return groups.members[_selected(groups, self.cell, rules.uses, self.equal)]
 
     def select(self, groups: Ints, rules: GroupRules) -> Ints:
         """Return those of some groups in which the gold's place is uniform."""
@@ -149,7 +155,7 @@ class Matching:
         if not groups.size:
             return groups
         levels = self._levels(groups)
-        return groups[_selected(levels, self.cell, rules.uses)]
+        return groups[_selected(levels, self.cell, rules.uses, self.equal)]
 
     def _levels(self, groups: Ints) -> Levels:
         """Compare the choices of groups, without their pools."""
@@ -250,7 +256,7 @@ def _place_shares(size: int) -> tuple[Floats, Ints]:
     return made, np.concatenate([[0], step])
 
 
-def _selected(groups: Levels, cell: Ints, uses: int) -> Ints:
+def _selected(groups: Levels, cell: Ints, uses: int, equal: Ints) -> Ints:
     """Select groups such that the gold's places are uniform in each cell."""
     size = groups.members.shape[1]
     shares, step = _place_shares(size)
@@ -261,15 +267,19 @@ def _selected(groups: Levels, cell: Ints, uses: int) -> Ints:
     cells = np.where(count[cells] >= LEAST_CELL, cells + 1, 0)
     cells = np.unique(cells, return_inverse=True)[1].reshape(cells.shape)
     price = np.zeros((int(cells.max()) + 1, *place.shape[2:]), dtype=np.int64)
+    kinds = np.unique(equal[groups.members], return_inverse=True)[1].reshape(cells.shape)
+    worth = np.full(int(kinds.max()) + 1, ONE * ONE, dtype=np.int64)
     chosen = np.empty(0, dtype=np.int64)
-    for _ in range(PRICES):
-        gain = size * ONE * ONE - np.einsum("gkep,gkep->g", price[cells], place)
+    for _ in range(PRICES if worth.size == 1 else 3 * PRICES):
+        gain = worth[kinds].sum(axis=1) - np.einsum("gkep,gkep->g", price[cells], place)
         chosen = _within_uses(groups.members, gain, uses, cell.size)
         rows = cells[chosen].ravel()
         sums = np.zeros_like(price)
         np.add.at(sums, rows, place[chosen].reshape(-1, *place.shape[2:]))
         known = np.maximum(np.bincount(rows, minlength=len(price)), 1)
         price += STEP * sums // known[:, None, None]
+        share = np.bincount(kinds[chosen].ravel(), minlength=worth.size) * ONE // max(rows.size, 1)
+        worth = np.clip(worth - (share - ONE // worth.size) * ONE, LEAST_WORTH, MOST_WORTH)
     return chosen
 
 

@@ -109,6 +109,7 @@ def draw_in_groups(
     once: bool,
     random_share: float,
     rng: RandomGenerator,
+    equal: Ints | None = None,
     matching: Matching | None = None,
 ) -> Iterator[tuple[Family, Ints]]:
     """Put questions in groups, family by family; the random ones come last.
@@ -125,6 +126,8 @@ def draw_in_groups(
         random_share: the most rows of a cell that may have random distractors, as a share, where
             some have others; questions without others come first.
         rng: the random generator.
+        equal: (questions,) the kind of each; equally many of each get random distractors, if there
+            are others.
         matching: how groups of families other than the random one are matched; None: they are not.
 
     Yields:
@@ -145,6 +148,12 @@ def draw_in_groups(
             room = (near * random_share / max(1 - random_share, 1e-9)).astype(np.int64) - filled
             # Questions without another family come first.
             order = shuffled_within(rng.bits(identity), cell, placed)
+            if equal is not None:
+                kinds = np.stack([cell[order], equal[order]])
+                within = np.lexsort((np.arange(order.size), *kinds[::-1]))
+                rank = np.empty_like(order)
+                rank[within] = ranks_within(np.unique(kinds[:, within], axis=1, return_inverse=True)[1])
+                order = order[np.lexsort((rank, cell[order]))]
             chosen = order[ranks_within(cell[order]) < room[cell[order]]]
             key = np.where(np.isin(alone, chosen), key, -1)
         _, pool = np.unique(key * near.size + cell, return_inverse=True)

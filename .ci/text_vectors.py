@@ -114,8 +114,8 @@ def encode(folder: Path, scratch: Path, texts: Sequence[str]) -> dict[str, Vecto
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModel.from_pretrained(folder).eval()
     for start in range(0, len(left), PART):
-        part = left[start : start + PART]
-        vectors = np.concatenate(list(_batches(tokenizer, model, sorted(part, key=len))))
+        part = sorted(left[start : start + PART], key=len)
+        vectors = np.concatenate(list(_batches(tokenizer, model, part)))
         np.savez(
             scratch / f"{len(known):07d}.npz",
             texts=np.array(sorted(part, key=len), object),

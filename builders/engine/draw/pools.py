@@ -152,7 +152,9 @@ def draw_in_groups(
                 kinds = np.stack([cell[order], equal[order]])
                 within = np.lexsort((np.arange(order.size), *kinds[::-1]))
                 rank = np.empty_like(order)
-                rank[within] = ranks_within(np.unique(kinds[:, within], axis=1, return_inverse=True)[1])
+                rank[within] = ranks_within(
+                    np.unique(kinds[:, within], axis=1, return_inverse=True)[1]
+                )
                 order = order[np.lexsort((rank, cell[order]))]
             chosen = order[ranks_within(cell[order]) < room[cell[order]]]
             key = np.where(np.isin(alone, chosen), key, -1)

@@ -65,7 +65,10 @@ def similarity_name(encoder: str | None) -> str:
 
 
 def measure_similarity(
-    rows: ProbeSplit, predictions: pa.Table, seed: int, encoder: EncoderScores | None = None
+    rows: ProbeSplit | None,
+    predictions: pa.Table,
+    seed: int,
+    encoder: EncoderScores | None = None,
 ) -> dict[str, Similarity]:
     """Estimate how often the choice most similar to the question is right, and the difference.
 
@@ -76,10 +79,11 @@ def measure_similarity(
     What does not depend on the model is measured once for all runs that share their rows.
 
     Args:
-        rows: the rows that predictions were made of.
+        rows: the rows that predictions were made of; None if they are not at hand, and without a
+            further encoder.
         predictions: from :func:`evaluation.results.metrics.predictions_table`.
         seed: the seed of the bootstrap.
-        encoder: the similarities of a further encoder.
+        encoder: the similarities of a further encoder, for all choices of the rows.
 
     Returns:
         Each by its name among the baselines.
@@ -90,11 +94,12 @@ def measure_similarity(
     # The centre of the texts is that of the rows which count: those that were scored.
     counted = to_numpy(scored["row"])
     found: dict[str, Similarity] = {}
+    measured = {} if rows is None else rows.measured
     for own in (None, encoder) if encoder else (None,):
         key = own and own.encoder.sha256, seed, counted.tobytes()
-        if key not in rows.measured:
-            rows.measured[key] = _most_similar(rows, scored, seed, own)
-        if (baseline := rows.measured[key]) is not None:
+        if key not in measured:
+            measured[key] = _most_similar(rows, scored, seed, own)
+        if (baseline := measured[key]) is not None:
             cluster = cluster_codes(scored)
             right = bools(scored["correct"])
             name = similarity_name(own and own.encoder.name)
@@ -108,13 +113,13 @@ def measure_similarity(
 
 
 def _most_similar(
-    rows: ProbeSplit, scored: pa.Table, seed: int, encoder: EncoderScores | None
+    rows: ProbeSplit | None, scored: pa.Table, seed: int, encoder: EncoderScores | None
 ) -> MostSimilar | None:
     """Measure the baseline of an encoder on some rows; None where similarity says nothing."""
     choices = _choices(scored)
     if _are_constant(rows, choices):
         return None
-    if encoder is None:
+    if encoder is None or rows is None:
         cosines = _static(scored, choices)
     else:
         starts, counted = rows.items.starts, to_numpy(scored["row"])
@@ -139,12 +144,12 @@ def _choices(scored: pa.Table) -> _Choices:
     return _Choices(shown, choices, texts.dictionary)
 
 
-def _are_constant(rows: ProbeSplit, choices: _Choices) -> bool:
+def _are_constant(rows: ProbeSplit | None, choices: _Choices) -> bool:
     """Return whether all rows of the probe choose among the same few answers.
 
     Few rows may do so by chance: what the audit of the whole probe found takes precedence.
     """
-    audit = rows.manifest and rows.manifest.audit
+    audit = rows and rows.manifest and rows.manifest.audit
     if audit and MOST_SIMILAR in audit.baselines:
         return False
     return bool(choices.shown.all()) and has_constant_choices(choices.texts)

@@ -146,8 +146,8 @@ class Similarity(Model):
     )
     encoder: EncoderDigest | None = Field(
         None,
-        description="What similarity is measured by: of the static encoder that comes with kbprobe "
-        "(null) and the one of --similarity the one that is right more often.",
+        description="The encoder of --similarity; null: the static one that comes with kbprobe. "
+        "The one that is right more often is compared with.",
     )
 
 

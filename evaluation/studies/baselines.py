@@ -138,7 +138,7 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
             )
         specs += _of_probe(request, probe, rows, entries)
     _check_vectors(request, specs)
-    specs += _of_encoder(request)
+    specs += _of_encoder(request, read)
     learner = LEARNERS.get("full")  # fits models on the choices alone
     for model in request.models:
         for probe, rows in read:
@@ -199,14 +199,18 @@ def _of_probe(
                 yield own.spec(probe, NO_MODEL, scorer=entry.name, **drawn, facts=False)
 
 
-def _of_encoder(request: StudyRequest) -> Iterator[RunSpec]:
-    """Yield the runs of the encoder of --similarity: on each probe, as it is."""
+def _of_encoder(
+    request: StudyRequest, read: Sequence[tuple[ProbeSource, _RowCounts]]
+) -> Iterator[RunSpec]:
+    """Yield the runs of the encoder of --similarity, as it is, on each probe of choices."""
     run = request.defaults.run
     if (encoder := open_encoder(run)) is None or run.similarity is None:
         return
     own = with_options_of(request, EMBEDDING)
     options = {"scorer": EMBEDDING.name, "dtype": "float32", **encoder_options(encoder)}
-    for probe in request.probes:
+    for probe, rows in read:
+        if not all(map(EMBEDDING.takes, rows.setups)):
+            continue
         yield own.spec(probe, run.similarity, **options, facts=False)
 
 

@@ -22,8 +22,10 @@ from pydantic import Field
 from evaluation.report import cells
 from evaluation.report.markdown import render_table
 from evaluation.results import intervals
+from evaluation.results.analyses.labels import labels_of
 from evaluation.results.breakdown import bools, cluster_codes, groups
-from evaluation.results.types import Estimate, Model
+from evaluation.results.similarity import measure_similarity
+from evaluation.results.types import Estimate, Model, Results, Similarity
 from evaluation.results.words import (
     answers_remark,
     headline_remark,
@@ -45,6 +47,7 @@ from evaluation.studies.labels import run_labels
 from kbprobe import document as doc
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
+from kbprobe.format.manifest import MOST_SIMILAR
 from kbprobe.format.sealed import Sealed
 from kbprobe.format.suite import Suite, suite_of, verify
 from kbprobe.options import Metavar, Options
@@ -272,6 +275,7 @@ def _mean(estimates: Iterable[Estimate]) -> Estimate | None:
 def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
     metrics = run.results.metrics
     several = any(size.size > 1 for size in metrics.cluster_sizes)
+    similarity = _similarity(run.results, run.predictions)
     remarks = [
         headline_remark(metrics),
         answers_remark(run.results),
@@ -295,10 +299,17 @@ def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
         hops=_by_hops(run.predictions),
         best_baseline=metrics.strongest_baseline,
         # Accuracies are in shares, differences in points; a score leaves out what guessing gives.
-        beyond_similarity=metrics.similarity
-        and intervals.linear(metrics.similarity.difference, 0.01 / (1 - metrics.chance), 0.0),
+        beyond_similarity=similarity
+        and intervals.linear(similarity.difference, 0.01 / (1 - metrics.chance), 0.0),
         remarks=[remark for remark in remarks if remark],
     )
+
+
+def _similarity(results: Results, predictions: pa.Table) -> Similarity | None:
+    """Return the model beside similarity; measured now where earlier results lack it."""
+    if results.metrics.similarity is not None or labels_of(results) is not None:
+        return results.metrics.similarity
+    return measure_similarity(None, predictions, results.seed).get(MOST_SIMILAR)
 
 
 def _by_hops(predictions: pa.Table) -> dict[str, Estimate]:

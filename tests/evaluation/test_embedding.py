@@ -8,11 +8,14 @@ import torch
 
 from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
+from evaluation.options import RunOptions
+from evaluation.runs.encoders import encoder_options, open_encoder
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.entries import EMBEDDING, EmbeddingOptions
 from evaluation.scorers.registry import SCORERS, choose_scorer
 from kbprobe.errors import UsageError
 from tests.evaluation import tiny_multiple_choice as tiny
+from tests.evaluation import tiny_seq2seq
 
 LONG = "a car " * 100
 ITEMS = [
@@ -95,3 +98,21 @@ def test_it_is_never_chosen_by_itself():
     assert "embedding" in SCORERS.names()
     with pytest.raises(UsageError, match="--scorer embedding"):
         choose_scorer(Headless())
+
+
+def test_similarity_needs_a_model_of_whole_texts(tmp_path):
+    folder = tiny_seq2seq.write("t5", tmp_path / "tiny-t5")
+    with pytest.raises(UsageError, match=r"--similarity .*tiny-t5: this model gives no vectors"):
+        open_encoder(RunOptions(similarity=str(folder), device="cpu"))
+
+
+@pytest.mark.parametrize("saved", [None, "pooling_mode_cls_token"])
+def test_an_encoder_is_pooled_as_it_was_saved(tmp_path, saved):
+    folder = tiny.write(tmp_path / "tiny", "Bert")
+    if saved is not None:
+        modules = [{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}]
+        (folder / "modules.json").write_text(json.dumps(modules))
+        (folder / "1_Pooling").mkdir()
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps({saved: True}))
+    encoder = open_encoder(RunOptions(similarity=str(folder), device="cpu"))
+    assert encoder_options(encoder) == ({} if saved is None else {"pooling": "first"})

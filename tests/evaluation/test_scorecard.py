@@ -23,7 +23,7 @@ from evaluation.results.intervals import linear, mean_of_independent, sum_of_ind
 from evaluation.results.types import Estimate, read_results
 from evaluation.results.words import limit_remark
 from evaluation.studies.contamination import above
-from evaluation.studies.scorecard import Scorecard, card_name
+from evaluation.studies.scorecard import Scorecard, _similarity, card_name
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_causal
 from tests.evaluation.test_exports import SCHEMAS
@@ -110,6 +110,18 @@ def test_similarity_is_left_out_of_a_score(world: Path, card: Scorecard) -> None
     assert beyond
     assert model.overall.beyond is not None
     assert model.overall.beyond.value == pytest.approx(mean(beyond))
+
+
+def test_earlier_results_without_similarity_are_compared_with_it(
+    world: Path, card: Scorecard
+) -> None:
+    antonyms = card.models[0].probes[-1]
+    found = evaluation.load(world / "card" / antonyms.folder)
+    metrics = found.results.metrics.model_copy(update={"similarity": None})
+    earlier = found.results.model_copy(update={"metrics": metrics})
+    similarity = found.results.metrics.similarity
+    assert similarity is not None
+    assert _similarity(earlier, found.predictions) == similarity
 
 
 def test_contamination_is_the_difference_to_rows_of_other_clusters(

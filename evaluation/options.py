@@ -244,11 +244,12 @@ class RunOptions(ModelOptions):
         None, ge=1, le=MAX_SEED, description="Maximum number of rows, drawn with --seed."
     )
     limit_by: Annotated[
-        Literal["clusters", "rows"], RunRole("Probe", rare=True, rows="selects")
+        Literal["groups", "clusters", "rows"], RunRole("Probe", rare=True, rows="selects")
     ] = Field(
-        "clusters",
-        description="What --limit draws: whole clusters, as strict accuracy requires; or "
-        "single rows, which cover more clusters.",
+        "groups",
+        description="What --limit draws: whole choice groups, where rows are in such, so that "
+        "the choices alone tell nothing, otherwise whole clusters; whole clusters, as strict "
+        "accuracy requires; or single rows, which cover more clusters.",
     )
     seed: Annotated[int, RunRole("Probe", recorded="field")] = Field(
         0,
@@ -342,7 +343,7 @@ class RunOptions(ModelOptions):
         for name in ("train_on", "mix_in"):
             if getattr(self, name) is not None and self.train is None:
                 raise ValueError(f"{option_name(name)} requires --train: give --train N as well")
-        if self.limit_by != "clusters" and self.limit is None:
+        if self.limit_by != "groups" and self.limit is None:
             raise ValueError("--limit-by requires --limit: give --limit N as well")
         if self.fold is not None and self.train_on is not None:
             raise ValueError("--fold fits on the other folds: leave --train-on out")
@@ -376,7 +377,7 @@ def not_default(names: Collection[str], options: Mapping[str, Any]) -> dict[str,
 
     ``options`` has values by name; what is missing has its default.
 
-    >>> not_default(SELECTING, {"limit": 200, "limit_by": "clusters"})
+    >>> not_default(SELECTING, {"limit": 200, "limit_by": "groups"})
     {'limit': 200}
     """
     fields = RunOptions.model_fields

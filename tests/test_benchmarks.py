@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import gzip
+import json
 import re
 import runpy
 import subprocess
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks import people
 from builders.engine.probe import find_probe
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,6 +48,57 @@ def test_the_options_that_ceilings_names_exist() -> None:
     for name, cases in limits.items():
         for options in cases.values():
             find_probe(name).options.parse(dict(options), name)
+
+
+def row_about(word: str, relation: str, *choices: str, **more: Any) -> dict[str, Any]:
+    """Return a row about a word, whose gold is the first choice."""
+    return {
+        "id": word,
+        "question": f"What is {word}?",
+        "choices": {"text": list(choices)},
+        "answer": 0,
+        "relation": relation,
+        "concept": f"{word}.n.01",
+        "surface_form": "",
+        "arguments": [],
+        "distractor_family": "field",
+        **more,
+    }
+
+
+def test_distractors_that_people_name_are_counted_by_family(tmp_path: Path) -> None:
+    answers = {
+        "sea_cow": {
+            "hyp": {
+                "[W] is a kind of [V]": [["mammal", "swimmer"], ["Sea-Mammal"], ["animal"], []],
+                "[W] is a type of [V]": [["swimmer"], ["mammal"], ["fish"], ["animal"]],
+            },
+            "mero": {"[W] has [V]": [["fin"], ["fin"], [], []]},
+        },
+        "hall": {"hyp": {"[W] is a kind of [V]": [["room"], ["room"], [], []]}},
+    }
+    path = tmp_path / "people.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(answers).encode()))
+    rows = [
+        row_about("sea_cow", "hypernym", 'mammal, defined as "fin"', "fish (or swimmer)", "fin"),
+        row_about("sea_cow", "hypernym", "aquatic animal", "fish", "tool"),
+        row_about("sea_cow", "hypernym", "animal", "mammal", "tool", distractor_family="random"),
+        row_about("sea_cow", "part", "fin", "swimmer", "hoof"),
+        row_about("hallway", "hypernym", "corridor", "room (or chamber)", surface_form="hall"),
+        row_about("hallway", "hypernym", "corridor", "room"),
+        row_about("sea_cow", "synonym", "manatee", "mammal"),
+    ]
+    found = people.compared(rows, people.read_answers(path))
+    assert found.line(["field"]) == [6, 4, 2, 2]
+    assert found.line(["random"]) == [1, 1, 1, 1]
+    named = [(row["id"], texts) for row, texts in found.contradicted]
+    assert named == [
+        ("sea_cow", ["fish (or swimmer)"]),
+        ("sea_cow", ["mammal"]),
+        ("hallway", ["room (or chamber)"]),
+    ]
+    every = people.compared(rows, people.read_answers(path), least=1)
+    assert every.line(every.counts)[2] == 4, "fish is named once"
 
 
 def test_the_tests_that_other_kernels_repeat_exist() -> None:

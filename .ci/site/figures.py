@@ -27,7 +27,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -163,6 +163,8 @@ def load() -> Figures:
     for one in by_hand["languages"]:
         key = f"sound in {one['language']}"
         figures[one["probe"]][key] = f"{', '.join(map(str, one['sound']))} of {one['rows']}"
+    for one in by_hand["people"]:
+        figures[one["probe"]]["people"] = _beside_people([one])
     audits = [probe["baselines"] for probe in figures.values() if probe.get("chance") == 0.2]
     similar = [similar for one in audits if (similar := one.get(MOST_SIMILAR)) is not None]
     latest = {one["probe"]: one for one in read}
@@ -189,6 +191,8 @@ def load() -> Figures:
         "judged alone": _lines(PAIRS.with_name("alone.csv")),
         "judged classes": _lines(PAIRS.with_name("classes.csv")),
         **by_hand["voted"],
+        **by_hand["people read"],
+        "people": _beside_people(by_hand["people"]),
     }
     for name, found in json.loads(SUITE.read_text("utf-8")).items():
         figures[name][SUITE.stem] = found
@@ -211,6 +215,17 @@ def _lines(table: Path) -> int:
 def _readings(reading: Mapping[str, Any]) -> int:
     """Return how many rows were read, each counted once for every reader."""
     return int(reading["rows"] * reading.get("readers", 1))
+
+
+def _beside_people(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures of some probes' rows beside what people answered."""
+    rows, named, gold = (sum(one[name] for one in found) for name in ("rows", "named", "gold"))
+    return {
+        "rows": rows,
+        "named": f"{named:,} ({named / rows:.1%})",
+        "named rows": named,
+        "gold": f"{gold:,} ({gold / rows:.0%})",
+    }
 
 
 def _details(reading: Mapping[str, Any]) -> dict[str, str]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import yaml
 from jinja2 import Environment, StrictUndefined, Template
 
+from builders.engine.drops import told_fewer
 from builders.engine.plan import left_out
 from builders.engine.request import Request
 from kbprobe.audit.report import baseline_table, missing_baselines, on_similarity, unflagged
@@ -116,11 +117,12 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: dict[str, Callable[..., str]] = {
+    filters: dict[str, Callable[..., str | list[str]]] = {
         "baselines": lambda audit: baseline_table(audit, with_picks=True).markdown(),
         "cell": in_markdown,
         "count": "{:,}".format,
         "missing_baselines": missing_baselines,
+        "fewer": told_fewer,
         "unflagged": unflagged,
     }
     environment.filters |= filters

@@ -185,6 +185,7 @@ def run_jobs(
         if not waiting:
             failures.raise_if_any()
             return
+        from builders.engine.drops import told_fewer
         from builders.engine.pipeline import build_all
         from kbprobe.terminal.progress import shown_phase
 
@@ -198,6 +199,8 @@ def run_jobs(
                 progress("")
                 if brief and not as_json:
                     echo(f"{folder}: {_split_rows(read_manifest(folder))}")
+                    for sentence in told_fewer(written["counts"]):
+                        echo(f"  {sentence}")
                 else:
                     _report(written, built, folder, as_json)
                 if reading:

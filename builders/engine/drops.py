@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 
 from kbprobe.arrays import Bools
 from kbprobe.errors import UsageError
+from kbprobe.options import option_name
 
 NOTHING_LEFT = "no question is left to ask under these options"
 
@@ -27,6 +29,9 @@ KEPT_BY = {
 
 MAX_REASONS = 4
 """Maximum number of reasons in a summary of what was left out."""
+
+SHOWN_REASONS = 3
+"""Maximum number of reasons given for fewer rows than were asked for."""
 
 
 def told_drops(dropped: Mapping[str, int], options: Collection[str]) -> list[str]:
@@ -51,6 +56,41 @@ def told_drops(dropped: Mapping[str, int], options: Collection[str]) -> list[str
             f"  {rest:,}: {len(lines) - MAX_REASONS + 1} other reasons (see the card)"
         ]
     return lines
+
+
+BEYOND = "beyond "
+
+
+def beyond(option: str) -> str:
+    """Return the reason for which rows are left out that an option asks for no more of."""
+    return f"{BEYOND}{option_name(option)}"
+
+
+def why_fewer(dropped: Mapping[str, int]) -> str:
+    """Return why there are no more rows: the most frequent reasons that no row limit gives.
+
+    >>> why_fewer({"beyond --train-rows": 20, "a word is too rare": 3000})
+    'left out: a word is too rare (3,000)'
+    """
+    most = sorted(dropped.items(), key=lambda entry: -entry[1])
+    why = [f"{reason} ({count:,})" for reason, count in most if not reason.startswith(BEYOND)]
+    if not why:
+        return "the sources have no more"
+    more = f"; {len(why) - SHOWN_REASONS} other reasons" if len(why) > SHOWN_REASONS else ""
+    return f"left out: {'; '.join(why[:SHOWN_REASONS])}{more}"
+
+
+def told_fewer(counts: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each option that asks for more rows than there are.
+
+    >>> told_fewer({"fewer": {"test_rows": {"asked": 500, "rows": 155, "reason": "too rare"}}})
+    ['--test-rows 500 gives 155 rows, all that there are (too rare)']
+    """
+    return [
+        f"{option_name(name)} {short['asked']} gives {short['rows']:,} rows, all that there are "
+        f"({short['reason']})"
+        for name, short in counts.get("fewer", {}).items()
+    ]
 
 
 class DropLog(Counter[str]):

@@ -50,10 +50,21 @@ class ProbeOptions(Options):
         description="Maximum rows of the train split, in whole clusters or choice groups (0: all).",
     )
     validation_rows: Annotated[int, RARE] = Field(
-        0, ge=0, description="Maximum rows of the validation split, in whole clusters (0: all)."
+        0,
+        ge=0,
+        description="Maximum rows of the validation split, in whole clusters or choice groups (0: "
+        "all).",
     )
     test_rows: int = Field(
-        0, ge=0, description="Maximum rows of the test split, in whole clusters (0: all)."
+        0,
+        ge=0,
+        description="Maximum rows of the test split, in whole clusters or choice groups (0: all).",
+    )
+    rows_by: Annotated[Literal["groups", "clusters"], RARE] = Field(
+        "groups",
+        description="What --validation-rows and --test-rows keep whole: choice groups, where there "
+        "are any, so that the choices alone tell nothing; or clusters, so that strict accuracy is "
+        "of whole ones.",
     )
     split_shares: Annotated[tuple[float, float, float], RARE] = Field(
         (0.25, 0.25, 0.5),

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from builders.engine.card import card_text
 from builders.engine.draw.families import family_label
+from builders.engine.drops import beyond, why_fewer
 from builders.engine.options import RANDOM, ProbeOptions
 from builders.engine.plan import Plan
 from builders.engine.plan import report as oracle_report
@@ -183,7 +184,10 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
             else None,
             "rows": rendered[DEFAULT_CONFIG].listed_rows,
         },
-        "counts": _counts(done),
+        "counts": {
+            **_counts(done),
+            **({"fewer": fewer} if (fewer := _fewer(done.plan, options)) else {}),
+        },
         "audit": reports.get(DEFAULT_CONFIG),
         "sub_questions": {
             name: {"counts": _counts(sub_question), "audit": reports.get(name)}
@@ -382,8 +386,8 @@ def _refuse_unread(options: ProbeOptions, owner: str) -> None:
 def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
     """Limit the splits, then the total, to the requested rows, keeping clusters or groups whole.
 
-    Train is cut in choice groups, if there are any, so that the choices tell a learner nothing. The
-    other splits are cut in clusters, so that strict cluster accuracy is of whole ones.
+    Splits are cut in choice groups, if there are any, so that the choices alone tell nothing; with
+    ``--rows-by clusters`` all but train in clusters, so that strict accuracy is of whole ones.
 
     Raises:
         UsageError: not even the smallest cluster or group fits.
@@ -391,16 +395,35 @@ def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
     for code, split in enumerate(SPLITS):
         if most := getattr(options, f"{split}_rows"):
             keep, unit = plan.split != code, plan.cluster.codes
-            if split == "train":
+            if split == "train" or options.rows_by == "groups":
                 unit = plan.order.kept_together(unit)
             rows = rng.child(f"{split} rows")
             keep[~keep] = _first(unit[~keep], f"{split}_rows", most, rows)
-            plan = plan.keep(f"beyond --{split}-rows", keep)
+            plan = plan.keep(beyond(f"{split}_rows"), keep)
     if options.limit is not None and len(plan) > options.limit:
         together = plan.order.kept_together(plan.cluster.codes)
         keep = _first(together, "limit", options.limit, rng.child("limit"))
-        plan = plan.keep("beyond --limit", keep)
+        plan = plan.keep(beyond("limit"), keep)
     return plan
+
+
+def _fewer(plan: Plan, options: ProbeOptions) -> dict[str, dict[str, int | str]]:
+    """Return by option how many rows it asks for and how many there are, and why these are fewer.
+
+    Rows that are missing only because groups stay whole do not count.
+    """
+    found: dict[str, dict[str, int | str]] = {}
+    for name, info in type(options).model_fields.items():
+        if name not in ("limit", *(f"{split}_rows" for split in SPLITS)):
+            continue
+        asked, split = getattr(options, name), name.removesuffix("_rows")
+        rows = len(plan)
+        if split in SPLITS:
+            rows = int((plan.split == SPLITS.index(split)).sum())
+        given = asked and asked != info.default
+        if given and rows < asked and beyond(name) not in plan.dropped:
+            found[name] = {"asked": asked, "rows": rows, "reason": why_fewer(plan.dropped)}
+    return found
 
 
 def _first(together: Ints, option: str, rows: int, rng: RandomGenerator) -> Bools:

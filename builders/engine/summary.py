@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from builders.engine.card import first_row
-from builders.engine.drops import told_drops
+from builders.engine.drops import told_drops, told_fewer
 from builders.engine.options import RANDOM
 from kbprobe.audit.report import baseline_table, missing_baselines, on_similarity, unflagged
 from kbprobe.format.items import plain
@@ -44,6 +44,8 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
         console.print(
             f"[red]{unlabelled:,} rows have no answer yet[/]: people give them ({sheets})."
         )
+    for sentence in told_fewer(counts):
+        console.print(f"[red]{escape(sentence)}[/]")
     distinct = f"{counts['question_answer_pairs']:,} distinct (question, answer) pairs"
     if unlabelled:
         distinct = f"{counts['questions']:,} distinct questions"

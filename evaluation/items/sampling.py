@@ -1,4 +1,4 @@
-"""Sampling of a split's rows, which depends only on the seed and their ids or clusters.
+"""Sampling of a split's rows, which depends only on the seed and their choices, clusters or ids.
 
 Only the drawn rows of a built probe are read: others are neither converted to items nor checked.
 """
@@ -16,12 +16,15 @@ import numpy as np
 from evaluation.items.own_schema import NEEDED, in_schema, sound_questions
 from evaluation.items.sources import FoundSplit
 from evaluation.items.types import Item, ProbeSplit, ids_of, probe_split
-from kbprobe.columns import codes, single_chunk
+from kbprobe.arrays import Ints, run_starts
+from kbprobe.columns import codes, single_chunk, to_numpy
 from kbprobe.errors import UsageError
 from kbprobe.files import regular_path
 from kbprobe.format.rows import CodedRows, problems
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
 
 _AT_ONCE = 1 << 16
@@ -42,11 +45,54 @@ class Drawn(NamedTuple):
     clusters: int
 
 
-def _draw(clusters: pa.Array, ids: Sequence[str] | None, limit: int, seed: int) -> Drawn:
-    """Draw rows by their ids, whatever their clusters, or without ids whole clusters."""
-    if ids is None:
-        return draw_clusters(clusters, limit, seed)
-    return Drawn(sorted(_drawn_first(ids, limit, seed)), False, len(clusters.unique()))
+class _DrawnBy(NamedTuple):
+    """Columns that a draw depends on: by rows ``ids``, by groups ``choices`` and ``answers``.
+
+    The choices are lists of a dictionary of texts.
+    """
+
+    clusters: pa.Array
+    ids: pa.Array | None = None
+    choices: pa.Array | None = None
+    answers: pa.Array | None = None
+
+    def draw(self, limit: int, seed: int) -> Drawn:
+        """Draw whole choice groups, or whole clusters where rows are in no groups, or rows."""
+        if self.ids is not None:
+            rows = sorted(_drawn_first(self.ids.to_pylist(), limit, seed))
+            return Drawn(rows, False, len(self.clusters.unique()))
+        groups = None
+        if self.choices is not None:
+            groups = _choice_groups(self.choices, to_numpy(self.answers))
+        if groups is None:
+            return draw_clusters(self.clusters, limit, seed)
+        rows = draw_clusters(groups, limit, seed).rows
+        return Drawn(rows, False, len(self.clusters.unique()))
+
+
+def _choice_groups(choices: pa.Array, answers: Ints) -> pa.Array | None:
+    """Return the name of each row's choice group, which its choices decide; None without groups."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kbprobe.audit.rows import in_choice_groups
+
+    width = to_numpy(pc.fill_null(pc.list_value_length(choices), 0)).astype(np.int64)
+    if (width < 2).any() or (answers < 0).any() or (answers >= width).any():
+        return None
+    flat = single_chunk(choices.flatten())
+    text, texts = codes(flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode())
+    hashes = np.array([_hash(one) for one in texts], dtype=np.uint64)[text]
+    starts = run_starts(width)[:-1]
+    shown = np.add.reduceat(hashes, starts)  # whatever the order of the choices
+    if not in_choice_groups(shown, text[starts + answers].astype(np.int64), width):
+        return None
+    return pa.array([f"{name:016x}" for name in shown.tolist()], pa.string())
+
+
+def _hash(text: str) -> int:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big")
 
 
 def draw_items(items: Sequence[Item], count: int, seed: int) -> list[int]:
@@ -110,20 +156,26 @@ def draw_clusters(clusters: pa.Array, limit: int, seed: int) -> Drawn:
 def sample(split: ProbeSplit, limit: int, limit_by: str, seed: int) -> ProbeSplit:
     """Keep at most ``limit`` rows, drawn by a hash of the seed, in the order of the source.
 
-    By ``clusters``, whole ones are drawn, because strict cluster accuracy of part of a cluster
-    would flatter the model. Drawing ends at the first cluster that does not fit: to pass it over
-    would favour small ones. If the first cluster alone is too large it is cut, and the rows count
-    as having no clusters. By ``rows``, the rows reach more clusters, so that accuracy is known more
-    exactly; but parts of clusters have no strict accuracy.
+    By ``groups``, whole choice groups are drawn, because the choices of part of a group tell which
+    of them is more often right. They divide clusters, and so the rows count as having none; where
+    rows are in no groups, clusters are drawn. By ``clusters``, whole ones are drawn, because strict
+    cluster accuracy of part of a cluster would flatter the model. Drawing ends at the first cluster
+    that does not fit: to pass it over would favour small ones. If the first cluster alone is too
+    large it is cut, and the rows count as having no clusters. By ``rows``, the rows reach more
+    clusters, so that accuracy is known more exactly; but parts of clusters have no strict accuracy.
     """
     if limit >= len(split.items):
         return split
-    ids = split.items.ids.to_pylist() if limit_by == "rows" else None
-    return _cut(split, _draw(single_chunk(split.about["cluster"]), ids, limit, seed))
+    items, drawn_by = split.items, _DrawnBy(single_chunk(split.about["cluster"]))
+    if limit_by == "rows":
+        drawn_by = drawn_by._replace(ids=items.ids)
+    elif limit_by == "groups":
+        drawn_by = drawn_by._replace(choices=items.choices, answers=items.answers)
+    return _cut(split, drawn_by.draw(limit, seed))
 
 
 def open_sample(found: FoundSplit, limit: int, limit_by: str, seed: int) -> ProbeSplit | None:
-    """Read some rows of a built probe: those that :func:`sample` keeps by clusters or by rows.
+    """Read some rows of a built probe: those that :func:`sample` keeps.
 
     Only what the draw depends on is read of the whole split; rows that are not drawn are not
     checked.
@@ -137,21 +189,25 @@ def open_sample(found: FoundSplit, limit: int, limit_by: str, seed: int) -> Prob
         KbprobeError: the file is damaged.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow.compute as pc
 
     if not found.entries or any(path.suffix != ".parquet" for path in found.paths):
         return None
     found.verify()
-    drawn_by = ["cluster", *(["id"] if limit_by == "rows" else ())]
+    further = {"rows": ["id"], "groups": ["choices", "answer"]}.get(limit_by, [])
     try:
-        table = pa.concat_tables(
-            [pq.read_table(regular_path(path), columns=drawn_by) for path in found.paths]
-        )
+        table = pa.concat_tables([_columns(path, ["cluster", *further]) for path in found.paths])
         clusters = single_chunk(table["cluster"])
         if limit >= len(table) or not pa.types.is_string(clusters.type) or _some_empty(clusters):
             return None
-        ids = table["id"].to_pylist() if limit_by == "rows" else None
-        drawn = _draw(clusters, ids, limit, seed)
+        drawn_by = _DrawnBy(clusters)
+        if limit_by == "rows":
+            drawn_by = drawn_by._replace(ids=single_chunk(table["id"]))
+        elif limit_by == "groups":
+            texts = single_chunk(pc.struct_field(table["choices"], "text"))
+            answers = single_chunk(table["answer"].fill_null(-1))
+            drawn_by = drawn_by._replace(choices=texts, answers=answers)
+        drawn = drawn_by.draw(limit, seed)
         whole, table = (len(table), drawn.clusters), _rows_of(found, drawn.rows)
     except (pa.ArrowException, OSError, KeyError):
         return None
@@ -161,6 +217,18 @@ def open_sample(found: FoundSplit, limit: int, limit_by: str, seed: int) -> Prob
     questions = sound_questions(rows)
     split = probe_split(found.name, found.source, found.split, questions, found.manifest)
     return replace(split, clustered=drawn.whole and split.clustered, drawn_from=whole)
+
+
+def _columns(path: Path, names: Sequence[str]) -> pa.Table:
+    """Read some columns of a file, of choices only the texts, each distinct one once."""
+    import pyarrow.parquet as pq
+
+    texts = "choices.text"
+    with pq.ParquetFile(regular_path(path)) as file:
+        leaves = [file.schema.column(at).path for at in range(len(file.schema))]
+    coded = [leaf for leaf in leaves if leaf.startswith(f"{texts}.")]
+    with pq.ParquetFile(regular_path(path), read_dictionary=coded) as file:
+        return file.read([texts if name == "choices" else name for name in names])
 
 
 def _some_empty(clusters: pa.Array) -> bool:

@@ -37,9 +37,14 @@ def limit_remark(results: Results) -> str | None:
         return f"{drawn} (--limit {limit})"
     if probe.clusters == 1 and results.metrics.strict_accuracy is None:
         return f"{drawn} (--limit {limit} is less than a cluster holds, and cuts it)"
+    if options.get("limit_by") == "clusters" or results.metrics.strict_accuracy is not None:
+        return (
+            f"{drawn} (--limit {limit} keeps whole clusters; --limit-by rows draws rows of more "
+            "clusters)"
+        )
     return (
-        f"{drawn} (--limit {limit} keeps whole clusters; --limit-by rows draws rows of more "
-        "clusters)"
+        f"{drawn} (--limit {limit} keeps whole choice groups; --limit-by clusters keeps whole "
+        "clusters, for strict accuracy)"
     )
 
 

@@ -159,7 +159,27 @@ def unflagged(report: Mapping[str, Any]) -> str:
             "tell whether a baseline is off chance. Build more rows to audit it."
         )
     rest = f" There are too few rows (fewer than {FEWEST_ROWS}) to tell of: {', '.join(unsure)}."
-    return f"No shortcut is off chance by more than {report['bar']}.{rest if unsure else ''}"
+    cells = (BaselineCell.model_validate(cells[ALL]) for cells in report["baselines"].values())
+    found = f"{spread(dict(zip(verdicts, cells, strict=True)), report['chance'])}. None is off "
+    return f"{found}chance by more than {report['bar']}.{rest if unsure else ''}"
+
+
+def spread(shortcuts: Mapping[str, BaselineCell], chance: float) -> str:
+    """Return in words between which accuracies the judged shortcuts are, with the widest interval.
+
+    Empty if none is judged.
+    """
+    judged = {
+        name: cell for name, cell in shortcuts.items() if cell.verdict not in (FEW_ROWS, "reported")
+    }
+    if not judged:
+        return ""
+    values = [cell.value for cell in judged.values()]
+    name, widest = max(judged.items(), key=lambda entry: entry[1].high - entry[1].low)
+    return (
+        f"Shortcuts are right in {min(values):.1%} to {max(values):.1%} (chance {chance:.1%}); the "
+        f"widest interval is that of {name!r}, {widest.low:.1%} to {widest.high:.1%}"
+    )
 
 
 def on_similarity(report: Mapping[str, Any]) -> str:

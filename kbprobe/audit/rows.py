@@ -131,6 +131,24 @@ def choose_rows(split: Ints, cluster: Ints, choices: Ints, seed: int) -> Sample:
     return Sample(best, scored, train)
 
 
+def in_choice_groups(shown: Ints, gold: Ints, width: Ints) -> bool:
+    """Return whether all rows are in groups of the same choices, each the gold equally often.
+
+    A probe whose rows all choose among the same few answers has no groups.
+
+    Args:
+        shown: (rows,) what the row shows: equal for rows with the same choices.
+        gold: (rows,) the right choice.
+        width: (rows,) the number of choices.
+    """
+    _, shown, sizes = np.unique(shown, return_inverse=True, return_counts=True)
+    pairs = np.stack([shown.astype(np.int64), gold])
+    _, pair, golds = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    size = sizes[shown]
+    balanced = golds[pair.reshape(-1)] * width == size
+    return bool((balanced & (size <= np.maximum(width, LARGEST_SET * shown.size))).all())
+
+
 def _together(choices: Ints, cluster: Ints) -> Ints:
     """Return the sampling unit of each row; the rows of a unit are sampled together."""
     sets = RandomGenerator(0).bits(*np.sort(choices, axis=1).T)

@@ -114,14 +114,23 @@ class KnowledgeBase(Part):
     sources: tuple[SourceRecord, ...] = ()
 
 
+class Fewer(Part):
+    """How many rows an option asked for, how many there were, and why these are fewer."""
+
+    asked: int
+    rows: int
+    reason: str
+
+
 class Counts(Part):
-    """What was counted when the probe was built."""
+    """What was counted when the probe was built; ``fewer`` by option."""
 
     rows: int = Field(ge=0)
     splits: dict[str, int]
     concepts: int
     clusters: int
     unlabelled: int = 0
+    fewer: dict[str, Fewer] = {}
 
 
 MOST_SIMILAR = "most similar choice"

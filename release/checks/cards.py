@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.audit.recorded import read_baselines
+from kbprobe.audit.report import spread
 from kbprobe.audit.verdicts import MARGIN
 from kbprobe.errors import UsageError
 from kbprobe.format.card import CANARY, canary_of, size_category
@@ -223,13 +224,12 @@ def audit_findings(manifest: Manifest) -> Iterator[Finding]:
     yield from found
     if not found:
         scored = sum(audit.scored_rows for audit in audits.values() if audit)
-        what = f"no shortcut is off chance by more than its bar ({scored:,} rows scored"
-        halves = [
-            (cells["all"].high - cells["all"].low) / 2
-            for audit in audits.values()
-            for cells in (audit.baselines.values() if audit else ())
-        ]
-        what += f"; the widest interval is ±{100 * max(halves):.1f} points)" if halves else ")"
+        what = f"no shortcut is off chance by more than its bar ({scored:,} rows scored)"
+        for config, audit in audits.items():
+            cells = {name: cells["all"] for name, cells in audit.baselines.items()} if audit else {}
+            if audit and (found := spread(cells, audit.chance)):
+                of = f"{config}: " if len(audits) > 1 else ""
+                what += f". {of}{found}"
         yield Finding("audit", "ok", what)
     for config, audit in audits.items():
         if audit and (cells := audit.baselines.get(MOST_SIMILAR)):

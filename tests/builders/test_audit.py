@@ -17,8 +17,10 @@ from kbprobe.audit import report as reports
 from kbprobe.audit.baselines import BASELINES, BuildRows
 from kbprobe.audit.features import ngram_features
 from kbprobe.audit.learners import fit_choice_model
-from kbprobe.audit.rows import Sample, choose_rows
+from kbprobe.audit.report import spread
+from kbprobe.audit.rows import Sample, choose_rows, in_choice_groups
 from kbprobe.audit.verdicts import Bar, credit_of
+from kbprobe.format.manifest import BaselineCell
 from kbprobe.intervals import Estimate, mean_credit
 
 Built = Callable[[str, str], Path]
@@ -266,6 +268,38 @@ def test_a_sample_of_rows_holds_whole_choice_groups() -> None:
     chosen = choose_rows(split, cluster, choices * 0, seed=0).scored
     assert 19_000 < chosen.size <= 20_000
     assert np.isin(rows[np.isin(cluster, cluster[chosen])], chosen).all()
+
+
+@pytest.mark.parametrize(
+    ("shown", "gold", "grouped"),
+    [
+        ([0, 0, 0, 1, 1, 1], [1, 2, 3, 4, 5, 6], True),
+        ([0, 0, 0, 0, 0, 0], [1, 2, 3, 3, 2, 1], False),  # the same few answers in all rows
+        ([0, 0, 0, 1, 1, 1], [1, 2, 2, 4, 5, 6], False),
+        ([0, 0, 0, 1, 1], [1, 2, 3, 4, 5], False),
+        ([0, 1, 2, 3], [1, 2, 3, 4], False),
+    ],
+)
+def test_groups_are_where_each_choice_is_right_equally_often(
+    shown: list[int], gold: list[int], grouped: bool
+) -> None:
+    width = np.full(len(shown), 3)
+    assert in_choice_groups(np.array(shown), np.array(gold), width) is grouped
+
+
+def test_what_is_not_flagged_is_told_with_the_widest_interval() -> None:
+    def cell(accuracy: float, margin: float, verdict: str = "ok") -> BaselineCell:
+        ends = {"low": accuracy - margin, "high": accuracy + margin}
+        values = {"accuracy": accuracy, **ends, "rows": 500, "verdict": verdict}
+        return BaselineCell.model_validate(values)
+
+    cells = {"longest": cell(0.192, 0.02), "first": cell(0.209, 0.04)}
+    more = {"most similar": cell(0.6, 0.05, "reported"), "fitted": cell(0.3, 0.2, "few rows")}
+    assert spread({**cells, **more}, 0.2) == (
+        "Shortcuts are right in 19.2% to 20.9% (chance 20.0%); the widest interval is that of "
+        "'first', 16.9% to 24.9%"
+    )
+    assert spread(more, 0.2) == ""
 
 
 def test_intervals_take_clusters_as_units() -> None:

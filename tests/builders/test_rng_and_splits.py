@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,10 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kbprobe
+from benchmarks.choice_rules import accuracies
 from builders.engine.pipeline import build
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.engine.splits import assign_splits, connected_components
+from evaluation.options import RunOptions
+from evaluation.runs.reading import SplitReader
 from kbprobe.arrays import shuffled_within
 from kbprobe.audit.rows import first_units
 from kbprobe.format.items import plain
@@ -129,21 +135,22 @@ def test_a_split_without_share_is_not_written(miniature: str, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("most", ["limit", "train_rows"])
+@pytest.mark.parametrize("most", ["limit", "train_rows", "validation_rows", "test_rows"])
 def test_a_cut_build_holds_whole_groups_of_the_full_one(
     built: Built, miniature: str, most: str
 ) -> None:
     """So that the choices tell nothing, however few rows are wanted."""
     probe = find_probe("wordnet_hypernymy")
-    options = probe.options.parse({"wordnet": miniature, most: 202}, probe.name)
+    options = probe.options.parse({"wordnet": miniature, most: 52}, probe.name)
     done = build(Request(probe, options, audit=False))
-    splits = done.splits if most == "limit" else {"train": done.splits["train"]}
+    split = most.removesuffix("_rows")
+    splits = done.splits if most == "limit" else {split: done.splits[split]}
     some = Counter[tuple[str, ...]]()
     for items in splits.values():
         some.update(map(choice_set, plain(items.table())["choice_nodes"].to_pylist()))
     full = pq.read_table(built("wordnet_hypernymy", "miniature") / "data", columns=["choice_nodes"])
     every = Counter(map(choice_set, full["choice_nodes"].to_pylist()))
-    assert some.total() == 200
+    assert some.total() == 50
     assert some <= every
     assert not any(count % 5 for count in some.values())
 
@@ -155,13 +162,35 @@ def test_a_cut_split_holds_whole_clusters_of_the_full_one(
 ) -> None:
     """So that strict cluster accuracy is of whole ones."""
     probe = find_probe("wordnet_hypernymy")
-    options = probe.options.parse({"wordnet": miniature, f"{split}_rows": 30}, probe.name)
+    values = {"wordnet": miniature, f"{split}_rows": 30, "rows_by": "clusters"}
+    options = probe.options.parse(values, probe.name)
     done = build(Request(probe, options, audit=False))
     some = Counter(plain(done.splits[split].table())["cluster"].to_pylist())
     full = pq.read_table(built("wordnet_hypernymy", "miniature") / "data")
     every = Counter(full["cluster"].to_pylist())
     assert 20 < some.total() <= 30
     assert all(every[cluster] == count for cluster, count in some.items())
+
+
+def test_rules_over_choices_are_exactly_at_chance_in_whole_groups(
+    miniature: str, tmp_path: Path
+) -> None:
+    def lowest_and_highest(folder: str, **drawn: Any) -> tuple[Fraction, Fraction]:
+        found = accuracies(SplitReader().rows(str(tmp_path / folder), RunOptions(**drawn)))
+        assert len(found) == 30
+        return min(found.values()), max(found.values())
+
+    options = {"wordnet": miniature, "test_rows": 203, "audit": False}
+    kbprobe.build("wordnet_hypernymy", output=tmp_path / "groups", **options)
+    kbprobe.build("wordnet_hypernymy", output=tmp_path / "clusters", rows_by="clusters", **options)
+    chance = Fraction(1, 5)
+    assert lowest_and_highest("groups") == (chance, chance)
+    assert lowest_and_highest("groups", limit=52) == (chance, chance)
+    for parts in (
+        lowest_and_highest("groups", limit=52, limit_by="clusters"),
+        lowest_and_highest("clusters"),
+    ):
+        assert parts[0] < chance < parts[1]
 
 
 def choice_set(nodes: list[str]) -> tuple[str, ...]:

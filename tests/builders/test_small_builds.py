@@ -21,7 +21,7 @@ from builders.engine.request import Request
 from kb_cache.fetching import fetch
 from kbprobe.audit.report import missing_baselines
 from kbprobe.errors import UsageError
-from kbprobe.format.manifest import Audit
+from kbprobe.format.manifest import Audit, read_manifest
 from release.checks.cards import _findings
 from tests.real_data import MINIATURE
 
@@ -97,7 +97,7 @@ def test_a_build_in_one_split_has_a_card_that_says_so(
         "test": f"the train split has no rows (test has {rows})",
     }[split] in reason
     assert card.count(reason) == 2, "among the limits, and in place of the audit's table"
-    assert "No baseline is off chance" not in card
+    assert "Shortcuts are right in" not in card
     header = yaml.safe_load(card.split("---\n")[1])
     for config in header["configs"]:
         assert [file["split"] for file in config["data_files"]] == [split]
@@ -106,11 +106,29 @@ def test_a_build_in_one_split_has_a_card_that_says_so(
 
     text = shown(manifest, built, folder)
     assert reason in text
-    assert "No baseline is off chance" not in text
+    assert "Shortcuts are right in" not in text
 
     (finding,) = _findings("default", Audit.model_validate(manifest["audit"]))
     assert finding.verdict == "failed"
     assert "no baseline" in finding.what
+
+
+def test_fewer_rows_than_were_asked_for_are_told_with_the_reason(tmp_path: Path) -> None:
+    name, values = "wordnet_hypernymy", {"wordnet": MINIATURE}
+    asked = {"test_rows": 5000, "validation_rows": 5}
+    probe = find_probe(name)
+    built = build(Request(probe, probe.options.parse({**values, **asked}, name)))
+    write(built, tmp_path / name)
+    counts = read_manifest(tmp_path / name).counts
+    assert [*counts.fewer] == ["test_rows"], "validation was cut"
+    short = counts.fewer["test_rows"]
+    assert (short.asked, short.rows) == (5000, counts.splits["test"])
+    assert re.match(r"left out: .+ \([\d,]+\); ", short.reason)
+    assert "beyond" not in short.reason
+    sentence = f"--test-rows 5000 gives {short.rows:,} rows, all that there are ({short.reason})"
+    manifest = json.loads((tmp_path / name / "manifest.json").read_text(encoding="utf-8"))
+    assert sentence in shown(manifest, built, tmp_path / name)
+    assert f"{sentence}." in (tmp_path / name / "README.md").read_text(encoding="utf-8")
 
 
 def line(relation: str, start: str, end: str, weight: str) -> str:
@@ -167,4 +185,4 @@ def test_of_a_few_rows_no_verdict_is_given(tmp_path: Path) -> None:
     assert re.search(r"choice-only model .* few rows", text)
     card = (tmp_path / "few" / "README.md").read_text(encoding="utf-8")
     assert said in card
-    assert "No baseline is off chance" not in text + card
+    assert "Shortcuts are right in" not in text + card

@@ -39,9 +39,10 @@ class AntonymOptions(ProbeOptions):
     )
     wording: Wording = Field(
         "agreed",
-        description="Which sentences: agreed (She said that it was [MASK] hot, and he agreed that "
+        description="Whose sentences: agreed (She said that it was [MASK] hot, and he agreed that "
         "it was cold.; and three others), plain (It was [MASK] hot; in other words, it was cold.; "
-        "and three others) or paper (It was [MASK] hot, it was really cold.; the published file's).",
+        "and three others) or paper (It was [MASK] hot, it was really cold.; the published "
+        "file's).",
     )
     min_zipf: float = Field(
         3.0, ge=0, le=8, description="Minimum frequency of either word (Zipf scale)."

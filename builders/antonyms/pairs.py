@@ -200,7 +200,7 @@ def find_pairs(
     best = _best_links(senses, links)
     chances = _chances(senses, best)
     labels = Counter(words for words, _ in {(words, antonym) for antonym, words, _ in best})
-    names, carriers = sense_names(wordnet), Carriers(senses, judged.people)
+    names, carriers = sense_names(wordnet), Carriers(senses, judged.people, judged.things)
     entries = _entries(senses)
     groups = word_groups("odd_pairs", "builders.antonyms")
     odd = judged.arguable | word_pairs((one, others) for one, *others in groups)

@@ -17,12 +17,14 @@ class Readings(NamedTuple):
     Attributes:
         stiff: part of speech -> words that are stilted in the sentences.
         people: adjectives that only describe people.
+        things: adjectives that describe people in another sense.
         accepted: for antonyms (True) and synonyms, pairs to ask about although a model doubts them.
         arguable: pairs not to ask about.
     """
 
     stiff: Mapping[str, Words] = {}
     people: Words = frozenset()
+    things: Words = frozenset()
     accepted: Mapping[bool, frozenset[Words]] = {True: frozenset(), False: frozenset()}
     arguable: frozenset[Words] = frozenset()
 
@@ -34,6 +36,7 @@ def readings() -> Readings:
     return Readings(
         stiff={kind: frozenset(words.split()) for kind, words in table["stiff"].items()},
         people=frozenset(table["people"].split()),
+        things=frozenset(table["things"].split()),
         accepted={True: _pairs(table["antonyms"]), False: _pairs(table["synonyms"])},
         arguable=_pairs(table["arguable"]),
     )

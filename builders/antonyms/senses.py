@@ -248,8 +248,11 @@ def _is_one_of(column: pa.ChunkedArray, names: Sequence[str]) -> Bools:
 class Carriers:
     """Finds the carrier sentence that fits two words; each word is looked up once."""
 
-    def __init__(self, senses: SenseColumns, people: Collection[str] = ()) -> None:
+    def __init__(
+        self, senses: SenseColumns, people: Collection[str] = (), things: Collection[str] = ()
+    ) -> None:
         self._senses, self._people = senses, word_list("said_of_people").union(people)
+        self._both = word_list("said_of_both").difference(things)
         self._nouns = {word for word, kind in senses.first if kind == "noun"}
         code, names = codes(senses.wordnet.synsets["lexname"])
         self._kind = [names[number] for number in code.tolist()]
@@ -291,7 +294,7 @@ class Carriers:
         word = self._senses.lemma[sense]
         if word in self._people:
             return frozenset({"person"})
-        return frozenset({"person", "thing"} if word in word_list("said_of_both") else {"thing"})
+        return frozenset({"person", "thing"} if word in self._both else {"thing"})
 
     def _noun(self, sense: int) -> str | None:
         """Return how a noun is used, or None if it is not asked about.

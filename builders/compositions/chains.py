@@ -375,8 +375,8 @@ LITTLE_KNOWN = "little_known"
 CONTRADICTED = "contradicted"
 
 DOUBTS: Mapping[str, str] = {
-    SHARED_NAME: "something else of its kind has the name of the entity asked about (a band, that of "
-    "a person), or several films have its title and the source states no year",
+    SHARED_NAME: "something else of its kind has the name of the entity asked about, a band that "
+    "of a person, or several films have its title and the source states no year",
     SEVERAL_VALUES: "a date, place or director on the path is one of several in the source",
     ONE_SIDED: "the source states a marriage of one spouse only",
     CONTESTED: "the source also calls a couple unmarried, or a place of study an employer",
@@ -430,7 +430,11 @@ class Doubts:
 
     def _shares_its_name(self, hop: Hop, start: str) -> bool:
         collected, label = self.knowledge.collected, self.knowledge.label(start)
-        if hop.source_year and start not in collected.years and same_text(label) in _shared_titles():
+        if (
+            hop.source_year
+            and start not in collected.years
+            and same_text(label) in _shared_titles()
+        ):
             return True
         # Questions say "the film"; people have their names only, which a band may have too.
         hops = [hop] if hop.source_year else self.knowledge.paths.hops.values()

@@ -62,7 +62,7 @@ class Collected:
         also: hop -> entity -> answers under other readings of a question about it, of the same kind
             as the hop's values.
         contested: hop -> entity -> values that another property makes doubtful.
-        years: entity that a path begins with -> the earliest year that its hop's `from_year` states.
+        years: entity that a path begins with -> the earliest year of its hop's `from_year`.
         gender, birth, citizenship, country, areas: entity -> values for the rules for distractors.
         death: entity -> year of death, for those whose paths lead to a year.
         sitelinks: entity -> number of Wikipedia articles and the like; empty if never stated.

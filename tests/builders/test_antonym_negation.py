@@ -449,6 +449,8 @@ def test_a_readers_judgement_decides(wordnet: WordNet) -> None:
     of_people = [pair.carrier for pair in judged if readings().people & set(pair.words)]
     assert ("adjective", "person") in of_people
     assert ("adjective",) not in of_people
+    of_things = [pair for pair in judged if readings().things & set(pair.words)]
+    assert ("adjective", "person") not in {pair.carrier for pair in of_things}
 
 
 def test_a_reader_contradicts_nobody() -> None:

@@ -71,13 +71,13 @@ def choose_order(
         groups[split[at], pairs[at].pos].append(at)
     swap = [False] * len(pairs)
     for rows in groups.values():
-        turned = _turned([pairs[at] for at in rows])
-        for at, turn in zip(rows, turned.tolist(), strict=True):
+        turns = _turns([pairs[at] for at in rows])
+        for at, turn in zip(rows, turns.tolist(), strict=True):
             swap[at] = turn
     return swap
 
 
-def _turned(pairs: Sequence[WordPair]) -> Bools:
+def _turns(pairs: Sequence[WordPair]) -> Bools:
     """Decide on the pairs of one split and part of speech, given in random order."""
     words = [word for pair in pairs for word in pair.words]
     zipf = zipf_frequencies(words).reshape(-1, 2)
@@ -142,6 +142,40 @@ def _exchange(
             return
         total += change[chosen].sum(axis=0)
         turn[chosen] = ~turn[chosen]
+
+
+def turned(pair: WordPair) -> WordPair:
+    """Return a pair with its words in the other order."""
+    return pair._replace(
+        words=(pair.words[1], pair.words[0]),
+        path=pair.path[::-1],
+        relations=pair.relations[::-1],
+    )
+
+
+def with_other_order(
+    pairs: Sequence[WordPair], split: Ints, rng: RandomGenerator
+) -> tuple[list[WordPair], Ints]:
+    """Add pairs with their words in the other order, and return all with their splits.
+
+    Synonyms whose second word is narrower have only one order, so as many antonyms of their split
+    and carrier sentence, drawn at random, keep to one as well: answers stay balanced.
+
+    Args:
+        pairs: the pairs, with their words in the order in which they are asked about.
+        split: the split of each.
+        rng: the random generator that draws antonyms.
+    """
+    cells: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
+    for at in np.argsort(rng.bits(np.arange(len(pairs))), kind="stable").tolist():
+        pair = pairs[at]
+        if pair.antonym or not pair.narrower:
+            cell = cells.setdefault((int(split[at]), *pair.carrier), ([], []))
+            cell[pair.antonym].append(at)
+    added = sorted(
+        chain.from_iterable(side[: min(map(len, both))] for both in cells.values() for side in both)
+    )
+    return [*pairs, *(turned(pairs[at]) for at in added)], np.concatenate([split, split[added]])
 
 
 LARGEST_BLOCK = 80

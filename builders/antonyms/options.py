@@ -10,7 +10,7 @@ from builders.engine.options import ConceptNetName, ProbeOptions, Tokenizer, Wor
 from kbprobe.options import named
 
 PartOfSpeech = Literal["adjective", "noun", "verb"]
-Wording = Literal["plain", "paper"]
+Wording = Literal["agreed", "plain", "paper"]
 
 
 class AntonymOptions(ProbeOptions):
@@ -38,12 +38,25 @@ class AntonymOptions(ProbeOptions):
         description="The choice that affirms. Nouns, which cannot be 'very', are then left out.",
     )
     wording: Wording = Field(
-        "plain",
-        description="Whose sentences: plain (It was [MASK] hot; in other words, it was cold.; and "
-        "three others) or paper (It was [MASK] hot, it was really cold.; the published file's).",
+        "agreed",
+        description="Whose sentences: agreed (She said that it was [MASK] hot, and he agreed that "
+        "it was cold.; and three others), plain (It was [MASK] hot; in other words, it was cold.; "
+        "and three others) or paper (It was [MASK] hot, it was really cold.; the published "
+        "file's).",
     )
     min_zipf: float = Field(
-        1.5, ge=0, le=8, description="Minimum frequency of either word (Zipf scale)."
+        3.0, ge=0, le=8, description="Minimum frequency of either word (Zipf scale)."
+    )
+    judged: bool = Field(
+        True,
+        description="Follow a reader's judgement of words and pairs: leave out words that are "
+        "stilted in the sentences (really concurrent) and arguable pairs, and add pairs that are "
+        "sound although a model doubts them.",
+    )
+    both_orders: bool = Field(
+        True,
+        description="Ask about pairs in both orders (hot and cold, cold and hot), except where one "
+        "word only implies the other (colossal, large).",
     )
     indirect: bool = Field(
         True,

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.antonyms.options import AntonymOptions
+from builders.antonyms.readings import Readings, readings, word_pairs
 from builders.antonyms.senses import LEAST_CHANCE, Carriers, SenseColumns, antonym_features, doubts
 from builders.engine.drops import DropLog
 from builders.english.word_lists import word_groups
@@ -85,6 +86,13 @@ LEAST_USE = 0.4
 """Minimum share of a word's uses with the part of speech asked about (*brave* is in principle also
 a noun). Direct antonyms among adjectives are exempt: they are known as adjectives (*kind*,
 *unkind*)."""
+
+_ARGUABLE = "readers are likely to find them arguable"
+_RARE = "in rare senses of the words alone"
+_UNTAGGED = "a sense that is in no tagged text, or a participle rather than an adjective"
+_SELDOM = "a word seldom used as that part of speech"
+_DOUBTS = (_ARGUABLE, _RARE, _UNTAGGED, _SELDOM)
+"""Reasons not to ask about a pair that a reader's judgement of it overrides."""
 
 _KIND_OF = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective"}
 """ConceptNet's codes for parts of speech."""
@@ -177,8 +185,14 @@ def find_pairs(
         MissingDependencyError: transformers, for ``--tokenizer``, is not installed.
         UsageError: the tokenizer cannot be loaded.
     """
+    judged = readings() if options.judged else Readings()
     senses = SenseColumns.of(
-        wordnet, options.asked_pos, options.min_zipf, options.tokenizer, options.screen
+        wordnet,
+        options.asked_pos,
+        options.min_zipf,
+        options.tokenizer,
+        options.screen,
+        judged.stiff,
     )
     links = _wordnet_links(senses, options.indirect)
     if conceptnet is not None:
@@ -186,13 +200,10 @@ def find_pairs(
     best = _best_links(senses, links)
     chances = _chances(senses, best)
     labels = Counter(words for words, _ in {(words, antonym) for antonym, words, _ in best})
-    names, carriers = sense_names(wordnet), Carriers(senses)
+    names, carriers = sense_names(wordnet), Carriers(senses, judged.people, judged.things)
     entries = _entries(senses)
-    odd = {
-        frozenset((one, other))
-        for one, *others in word_groups("odd_pairs", "builders.antonyms")
-        for other in others
-    }
+    groups = word_groups("odd_pairs", "builders.antonyms")
+    odd = judged.arguable | word_pairs((one, others) for one, *others in groups)
     pairs: dict[tuple[str, str], WordPair] = {}
     opposed: set[str] = set()
     # Antonyms first: which pairs of synonyms are accepted depends on them.
@@ -201,6 +212,8 @@ def find_pairs(
         fit = chances.get((antonym, words, kind), fit)
         carrier = None
         why = _unsound(senses, link, fit, not opposed.isdisjoint(words))
+        if frozenset(words) in judged.accepted[antonym]:
+            fit, why = 1.0, "" if why in _DOUBTS else why
         if not why and not options.look_alikes and look_alike(*words):
             why = "the words look alike"
         if not why and frozenset(words) in odd:
@@ -300,17 +313,17 @@ def _unsound(senses: SenseColumns, link: _WordLink, fit: float, opposed: bool) -
     stated = link.relations == ("antonym",)
     if link.antonym:
         if fit < LEAST_CHANCE:
-            return "readers are likely to find them arguable"
+            return _ARGUABLE
     elif not link.names:
         least = OPPOSED_SHARE if opposed and link.relations == ("synonym",) else LEAST_SHARE
         rare = min(senses.share[one], senses.share[other]) < least
         if rare or fit < _least_fit(min(senses.zipf[one], senses.zipf[other]), link, opposed):
-            return "in rare senses of the words alone"
+            return _RARE
         if senses.doubtful[one] or senses.doubtful[other]:
-            return "a sense that is in no tagged text, or a participle rather than an adjective"
+            return _UNTAGGED
     known = stated and senses.kind[one] == "adjective"
     if not known and min(senses.used_as[one], senses.used_as[other]) < LEAST_USE:
-        return "a word seldom used as that part of speech"
+        return _SELDOM
     return ""
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 import pyarrow as pa
 
-from builders.antonyms.matching import choose_order, match, prune
+from builders.antonyms.matching import choose_order, match, prune, turned, with_other_order
 from builders.antonyms.options import AntonymOptions, Wording
 from builders.antonyms.pairs import WordPair, find_pairs
 from builders.antonyms.senses import FLAGS
@@ -122,14 +122,19 @@ def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: Random
         "Loosen one of them.",
     )
     swapped = choose_order(pairs, split, rng.child("order").bits(_keys(pairs)))
-    asked = [_turned(pair) if swap else pair for pair, swap in zip(pairs, swapped, strict=True)]
+    asked = [turned(pair) if swap else pair for pair, swap in zip(pairs, swapped, strict=True)]
     stay = dropped.keep("pairs: the letters of their words would tell", prune(asked, split))
     asked = list(compress(asked, stay))
     split_kept = np.array(split, dtype=np.int64)[stay]
+    if options.both_orders:
+        asked, split_kept = with_other_order(asked, split_kept, rng.child("both"))
     return _plan(asked, found, split_kept, options.intensifier, dropped)
 
 
-_RULES = {"pos", "intensifier", "min_zipf", "indirect", "look_alikes", "tokenizer", "screen"}
+_RULES = {
+    *("pos", "intensifier", "min_zipf", "judged", "indirect", "look_alikes", "tokenizer"),
+    "screen",
+}
 """The options that determine which pairs are found."""
 
 
@@ -138,14 +143,6 @@ def _pairs(lexicon: WordNetFirst, rules: AntonymOptions) -> tuple[tuple[WordPair
     """Find pairs, and count what is dropped; cached by the options that matter."""
     dropped = DropLog()
     return tuple(find_pairs(lexicon.wordnet, lexicon.conceptnet, rules, dropped)), dropped
-
-
-def _turned(pair: WordPair) -> WordPair:
-    return pair._replace(
-        words=(pair.words[1], pair.words[0]),
-        path=pair.path[::-1],
-        relations=pair.relations[::-1],
-    )
 
 
 def _keys(pairs: Sequence[WordPair]) -> Ints:

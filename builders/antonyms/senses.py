@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -127,6 +128,7 @@ class SenseColumns:
         min_zipf: float,
         tokenizer: str = "",
         screen: bool = True,
+        stiff: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> SenseColumns:
         """Read and check every sense.
 
@@ -136,6 +138,7 @@ class SenseColumns:
             min_zipf: minimum frequency of a word.
             tokenizer: id or folder of a tokenizer that must keep each word whole; "" for none.
             screen: whether offensive words and senses have a defect.
+            stiff: part of speech -> words that have a defect as such.
 
         Raises:
             MissingDependencyError: transformers, for ``tokenizer``, is not installed.
@@ -167,6 +170,9 @@ class SenseColumns:
         for reason, faulty in _defects(senses, rows, min_zipf, tokenizer, screen):
             for row in rows[faulty].tolist():
                 defect[row] = defect[row] or reason
+        for row in rows.tolist():
+            if lemma[row] in stiff.get(kind[row], ()):
+                defect[row] = defect[row] or "a word that is stilted in these sentences"
         return senses
 
 
@@ -242,8 +248,11 @@ def _is_one_of(column: pa.ChunkedArray, names: Sequence[str]) -> Bools:
 class Carriers:
     """Finds the carrier sentence that fits two words; each word is looked up once."""
 
-    def __init__(self, senses: SenseColumns) -> None:
-        self._senses = senses
+    def __init__(
+        self, senses: SenseColumns, people: Collection[str] = (), things: Collection[str] = ()
+    ) -> None:
+        self._senses, self._people = senses, word_list("said_of_people").union(people)
+        self._both = word_list("said_of_both").difference(things)
         self._nouns = {word for word, kind in senses.first if kind == "noun"}
         code, names = codes(senses.wordnet.synsets["lexname"])
         self._kind = [names[number] for number in code.tolist()]
@@ -283,9 +292,9 @@ class Carriers:
     def _subjects(self, sense: int) -> frozenset[str]:
         """Return what an adjective can describe: a person, a thing, or either."""
         word = self._senses.lemma[sense]
-        if word in word_list("said_of_people"):
+        if word in self._people:
             return frozenset({"person"})
-        return frozenset({"person", "thing"} if word in word_list("said_of_both") else {"thing"})
+        return frozenset({"person", "thing"} if word in self._both else {"thing"})
 
     def _noun(self, sense: int) -> str | None:
         """Return how a noun is used, or None if it is not asked about.

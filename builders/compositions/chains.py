@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import compress
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from builders.compositions.facts import UNKNOWN, Collected, Link
 from builders.compositions.paths import Hop, Path
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.plan import Flags, text_key
+from builders.english.word_lists import data_table
 from kb_cache.frequency import FUNCTION_WORDS
 from kbprobe.arrays import Bools
 from kbprobe.rng import RandomGenerator
@@ -25,6 +26,19 @@ _FUNCTION_WORDS = frozenset(FUNCTION_WORDS.split())
 
 SHORTEST_STEM = 4
 """Minimum length of a common prefix of two related words (*America*, *American*)."""
+
+
+@cache
+def _wrong_statements() -> frozenset[tuple[str, ...]]:
+    """Return statements of Wikidata, as subject, property and object, that are not true."""
+    entries = data_table("doubtful", "builders.compositions")["statements"]
+    return frozenset(tuple(entry.split()) for entry in entries)
+
+
+@cache
+def _shared_titles() -> frozenset[str]:
+    """Return titles of more than one well-known film, normalized."""
+    return frozenset(map(same_text, data_table("doubtful", "builders.compositions")["titles"]))
 
 
 LIFE = 100
@@ -258,6 +272,10 @@ def _reason_against(knowledge: Knowledge, hops: Sequence[Hop], chain: Chain) -> 
         ):
             return "somebody on the way has other occupations"
         ends = (edge.source, edge.target)
+        way = hop.ways[edge.way]
+        stated = ends[::-1] if way.inverse else ends
+        if (stated[0], way.name, stated[1]) in _wrong_statements():
+            return "a reader found a fact on the way wrong"
         if at == 0 and ends[hop.listed == "to"] not in collected.listed[hop.id]:
             return "not among those that --min-sitelinks and --max-listed look up"
     if hops[-1].value == "year" and (
@@ -357,7 +375,8 @@ LITTLE_KNOWN = "little_known"
 CONTRADICTED = "contradicted"
 
 DOUBTS: Mapping[str, str] = {
-    SHARED_NAME: "something else of its kind has the name of the entity asked about",
+    SHARED_NAME: "something else of its kind has the name of the entity asked about, a band that "
+    "of a person, or several films have its title and the source states no year",
     SEVERAL_VALUES: "a date, place or director on the path is one of several in the source",
     ONE_SIDED: "the source states a marriage of one spouse only",
     CONTESTED: "the source also calls a couple unmarried, or a place of study an employer",
@@ -410,10 +429,20 @@ class Doubts:
                 yield from self._about_lives(hop, edge, int(steps[at + 1][1].target))
 
     def _shares_its_name(self, hop: Hop, start: str) -> bool:
-        others = self.knowledge.collected.namesakes.get(start, frozenset())
-        return self.knowledge.collected.among(others, hop.source) or any(
+        collected, label = self.knowledge.collected, self.knowledge.label(start)
+        if (
+            hop.source_year
+            and start not in collected.years
+            and same_text(label) in _shared_titles()
+        ):
+            return True
+        # Questions say "the film"; people have their names only, which a band may have too.
+        hops = [hop] if hop.source_year else self.knowledge.paths.hops.values()
+        kinds = [kind for some in hops for kind in some.source]
+        others = collected.namesakes.get(start, frozenset())
+        return collected.among(others, kinds) or any(
             other != start and self.knowledge.links(hop.id, other)
-            for other in self.knowledge.named(self.knowledge.label(start))
+            for other in self.knowledge.named(label)
         )
 
     def _about_lives(self, hop: Hop, edge: Edge, year: int) -> Iterator[str]:

@@ -136,6 +136,7 @@ class _FactCollector:
             "classes": classes,
             "kinds": self.kinds,
             "told_by": self._told_by(entities - classes.keys()),
+            "years": self._years_of_starts(),
             "gender": self._sets("?entity wdt:P21 ?value", people),
             "birth": self._years("P569", people | self.dated),
             "death": self._years("P570", self.dated),
@@ -408,6 +409,14 @@ class _FactCollector:
                 name = entity_of(entity)
                 found[name] = min(found.get(name, 9999), int(year))
         return dict(sorted(found.items()))
+
+    def _years_of_starts(self) -> dict[str, int]:
+        """Return the years of entities that paths begin with, for hops that name a property."""
+        found: dict[str, int] = {}
+        for name, hop in self.paths.hops.items():
+            if hop.source_year:
+                found |= self._years(hop.source_year, self.links[name].keys())
+        return found
 
     def _told_by(self, entities: set[str]) -> dict[str, frozenset[str]]:
         hops = self.paths.hops.values()

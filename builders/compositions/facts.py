@@ -62,6 +62,7 @@ class Collected:
         also: hop -> entity -> answers under other readings of a question about it, of the same kind
             as the hop's values.
         contested: hop -> entity -> values that another property makes doubtful.
+        years: entity that a path begins with -> the earliest year of its hop's `from_year`.
         gender, birth, citizenship, country, areas: entity -> values for the rules for distractors.
         death: entity -> year of death, for those whose paths lead to a year.
         sitelinks: entity -> number of Wikipedia articles and the like; empty if never stated.
@@ -86,6 +87,7 @@ class Collected:
     occupations: Mapping[str, frozenset[str]] = field(default_factory=dict)
     also: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     contested: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
+    years: Mapping[str, int] = field(default_factory=dict)
     gender: Mapping[str, frozenset[str]] = field(default_factory=dict)
     birth: Mapping[str, int] = field(default_factory=dict)
     death: Mapping[str, int] = field(default_factory=dict)

@@ -33,7 +33,11 @@ ENTITY = "entity"
 ARTICLE = "the"
 """The field for its definite article and a space; empty for most names."""
 
-FIELDS = (ENTITY, ARTICLE)
+YEAR = "year"
+"""The field for the entity's year in parentheses, after a space; empty if the source states none.
+"""
+
+FIELDS = (ENTITY, ARTICLE, YEAR)
 
 MAX_DEPTH = 12
 
@@ -53,7 +57,8 @@ class PathWording(_PathEntry):
     """A question: Jinja text with ``{{ entity }}``, and its key words.
 
     Attributes:
-        text: may show ``{{ the }}`` before the entity: its article and a space, or nothing.
+        text: may show ``{{ the }}`` before the entity, its article and a space, or nothing; and
+            ``{{ year }}`` after it, " (2002)" or nothing (see `Hop.source_year`).
         key_words: what the control ``perturbed`` replaces.
         published: whether the text is from the paper; such texts are used only with
             ``--published-wordings``.
@@ -117,6 +122,7 @@ class Hop(_PathEntry):
         source_told_by: the same for an entity and ``source``.
         source_not_told_by: properties whose presence means that an entity without a class is not
             one of ``source``.
+        source_year: a property with the year of a start, which tells works of one title apart.
         source_occupations, occupations: occupations (P106); a person with stated occupations must
             have one of them to be asked about, or to be a gold.
         single: whether several values contradict each other, as founding years do.
@@ -143,6 +149,7 @@ class Hop(_PathEntry):
     told_by: tuple[Property, ...] = ()
     source_told_by: tuple[Property, ...] = Field((), alias="from_told_by")
     source_not_told_by: tuple[Property, ...] = Field((), alias="from_not_told_by")
+    source_year: Property | None = Field(None, alias="from_year")
     source_occupations: tuple[Item, ...] = Field((), alias="from_occupations")
     occupations: tuple[Item, ...] = Field((), alias="to_occupations")
     single: bool = False

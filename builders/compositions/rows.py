@@ -23,7 +23,7 @@ from builders.compositions.choices import (
     draw_sets,
 )
 from builders.compositions.options import CompositionOptions
-from builders.compositions.paths import ARTICLE, ENTITY, Hop
+from builders.compositions.paths import ARTICLE, ENTITY, YEAR, Hop
 from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Questions, text_key
 from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.splits import assign_splits
@@ -333,10 +333,16 @@ class PathLayout:
         number = {words: at for at, words in enumerate(distinct)}
         shown = [first[words] for words in distinct]
         bounds = self.knowledge.paths.bounds
-        labels = [self.knowledge.label(rows[at].edges[0].source) for at in shown]
+        entities = [rows[at].edges[0].source for at in shown]
+        labels = list(map(self.knowledge.label, entities))
+        years = map(self.knowledge.collected.years.get, entities)
         questions = Questions.from_columns(
             np.array([text_key(*words) for words in distinct], dtype=np.int64),
-            {ENTITY: labels, ARTICLE: [self._article(label) for label in labels]},
+            {
+                ENTITY: labels,
+                ARTICLE: [self._article(label) for label in labels],
+                YEAR: [f" ({year})" if year else "" for year in years],
+            },
             WordingRange(np.array([bounds[names[at]] for at in shown], dtype=np.int64)),
         )
         return questions, np.array([number[words] for words in asked], dtype=np.int64)

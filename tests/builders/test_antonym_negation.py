@@ -15,9 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import builders
-from builders.antonyms.matching import LARGEST_BLOCK, PAIRS_PER_WORD, match, prune
+from builders.antonyms.matching import (
+    LARGEST_BLOCK,
+    PAIRS_PER_WORD,
+    match,
+    prune,
+    turned,
+    with_other_order,
+)
 from builders.antonyms.options import AntonymOptions
 from builders.antonyms.pairs import WordPair, find_pairs, look_alike, sense_names
+from builders.antonyms.readings import readings
 from builders.antonyms.senses import FLAGS, SenseColumns, is_compared
 from builders.engine.drops import DropLog
 from builders.english.word_lists import word_list
@@ -34,6 +42,9 @@ from kbprobe.rng import RandomGenerator
 from tests.real_data import MINIATURE
 
 NAME = "antonym_negation"
+NAMES = {"Alex", "Kim", "Robin", "Sam"}
+"""Who is described in the sentences about people."""
+
 Rows = list[dict[str, Any]]
 
 
@@ -110,11 +121,11 @@ def words_of(pairs: list[WordPair]) -> set[tuple[str, str]]:
 @pytest.mark.slow
 def test_a_default_build_is_large_enough(manifest: dict[str, Any]) -> None:
     counts = manifest["counts"]
-    assert counts["rows"] >= 3000
-    assert counts["splits"]["train"] >= 1000
+    assert counts["rows"] >= 2000
+    assert counts["splits"]["train"] >= 700
     reasons = counts["dropped"]
     assert "antonyms: the words look alike" in reasons
-    assert "antonyms: a word rarer than Zipf 1.5" in reasons
+    assert "antonyms: a word rarer than Zipf 3" in reasons
 
 
 @pytest.mark.slow
@@ -135,7 +146,7 @@ def test_half_of_every_carrier_of_every_split_is_denied(rows: Rows) -> None:
             ending = row["question"].rstrip(".").split()[-1]
             shown = ending if ending in ("it", "them") else ""
             carriers[row["split"], "verb", shown][row["gold"]] += 1
-    assert len(carriers) > 9
+    assert len(carriers) >= 9
     for carrier, golds in carriers.items():
         assert golds["not"] == golds["really"] > 0, carrier
         assert golds.total() == golds["not"] + golds["really"]
@@ -152,7 +163,7 @@ def test_the_order_of_the_words_says_nothing(default_rows: Rows) -> None:
     )  # fmt: skip
     for gold in ("not", "really"):
         some = np.array([row["gold"] == gold for row in rows])
-        assert abs(float((zipf[0] > zipf[1])[some & ~similar].mean()) - 0.5) < 0.02
+        assert abs(float((zipf[0] > zipf[1])[some & ~similar].mean()) - 0.5) < 0.03
     for row in rows:
         # Of two synonyms, only the second is in a group (".s."); of antonyms, either.
         if row["gold"] == "really" and row["triples"][0]["relation"] == "similar to":
@@ -195,11 +206,15 @@ def test_words_and_clusters_keep_to_one_split(rows: Rows) -> None:
     assert all(len(splits) == 1 for splits in home.values())
 
 
-def test_any_two_words_are_asked_about_once(rows: Rows) -> None:
-    pairs = Counter(frozenset((row["x"], row["y"])) for row in rows)
+def test_any_two_words_are_asked_about_once_in_each_order(rows: Rows) -> None:
+    pairs = Counter((row["x"], row["y"]) for row in rows)
     assert set(pairs.values()) == {1}
-    assert all(len(pair) == 2 for pair in pairs)
-    per_word = Counter((row["gold"], word) for row in rows for word in (row["x"], row["y"]))
+    assert sum((y, x) in pairs for x, y in pairs) > 0.3 * len(rows)
+    golds = {(row["x"], row["y"]): row["gold"] for row in rows}
+    assert all(golds.get((y, x), gold) == gold for (x, y), gold in golds.items())
+    alone = {(row["gold"], word, other) for row in rows
+             for word, other in ((row["x"], row["y"]), (row["y"], row["x"]))}  # fmt: skip
+    per_word = Counter((gold, word) for gold, word, _ in alone)
     assert max(per_word.values()) <= PAIRS_PER_WORD
 
 
@@ -265,9 +280,9 @@ def test_sentences_have_the_articles_and_objects_that_they_need(rows: Rows) -> N
             assert f"a {x}" not in stem
             assert f"an {x}" not in stem
         elif row["pos"] == "verb":
-            assert f"going to {x}" in stem
+            assert f"would [MASK] {x}" in stem
         else:
-            assert any(f"{before} {x}" in stem for before in ("[MASK]", "a", "an", "matter of"))
+            assert any(f"{before} {x}" in stem for before in ("a", "an", "matter of"))
     shown = {row["x"]: row["question"] for row in rows if row["pos"] == "noun"}
     shown |= {row["y"]: row["question"] for row in rows if row["pos"] == "noun"}
     counted = {word for word, stem in shown.items() if f"a {word}" in stem or f"an {word}" in stem}
@@ -386,8 +401,7 @@ def test_numbers_and_gerunds_are_not_asked_about(default_rows: Rows) -> None:
 
 
 def test_people_are_called_persons(rows: Rows) -> None:
-    subjects = ("this person", "someone", "somebody")
-    people = [row for row in rows if any(one in row["question"].lower() for one in subjects)]
+    people = [row for row in rows if NAMES & set(row["question"].strip(".").split())]
     assert len({word for row in people for word in (row["x"], row["y"])}) > 50
     assert not any("it was" in row["question"].lower() for row in people)
     assert not any("It was a boy" in row["question"] for row in rows)
@@ -399,7 +413,7 @@ def test_frames_fit_their_words(rows: Rows, wordnet: WordNet) -> None:
     for row in rows:
         of_people = {row["x"], row["y"]} & word_list("said_of_people")
         if row["pos"] == "adjective" and of_people:
-            assert "person" in row["question"] or "someone" in row["question"], row["question"]
+            assert NAMES & set(row["question"].strip(".").split()), row["question"]
     pairs = {pair.words: pair for pair in found(wordnet, pos=("noun", "verb"))}
     assert pairs["peace", "war"].carrier == ("noun", "matter")
     assert pairs["failure", "success"].carrier == ("noun", "counted")
@@ -416,6 +430,52 @@ def test_what_readers_reject_is_left_out() -> None:
     assert ("auburn", "gray") not in words
     assert ("legalise", "outlaw") not in words
     assert ("legalize", "outlaw") in words
+
+
+def test_a_readers_judgement_decides(wordnet: WordNet) -> None:
+    """Words that are stilted in the sentences, people, and pairs that a model gets wrong."""
+    every = {"pos": ("adjective", "noun", "verb")}
+    judged = [pair for pair in found(wordnet, **every) if not pair.doubts]
+    alone = [pair for pair in found(wordnet, judged=False, **every) if not pair.doubts]
+    for kind, words in readings().stiff.items():
+        assert not any(words & set(pair.words) for pair in judged if pair.pos == kind)
+        assert any(words & set(pair.words) for pair in alone if pair.pos == kind), kind
+    kept, before = ({frozenset(pair.words) for pair in some} for some in (judged, alone))
+    assert readings().arguable & before
+    assert not readings().arguable & kept
+    for antonym, accepted in readings().accepted.items():
+        labels = {pair.antonym for pair in judged if frozenset(pair.words) in accepted - before}
+        assert labels == {antonym}
+    of_people = [pair.carrier for pair in judged if readings().people & set(pair.words)]
+    assert ("adjective", "person") in of_people
+    assert ("adjective",) not in of_people
+    of_things = [pair for pair in judged if readings().things & set(pair.words)]
+    assert ("adjective", "person") not in {pair.carrier for pair in of_things}
+
+
+def test_a_reader_contradicts_nobody() -> None:
+    """A pair is listed in one way, and no listed pair has a word that is never asked about."""
+    accepted = readings().accepted
+    both = [*accepted[True], *accepted[False], *readings().arguable]
+    assert len(both) == len(set(both))
+    assert not readings().people & readings().stiff["adjective"]
+
+
+def test_the_other_order_has_the_same_answer_as_often(
+    synthetic: Callable[[int, int], list[WordPair]],
+) -> None:
+    pairs = synthetic(20, 20)
+    narrow = [p._replace(narrower=p.words[1]) if i % 4 == 0 else p for i, p in enumerate(pairs)]
+    both, split = with_other_order(narrow, np.arange(40) % 2, RandomGenerator.of(1))
+    assert both[:40] == narrow
+    assert len(both) == len(split) == 40 + 2 * 15
+    golds = Counter((int(part), one.antonym) for one, part in zip(both, split, strict=True))
+    assert golds[0, True] == golds[0, False]
+    assert golds[1, True] == golds[1, False]
+    for one, part in zip(both[40:], split[40:], strict=True):
+        first = narrow.index(turned(one))
+        assert split[first] == part
+        assert narrow[first].antonym or not narrow[first].narrower
 
 
 def test_doubtful_pairs_fit_less(wordnet: WordNet) -> None:

@@ -593,6 +593,59 @@ def test_the_answers_of_a_namesake_are_no_distractors(dump: Cut) -> None:
         assert not asked & {"Q100", "Q101"}
 
 
+def test_films_are_told_apart_by_their_years(dump: Cut) -> None:
+    """A title of several well-known films is in doubt, unless the source states the year."""
+    toy = couples()
+    shared = ("Sabrina", "Ben-Hur", "Godzilla")
+    for at, title in enumerate(shared, 5):
+        toy.lines = [
+            line.replace(f'"The {invented(3000 + at)}"', f'"{title}"') for line in toy.lines
+        ]
+    toy.date("Q105", "P577", "1954-09-09")
+    toy.date("Q105", "P577", "1955-02-03")
+    options: dict[str, Any] = {"dump": dump(toy), "only_paths": ("film-actor-spouse",)}
+    rows = flat(rows_of(built(**options, tier="full")))
+    flags = {row["arguments"][0]["value"]: row["flags"] for row in rows}
+    assert {title: flags[title] for title in shared if title in flags}.items() <= {
+        "Sabrina": [],
+        "Ben-Hur": ["shared_name"],
+        "Godzilla": ["shared_name"],
+    }.items()
+    assert len(flags.keys() & set(shared)) >= 2
+    for row in rows:
+        title = row["arguments"][0]["value"]
+        year = " (1954)" if title == "Sabrina" else ""
+        assert f'the film "{title}"{year}' in row["question"]
+
+
+def test_a_band_of_a_persons_name_leaves_the_person_in_doubt(dump: Cut) -> None:
+    toy = bands()
+    named = [line.split('"')[1] for line in toy.lines if "Q2003> <http://www.w3" in line]
+    toy.thing("Q1200", "Q215380", *named)
+    rows = flat(rows_of(built(dump=dump(toy), only_paths=("band-start",), tier="full")))
+    flags = {row["concept"]: row["flags"] for row in rows}
+    assert {concept for concept, some in flags.items() if "shared_name" in some} == {"Q2003"}
+
+
+def test_facts_that_readers_found_wrong_are_not_asked_about(
+    dump: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = frozenset({("Q2001", "P463", "Q1000"), ("Q1001", "P527", "Q2003")})
+    monkeypatch.setattr(chains, "_wrong_statements", lambda: wrong)
+    done = built(dump=dump(bands()), only_paths=("band-start",))
+    dropped = done.manifest["counts"]["dropped"]
+    assert dropped["band-start: a reader found a fact on the way wrong"] == 2
+    assert not {row["concept"] for row in flat(rows_of(done))} & {"Q2001", "Q2003"}
+
+
+def test_no_question_presupposes_a_single_university_or_band() -> None:
+    paths = load_paths()
+    for path in paths.paths.values():
+        for wording in path.questions["en"]:
+            presupposes = ("a university or college. ", "a company. ", "in a band. ")
+            assert wording.published or not any(words in wording.text for words in presupposes)
+
+
 @pytest.mark.parametrize("tags", [("mul", "mul"), ("en", "mul"), ("mul", "en")])
 def test_labels_for_all_languages_show_namesakes(dump: Cut, tags: tuple[str, str]) -> None:
     toy = couples()

@@ -388,6 +388,21 @@ def test_the_sheet_names_what_it_judges() -> None:
         assert true | arguable < set(concepts)
 
 
+def test_what_a_place_is_made_of_is_not_found_there() -> None:
+    """A door is in a wall, a student at a desk; a brick is heavy only beside a feather."""
+    _, properties = judged()
+    for relation, target, concept in (
+        ("AtLocation", "wall", "door"),
+        ("AtLocation", "wall", "brick"),
+        ("AtLocation", "car", "windshield"),
+        ("AtLocation", "desk", "student"),
+        ("HasProperty", "heavy", "brick"),
+        ("HasProperty", "electric", "eel"),
+    ):
+        true, arguable = properties[relation, target]
+        assert concept in arguable - true, (target, concept)
+
+
 def test_concepts_of_one_group_are_rather_put_in_one_split() -> None:
     triples = np.array([[3 * at, 3 * at + 1, 3 * at + 2] for at in range(100)], dtype=np.int64)
     splits = split_concepts(triples, 400, (0.5, 0.2, 0.3), RandomGenerator.of(0, "splits"))

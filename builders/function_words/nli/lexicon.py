@@ -83,7 +83,11 @@ class WordKinds:
         from builders.engine.drops import DropLog
 
         options = AntonymOptions(
-            pos=("adjective",), indirect=False, look_alikes=True, min_zipf=LEAST_ZIPF
+            pos=("adjective",),
+            indirect=False,
+            look_alikes=True,
+            min_zipf=LEAST_ZIPF,
+            judged=False,  # Whether they go with "really" does not matter here.
         )
         pairs = [
             pair

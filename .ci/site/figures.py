@@ -39,6 +39,7 @@ from scores import PARTS, SCORES, in_hundredths
 import builders
 import templates
 from builders.engine.listing import ROWS
+from builders.engine.options import RANDOM
 from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
 from kb_cache.store import snapshot_names
@@ -100,6 +101,8 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
                 print(f"  {language}: {error}", file=sys.stderr)
             else:
                 figures[language] = found.content["counts"]["rows"]
+    if manifest.matching is not None:
+        figures["unmatched"] = _similarity(built("unmatched", audit=True, match="none"))
     if name in WORDNETQA:
         figures["published"] = _audit(built("published", audit=True, **PUBLISHED))
     controls = gallery.controls(name)
@@ -121,6 +124,7 @@ def of_default(manifest: Manifest) -> dict[str, Any]:
         "splits": counts["splits"],
         "rows_digest": manifest.rows_digest,
         **_audit(manifest),
+        "similarity": _similarity(manifest),
     }
 
 
@@ -133,6 +137,17 @@ def _audit(manifest: Manifest) -> dict[str, Any]:
         "chance": round(manifest.audit.chance, 6),
         "baselines": {name: round(cells["all"].value, 6) for name, cells in baselines},
     }
+
+
+def _similarity(manifest: Manifest) -> dict[str, Any]:
+    """Return the accuracy of the most similar choice, in rows with near and random distractors."""
+    cells = manifest.audit.baselines.get(MOST_SIMILAR, {}) if manifest.audit else {}
+    near = [cell for name, cell in cells.items() if name not in (RANDOM, "all")]
+    found = {"random": cells[RANDOM].value} if RANDOM in cells else {}
+    if near and sum(cell.n for cell in near):
+        rows = sum(cell.n for cell in near)
+        found["near"] = round(sum(cell.value * cell.n for cell in near) / rows, 6)
+    return found
 
 
 def _agreement(manifest: Manifest) -> dict[str, Any]:
@@ -165,8 +180,11 @@ def load() -> Figures:
         figures[one["probe"]][key] = f"{', '.join(map(str, one['sound']))} of {one['rows']}"
     for one in by_hand["people"]:
         figures[one["probe"]]["people"] = _beside_people([one])
-    audits = [probe["baselines"] for probe in figures.values() if probe.get("chance") == 0.2]
-    similar = [similar for one in audits if (similar := one.get(MOST_SIMILAR)) is not None]
+    matched = [probe for probe in figures.values() if "unmatched" in probe]
+    near, random, unmatched = (
+        [probe[build][part] for probe in matched if part in probe[build]]
+        for build, part in (("similarity", "near"), ("similarity", RANDOM), ("unmatched", "near"))
+    )
     latest = {one["probe"]: one for one in read}
     shares = [one["sound"] / _readings(one) for one in latest.values()]
     current = sum(
@@ -177,8 +195,12 @@ def load() -> Figures:
         judged = [(row["reader_a"], row["reader_b"]) for row in csv.DictReader(file)]
     twice = [pair for pair in judged if all(pair)]
     figures["all"] = {
-        "least similar": min(similar),
-        "most similar": max(similar),
+        "least similar": min(near),
+        "most similar": max(near),
+        "least similar random": min(random),
+        "most similar random": max(random),
+        "least similar unmatched": min(unmatched),
+        "most similar unmatched": max(unmatched),
         "least sound": min(shares),
         "most sound": max(shares),
         "sound": sum(one["sound"] for one in read) / rows,

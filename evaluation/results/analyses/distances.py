@@ -19,7 +19,7 @@ from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Estimate
 from kbprobe.arrays import run_starts
 from kbprobe.columns import single_chunk, to_numpy
-from kbprobe.document import Part, Table, Text
+from kbprobe.document import Part, Row, Table, Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,6 +79,11 @@ def _by_relation(files: ResultFiles) -> list[Part]:
     kinds = error_kinds(files.predictions, results.metrics.normalization, results.seed)
     if not kinds:
         return []
+    heads: tuple[str, ...] = ("the wrong choice is", "told apart")
+    rows: list[Row] = [(one.kind, one.told_apart) for one in kinds]
+    if any(one.chosen for one in kinds):
+        heads += ("taken, where there are others", "choosing at random")
+        rows = [(one.kind, one.told_apart, one.chosen, one.random) for one in kinds]
     return [
         Text(
             "What a wrong choice is to the right one, or to the word asked about. Told apart: how "
@@ -86,11 +91,7 @@ def _by_relation(files: ResultFiles) -> list[Part]:
             "chance.",
             note=True,
         ),
-        Table(
-            ("the wrong choice is", "told apart", "of the wrong answers", "choosing at random"),
-            [(one.kind, one.told_apart, one.chosen, one.random) for one in kinds],
-            "Wrong choices by their relation to the right one.",
-        ),
+        Table(heads, rows, "Wrong choices by their relation to the right one."),
     ]
 
 

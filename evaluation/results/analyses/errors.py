@@ -52,8 +52,9 @@ class ErrorKind(NamedTuple):
         kind: the kind of the error, of :data:`KINDS`.
         told_apart: share of the pairs of gold and such a distractor in which the gold has the
             better score; a tie counts as half. Its n is the number of rows.
-        chosen: share of the wrong answers that are such a distractor; None if none is wrong.
-        random: the share expected if the distractors were chosen at random.
+        chosen: share of the wrong answers that are such a distractor, in rows that have it and
+            another kind; None if there is no wrong answer to one.
+        random: the share expected there if the distractors were chosen at random.
     """
 
     kind: str
@@ -85,7 +86,7 @@ def error_kinds(predictions: pa.Table, normalization: Normalization, seed: int) 
     better = 2 * (score > values) + (score == values)
     cluster, given = cluster_codes(scored), starts[:-1] + to_numpy(scored["prediction"])
     wrong = np.flatnonzero(known & (given != gold))
-    found = []
+    found: list[ErrorKind] = []
     for number, name in enumerate(KINDS):
         own = distractor & (kind == number)
         counts = np.bincount(row[own], minlength=len(scored))
@@ -93,10 +94,12 @@ def error_kinds(predictions: pa.Table, normalization: Normalization, seed: int) 
             continue
         hits = np.bincount(row[own], better[own], minlength=len(scored)).astype(np.int64)
         told_apart = repeated_share(hits[rows], 2 * counts[rows], cluster[rows], seed)
+        others = np.diff(starts) - 1
+        mixed = wrong[(counts[wrong] > 0) & (counts[wrong] < others[wrong])]
         chosen = random = None
-        if wrong.size:
-            chosen = quick_accuracy(kind[given[wrong]] == number, cluster[wrong])
-            random = float((counts[wrong] / (np.diff(starts)[wrong] - 1)).mean())
+        if mixed.size:
+            chosen = quick_accuracy(kind[given[mixed]] == number, cluster[mixed])
+            random = float((counts[mixed] / others[mixed]).mean())
         found.append(ErrorKind(name, told_apart, chosen, random))
     return found
 

@@ -226,10 +226,10 @@ def audit_findings(manifest: Manifest) -> Iterator[Finding]:
         scored = sum(audit.scored_rows for audit in audits.values() if audit)
         what = f"no shortcut is off chance by more than its bar ({scored:,} rows scored)"
         for config, audit in audits.items():
-            cells = {name: cells["all"] for name, cells in audit.baselines.items()} if audit else {}
-            if audit and (found := spread(cells, audit.chance)):
+            every = {name: cell["all"] for name, cell in audit.baselines.items()} if audit else {}
+            if audit and (accuracies := spread(every, audit.chance)):
                 of = f"{config}: " if len(audits) > 1 else ""
-                what += f". {of}{found}"
+                what += f". {of}{accuracies}"
         yield Finding("audit", "ok", what)
     for config, audit in audits.items():
         if audit and (cells := audit.baselines.get(MOST_SIMILAR)):

@@ -22,6 +22,7 @@ from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.engine.splits import assign_splits, connected_components
 from evaluation.options import RunOptions
+from evaluation.results.words import limit_remark
 from evaluation.runs.reading import SplitReader
 from kbprobe.arrays import shuffled_within
 from kbprobe.audit.rows import first_units
@@ -191,6 +192,11 @@ def test_rules_over_choices_are_exactly_at_chance_in_whole_groups(
         lowest_and_highest("clusters"),
     ):
         assert parts[0] < chance < parts[1]
+    for by, words in (("groups", "whole choice groups"), ("clusters", "whole clusters;")):
+        drawn = {"limit": 52, "limit_by": by, "scorer": "random", "output": tmp_path / by / "run"}
+        results = kbprobe.evaluate(str(tmp_path / "groups"), "none", **drawn).results
+        assert (results.metrics.strict_accuracy is None) == (by == "groups")
+        assert words in str(limit_remark(results))
 
 
 def choice_set(nodes: list[str]) -> tuple[str, ...]:

@@ -206,6 +206,7 @@ def find_pairs(
     odd = judged.arguable | word_pairs((one, others) for one, *others in groups)
     pairs: dict[tuple[str, str], WordPair] = {}
     opposed: set[str] = set()
+    opposed_as: dict[str, set[str]] = defaultdict(set)
     # Antonyms first: which pairs of synonyms are accepted depends on them.
     for antonym, words, kind in sorted(best, key=lambda key: (not key[0], *key)):
         _, _, fit, link = best[antonym, words, kind]
@@ -220,6 +221,9 @@ def find_pairs(
             why = "a reader found the pair odd"
         if not why and labels[words] > 1:
             why = "antonyms in one sense, synonyms in another"
+        if not why and options.judged and kind != "adjective" and not antonym:
+            # Other nouns and verbs are not matched with antonyms, and nobody has read them.
+            why = "" if opposed_as[kind] & set(words) else "no antonym of either word"
         if not why and words in pairs:
             why = "asked about as another part of speech"
         if not why and (carrier := carriers.of(*link.ends)) is None:
@@ -230,6 +234,7 @@ def find_pairs(
             continue
         if antonym:
             opposed.update(words)
+            opposed_as[kind].update(words)
         path = link.names or tuple(names[sense].as_py() for sense in link.senses)
         similar = _satellites(senses, link)
         pairs[words] = WordPair(

@@ -121,7 +121,7 @@ def words_of(pairs: list[WordPair]) -> set[tuple[str, str]]:
 @pytest.mark.slow
 def test_a_default_build_is_large_enough(manifest: dict[str, Any]) -> None:
     counts = manifest["counts"]
-    assert counts["rows"] >= 2000
+    assert counts["rows"] >= 1800
     assert counts["splits"]["train"] >= 700
     reasons = counts["dropped"]
     assert "antonyms: the words look alike" in reasons
@@ -338,7 +338,7 @@ def test_pruned_pairs_have_more_alike_letters(wordnet: WordNet) -> None:
         return sum(abs(count[True][end] - count[False][end]) for end in ends) / len(some)
 
     chosen = [pair for pair, keep in zip(asked, stay.tolist(), strict=True) if keep]
-    assert told(chosen) < 0.8 * told(asked)
+    assert told(chosen) < 0.85 * told(asked)
     cells = Counter(
         (part, pair.carrier, pair.antonym)
         for pair, part, keep in zip(asked, split, stay.tolist(), strict=True)
@@ -402,7 +402,7 @@ def test_numbers_and_gerunds_are_not_asked_about(default_rows: Rows) -> None:
 
 def test_people_are_called_persons(rows: Rows) -> None:
     people = [row for row in rows if NAMES & set(row["question"].strip(".").split())]
-    assert len({word for row in people for word in (row["x"], row["y"])}) > 50
+    assert len({word for row in people for word in (row["x"], row["y"])}) > 40
     assert not any("it was" in row["question"].lower() for row in people)
     assert not any("It was a boy" in row["question"] for row in rows)
 
@@ -446,6 +446,10 @@ def test_a_readers_judgement_decides(wordnet: WordNet) -> None:
     for antonym, accepted in readings().accepted.items():
         labels = {pair.antonym for pair in judged if frozenset(pair.words) in accepted - before}
         assert labels == {antonym}
+    full = found(wordnet, **every)
+    opposed = {(pair.pos, word) for pair in full if pair.antonym for word in pair.words}
+    for pair in full:
+        assert pair.pos == "adjective" or opposed & {(pair.pos, word) for word in pair.words}
     of_people = [pair.carrier for pair in judged if readings().people & set(pair.words)]
     assert ("adjective", "person") in of_people
     assert ("adjective",) not in of_people

@@ -22,7 +22,7 @@ import numpy as np
 from builders.antonyms.pairs import sense_names
 from builders.antonyms.senses import SenseColumns, antonym_features
 from builders.engine.splits import connected_components
-from builders.judged.model import DATA, JUDGED, MODELS, PAIRS, STRATA
+from builders.judged.model import DATA, JUDGED, MATCHED_PAIRS, MODELS, PAIRS, STRATA
 from builders.wordnet.features import Glosses, features_of
 from builders.wordnet.synsets import path_facts
 from kb_cache.wordnet.load import load_wordnet
@@ -53,6 +53,13 @@ BARS = {
 }
 """The same for particular kinds of pairs, whose rows were read as more or less sound than those of
 other probes at the common bar."""
+MATCHED = 0.02
+"""The same in matched groups, with four distractors that are as similar as the gold."""
+MATCHED_BARS = {"hypernymy:field": 0.035}
+"""The same for kinds of which hardly any pair would pass: of those in one lexicographer file, one in
+five is accepted or arguable; without them, the file tells the answer."""
+ENOUGH = 100
+"""The least number of pairs of matched groups that thresholds are chosen by."""
 PAIR_SCORES = {"true": 1.0, "arguable": 0.5, "false": 0.0}
 OPPOSITE = 0.92
 """Minimum mean score of the antonyms that pass a threshold. For those in between, readers who have
@@ -94,6 +101,23 @@ def main() -> None:
             ACCEPTED,
         )
     some = [row for row in rows if row["family"] != "gold"]
+    models["distractor"] = distractor_model(wordnet, some, [])
+    with MATCHED_PAIRS.open(encoding="utf-8", newline="") as file:
+        matched = [row for row in csv.DictReader(file) if row["family"] != "gold"]
+    models["matched_distractor"] = distractor_model(wordnet, some, matched)
+    models["antonym"] = antonym_model(wordnet)
+    output.write_text(json.dumps(models, indent=1) + "\n", encoding="utf-8")
+
+
+def distractor_model(
+    wordnet: WordNet, rows: Sequence[Row], matched: Sequence[Row]
+) -> dict[str, Any]:
+    """Fit the model of distractors.
+
+    With pairs of ``matched`` groups, the thresholds are those for such pairs, where there are
+    enough of them.
+    """
+    some = [*rows, *matched]
     concept, gold, node = (synsets(wordnet, some, end) for end in ("concept", "gold", "candidate"))
     features = features_of(wordnet).beside(concept, gold, node)
     of_probe = {kind: np.array([row["probe"] == kind for row in some]) for kind in JUDGED}
@@ -105,9 +129,11 @@ def main() -> None:
         for at, name in enumerate(STRATA)
     }
     bars = dict.fromkeys(kinds, ARGUABLE) | BARS
-    models["distractor"] = fitted(features, scores(some, SCORES), concept, kinds, bars)
-    models["antonym"] = antonym_model(wordnet)
-    output.write_text(json.dumps(models, indent=1) + "\n", encoding="utf-8")
+    own = np.arange(len(some)) >= len(rows)
+    for name, marked in kinds.items():
+        if (marked & own).sum() >= ENOUGH:
+            kinds[name], bars[name] = marked & own, MATCHED_BARS.get(name, MATCHED)
+    return fitted(features, scores(some, SCORES), concept, kinds, bars)
 
 
 def antonym_model(wordnet: WordNet) -> dict[str, Any]:

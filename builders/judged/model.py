@@ -22,6 +22,7 @@ from kbprobe.arrays import Floats
 DATA = Path(__file__).with_name("data")
 MODELS = DATA / "models.json"
 PAIRS = DATA / "pairs.csv"
+MATCHED_PAIRS = DATA / "matched_pairs.csv"
 KINDS = DATA / "kinds.csv"
 ALONE = DATA / "alone.csv"
 CLASSES = DATA / "classes.csv"
@@ -76,9 +77,13 @@ def judged_model(name: str) -> JudgedModel:
 
 
 @cache
-def judgements(probe: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """Return what readers judged of a probe's pairs: (concept, candidate) -> their labels."""
-    columns = _columns(PAIRS)
+def judgements(probe: str, path: Path = PAIRS) -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """Return what readers judged of a probe's pairs: (concept, candidate) -> their labels.
+
+    ``MATCHED_PAIRS`` are distractors of matched groups; these judgements are used only there, so
+    that other draws stay as they were.
+    """
+    columns = _columns(path)
     labels = zip(columns["reader_a"], columns["reader_b"], strict=True)
     pairs = zip(columns["probe"], columns["concept"], columns["candidate"], labels, strict=True)
     return {

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from builders.engine.draw import likeness
 from builders.engine.draw.likeness import (
     Likeness,
     likeness_of,
@@ -25,7 +26,7 @@ from builders.engine.rows import Asking
 from builders.wordnet.synsets import OTHER_LEMMAS_SHOWN
 from kbprobe.arrays import Ints
 
-TABLES = Path(__file__).parent / "data" / "wordnet-3.0"
+TABLES = Path(likeness.__file__).parent / "data" / "wordnet-3.0"
 
 LEAST_KNOWN = 0.25
 """The least share of questions in the tables; with fewer, all have the static encoder's vectors."""
@@ -61,10 +62,10 @@ def wordnet_likeness(relation: str, questions: Questions, nodes: Nodes, asking: 
     gold, choice = np.unique(asking.gold, return_inverse=True)
     asked, shown = question_texts(kinds, questions, line), choice_texts(kinds, nodes, gold)
     tables = (vector_table(TABLES / f"vectors.{name}.arrow") for name in kinds)
-    likeness = likeness_of(*tables, asked, shown, question, choice)
-    known = (likeness.question >= 0) & (likeness.choice >= 0)
+    found = likeness_of(*tables, asked, shown, question, choice)
+    known = (found.question >= 0) & (found.choice >= 0)
     if np.count_nonzero(known) >= LEAST_KNOWN * known.size:
-        return likeness
+        return found
     return static_likeness(asked, shown, question, choice)
 
 

@@ -227,7 +227,9 @@ class WordNetPlanner:
             options,
             self.rng,
             self.dropped,
-            arguable=partial(arguable_distractors, wordnet.structure, PROBE_OF[relation]),
+            arguable=partial(
+                arguable_distractors, wordnet.structure, PROBE_OF[relation], options.matched
+            ),
             likeness=partial(wordnet_likeness, relation, shown, nodes),
         )
         return _readable_in_all(wordnet, _described(wordnet, plan, answers), reads)

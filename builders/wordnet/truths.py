@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 
 from builders.engine.plan import Flags
 from builders.engine.rows import Arguable, Asking
-from builders.judged.model import CROSSES, STRATA, judged_model
-from builders.relations import closure, only, reached, then, union
+from builders.judged.model import (
+    CROSSES,
+    JUDGED_WORDNET,
+    MATCHED_PAIRS,
+    STRATA,
+    judged_model,
+    judgements,
+)
+from builders.relations import NONE, closure, only, reached, then, union
 from builders.wordnet.features import features_of
 from builders.wordnet.flags import MINOR_SENSE, TAXON, taxa
 from builders.wordnet.neighbourhoods import main_parents, nouns_of
@@ -28,7 +36,7 @@ from builders.wordnet.synsets import (
     zipf_of,
 )
 from kb_cache.graph import Graph
-from kb_cache.wordnet.types import WordNet
+from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Ints, KeySet, mask_at, ragged_ranges, sorted_unique
 from kbprobe.columns import to_numpy
 
@@ -40,13 +48,14 @@ def true_of_namesakes(
 
     A context rarely excludes all other senses: immobilization limits movement, so it is a kind of
     restraint, and holds what is broken in place, so it is a kind of preservation. ``close`` leaves
-    out the senses in another lexicographer file, which a context does tell apart: a bank by a
-    river, or for money.
+    out nouns in another lexicographer file, which a context does tell apart: a bank by a river, or
+    for money. What is true of another sense of a verb is often true of this one.
     """
     position, namesake = alike_in_any(wordnet).expand(concepts)
     if close:
-        file = lexicographer_files(wordnet)
+        file, verb = lexicographer_files(wordnet), POS.index("v")
         same = file[concepts[position]] == file[namesake]
+        same |= wordnet.pos_codes[namesake] == verb
         position, namesake = position[same], namesake[same]
     others = sorted_unique(namesake)
     walk = isa.walk(others)
@@ -113,13 +122,18 @@ def _by_top(top: Ints, nodes: Ints) -> Graph:
     return Graph.from_edges(top.size, top[below], below)
 
 
-def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguable:
+def arguable_distractors(
+    wordnet: WordNet, probe: str, matched: bool, asking: Asking
+) -> Arguable:
     """Return a function that predicts whether readers would accept a distractor as an answer.
 
-    It uses readers' judgements if there are any, and otherwise the model fitted on them. A draw
-    tries the nearest distractors many times, so their probabilities are computed once.
+    It uses readers' judgements if there are any, and otherwise the model fitted on them; matched
+    groups, whose distractors are more often arguable, have a model of their own. A draw tries the
+    nearest distractors many times, so their probabilities are computed once.
     """
-    known, model, size = features_of(wordnet), judged_model("distractor"), len(wordnet)
+    known, size = features_of(wordnet), len(wordnet)
+    model = judged_model("matched_distractor" if matched else "distractor")
+    accepted = _accepted_in_matched(wordnet, probe) if matched else KeySet(NONE)
     chance = known.chances(model, probe)
     most = np.array([model.thresholds[f"{probe}:{name}"] for name in STRATA])
 
@@ -159,9 +173,20 @@ def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguab
             limit = most[same * 1]
             asked = np.flatnonzero(undecided & (limit < 1))
             found[asked] = chance(concept[asked], gold[asked], node[asked]) > limit[asked]
-        return found
+        return found | accepted.contains(concept * size + node)
 
     return arguable
+
+
+@lru_cache(maxsize=8)
+def _accepted_in_matched(wordnet: WordNet, probe: str) -> KeySet:
+    """Return the keys of the pairs of matched groups that readers find true or arguable."""
+    if wordnet.version != JUDGED_WORDNET:
+        return KeySet(NONE)
+    labels = judgements(probe, MATCHED_PAIRS).items()
+    pairs = [pair for pair, some in labels if set(some) != {"false"}]
+    concept, node = (wordnet.synset_ids(pair[end] for pair in pairs) for end in (0, 1))
+    return KeySet(sorted_unique(concept * len(wordnet) + node))
 
 
 CHUNK = 1 << 14

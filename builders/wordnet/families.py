@@ -72,8 +72,14 @@ def wordnet_families(
         elif name == NEAR:
             down = any(other.endswith(BRANCH) for other in options.NEAR)
             asked = asking.concept if down else asking.gold
-            place = _neighbourhood(wordnet, asked)
-            yield Family(NEAR, 0, place, matched=True, kinds=choice_kinds(wordnet, true_of))
+            yield Family(
+                NEAR,
+                0,
+                _neighbourhood(wordnet, asked),
+                matched=True,
+                close=lexicographer_files(wordnet)[asked],
+                kinds=choice_kinds(wordnet, true_of),
+            )
         elif name == FIELD:
             # If golds belong to the concepts, the concepts determine closeness.
             down = any(other.endswith(BRANCH) for other in options.family_list)

@@ -121,6 +121,8 @@ class Family(NamedTuple):
             being counted with the rest of their group.
         pool: candidates by key, for uniform sampling; None: the golds of the key.
         matched: in matched groups, questions with neighbouring keys may share choices.
+        close: (questions,) in matched groups, questions with the same number are preferred as
+            partners; None: none are.
         kinds: what the family's distractors are in particular; None: nothing.
     """
 
@@ -132,6 +134,7 @@ class Family(NamedTuple):
     by_row: bool = False
     pool: Pool | None = None
     matched: bool = False
+    close: Ints | None = None
     kinds: ChoiceKinds | None = None
 
     @property

@@ -54,11 +54,15 @@ LEAST_GAIN, MOST_GAIN = -64, 30
 NEVER = -(1 << 16)
 """The margin of choices that are not wrong."""
 
-ROUNDS = 8
-"""The number of times that the questions of a pool are put in groups."""
+ROUNDS, MOST_ROUNDS, DRAWN = 8, 48, 20_000
+"""How often the questions of a pool are put in groups: more often where it has few, as long as no
+more than so many are drawn."""
 
 NOISE = 192
 """What makes rounds differ: the most that is added to a question's margins in one of them."""
+
+CLOSE = 96
+"""What is added to the margin of partners that are preferred."""
 
 HARDEST = 20
 """A question is as hard as the partner in this place is similar."""
@@ -66,17 +70,24 @@ HARDEST = 20
 HOPELESS = -96
 """Questions that are easier than this do not start a group."""
 
-PRICES = 24
+PRICES = 56
 """Number of times that prices are adjusted."""
 
 ONE = 1 << 16
 """Shares and prices are integers: multiples of one in this many."""
 
+STEP = 4
+"""The most that a price is raised for each unit that a share is too large: less at the beginning,
+since few questions may be left soon."""
+
+FIRST_TOLERANCE, TOLERANCE = ONE // 100, ONE // 32
+"""How far the share of the first place, and of the others, may be from uniform."""
+
+LEAST_ROWS = 0.7
+"""Rows for each question that are kept even if places are not uniform."""
+
 LEAST_WORTH, MOST_WORTH = -ONE * ONE * 3 // 2, ONE * ONE * 4
 """What a question of a kind may be worth when there are to be equally many of each kind."""
-
-STEP = 8
-"""How much a price is raised for each unit that a share is too large."""
 
 LEAST_CELL = 400
 """Cells with fewer questions have the prices of all."""
@@ -138,11 +149,20 @@ class Matching:
     cell: Ints
     equal: Ints
 
-    def draw(self, pools: Iterable[Ints], rules: GroupRules, rng: RandomGenerator) -> Ints:
-        """Put the questions of each pool in matched groups; return (groups, size) questions."""
+    def draw(
+        self,
+        pools: Iterable[Ints],
+        rules: GroupRules,
+        rng: RandomGenerator,
+        close: Ints | None = None,
+    ) -> Ints:
+        """Put the questions of each pool in matched groups; return (groups, size) questions.
+
+        Questions with the same number in ``close`` are preferred as partners.
+        """
         known = (self.likeness.question >= 0) & (self.likeness.choice >= 0)
         pools = (lines[known[lines]] for lines in pools)
-        made = [self._of_pool(lines, rules, rng) for lines in pools if lines.size >= rules.size]
+        made = [self._of_pool(lines, rules, rng, close) for lines in pools if lines.size >= rules.size]
         if not made:
             return np.empty((0, rules.size), dtype=np.int64)
         groups = Levels(*(np.concatenate(parts) for parts in zip(*made, strict=True)))
@@ -169,13 +189,19 @@ class Matching:
             levels[..., number] = _level(np.take_along_axis(steps, others[None], axis=2))
         return Levels(groups, levels)
 
-    def _of_pool(self, lines: Ints, rules: GroupRules, rng: RandomGenerator) -> Levels:
+    def _of_pool(
+        self, lines: Ints, rules: GroupRules, rng: RandomGenerator, close: Ints | None
+    ) -> Levels:
         """Make the groups of all rounds in a pool; those that are not sound are left out."""
         pairs = _pairs(lines, self.likeness, *self.false(lines))
+        if close is not None:
+            own = close[lines]
+            of_gold = own[np.unique(pairs.gold, return_index=True)[1]]
+            pairs.margin[...] += CLOSE * (own[:, None] == of_gold)
         place = min(HARDEST, pairs.margin.shape[1])
         hardness = np.partition(pairs.margin, -place, axis=1)[:, -place]
         kept = []
-        for turn in range(ROUNDS):
+        for turn in range(max(ROUNDS, min(MOST_ROUNDS, DRAWN // lines.size))):
             noise = rng.child("round", turn).below(NOISE, lines).astype(np.int32)
             groups = _grown(pairs, hardness, noise, rules.size)
             wrong = rules.sound(lines[groups]) | np.eye(rules.size, dtype=np.bool_)
@@ -269,18 +295,31 @@ def _selected(groups: Levels, cell: Ints, uses: int, equal: Ints) -> Ints:
     price = np.zeros((int(cells.max()) + 1, *place.shape[2:]), dtype=np.int64)
     kinds = np.unique(equal[groups.members], return_inverse=True)[1].reshape(cells.shape)
     worth = np.full(int(kinds.max()) + 1, ONE * ONE, dtype=np.int64)
-    chosen = np.empty(0, dtype=np.int64)
-    for _ in range(PRICES if worth.size == 1 else 3 * PRICES):
+    tolerance = np.full(size, TOLERANCE)
+    tolerance[0] = FIRST_TOLERANCE
+    best, least = (2, 0, 0), int(LEAST_ROWS * cell.size)
+    chosen = kept = np.empty(0, dtype=np.int64)
+    for turn in range(PRICES):
         gain = worth[kinds].sum(axis=1) - np.einsum("gkep,gkep->g", price[cells], place)
         chosen = _within_uses(groups.members, gain, uses, cell.size)
         rows = cells[chosen].ravel()
         sums = np.zeros_like(price)
         np.add.at(sums, rows, place[chosen].reshape(-1, *place.shape[2:]))
         known = np.maximum(np.bincount(rows, minlength=len(price)), 1)
-        price += STEP * sums // known[:, None, None]
-        share = np.bincount(kinds[chosen].ravel(), minlength=worth.size) * ONE // max(rows.size, 1)
-        worth = np.clip(worth - (share - ONE // worth.size) * ONE, LEAST_WORTH, MOST_WORTH)
-    return chosen
+        share = sums // known[:, None, None]
+        excess = share - np.clip(share, -tolerance, tolerance)
+        off = int(np.abs(excess).max())
+        mean = int(np.abs(sums.sum(axis=0)[:, 0]).max()) // max(rows.size, 1)
+        quality = (int(rows.size < least), max(mean - FIRST_TOLERANCE * 3 // 2, 0), -int(rows.size))
+        if quality < best or kept.size == 0:
+            best, kept = quality, chosen
+        if off == 0 and worth.size == 1:
+            break
+        price += min(1 + turn // 8, STEP) * excess
+        number = np.bincount(kinds[chosen].ravel(), minlength=worth.size)
+        more = number * ONE // max(rows.size, 1) - ONE // worth.size
+        worth = np.clip(worth - more * ONE, LEAST_WORTH, MOST_WORTH)
+    return chosen if worth.size > 1 else kept
 
 
 def _within_uses(members: Ints, gain: Ints, uses: int, questions: int) -> Ints:

@@ -167,7 +167,7 @@ def draw_in_groups(
         if matching is None or family.name == RANDOM:
             groups = choose_groups(questions, rules, chance, deal, shown)
         elif family.kin is None:
-            groups = matching.draw(_neighbours(family, key, cell), rules, chance)
+            groups = matching.draw(_neighbours(family, key, cell), rules, chance, family.close)
         else:
             many = replace(rules, uses=rules.uses * MATCHED_FROM)
             groups = matching.select(choose_groups(questions, many, chance, deal, shown), rules)

@@ -84,7 +84,7 @@ FIRST_TOLERANCE, TOLERANCE = ONE // 100, ONE // 32
 """How far the share of the first place, and of the others, may be from uniform."""
 
 LEAST_ROWS = 0.7
-"""Rows for each question that are kept even if places are not uniform."""
+"""Rows for each question of any group that are kept even if places are not uniform."""
 
 LEAST_WORTH, MOST_WORTH = -ONE * ONE * 3 // 2, ONE * ONE * 4
 """What a question of a kind may be worth when there are to be equally many of each kind."""
@@ -297,7 +297,7 @@ def _selected(groups: Levels, cell: Ints, uses: int, equal: Ints) -> Ints:
     worth = np.full(int(kinds.max()) + 1, ONE * ONE, dtype=np.int64)
     tolerance = np.full(size, TOLERANCE)
     tolerance[0] = FIRST_TOLERANCE
-    best, least = (2, 0, 0), int(LEAST_ROWS * cell.size)
+    best, least = (2, 0, 0), int(LEAST_ROWS * np.unique(groups.members).size)
     chosen = kept = np.empty(0, dtype=np.int64)
     for turn in range(PRICES):
         gain = worth[kinds].sum(axis=1) - np.einsum("gkep,gkep->g", price[cells], place)

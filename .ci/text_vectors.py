@@ -28,7 +28,8 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from builders.engine.draw import likeness
-from builders.engine.pipeline import Request, build
+from builders.engine.pipeline import build
+from builders.engine.request import Request
 from builders.engine.probe import find_probe
 from builders.wordnet import likeness as wordnet_texts
 from builders.wordnet.likeness import TABLES
@@ -39,7 +40,7 @@ PROBES = (
     *("wordnet_definitions", "wordnet_synonymy"),
 )
 OPTIONS = {"wordnet_hypernymy": {"max_hops": 4}, "wordnet_hyponymy": {"max_hops": 4}}
-BITS = {"all-MiniLM-L6-v2": 640, "all-mpnet-base-v2": 640, "glove-6b-50d": 160}
+BITS = {"all-MiniLM-L6-v2": 576, "all-mpnet-base-v2": 608, "glove-6b-50d": 150}
 WEIGHTS = {"all-MiniLM-L6-v2": 1, "all-mpnet-base-v2": 3, "glove-6b-50d": 1}
 PART = 2048
 BATCH = 32
@@ -71,24 +72,28 @@ def main() -> None:
     write_tables(tables, every, encoded, digests)
 
 
+class Recorded(Exception):
+    """Ends a build as soon as its texts are known."""
+
+
 def texts_of_tables() -> dict[str, list[str]]:
     """Return the texts that default builds look up, by table."""
     tables: dict[str, dict[str, None]] = {}
 
     def record(
-        questions: str, choices: str, asked: Sequence[str], shown: Sequence[str], *lines: object
+        kinds: tuple[str, str], asked: Sequence[str], shown: Sequence[str], *_: object
     ) -> likeness.Likeness:
-        tables.setdefault(questions, {}).update(dict.fromkeys(asked))
-        tables.setdefault(choices, {}).update(dict.fromkeys(shown))
-        raise StopIteration
+        for kind, texts in zip(kinds, (asked, shown), strict=True):
+            tables.setdefault(kind, {}).update(dict.fromkeys(texts))
+        raise Recorded
 
-    wordnet_texts.vector_table = lambda path: path.name.split(".")[1]  # type: ignore
-    wordnet_texts.likeness_of = record  # type: ignore
+    wordnet_texts.table_of = str
+    likeness.likeness_of = record
     for name in PROBES:
         probe = find_probe(name)
         try:
             build(Request(probe, probe.options.parse(OPTIONS.get(name, {}), name), 0))
-        except (StopIteration, RuntimeError):
+        except Recorded:
             continue
     return {name: sorted(texts) for name, texts in tables.items()}
 

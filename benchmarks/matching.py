@@ -28,9 +28,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from builders.engine.draw import matched
+from builders.engine.draw import likeness, matched
 from builders.engine.options import RANDOM
-from builders.wordnet import likeness
 from kb_cache.frequency import FUNCTION_WORDS
 from kbprobe import build
 from kbprobe.similarity import static_encoder, text_vectors
@@ -128,7 +127,7 @@ def curve(encoders: dict[str, Encode], args: argparse.Namespace) -> list[dict[st
         return some
 
     for left_out, name in enumerate(("MiniLM", "MPNet", "GloVe")):
-        likeness.likeness_of = without(left_out)  # type: ignore[assignment]
+        likeness.likeness_of = without(left_out)
         lines.append(
             measured("wordnet_hypernymy", {"match": "similarity"}, encoders, _in(args, name))
         )
@@ -193,7 +192,7 @@ def _word_vectors() -> dict[str, Encode]:
 
         found["GloVe"] = glove
     if importlib.util.find_spec("wordllama"):
-        from wordllama import WordLlama
+        from wordllama import WordLlama  # type: ignore[import-not-found]
 
         model = WordLlama.load()
 

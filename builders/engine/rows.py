@@ -15,13 +15,15 @@ from builders.engine.draw.families import (
     NEVER_DRAWN,
     DrawRequest,
     Family,
+    GroupRules,
     Perturbation,
     Truth,
+    Wrong,
     perturb,
 )
 from builders.engine.draw.likeness import Likeness
 from builders.engine.draw.matched import Matching
-from builders.engine.draw.pools import GroupRules, Wrong, draw_in_groups
+from builders.engine.draw.pools import draw_in_groups
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM, DrawOptions
 from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Questions

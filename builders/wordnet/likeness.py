@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from builders.engine.draw import likeness
 from builders.engine.draw.likeness import (
     Likeness,
-    likeness_of,
+    VectorTable,
     static_likeness,
     vector_table,
 )
@@ -42,7 +42,7 @@ class TextKinds(NamedTuple):
 KINDS = {
     "definition": TextKinds("contexts", "glosses"),
     "hypernym": TextKinds("contexts", "named"),
-    "hyponym": TextKinds("contexts", "words"),
+    "hyponym": TextKinds("senses", "words"),
     "synonym": TextKinds("glosses", "words"),
 }
 """Those of each relation; of all others, those of hyponyms."""
@@ -61,12 +61,17 @@ def wordnet_likeness(relation: str, questions: Questions, nodes: Nodes, asking: 
     line, question = np.unique(asking.question, return_inverse=True)
     gold, choice = np.unique(asking.gold, return_inverse=True)
     asked, shown = question_texts(kinds, questions, line), choice_texts(kinds, nodes, gold)
-    tables = (vector_table(TABLES / f"vectors.{name}.arrow") for name in kinds)
-    found = likeness_of(*tables, asked, shown, question, choice)
+    tables = table_of(kinds.question), table_of(kinds.choice)
+    found = likeness.likeness_of(tables, asked, shown, question, choice)
     known = (found.question >= 0) & (found.choice >= 0)
     if np.count_nonzero(known) >= LEAST_KNOWN * known.size:
         return found
     return static_likeness(asked, shown, question, choice)
+
+
+def table_of(name: str) -> VectorTable:
+    """Return a table of vectors that comes with the package."""
+    return vector_table(TABLES / f"vectors.{name}.arrow")
 
 
 def question_texts(kinds: TextKinds, questions: Questions, rows: Ints) -> list[str]:
@@ -87,6 +92,8 @@ def question_texts(kinds: TextKinds, questions: Questions, rows: Ints) -> list[s
         return list(defined.to_pylist())
     sentence = questions.fields["sentence"].take(at)
     used = pc.binary_join_element_wise('"', word, '" in "', sentence, '"', "")
+    if kinds.question == "senses":
+        used = pc.binary_join_element_wise(used, ', defined as "', gloss, '"', "")
     return list(pc.if_else(pc.equal(sentence, ""), defined, used).to_pylist())
 
 

@@ -122,9 +122,7 @@ def _by_top(top: Ints, nodes: Ints) -> Graph:
     return Graph.from_edges(top.size, top[below], below)
 
 
-def arguable_distractors(
-    wordnet: WordNet, probe: str, matched: bool, asking: Asking
-) -> Arguable:
+def arguable_distractors(wordnet: WordNet, probe: str, matched: bool, asking: Asking) -> Arguable:
     """Return a function that predicts whether readers would accept a distractor as an answer.
 
     It uses readers' judgements if there are any, and otherwise the model fitted on them; matched

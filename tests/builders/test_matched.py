@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
 import datasets
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.engine.draw.families import Truth
+from builders.engine.draw.families import GroupRules, Truth
 from builders.engine.draw.likeness import (
     Encoder,
     Likeness,
@@ -18,12 +22,13 @@ from builders.engine.draw.likeness import (
     text_hashes,
 )
 from builders.engine.draw.matched import Matching
-from builders.engine.draw.pools import GroupRules
-from builders.wordnet.likeness import KINDS, TABLES, vector_table
+from builders.wordnet.likeness import KINDS, table_of
 from builders.wordnet.options import HypernymyOptions
 from kbprobe.arrays import Bools, Ints
 from kbprobe.format.manifest import read_manifest
 from kbprobe.rng import RandomGenerator
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 QUESTIONS, DIMENSIONS, SIZE = 600, 24, 5
 
@@ -66,7 +71,7 @@ def first_shares(groups: Ints, view: View) -> list[float]:
             ]
             gold = similar[group.index(own)]
             places.append(sum(value > gold for value in similar))
-    return (np.bincount(places, minlength=SIZE) / len(places)).tolist()
+    return [places.count(place) / len(places) for place in range(SIZE)]
 
 
 def test_the_golds_place_is_uniform_by_each_encoder() -> None:
@@ -149,10 +154,7 @@ def test_dot_products_are_exact() -> None:
 
 
 def test_the_tables_that_come_with_the_package_are_by_the_same_encoders() -> None:
-    tables = {
-        name: vector_table(TABLES / f"vectors.{name}.arrow")
-        for name in set(sum(KINDS.values(), ()))
-    }
+    tables = {name: table_of(name) for name in set(sum(KINDS.values(), ()))}
     encoders = {table.encoders for table in tables.values()}
     assert len(encoders) == 1
     assert [encoder.name for encoder in encoders.pop()] == [
@@ -194,17 +196,19 @@ def test_what_is_matched_by_default(given: dict[str, object], matched: bool) -> 
     assert ("near" in options.family_list) == matched
 
 
-def test_a_build_is_matched_and_says_on_what(tmp_path, build_probe) -> None:
+def test_a_build_is_matched_and_says_on_what(tmp_path: Path, build_probe: Run) -> None:
     for name, more in (("matched", ()), ("random", ("--match", "none"))):
         done = build_probe("wordnet_hypernymy", "--pos", "verb", "--output", name, *more)
         assert done.returncode == 0, done.stderr
     shares = {}
     for name in ("matched", "random"):
         audit = read_manifest(tmp_path / name).audit
+        assert audit is not None
         shares[name] = audit.baselines["most similar choice"]["all"].value
     assert shares["matched"] < shares["random"] - 0.1
     assert read_manifest(tmp_path / "random").matching is None
     on = read_manifest(tmp_path / "matched").matching
+    assert on is not None
     assert [encoder.name for encoder in on.encoders][:2] == [
         "all-MiniLM-L6-v2",
         "all-mpnet-base-v2",

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.engine.draw.families import Family
-from builders.engine.draw.pools import GroupRules, _group_counts, draw_in_groups
+from builders.engine.draw.families import Family, GroupRules
+from builders.engine.draw.pools import _group_counts, draw_in_groups
 from builders.engine.options import RANDOM
 from kbprobe.arrays import Bools, Ints
 from kbprobe.rng import RandomGenerator

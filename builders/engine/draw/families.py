@@ -216,6 +216,32 @@ class Truth:
         return KeySet(self.alike)
 
 
+Wrong = Callable[[Ints, Ints], Bools]
+"""Function of two parallel arrays of questions from the same pools that returns whether the gold of
+the second is clearly a wrong answer to the first."""
+
+
+@dataclass(frozen=True)
+class GroupRules:
+    """Constraints on groups.
+
+    Attributes:
+        size: the number of questions in a group, and of choices.
+        uses: the number of groups of a family that a question may be in.
+        wrong: whether the gold of one question may be a choice next to that of another.
+    """
+
+    size: int
+    uses: int
+    wrong: Wrong
+
+    def sound(self, groups: Ints) -> Bools:
+        """Return (groups, size, size) whether the gold of the third is wrong for the second."""
+        one = np.repeat(groups, self.size, axis=1).ravel()
+        other = np.tile(groups, (1, self.size)).ravel()
+        return self.wrong(one, other).reshape(-1, self.size, self.size)
+
+
 @dataclass(frozen=True)
 class DrawRequest:
     """The questions to draw distractors for: parallel arrays, one line each."""

@@ -133,8 +133,7 @@ def vector_table(path: Path) -> VectorTable:
 
 
 def likeness_of(
-    questions: VectorTable,
-    choices: VectorTable,
+    tables: tuple[VectorTable, VectorTable],
     asked: Sequence[str],
     shown: Sequence[str],
     question: Ints,
@@ -143,13 +142,13 @@ def likeness_of(
     """Look the texts of questions and choices up.
 
     Args:
-        questions: the table with the vectors of questions.
-        choices: that with those of choices, by the same encoders.
+        tables: those with the vectors of questions and of choices, by the same encoders.
         asked: the distinct texts of questions.
         shown: the distinct texts of choices.
         question: (lines,) the number of each line's question in ``asked``.
         choice: (lines,) the number of each line's gold in ``shown``.
     """
+    questions, choices = tables
     left, right = questions.rows_of(asked), choices.rows_of(shown)
     number = [np.where(rows < 0, -1, np.cumsum(rows >= 0) - 1) for rows in (left, right)]
     views = tuple(
@@ -167,7 +166,7 @@ def dot_products(left: Codes, right: Codes) -> npt.NDArray[np.float32]:
     """Return (left, right) the dot products of vectors, exactly."""
     most = left.shape[1] * int(np.abs(left).max(initial=0)) * int(np.abs(right).max(initial=0))
     kind = np.float32 if most < LARGEST_SUM else np.float64
-    product = left.astype(kind) @ right.astype(kind).T
+    product: npt.NDArray[np.floating] = np.matmul(left.astype(kind), right.astype(kind).T)
     return product.astype(np.float32)
 
 

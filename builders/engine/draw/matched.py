@@ -26,20 +26,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from builders.engine.draw.families import GroupRules
 from builders.engine.draw.likeness import Encoder, Likeness, dot_products
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.rng import RandomGenerator
 
-if TYPE_CHECKING:
-    from builders.engine.draw.pools import GroupRules
-
 UNIT = 64
 """Margins are counted in this fraction of an encoder's spread."""
+
+SUSPICIOUS = 112
+"""A choice that is so much more similar than the gold is not shown: of judged pairs two spreads
+apart, readers found one in four true or arguable, of all one in eleven."""
 
 DOUBTFUL = 19
 """A margin below this, about 0.3 of the spread, may well be the other way round."""
@@ -83,6 +85,10 @@ since few questions may be left soon."""
 FIRST_TOLERANCE, TOLERANCE = ONE // 100, ONE // 32
 """How far the share of the first place, and of the others, may be from uniform."""
 
+OPTIMISM = 0.025
+"""How much more often the gold is the most similar choice than expected, since rounded vectors and
+other wordings differ from what groups are chosen by."""
+
 LEAST_ROWS = 0.7
 """Rows for each question of any group that are kept even if places are not uniform."""
 
@@ -91,6 +97,9 @@ LEAST_WORTH, MOST_WORTH = -ONE * ONE * 3 // 2, ONE * ONE * 4
 
 LEAST_CELL = 400
 """Cells with fewer questions have the prices of all."""
+
+
+Steps = npt.NDArray[np.int32]
 
 
 class Pairs(NamedTuple):
@@ -104,7 +113,7 @@ class Pairs(NamedTuple):
     """
 
     gold: Ints
-    margin: npt.NDArray[np.int32]
+    margin: Steps
     level: npt.NDArray[np.uint8]
 
 
@@ -120,12 +129,13 @@ def _others(size: int) -> Ints:
     return np.array([[j for j in range(size) if j != i] for i in range(size)])
 
 
-def _steps(margin: npt.NDArray[np.float32], encoder: Encoder) -> npt.NDArray[np.int32]:
+def _steps(margin: npt.NDArray[np.float32], encoder: Encoder) -> Steps:
     """Return margins in units of a fraction of the encoder's spread."""
-    return np.rint(margin * np.float32(UNIT / encoder.spread)).astype(np.int32)
+    scaled: Steps = np.rint(margin * np.float32(UNIT / encoder.spread)).astype(np.int32)
+    return scaled
 
 
-def _level(steps: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
+def _level(steps: Steps) -> npt.NDArray[np.uint8]:
     """Return the index of each margin in ``LEVELS``."""
     level = (steps > -DOUBTFUL).astype(np.uint8) + (steps > 0) + (steps > DOUBTFUL)
     return np.asarray(level, dtype=np.uint8)
@@ -162,7 +172,9 @@ class Matching:
         """
         known = (self.likeness.question >= 0) & (self.likeness.choice >= 0)
         pools = (lines[known[lines]] for lines in pools)
-        made = [self._of_pool(lines, rules, rng, close) for lines in pools if lines.size >= rules.size]
+        made = [
+            self._of_pool(lines, rules, rng, close) for lines in pools if lines.size >= rules.size
+        ]
         if not made:
             return np.empty((0, rules.size), dtype=np.int64)
         groups = Levels(*(np.concatenate(parts) for parts in zip(*made, strict=True)))
@@ -221,7 +233,7 @@ def _pairs(lines: Ints, likeness: Likeness, gold: Ints, false: Bools) -> Pairs:
     """Compare the similarities of each question to its own gold and to those of others."""
     first = np.unique(gold, return_index=True)[1]
     question, own = np.unique(likeness.question[lines], return_inverse=True)
-    margin = np.zeros(false.shape, dtype=np.int32)
+    margin, whole = np.zeros((2, *false.shape), dtype=np.int32)
     level = np.empty((len(likeness.views), *false.shape), dtype=np.uint8)
     for number, (encoder, questions, choices) in enumerate(likeness.views):
         similar = dot_products(questions[question], choices[likeness.choice[lines[first]]])[own]
@@ -229,11 +241,13 @@ def _pairs(lines: Ints, likeness: Likeness, gold: Ints, false: Bools) -> Pairs:
         steps = _steps(similar, encoder)
         level[number] = _level(steps)
         margin += encoder.weight * np.clip(steps, LEAST_GAIN, MOST_GAIN)
-    margin[~false] = NEVER
+        whole += encoder.weight * steps
+    most = SUSPICIOUS * sum(view.encoder.weight for view in likeness.views)
+    margin[~false | (whole > most)] = NEVER
     return Pairs(gold, margin, level)
 
 
-def _grown(pairs: Pairs, hardness: Ints, noise: Ints, size: int) -> Ints:
+def _grown(pairs: Pairs, hardness: Steps, noise: Steps, size: int) -> Ints:
     """Grow groups from the easiest questions on, adding the partner that is best for all."""
     margin, gold = pairs.margin, pairs.gold
     back = np.ascontiguousarray(margin.T)
@@ -287,7 +301,9 @@ def _selected(groups: Levels, cell: Ints, uses: int, equal: Ints) -> Ints:
     size = groups.members.shape[1]
     shares, step = _place_shares(size)
     # (groups, K, encoders, places)
-    place = np.rint((shares - 1 / size) * ONE).astype(np.int64)[step[groups.level].sum(axis=2)]
+    wanted = np.full(size, (1 - 1 / size + OPTIMISM) / (size - 1))
+    wanted[0] = 1 / size - OPTIMISM
+    place = np.rint((shares - wanted) * ONE).astype(np.int64)[step[groups.level].sum(axis=2)]
     cells = cell[groups.members]
     count = np.bincount(cells.ravel())
     cells = np.where(count[cells] >= LEAST_CELL, cells + 1, 0)

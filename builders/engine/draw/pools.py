@@ -15,14 +15,14 @@ parent, say. Guarantee:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from builders.engine.draw.balanced import ranks_within
-from builders.engine.draw.families import Family
+from builders.engine.draw.families import Family, GroupRules, Wrong
 from builders.engine.draw.matched import Matching
 from builders.engine.options import RANDOM
 from kbprobe.arrays import (
@@ -53,10 +53,6 @@ POOL = 2500
 MATCHED_FROM = 3
 """How many times as many groups of kin are made as are selected of them."""
 
-Wrong = Callable[[Ints, Ints], Bools]
-"""Function of two parallel arrays of questions from the same pools that returns whether the gold of
-the second is clearly a wrong answer to the first."""
-
 
 class Pooled(NamedTuple):
     """Questions to be put in groups: parallel arrays.
@@ -75,27 +71,6 @@ class Pooled(NamedTuple):
     unit: Ints
     identity: Ints
     kin: Ints
-
-
-@dataclass(frozen=True)
-class GroupRules:
-    """Constraints on groups.
-
-    Attributes:
-        size: the number of questions in a group, and of choices.
-        uses: the number of groups of a family that a question may be in.
-        wrong: whether the gold of one question may be a choice next to that of another.
-    """
-
-    size: int
-    uses: int
-    wrong: Wrong
-
-    def sound(self, groups: Ints) -> Bools:
-        """Return (groups, size, size) whether the gold of the third is wrong for the second."""
-        one = np.repeat(groups, self.size, axis=1).ravel()
-        other = np.tile(groups, (1, self.size)).ravel()
-        return self.wrong(one, other).reshape(-1, self.size, self.size)
 
 
 def draw_in_groups(

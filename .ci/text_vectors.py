@@ -29,8 +29,8 @@ from transformers import AutoModel, AutoTokenizer
 
 from builders.engine.draw import likeness
 from builders.engine.pipeline import build
-from builders.engine.request import Request
 from builders.engine.probe import find_probe
+from builders.engine.request import Request
 from builders.wordnet import likeness as wordnet_texts
 from builders.wordnet.likeness import TABLES
 from kb_cache.frequency import FUNCTION_WORDS
@@ -87,8 +87,8 @@ def texts_of_tables() -> dict[str, list[str]]:
             tables.setdefault(kind, {}).update(dict.fromkeys(texts))
         raise Recorded
 
-    wordnet_texts.table_of = str
-    likeness.likeness_of = record
+    vars(wordnet_texts)["table_of"] = str
+    vars(likeness)["likeness_of"] = record
     for name in PROBES:
         probe = find_probe(name)
         try:
@@ -241,7 +241,8 @@ def _quantised(matrix: npt.NDArray[np.float64], bits: float) -> npt.NDArray[np.i
         else:
             high = step
     codes = np.clip(np.rint(turned / high), -127, 127).astype(np.int8)
-    return codes[:, (codes != 0).mean(0) > SELDOM]
+    used: npt.NDArray[np.int8] = codes[:, (codes != 0).mean(0) > SELDOM]
+    return used
 
 
 def _entropy(codes: npt.NDArray[np.int64]) -> float:

@@ -56,8 +56,8 @@ other probes at the common bar."""
 MATCHED = 0.02
 """The same in matched groups, with four distractors that are as similar as the gold."""
 MATCHED_BARS = {"hypernymy:field": 0.05, "hypernymy:other": 0.0135}
-"""The same for kinds of which all would pass, or hardly any: of pairs in one lexicographer file, one
-in five is accepted or arguable; without them, the file would tell the answer."""
+"""The same for kinds of which all would pass, or hardly any: of pairs in one lexicographer file,
+one in five is accepted or arguable; without them, the file would tell the answer."""
 ENOUGH = 100
 """The least number of pairs of matched groups that thresholds are chosen by."""
 PAIR_SCORES = {"true": 1.0, "arguable": 0.5, "false": 0.0}

@@ -166,7 +166,7 @@ def shown(line: dict[str, Any]) -> str:
 
 def _static(texts: Sequence[str]) -> Vectors:
     (tokens,) = tokenise(pa.array(texts, pa.string()))
-    return text_vectors(tokens, static_encoder().words(tokens.words)).astype(np.float32)
+    return np.asarray(text_vectors(tokens, static_encoder().words(tokens.words)), np.float32)
 
 
 def _word_vectors() -> dict[str, Encode]:
@@ -188,7 +188,7 @@ def _word_vectors() -> dict[str, Encode]:
                 known = [number[word] for word in words if word in number and word not in ignored]
                 if known:
                     made[row] = table[known].mean(axis=0)
-            return made - made.mean(axis=0)
+            return np.asarray(made - made.mean(axis=0))
 
         found["GloVe"] = glove
     if importlib.util.find_spec("wordllama"):
@@ -198,7 +198,7 @@ def _word_vectors() -> dict[str, Encode]:
 
         def wordllama(texts: Sequence[str]) -> Vectors:
             made = np.asarray(model.embed(list(texts)), dtype=np.float32)
-            return made - made.mean(axis=0)
+            return np.asarray(made - made.mean(axis=0))
 
         found["wordllama"] = wordllama
     return found
@@ -233,7 +233,8 @@ def _transformer(folder: Path) -> Encode:
 
 
 def _unit(vectors: Vectors) -> Vectors:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-9))
 
 
 if __name__ == "__main__":

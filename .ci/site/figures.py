@@ -49,7 +49,7 @@ from kbprobe.format.manifest import MOST_SIMILAR, Manifest, manifest_text, read_
 ROOT = Path(__file__).resolve().parents[2]
 BUILDS = ROOT / "docs" / "figures" / "builds.json"
 READINGS = BUILDS.with_name("readings.json")
-SUITE = BUILDS.with_name("kbprobe-1.json")
+SUITES = (BUILDS.with_name("kbprobe-1.json"), BUILDS.with_name("kbprobe-2.json"))
 PAIRS = ROOT / "builders" / "judged" / "data" / "pairs.csv"
 KEPT = ROOT / "tests" / "data" / "manifests"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -216,8 +216,9 @@ def load() -> Figures:
         **by_hand["people read"],
         "people": _beside_people(by_hand["people"]),
     }
-    for name, found in json.loads(SUITE.read_text("utf-8")).items():
-        figures[name][SUITE.stem] = found
+    for suite in SUITES:
+        for name, found in json.loads(suite.read_text("utf-8")).items():
+            figures[name][suite.stem] = found
     for model, card in json.loads(SCORES.read_text("utf-8")).items():
         figures["all"][model] = {
             name: in_hundredths(estimate) for name, estimate in card["overall"].items()

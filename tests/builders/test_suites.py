@@ -143,14 +143,18 @@ CHEAP = ("age_comparison", "multihop_comparison", "object_comparison")
 """Probes of kbprobe-1 that are built in a second or two."""
 
 
-def standard(folder: Path) -> Any:
-    return read_recipe(find_suite("kbprobe-1"), folder, {"template": None, "audit": False})
+SUITES = ("kbprobe-1", "kbprobe-2")
+
+
+def standard(suite: str, folder: Path) -> Any:
+    return read_recipe(find_suite(suite), folder, {"template": None, "audit": False})
 
 
 @pytest.mark.slow
-def test_cheap_probes_of_kbprobe_1_have_the_bytes_of_its_checksums(tmp_path: Path) -> None:
-    """A change that fails this, or the next test, makes another suite: kbprobe-1 never changes."""
-    declared = standard(tmp_path)
+@pytest.mark.parametrize("suite", SUITES)
+def test_cheap_probes_have_the_bytes_of_the_suites_checksums(suite: str, tmp_path: Path) -> None:
+    """A change that fails this, or the next test, makes another suite: these never change."""
+    declared = standard(suite, tmp_path)
     run_jobs([job for job in declared.jobs if job[0].probe.name in CHEAP], False, False)
     for name in CHEAP:
         found = checksums(name, read_manifest(tmp_path / name))
@@ -159,11 +163,14 @@ def test_cheap_probes_of_kbprobe_1_have_the_bytes_of_its_checksums(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_kbprobe_1_has_the_bytes_of_its_checksums(build_probe_process: Run, tmp_path: Path) -> None:
-    done = build_probe_process("--suite", "kbprobe-1", "--no-audit")
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_suite_has_the_bytes_of_its_checksums(
+    suite: str, build_probe_process: Run, tmp_path: Path
+) -> None:
+    done = build_probe_process("--suite", suite, "--no-audit")
     assert done.returncode == 0, done.stderr
-    assert "files have the checksums of kbprobe-1." in done.stdout
-    folder = tmp_path / "probes" / "kbprobe-1"
+    assert f"files have the checksums of {suite}." in done.stdout
+    folder = tmp_path / "probes" / suite
     assert json.loads((folder / "suite.json").read_text())["standard"]
-    for job in standard(folder).jobs:
+    for job in standard(suite, folder).jobs:
         assert 400 < read_manifest(job[1]).counts.splits["test"] <= 1000

@@ -85,14 +85,15 @@ since few questions may be left soon."""
 FIRST_TOLERANCE, TOLERANCE = ONE // 100, ONE // 32
 """How far the share of the first place, and of the others, may be from uniform."""
 
-OPTIMISM = 0.025
+OPTIMISM = 0.0125
 """How much more often the gold is the most similar choice than expected, since rounded vectors and
-other wordings differ from what groups are chosen by."""
+other wordings differ from what groups are chosen by: twice this for an encoder of weight 1, four
+times for one of weight 3, whose vectors are the longest."""
 
 LEAST_ROWS = 0.7
 """Rows for each question of any group that are kept even if places are not uniform."""
 
-LEAST_WORTH, MOST_WORTH = -ONE * ONE * 3 // 2, ONE * ONE * 4
+LEAST_WORTH, MOST_WORTH = -ONE * ONE, ONE * ONE * 4
 """What a question of a kind may be worth when there are to be equally many of each kind."""
 
 LEAST_CELL = 400
@@ -178,7 +179,7 @@ class Matching:
         if not made:
             return np.empty((0, rules.size), dtype=np.int64)
         groups = Levels(*(np.concatenate(parts) for parts in zip(*made, strict=True)))
-        return groups.members[_selected(groups, self.cell, rules.uses, self.equal)]
+        return groups.members[_selected(groups, self, rules.uses)]
 
     def select(self, groups: Ints, rules: GroupRules) -> Ints:
         """Return those of some groups in which the gold's place is uniform."""
@@ -187,7 +188,7 @@ class Matching:
         if not groups.size:
             return groups
         levels = self._levels(groups)
-        return groups[_selected(levels, self.cell, rules.uses, self.equal)]
+        return groups[_selected(levels, self, rules.uses)]
 
     def _levels(self, groups: Ints) -> Levels:
         """Compare the choices of groups, without their pools."""
@@ -296,14 +297,16 @@ def _place_shares(size: int) -> tuple[Floats, Ints]:
     return made, np.concatenate([[0], step])
 
 
-def _selected(groups: Levels, cell: Ints, uses: int, equal: Ints) -> Ints:
+def _selected(groups: Levels, matching: Matching, uses: int) -> Ints:
     """Select groups such that the gold's places are uniform in each cell."""
-    size = groups.members.shape[1]
+    size, cell, equal = groups.members.shape[1], matching.cell, matching.equal
+    weights = [view.encoder.weight for view in matching.likeness.views]
     shares, step = _place_shares(size)
     # (groups, K, encoders, places)
-    wanted = np.full(size, (1 - 1 / size + OPTIMISM) / (size - 1))
-    wanted[0] = 1 / size - OPTIMISM
-    place = np.rint((shares - wanted) * ONE).astype(np.int64)[step[groups.level].sum(axis=2)]
+    place = np.rint((shares - 1 / size) * ONE).astype(np.int64)[step[groups.level].sum(axis=2)]
+    optimism = (OPTIMISM * (1 + np.array(weights)) * ONE).astype(np.int64)
+    place[..., 0] += optimism
+    place[..., 1:] -= optimism[:, None] // (size - 1)
     cells = cell[groups.members]
     count = np.bincount(cells.ravel())
     cells = np.where(count[cells] >= LEAST_CELL, cells + 1, 0)

@@ -175,6 +175,12 @@ def load() -> Figures:
             probe |= _details(one)
     for one in by_hand["natural"]:
         figures[one["probe"]] |= {"premises": one["premises"], "hypotheses": one["hypotheses"]}
+    for one in by_hand["matched"]:
+        first, second = one["sound"]
+        ease = [" / ".join(map(str, reader)) for reader in one["ease"]]
+        own = figures[one["probe"]].setdefault("matched", {})
+        own[one["part"]] = f"{first}, {second} of {one['rows']}"
+        own[f"{one['part']} ease"] = "; ".join(ease)
     for one in by_hand["languages"]:
         key = f"sound in {one['language']}"
         figures[one["probe"]][key] = f"{', '.join(map(str, one['sound']))} of {one['rows']}"
@@ -209,6 +215,7 @@ def load() -> Figures:
         "judged pairs": len(judged),
         "judged twice": len(twice),
         "judged agreement": sum(one == other for one, other in twice) / len(twice),
+        **_judged_matched(),
         "judged kinds": _lines(PAIRS.with_name("kinds.csv")),
         "judged alone": _lines(PAIRS.with_name("alone.csv")),
         "judged classes": _lines(PAIRS.with_name("classes.csv")),
@@ -228,6 +235,17 @@ def load() -> Figures:
     answers = json.loads(ANSWERS.read_text("utf-8"))
     figures["answers"] = {name: shown(found) for name, found in answers.items()}
     return figures
+
+
+def _judged_matched() -> dict[str, Any]:
+    """Return how many distractors of matched groups were judged, and the share accepted."""
+    with PAIRS.with_name("matched_pairs.csv").open(encoding="utf-8", newline="") as file:
+        rows = [r for r in csv.DictReader(file) if r["family"] not in ("gold", "people")]
+    found: dict[str, Any] = {"judged matched": len(rows)}
+    for probe in dict.fromkeys(row["probe"] for row in rows):
+        own = [row["reader_a"] != "false" for row in rows if row["probe"] == probe]
+        found[f"accepted {probe}"] = sum(own) / len(own)
+    return found
 
 
 def _lines(table: Path) -> int:

@@ -28,7 +28,7 @@ from kbprobe.arrays import Ints
 
 TABLES = Path(likeness.__file__).parent / "data" / "wordnet-3.0"
 
-LEAST_KNOWN = 0.25
+LEAST_KNOWN = 0.75
 """The least share of questions in the tables; with fewer, all have the static encoder's vectors."""
 
 

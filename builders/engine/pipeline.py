@@ -392,10 +392,11 @@ def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
     Raises:
         UsageError: not even the smallest cluster or group fits.
     """
+    in_groups = options.rows_by == "groups"
     for code, split in enumerate(SPLITS):
         if most := getattr(options, f"{split}_rows"):
             keep, unit = plan.split != code, plan.cluster.codes
-            if split == "train" or options.rows_by == "groups":
+            if split == "train" or in_groups:
                 unit = plan.order.kept_together(unit)
             rows = rng.child(f"{split} rows")
             keep[~keep] = _first(unit[~keep], f"{split}_rows", most, rows)

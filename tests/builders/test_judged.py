@@ -18,6 +18,7 @@ from builders.judged.model import (
     CROSSES,
     DATA,
     JUDGED,
+    MATCHED_PAIRS,
     MODELS,
     STRATA,
     JudgedModel,
@@ -83,16 +84,20 @@ def test_models_were_fitted_on_the_pairs_that_there_are(pairs: list[Row]) -> Non
     # Without those of words that are not asked about any more.
     assert 0.8 * len(judged) < antonyms["pairs"] < len(judged)
     assert antonyms["log_loss"] < antonyms["log_loss_of_the_mean"]
-    assert models.keys() == {"hypernymy_gold", "hyponymy_gold", "distractor"}
+    distractors = {"distractor", "matched_distractor"}
+    assert models.keys() == {"hypernymy_gold", "hyponymy_gold"} | distractors
+    with MATCHED_PAIRS.open(encoding="utf-8", newline="") as file:
+        of_groups = Counter(row["family"] not in ("gold", "people") for row in csv.DictReader(file))
     golds = Counter(row["probe"] for row in pairs if row["family"] == "gold")
     others = [row for row in pairs if row["family"] != "gold" and row["probe"] in JUDGED]
     for name, model in models.items():
         probe = name.removesuffix("_gold")
-        expected = golds[probe] if name != "distractor" else len(others)
+        expected = golds[probe] if name not in distractors else len(others)
+        expected += of_groups[True] * (name == "matched_distractor")
         assert model["about"]["pairs"] == expected
         kinds = [f"{probe}:{s}" for probe in JUDGED for s in STRATA]
         golds_of = {probe, f"{probe}:far"}
-        assert model["thresholds"].keys() == (set(kinds) if name == "distractor" else golds_of)
+        assert model["thresholds"].keys() == (set(kinds) if name in distractors else golds_of)
         assert all(0 <= value <= 1 for value in model["thresholds"].values())
         assert model["about"]["passing"].keys() == model["thresholds"].keys()
         # They tell more than the mean does, of concepts that they have not seen.
@@ -201,7 +206,7 @@ def test_distractors_are_as_arguable_as_the_model_says(
     others = np.concatenate([node, gold, np.roll(gold, 5)]).reshape(3, -1).T.ravel()
     line = np.arange(gold.size)
     asking = Asking(line, line, concept, gold, line)
-    found = arguable_distractors(wordnet, probe, asking)(concept[asked], gold[asked], others)
+    found = arguable_distractors(wordnet, probe, False, asking)(concept[asked], gold[asked], others)
     model = judged_model("distractor")
     most = np.array([model.thresholds[f"{probe}:{name}"] for name in STRATA])
     features = known.beside(concept[asked], gold[asked], others)

@@ -215,5 +215,5 @@ def test_a_build_is_matched_and_says_on_what(tmp_path: Path, build_probe: Run) -
     ]
     rows = datasets.load_dataset(str(tmp_path / "matched"), split="test")
     kinds = {kind for row in rows["choice_families"] for kind in row}
-    assert {"gold", "near", "random", "other_sense", "cousin"} <= kinds
+    assert {"gold", "near", "random", "cousin"} <= kinds
     assert set(rows["distractor_family"]) == {"near", "random"}

@@ -92,7 +92,7 @@ def choices(row: dict[str, Any], synset: Any) -> tuple[Any, Any, list[Any]]:
 @pytest.mark.real_data
 def test_golds_are_parts_and_distractors_are_not(full: Any, synset: Any) -> None:
     rows = full("wordnet_meronymy")
-    assert len(rows) > 3500
+    assert len(rows) > 1200
     assert {row["relation"] for row in rows} == set(KINDS)
     for row in rows:
         concept, gold, others = choices(row, synset)
@@ -110,7 +110,7 @@ def test_golds_are_parts_and_distractors_are_not(full: Any, synset: Any) -> None
 @pytest.mark.real_data
 def test_golds_are_antonyms_and_distractors_are_not(full: Any, synset: Any) -> None:
     rows = full("wordnet_antonymy")
-    assert len(rows) > 1000
+    assert len(rows) > 500
     for row in rows:
         concept, gold, others = choices(row, synset)
         word = concept.lemmas()[0]
@@ -129,8 +129,8 @@ def test_golds_are_antonyms_and_distractors_are_not(full: Any, synset: Any) -> N
 def test_no_distractor_shares_a_parent_or_a_noun_with_the_opposite(full: Any, synset: Any) -> None:
     """What stands beside the opposite may mean nearly the same."""
     families = Counter(row["distractor_family"] for row in full("wordnet_antonymy"))
-    assert set(families) == {"second_cousin", "field", "quality", "random"}
-    assert families["random"] < 0.7 * families.total()
+    assert set(families) == {"near", "random"}
+    assert families["random"] < 0.25 * families.total()
     for row in full("wordnet_antonymy"):
         _, gold, others = choices(row, synset)
         parents = gold.hypernyms() + gold.attributes()
@@ -170,9 +170,7 @@ def test_words_of_a_row_do_not_look_alike(name: str, wordnet: str, full: Any) ->
 
 
 @pytest.mark.real_data
-@pytest.mark.parametrize(
-    ("name", "least"), [("wordnet_meronymy", 1400), ("wordnet_antonymy", 1000)]
-)
+@pytest.mark.parametrize(("name", "least"), [("wordnet_meronymy", 1000), ("wordnet_antonymy", 500)])
 def test_clean_holds_what_no_flag_names(
     name: str, least: int, full: Any, built: Callable[..., Path], reader: Any, synset: Any
 ) -> None:

@@ -117,7 +117,7 @@ def test_splits_of_a_build_share_no_cluster_and_no_choice(built: Built, name: st
         table = pq.read_table(path, columns=["cluster", "choice_nodes"])
         clusters[split] = set(table["cluster"].to_pylist())
         choices[split] = {node for row in table["choice_nodes"].to_pylist() for node in row}
-    assert clusters.keys() == {"train", "validation", "test"}
+    assert {"train", "test"} <= clusters.keys()
     for one, other in combinations(clusters, 2):
         assert not clusters[one] & clusters[other]
         assert not choices[one] & choices[other]

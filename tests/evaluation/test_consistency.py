@@ -209,10 +209,9 @@ def test_a_synonym_and_an_opposite_of_one_word_are_a_pair():
 def both_ends(tmp_path_factory, open_wordnet):
     """Two probes that ask for the same edges from either end."""
     folder, wordnet = tmp_path_factory.mktemp("ends"), open_wordnet()
+    given = {"wordnet": wordnet, "match": "none", "train_rows": 0, "controls": False}
     for probe in ("wordnet_hypernymy", "wordnet_hyponymy"):
-        builders.build(
-            probe, output=folder / probe, wordnet=wordnet, audit=False, train_rows=0, controls=False
-        )
+        builders.build(probe, output=folder / probe, audit=False, **given)
     return [str(folder / probe) for probe in ("wordnet_hypernymy", "wordnet_hyponymy")]
 
 

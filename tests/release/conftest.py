@@ -14,7 +14,10 @@ from tests.release.hub_server import TOKEN, HubServer, let_through
 
 BUILDS: dict[str, dict[str, Any]] = {
     "wordnet_hypernymy": {"limit": 300, "wordnet": MINIATURE},
-    "antonym_negation": {"limit": 200, "wordnet": MINIATURE},
+    "antonym_negation": {
+        **{"limit": 200, "wordnet": MINIATURE, "wording": "plain", "judged": False},
+        **{"both_orders": False, "min_zipf": 1.5},
+    },
 }
 """Probes that tests share, and their options. The second has controls."""
 

@@ -47,10 +47,11 @@ def test_publishing_again_after_a_failure_sends_nothing_twice(
     message = refusal(hub, folder)
     assert "503" in message
     assert "not sent twice" in message
-    assert len(hub.asked("PUT", "/lfs/")) == 4
+    sent = len(hub.asked("PUT", "/lfs/"))
+    assert sent >= 3
     hub.faults.clear()
     assert publish(hub, folder).changed
-    assert len(hub.asked("PUT", "/lfs/")) == 4
+    assert len(hub.asked("PUT", "/lfs/")) == sent
 
 
 READ = ("GET", "/revision/main")

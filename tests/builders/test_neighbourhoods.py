@@ -131,7 +131,8 @@ def test_choices_of_a_row_are_of_one_part(
 
     monkeypatch.setattr(rows, "LINES_OF_PART", 2000)
     probe = find_probe("wordnet_synonymy")
-    options = probe.options.parse({"train_rows": 0, "families": (RANDOM,)}, probe.name)
+    given = {"train_rows": 0, "families": (RANDOM,), "match": "none"}
+    options = probe.options.parse(given, probe.name)
     done = build(Request(probe, options, audit=False))
     part = dict(
         zip(

@@ -36,6 +36,7 @@ GOES_WITH: dict[str, Values] = {
 NOT_HERE = {
     ("encyclopedic_composition", "max_listed"): "the miniature states no sitelinks",
     ("encyclopedic_composition", "min_sitelinks"): "the miniature states no sitelinks",
+    ("age_comparison", "rows_by"): "it has no choice groups",
     ("always_never", "screen"): "no row that was read is offensive",
     ("dictionary_wordsense", "screen"): "no sentence of the miniature is offensive",
     ("property_conjunction", "perturbations"): "the miniature has one set of distractors each",

@@ -172,7 +172,7 @@ def test_without_the_screen(tmp_path: Path, wordnet: WordNet) -> None:
     assert done[False].manifest["screen"] == {"on": False, "rows": shown}
     assert shown > 100
     counts = {on: one.manifest["counts"]["rows"] for on, one in done.items()}
-    assert 0 < counts[False] - counts[True] < 0.01 * counts[False]
+    assert 0 < counts[False] - counts[True] < 0.05 * counts[False]
     for on, one in done.items():
         write(one, tmp_path / str(on))
         card = (tmp_path / str(on) / CARD).read_text(encoding="utf-8")

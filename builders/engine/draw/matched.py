@@ -179,6 +179,8 @@ class Matching:
         if not made:
             return np.empty((0, rules.size), dtype=np.int64)
         groups = Levels(*(np.concatenate(parts) for parts in zip(*made, strict=True)))
+        if not groups.members.size:
+            return groups.members
         return groups.members[_selected(groups, self, rules.uses)]
 
     def select(self, groups: Ints, rules: GroupRules) -> Ints:

@@ -143,6 +143,7 @@ def draw_in_groups(
             groups = choose_groups(questions, rules, chance, deal, shown)
         elif family.kin is None:
             groups = matching.draw(_neighbours(family, key, cell), rules, chance, family.close)
+            groups = _shown_once(questions, groups)
         else:
             many = replace(rules, uses=rules.uses * MATCHED_FROM)
             groups = matching.select(choose_groups(questions, many, chance, deal, shown), rules)
@@ -155,6 +156,15 @@ def draw_in_groups(
         near += np.bincount(cell[groups[~alone_in]], minlength=near.size)
         filled += np.bincount(cell[groups[alone_in]], minlength=near.size)
         yield family, groups
+
+
+def _shown_once(questions: Pooled, groups: Ints) -> Ints:
+    """Leave out groups that ask a question again with choices that read the same."""
+    keys = _keys(questions, groups)
+    first = np.unique(keys, return_index=True)[1]
+    new = np.zeros(keys.size, dtype=np.bool_)
+    new[first] = True
+    return np.asarray(groups[new.reshape(keys.shape).all(axis=1)])
 
 
 def _neighbours(family: Family, key: Ints, cell: Ints) -> Iterator[Ints]:

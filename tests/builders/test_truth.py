@@ -382,9 +382,12 @@ def test_families_and_distances_are_what_they_say(rows: Rows, oracle: Oracle) ->
             case "same_word":
                 return reach == 0 and oracle.share_a_word(gold, node)
             case "sibling" | "cousin" | "second_cousin":
-                assert reach == LEVELS[name]
-                shared = oracle.up(gold, reach) & oracle.up(node, reach)
-                return bool(shared) and oracle.files[gold] == oracle.files[node]
+                # In matched groups the distance is that of the row, 0.
+                assert reach in (0, LEVELS[name])
+                shared = oracle.up(gold, LEVELS[name]) & oracle.up(node, LEVELS[name])
+                return bool(shared) and (not reach or oracle.files[gold] == oracle.files[node])
+            case "other_sense" | "child" | "parent":
+                return reach == 0
             case "field":
                 assert reach == 0
                 if rows.relation == "hyponymy":  # golds of concepts of one file
@@ -399,6 +402,8 @@ def test_families_and_distances_are_what_they_say(rows: Rows, oracle: Oracle) ->
             case "quality":
                 assert reach == 0
                 return oracle.pos[node] == oracle.pos[gold] in ("adjective", "adverb")
+            case "sister" if not reach:
+                return bool(oracle.up(concept, 1) & oracle.up(node, 1))
             case "sister":
                 above = oracle.above_in_level(node)
                 in_own_branch = above.get(concept, reach + 1) <= reach

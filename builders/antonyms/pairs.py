@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.antonyms.options import AntonymOptions
-from builders.antonyms.readings import Readings, readings, word_pairs
+from builders.antonyms.readings import WordReadings, readings, word_pairs
 from builders.antonyms.senses import LEAST_CHANCE, Carriers, SenseColumns, antonym_features, doubts
 from builders.engine.drops import DropLog
 from builders.english.word_lists import word_groups
@@ -185,7 +185,7 @@ def find_pairs(
         MissingDependencyError: transformers, for ``--tokenizer``, is not installed.
         UsageError: the tokenizer cannot be loaded.
     """
-    judged = readings() if options.judged else Readings()
+    judged = readings() if options.judged else WordReadings()
     senses = SenseColumns.of(
         wordnet,
         options.asked_pos,

@@ -11,7 +11,7 @@ from builders.english.word_lists import data_table
 Words = frozenset[str]
 
 
-class Readings(NamedTuple):
+class WordReadings(NamedTuple):
     """The content of ``data/judged.yaml``; nothing by default.
 
     Attributes:
@@ -30,10 +30,10 @@ class Readings(NamedTuple):
 
 
 @cache
-def readings() -> Readings:
+def readings() -> WordReadings:
     """Read ``data/judged.yaml``."""
     table = data_table("judged", "builders.antonyms")
-    return Readings(
+    return WordReadings(
         stiff={kind: frozenset(words.split()) for kind, words in table["stiff"].items()},
         people=frozenset(table["people"].split()),
         things=frozenset(table["things"].split()),

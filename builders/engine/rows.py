@@ -13,16 +13,18 @@ import pyarrow as pa
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import (
     NEVER_DRAWN,
+    ChoiceKinds,
     DrawRequest,
     Family,
     GroupRules,
     Perturbation,
     Truth,
     Wrong,
+    others_of,
     perturb,
 )
 from builders.engine.draw.likeness import Likeness
-from builders.engine.draw.matched import Matching
+from builders.engine.draw.matched import GroupMatcher
 from builders.engine.draw.pools import draw_in_groups
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM, DrawOptions
@@ -309,25 +311,23 @@ def draw_plan(
         asking, split = asking.take(keep), split[keep]
     dropped.require(asking.gold.size)
     draw = rng.child("distractors")
-    matching = None
+    matcher = None
     if options.sampling == "grouped":
         judge = arguable(asking) if arguable and options.tier == "clean" else None
         wrong = _wrong(asking, truth, judge)
         wanted = list(families(asking))
         # An option without effect is left unread, so that a build that was given it can say so.
         reference = len(wanted) > 1 and any(family.name == RANDOM for family in wanted)
-        equal = asking.hops
-        if getattr(options, "hops", "all") != "balanced":
-            equal = np.zeros_like(asking.hops)
+        equal = asking.hops if getattr(options, "hops", "all") == "balanced" else None
         if likeness and options.matched:
-            matching = Matching(
+            matcher = GroupMatcher(
                 likeness(asking),
                 partial(_false_in_pool, asking, truth, reads[asking.gold]),
                 2 * (3 * kinds[asking.gold] + split) + (asking.hops > 1),
                 equal,
             )
         # Matched groups need large pools.
-        territories = max(asking.gold.size // LINES_OF_PART, 1) if matching is None else 1
+        territories = max(asking.gold.size // LINES_OF_PART, 1) if matcher is None else 1
         grouped = draw_in_groups(
             wanted,
             asking.gold,
@@ -339,7 +339,7 @@ def draw_plan(
             random_share=options.most_random if reference else 1.0,
             rng=draw,
             equal=equal,
-            matching=matching,
+            matcher=matcher,
         )
         parts = [_of_groups(family, groups, asking.gold) for family, groups in grouped]
         placed = sorted_unique(np.concatenate([part.rows for part in parts]))
@@ -389,7 +389,7 @@ def draw_plan(
         relation=asked.relation,
         flags=flags.narrow().take(line),
         order=order,
-        matched_on=matching.likeness.digests if matching else {},
+        matched_on=matcher.likeness.digests if matcher else {},
         dropped=dropped,
     )
 
@@ -429,7 +429,7 @@ def _false_in_pool(asking: Asking, truth: Truth, reads: Ints, lines: Ints) -> tu
 def _of_groups(family: Family, groups: Ints, gold: Ints) -> Perturbation:
     """Lay out the rows of groups one after another: each row shows the others' golds."""
     size = groups.shape[1]
-    others = groups[:, np.array([[j for j in range(size) if j != i] for i in range(size)])]
+    others = groups[:, others_of(size)]
     filled = np.zeros((groups.size, size - 1), dtype=np.bool_)
     if family.kin is not None:
         filled = (family.kin[others] != family.kin[groups][:, :, None]).reshape(filled.shape)
@@ -504,8 +504,8 @@ def _rows_of_draws(
         distance[here] = np.where(of_family, away, 0)
         choice_family[here, 0], choice_hops[here, 0] = number, 0
         choice_family[here, 1:] = np.where(filled, random, number)
-        if part.family.kinds:
-            choice_family[here, 1:] = _kinds(part, asking, names, number)[draw]
+        if kinds := part.family.kinds:
+            choice_family[here, 1:] = _kinds(kinds, part, asking, names, number)[draw]
         choice_hops[here, 1:] = np.where(filled, 0, away)
         at = here.stop
 
@@ -529,10 +529,10 @@ def _rows_of_draws(
     )
 
 
-def _kinds(part: Perturbation, asking: Asking, names: list[str], family: int) -> Ints:
+def _kinds(
+    kinds: ChoiceKinds, part: Perturbation, asking: Asking, names: list[str], family: int
+) -> Ints:
     """Return (rows, K - 1) the number of each distractor's kind; the family's if it has none."""
-    kinds = part.family.kinds
-    assert kinds is not None
     rows, nodes = part.rows.astype(np.int64), part.nodes.astype(np.int64)
     lines = np.repeat(rows, nodes.shape[1])
     kind = kinds.of(asking.concept[lines], asking.gold[lines], nodes.ravel())

@@ -23,6 +23,7 @@ DATA = Path(__file__).with_name("data")
 MODELS = DATA / "models.json"
 PAIRS = DATA / "pairs.csv"
 MATCHED_PAIRS = DATA / "matched_pairs.csv"
+"""Distractors of matched groups, judged later: used only there, so that other draws stay."""
 KINDS = DATA / "kinds.csv"
 ALONE = DATA / "alone.csv"
 CLASSES = DATA / "classes.csv"
@@ -78,11 +79,7 @@ def judged_model(name: str) -> JudgedModel:
 
 @cache
 def judgements(probe: str, path: Path = PAIRS) -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """Return what readers judged of a probe's pairs: (concept, candidate) -> their labels.
-
-    ``MATCHED_PAIRS`` are distractors of matched groups; these judgements are used only there, so
-    that other draws stay as they were.
-    """
+    """Return what readers judged of a probe's pairs: (concept, candidate) -> their labels."""
     columns = _columns(path)
     labels = zip(columns["reader_a"], columns["reader_b"], strict=True)
     pairs = zip(columns["probe"], columns["concept"], columns["candidate"], labels, strict=True)
@@ -112,6 +109,15 @@ def judged_alone() -> Mapping[tuple[str, str], float]:
     Readers saw the words of the lower one without their definition, as hyponymy shows its choices.
     """
     return _worth(_labels(ALONE))
+
+
+@cache
+def judged_matched(probe: str) -> Mapping[tuple[str, str], float]:
+    """Return how far readers accept the distractors of a probe's matched groups as answers.
+
+    Pairs are (concept, candidate); the values are those of `judged_kinds`.
+    """
+    return _worth(judgements(probe, MATCHED_PAIRS))
 
 
 def _labels(path: Path) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -76,7 +76,6 @@ def wordnet_families(
                 NEAR,
                 0,
                 _neighbourhood(wordnet, asked),
-                matched=True,
                 close=lexicographer_files(wordnet)[asked],
                 kinds=choice_kinds(wordnet, true_of),
             )

@@ -39,7 +39,7 @@ class TextKinds(NamedTuple):
     choice: str
 
 
-KINDS = {
+KINDS_OF_TEXTS = {
     "definition": TextKinds("contexts", "glosses"),
     "hypernym": TextKinds("contexts", "named"),
     "hyponym": TextKinds("senses", "words"),
@@ -57,14 +57,13 @@ def wordnet_likeness(relation: str, questions: Questions, nodes: Nodes, asking: 
         nodes: the golds, as they are shown.
         asking: the questions asked.
     """
-    kinds = KINDS.get(relation, KINDS["hyponym"])
+    kinds = KINDS_OF_TEXTS.get(relation, KINDS_OF_TEXTS["hyponym"])
     line, question = np.unique(asking.question, return_inverse=True)
     gold, choice = np.unique(asking.gold, return_inverse=True)
     asked, shown = question_texts(kinds, questions, line), choice_texts(kinds, nodes, gold)
     tables = table_of(kinds.question), table_of(kinds.choice)
     found = likeness.likeness_of(tables, asked, shown, question, choice)
-    known = (found.question >= 0) & (found.choice >= 0)
-    if np.count_nonzero(known) >= LEAST_KNOWN * known.size:
+    if np.count_nonzero(found.known) >= LEAST_KNOWN * found.known.size:
         return found
     return static_likeness(asked, shown, question, choice)
 

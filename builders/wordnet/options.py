@@ -151,7 +151,7 @@ class WordNetOptions(DrawOptions):
 class DefinitionsOptions(WordNetOptions):
     """Options of wordnet_definitions."""
 
-    NEAR = ("same_word", *WordNetOptions.NEAR, "quality")
+    NEAR = (SAME_WORD, *WordNetOptions.NEAR, "quality")
     RANDOM_SHARE = 0.25
     DEFAULTS = named(pos=ALL_POS)
 
@@ -188,8 +188,8 @@ class IsaOptions(WordNetOptions):
     max_hops: int = Field(2, ge=1, le=20, description="Maximum distance of the gold, in hops.")
     hops: Literal["all", "balanced"] = Field(
         "all",
-        description="all: as many questions of each number of hops as there are; balanced: equally "
-        "many, in choice groups of one number of hops.",
+        description="all: as many questions of each number of hops as there are; balanced: about "
+        "equally many, as far as there are enough.",
     )
     stop_golds: Annotated[tuple[str, ...], RARE] = Field(
         ABSTRACTIONS,

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 
 from builders.engine.plan import Flags
 from builders.engine.rows import Arguable, Asking
-from builders.judged.model import (
-    CROSSES,
-    JUDGED_WORDNET,
-    MATCHED_PAIRS,
-    STRATA,
-    judged_model,
-    judgements,
-)
-from builders.relations import NONE, closure, only, reached, then, union
-from builders.wordnet.features import features_of
+from builders.judged.model import CROSSES, STRATA, judged_matched, judged_model
+from builders.relations import closure, only, reached, then, union
+from builders.wordnet.features import JudgedPairs, features_of
 from builders.wordnet.flags import MINOR_SENSE, TAXON, taxa
 from builders.wordnet.neighbourhoods import main_parents, nouns_of
 from builders.wordnet.synsets import (
@@ -131,7 +123,7 @@ def arguable_distractors(wordnet: WordNet, probe: str, matched: bool, asking: As
     """
     known, size = features_of(wordnet), len(wordnet)
     model = judged_model("matched_distractor" if matched else "distractor")
-    accepted = _accepted_in_matched(wordnet, probe) if matched else KeySet(NONE)
+    read = JudgedPairs.of(wordnet, judged_matched(probe)) if matched else None
     chance = known.chances(model, probe)
     most = np.array([model.thresholds[f"{probe}:{name}"] for name in STRATA])
 
@@ -171,20 +163,11 @@ def arguable_distractors(wordnet: WordNet, probe: str, matched: bool, asking: As
             limit = most[same * 1]
             asked = np.flatnonzero(undecided & (limit < 1))
             found[asked] = chance(concept[asked], gold[asked], node[asked]) > limit[asked]
-        return found | accepted.contains(concept * size + node)
+        if read is not None:
+            found |= read.find(concept * size + node) > 0
+        return found
 
     return arguable
-
-
-@lru_cache(maxsize=8)
-def _accepted_in_matched(wordnet: WordNet, probe: str) -> KeySet:
-    """Return the keys of the pairs of matched groups that readers find true or arguable."""
-    if wordnet.version != JUDGED_WORDNET:
-        return KeySet(NONE)
-    labels = judgements(probe, MATCHED_PAIRS).items()
-    pairs = [pair for pair, some in labels if set(some) != {"false"}]
-    concept, node = (wordnet.synset_ids(pair[end] for pair in pairs) for end in (0, 1))
-    return KeySet(sorted_unique(concept * len(wordnet) + node))
 
 
 CHUNK = 1 << 14

@@ -144,7 +144,7 @@ class EncoderDigest(Part):
     sha256: str = Field(pattern=_HEX, description="Hash of its weights and configuration.")
 
 
-class Matching(Part):
+class MatchedOn(Part):
     """The encoders by whose similarity the choices were put together.
 
     The place of the gold in the order of similarity to the question is uniform for each of them, so
@@ -280,7 +280,7 @@ class Manifest(Part):
     files: tuple[DataFile, ...] = Field(min_length=1)
     canary_column: bool = False
     annotation: Annotation | None = None
-    matching: Matching | None = None
+    matching: MatchedOn | None = None
     reading: Record | None = None
     adversaries: Record | None = None
 

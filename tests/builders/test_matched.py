@@ -21,8 +21,8 @@ from builders.engine.draw.likeness import (
     static_likeness,
     text_hashes,
 )
-from builders.engine.draw.matched import Matching
-from builders.wordnet.likeness import KINDS, table_of
+from builders.engine.draw.matched import GroupMatcher
+from builders.wordnet.likeness import KINDS_OF_TEXTS, table_of
 from builders.wordnet.options import HypernymyOptions
 from kbprobe.arrays import Bools, Ints
 from kbprobe.format.manifest import read_manifest
@@ -33,7 +33,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 QUESTIONS, DIMENSIONS, SIZE = 600, 24, 5
 
 
-def matching(questions: int = QUESTIONS, encoders: int = 2) -> Matching:
+def matching(questions: int = QUESTIONS, encoders: int = 2) -> GroupMatcher:
     """Questions whose own gold is mostly the most similar one, by encoders that partly agree."""
     rng = np.random.default_rng(0)
     topic = rng.normal(size=(questions, DIMENSIONS))
@@ -52,7 +52,7 @@ def matching(questions: int = QUESTIONS, encoders: int = 2) -> Matching:
         return np.arange(lines.size), ~np.eye(lines.size, dtype=np.bool_)
 
     none = np.zeros(questions, dtype=np.int64)
-    return Matching(likeness, false, none, none)
+    return GroupMatcher(likeness, false, none, none)
 
 
 def clash(one: Ints, other: Ints) -> Bools:
@@ -122,10 +122,10 @@ def test_questions_without_a_vector_are_not_matched() -> None:
     question = draw.likeness.question.copy()
     question[::2] = -1
     likeness = draw.likeness._replace(question=question)
-    known = Matching(likeness, draw.false, draw.cell, draw.equal)
+    known = GroupMatcher(likeness, draw.false, draw.cell, draw.equal)
     groups = known.draw([np.arange(QUESTIONS)], GroupRules(SIZE, 2, clash), RandomGenerator.of(0))
     assert (groups % 2 == 1).all()
-    nothing = Matching(
+    nothing = GroupMatcher(
         likeness._replace(question=question * 0 - 1), draw.false, draw.cell, draw.equal
     )
     assert len(nothing.draw([np.arange(9)], GroupRules(SIZE, 2, clash), RandomGenerator.of(0))) == 0
@@ -154,7 +154,7 @@ def test_dot_products_are_exact() -> None:
 
 
 def test_the_tables_that_come_with_the_package_are_by_the_same_encoders() -> None:
-    tables = {name: table_of(name) for name in set(sum(KINDS.values(), ()))}
+    tables = {name: table_of(name) for name in set(sum(KINDS_OF_TEXTS.values(), ()))}
     encoders = {table.encoders for table in tables.values()}
     assert len(encoders) == 1
     assert [encoder.name for encoder in encoders.pop()] == [

@@ -12,10 +12,12 @@ import pytest
 import torch
 
 import evaluation
+from builders.wordnet.families import CHILD, LEVELS, OTHER_SENSE, PARENT, SISTER
+from builders.wordnet.options import NEAR
 from evaluation.items.types import Item
 from evaluation.report.page import render
 from evaluation.results.analyses.distances import nearest_distractors
-from evaluation.results.analyses.errors import error_kinds
+from evaluation.results.analyses.errors import ERRORS, error_kinds
 from evaluation.results.analyses.seen import Seen, measure_seen
 from evaluation.results.analyses.viability import viability
 from evaluation.results.analyses.vocabulary import (
@@ -180,6 +182,11 @@ def test_wrong_answers_are_counted_by_their_relation_to_the_answer() -> None:
     assert (expected["too specific"], expected["distant co-hyponym"]) == (0.5, None)
     # Without a distractor that is related there is nothing to tell.
     assert error_kinds(predictions.slice(4), "sum", 0) == []
+
+
+def test_every_kind_of_distractor_in_matched_groups_is_an_error() -> None:
+    names = (NEAR, OTHER_SENSE, CHILD, PARENT, SISTER, *LEVELS)
+    assert {name.replace("_", " ") for name in names} <= ERRORS.keys()
 
 
 def test_rows_are_grouped_by_how_frequent_the_word_asked_about_is() -> None:

@@ -120,9 +120,8 @@ class Family(NamedTuple):
         by_row: rows of a group without distractors of the family are random ones, rather than
             being counted with the rest of their group.
         pool: candidates by key, for uniform sampling; None: the golds of the key.
-        matched: in matched groups, questions with neighbouring keys may share choices.
-        close: (questions,) in matched groups, questions with the same number are preferred as
-            partners; None: none are.
+        close: (questions,) in matched groups, questions with neighbouring keys may share choices,
+            and of these, those with the same number are preferred; None: only those of one key may.
         kinds: what the family's distractors are in particular; None: nothing.
     """
 
@@ -133,7 +132,6 @@ class Family(NamedTuple):
     kin: Ints | None = None
     by_row: bool = False
     pool: Pool | None = None
-    matched: bool = False
     close: Ints | None = None
     kinds: ChoiceKinds | None = None
 
@@ -240,6 +238,11 @@ class GroupRules:
         one = np.repeat(groups, self.size, axis=1).ravel()
         other = np.tile(groups, (1, self.size)).ravel()
         return self.wrong(one, other).reshape(-1, self.size, self.size)
+
+
+def others_of(size: int) -> Ints:
+    """Return (size, size - 1) the places of the others of each member of a group."""
+    return np.array([[j for j in range(size) if j != i] for i in range(size)])
 
 
 @dataclass(frozen=True)

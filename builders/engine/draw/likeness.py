@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Bools, Ints
 from kbprobe.files import regular_path
 from kbprobe.similarity import TABLE, static_encoder, text_vectors
 from kbprobe.tokens import tokenise
@@ -72,6 +72,11 @@ class Likeness(NamedTuple):
     views: tuple[View, ...]
     question: Ints
     choice: Ints
+
+    @property
+    def known(self) -> Bools:
+        """(lines,) whether a line's question and its gold have vectors."""
+        return (self.question >= 0) & (self.choice >= 0)
 
     @property
     def digests(self) -> dict[str, str]:

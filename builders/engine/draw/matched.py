@@ -1,8 +1,9 @@
 """Matched choice groups: questions that similarity cannot answer.
 
 A question's gold is usually the choice that is about the same thing. In matched groups the gold's
-place in the order of similarity to the question, as each of several encoders sees it, is uniform:
-the most similar choice is right in one of K rows, and so is the least similar.
+place in the order of similarity to the question, as each of several encoders sees it, is as nearly
+uniform as the questions allow: the most similar choice is right in one of K rows, and so is the
+least similar.
 
 Groups are put together in two steps. Several rounds make more groups than are needed: to each
 question, partners are added whose golds look more like the other questions of the group than
@@ -31,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from builders.engine.draw.families import GroupRules
+from builders.engine.draw.families import GroupRules, others_of
 from builders.engine.draw.likeness import Encoder, Likeness, dot_products
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.rng import RandomGenerator
@@ -125,11 +126,6 @@ class Levels(NamedTuple):
     level: npt.NDArray[np.uint8]
 
 
-def _others(size: int) -> Ints:
-    """Return (K, K - 1) the places of the others of each member of a group."""
-    return np.array([[j for j in range(size) if j != i] for i in range(size)])
-
-
 def _steps(margin: npt.NDArray[np.float32], encoder: Encoder) -> Steps:
     """Return margins in units of a fraction of the encoder's spread."""
     scaled: Steps = np.rint(margin * np.float32(UNIT / encoder.spread)).astype(np.int32)
@@ -143,7 +139,7 @@ def _level(steps: Steps) -> npt.NDArray[np.uint8]:
 
 
 @dataclass(frozen=True)
-class Matching:
+class GroupMatcher:
     """How the questions of a build are matched.
 
     Attributes:
@@ -152,13 +148,13 @@ class Matching:
             the pool, and (questions, golds) whether each gold may be shown with the question.
         cell: (questions,) the gold's place is uniform in each cell, from 0.
         equal: (questions,) the kind of each, of which groups are to hold equally many, as far as
-            they can; all the same: as many as there are.
+            they can; None: as many as there are.
     """
 
     likeness: Likeness
     false: Callable[[Ints], tuple[Ints, Bools]]
     cell: Ints
-    equal: Ints
+    equal: Ints | None = None
 
     def draw(
         self,
@@ -171,7 +167,7 @@ class Matching:
 
         Questions with the same number in ``close`` are preferred as partners.
         """
-        known = (self.likeness.question >= 0) & (self.likeness.choice >= 0)
+        known = self.likeness.known
         pools = (lines[known[lines]] for lines in pools)
         made = [
             self._of_pool(lines, rules, rng, close) for lines in pools if lines.size >= rules.size
@@ -185,8 +181,7 @@ class Matching:
 
     def select(self, groups: Ints, rules: GroupRules) -> Ints:
         """Return those of some groups in which the gold's place is uniform."""
-        known = (self.likeness.question >= 0) & (self.likeness.choice >= 0)
-        groups = groups[known[groups].all(axis=1)]
+        groups = groups[self.likeness.known[groups].all(axis=1)]
         if not groups.size:
             return groups
         levels = self._levels(groups)
@@ -194,7 +189,7 @@ class Matching:
 
     def _levels(self, groups: Ints) -> Levels:
         """Compare the choices of groups, without their pools."""
-        others = _others(groups.shape[1])
+        others = others_of(groups.shape[1])
         levels = np.empty((*groups.shape, groups.shape[1] - 1, len(self.likeness.views)), np.uint8)
         for number, (encoder, questions, choices) in enumerate(self.likeness.views):
             asked = questions[self.likeness.question[groups]].astype(np.int32)
@@ -212,7 +207,7 @@ class Matching:
         if close is not None:
             own = close[lines]
             of_gold = own[np.unique(pairs.gold, return_index=True)[1]]
-            pairs.margin[...] += CLOSE * (own[:, None] == of_gold)
+            pairs.margin[:] += CLOSE * (own[:, None] == of_gold)
         place = min(HARDEST, pairs.margin.shape[1])
         hardness = np.partition(pairs.margin, -place, axis=1)[:, -place]
         kept = []
@@ -227,7 +222,7 @@ class Matching:
         # Groups with the same choices would ask the same question twice.
         choices = np.sort(pairs.gold[groups], axis=1)
         groups = groups[np.sort(np.unique(choices, axis=0, return_index=True)[1])]
-        shown = pairs.gold[groups[:, _others(rules.size)]]
+        shown = pairs.gold[groups[:, others_of(rules.size)]]
         level = pairs.level[:, groups[:, :, None], shown]
         return Levels(lines[groups], np.moveaxis(level, 0, -1))
 
@@ -299,10 +294,10 @@ def _place_shares(size: int) -> tuple[Floats, Ints]:
     return made, np.concatenate([[0], step])
 
 
-def _selected(groups: Levels, matching: Matching, uses: int) -> Ints:
+def _selected(groups: Levels, matcher: GroupMatcher, uses: int) -> Ints:
     """Select groups such that the gold's places are uniform in each cell."""
-    size, cell, equal = groups.members.shape[1], matching.cell, matching.equal
-    weights = [view.encoder.weight for view in matching.likeness.views]
+    size, cell, equal = groups.members.shape[1], matcher.cell, matcher.equal
+    weights = [view.encoder.weight for view in matcher.likeness.views]
     shares, step = _place_shares(size)
     # (groups, K, encoders, places)
     place = np.rint((shares - 1 / size) * ONE).astype(np.int64)[step[groups.level].sum(axis=2)]
@@ -314,7 +309,8 @@ def _selected(groups: Levels, matching: Matching, uses: int) -> Ints:
     cells = np.where(count[cells] >= LEAST_CELL, cells + 1, 0)
     cells = np.unique(cells, return_inverse=True)[1].reshape(cells.shape)
     price = np.zeros((int(cells.max()) + 1, *place.shape[2:]), dtype=np.int64)
-    kinds = np.unique(equal[groups.members], return_inverse=True)[1].reshape(cells.shape)
+    kinds = np.zeros_like(cells) if equal is None else equal[groups.members]
+    kinds = np.unique(kinds, return_inverse=True)[1].reshape(cells.shape)
     worth = np.full(int(kinds.max()) + 1, ONE * ONE, dtype=np.int64)
     tolerance = np.full(size, TOLERANCE)
     tolerance[0] = FIRST_TOLERANCE

@@ -23,7 +23,7 @@ import numpy as np
 
 from builders.engine.draw.balanced import ranks_within
 from builders.engine.draw.families import Family, GroupRules, Wrong
-from builders.engine.draw.matched import Matching
+from builders.engine.draw.matched import GroupMatcher
 from builders.engine.options import RANDOM
 from kbprobe.arrays import (
     Bools,
@@ -85,7 +85,7 @@ def draw_in_groups(
     random_share: float,
     rng: RandomGenerator,
     equal: Ints | None = None,
-    matching: Matching | None = None,
+    matcher: GroupMatcher | None = None,
 ) -> Iterator[tuple[Family, Ints]]:
     """Put questions in groups, family by family; the random ones come last.
 
@@ -103,7 +103,7 @@ def draw_in_groups(
         rng: the random generator.
         equal: (questions,) the kind of each; equally many of each get random distractors, if there
             are others.
-        matching: how groups of families other than the random one are matched; None: they are not.
+        matcher: how groups of families other than the random one are matched; None: they are not.
 
     Yields:
         Each family and (groups, size) positions of the questions of its groups.
@@ -124,12 +124,11 @@ def draw_in_groups(
             # Questions without another family come first.
             order = shuffled_within(rng.bits(identity), cell, placed)
             if equal is not None:
-                kinds = np.stack([cell[order], equal[order]])
-                within = np.lexsort((np.arange(order.size), *kinds[::-1]))
+                # The first of each kind, then the second.
+                kind = cell[order] * (equal.max() + 1) + equal[order]
+                by_kind = np.argsort(kind, kind="stable")
                 rank = np.empty_like(order)
-                rank[within] = ranks_within(
-                    np.unique(kinds[:, within], axis=1, return_inverse=True)[1]
-                )
+                rank[by_kind] = ranks_within(kind[by_kind])
                 order = order[np.lexsort((rank, cell[order]))]
             chosen = order[ranks_within(cell[order]) < room[cell[order]]]
             key = np.where(np.isin(alone, chosen), key, -1)
@@ -139,14 +138,14 @@ def draw_in_groups(
         deal = _deal if family.kin is None else _deal_kin
         questions = Pooled(pool, reads, unit, identity, alone if family.kin is None else family.kin)
         chance = rng.child(family.name, family.distance)
-        if matching is None or family.name == RANDOM:
+        if matcher is None or family.name == RANDOM:
             groups = choose_groups(questions, rules, chance, deal, shown)
         elif family.kin is None:
-            groups = matching.draw(_neighbours(family, key, cell), rules, chance, family.close)
-            groups = _shown_once(questions, groups)
+            groups = matcher.draw(_neighbours(family, key, cell), rules, chance, family.close)
+            groups = _shown_once(questions, groups, shown)
         else:
             many = replace(rules, uses=rules.uses * MATCHED_FROM)
-            groups = matching.select(choose_groups(questions, many, chance, deal, shown), rules)
+            groups = matcher.select(choose_groups(questions, many, chance, deal, shown), rules)
         if limited:
             groups = _within(groups, placed, cell, room)
         placed[groups] = True
@@ -158,13 +157,11 @@ def draw_in_groups(
         yield family, groups
 
 
-def _shown_once(questions: Pooled, groups: Ints) -> Ints:
+def _shown_once(questions: Pooled, groups: Ints, shown: Ints) -> Ints:
     """Leave out groups that ask a question again with choices that read the same."""
     keys = _keys(questions, groups)
-    first = np.unique(keys, return_index=True)[1]
-    new = np.zeros(keys.size, dtype=np.bool_)
-    new[first] = True
-    return np.asarray(groups[new.reshape(keys.shape).all(axis=1)])
+    new = mask_at(keys.size, np.unique(keys, return_index=True)[1]).reshape(keys.shape)
+    return np.asarray(groups[(new & ~contains(shown, keys)).all(axis=1)])
 
 
 def _neighbours(family: Family, key: Ints, cell: Ints) -> Iterator[Ints]:
@@ -174,7 +171,7 @@ def _neighbours(family: Family, key: Ints, cell: Ints) -> Iterator[Ints]:
     """
     known = np.flatnonzero(key >= 0)
     order = known[np.lexsort((known, key[known], cell[known]))]
-    apart = cell[order] if family.matched else np.stack([cell[order], key[order]])
+    apart = cell[order] if family.close is not None else np.stack([cell[order], key[order]])
     for lines in np.split(order, np.flatnonzero(_changes(apart))[1:]):
         yield from np.array_split(lines, max(round(lines.size / POOL), 1))
 

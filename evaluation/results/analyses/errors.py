@@ -34,6 +34,7 @@ ERRORS = {
     "sister": "co-hyponym",
     "cousin": "distant co-hyponym",
     "second cousin": "distant co-hyponym",
+    "near": "related only",
     "field": "related only",
     "quality": "related only",
     RANDOM: "unrelated",

@@ -18,14 +18,12 @@ import argparse
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import torch
-from transformers import AutoModel, AutoTokenizer
 
 from builders.engine.draw import likeness
 from builders.engine.pipeline import build
@@ -33,7 +31,9 @@ from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.wordnet import likeness as wordnet_texts
 from builders.wordnet.likeness import TABLES
+from evaluation.models.checkpoint import open_checkpoint
 from kb_cache.frequency import FUNCTION_WORDS
+from kbprobe.audit.encoder import encode
 
 PROBES = (
     *("wordnet_hypernymy", "wordnet_hyponymy", "wordnet_meronymy", "wordnet_antonymy"),
@@ -43,7 +43,6 @@ OPTIONS = {"wordnet_hypernymy": {"max_hops": 4}, "wordnet_hyponymy": {"max_hops"
 BITS = {"all-MiniLM-L6-v2": 576, "all-mpnet-base-v2": 608, "glove-6b-50d": 150}
 WEIGHTS = {"all-MiniLM-L6-v2": 1, "all-mpnet-base-v2": 3, "glove-6b-50d": 1}
 PART = 2048
-BATCH = 32
 SAMPLE = 20_000
 SELDOM = 0.01
 """Dimensions in which fewer vectors than this are not zero are left out."""
@@ -64,8 +63,8 @@ def main() -> None:
     models = {"all-MiniLM-L6-v2": args.minilm, "all-mpnet-base-v2": args.mpnet}
     encoded, digests = {}, {}
     for name, folder in models.items():
-        digests[name] = digest_of(folder)
-        encoded[name] = encode(folder, args.scratch / name, [] if args.known else every)
+        digests[name] = open_checkpoint(str(folder)).weights_sha256
+        encoded[name] = encoded_texts(folder, args.scratch / name, [] if args.known else every)
     words, digests["glove-6b-50d"] = glove(every)
     encoded["glove-6b-50d"] = words
     every = [text for text in every if all(text in known for known in encoded.values())]
@@ -98,15 +97,7 @@ def texts_of_tables() -> dict[str, list[str]]:
     return {name: sorted(texts) for name, texts in tables.items()}
 
 
-def digest_of(folder: Path) -> str:
-    """Return the digest of a model's weights."""
-    (weights,) = [
-        p for p in folder.glob("*") if p.name in ("model.safetensors", "pytorch_model.bin")
-    ][:1]
-    return hashlib.sha256(weights.read_bytes()).hexdigest()
-
-
-def encode(folder: Path, scratch: Path, texts: Sequence[str]) -> dict[str, Vectors]:
+def encoded_texts(folder: Path, scratch: Path, texts: Sequence[str]) -> dict[str, Vectors]:
     """Return the vector of every text; those of earlier runs are read from ``scratch``."""
     scratch.mkdir(parents=True, exist_ok=True)
     known: dict[str, Vectors] = {}
@@ -114,38 +105,14 @@ def encode(folder: Path, scratch: Path, texts: Sequence[str]) -> dict[str, Vecto
         part = np.load(path, allow_pickle=True)
         known |= dict(zip(part["texts"].tolist(), part["v"], strict=True))
     left = [text for text in texts if text not in known]
-    if not left:
-        return known
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModel.from_pretrained(folder).eval()
     for start in range(0, len(left), PART):
-        part = sorted(left[start : start + PART], key=len)
-        vectors = np.concatenate(list(_batches(tokenizer, model, part)))
-        np.savez(
-            scratch / f"{len(known):07d}.npz",
-            texts=np.array(sorted(part, key=len), object),
-            v=vectors,
-        )
-        known |= dict(zip(sorted(part, key=len), vectors, strict=True))
+        some = left[start : start + PART]
+        vectors = encode(some, str(folder))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        path = scratch / f"{len(known):07d}.npz"
+        np.savez(path, texts=np.array(some, object), v=vectors.astype(np.float16))
+        known |= dict(zip(some, vectors, strict=True))
     return known
-
-
-def _batches(
-    tokenizer: Callable[..., dict[str, torch.Tensor]], model: torch.nn.Module, texts: Sequence[str]
-) -> Iterator[Vectors]:
-    with torch.inference_mode():
-        for start in range(0, len(texts), BATCH):
-            batch = tokenizer(
-                list(texts[start : start + BATCH]),
-                return_tensors="pt",
-                padding=True,
-                truncation=True,
-                max_length=128,
-            )
-            mask = batch["attention_mask"][..., None].float()
-            states = model(**batch).last_hidden_state
-            mean = (states * mask).sum(1) / mask.sum(1)
-            yield torch.nn.functional.normalize(mean, dim=-1).half().numpy()
 
 
 def glove(texts: Sequence[str]) -> tuple[dict[str, Vectors], str]:

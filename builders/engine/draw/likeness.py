@@ -41,7 +41,7 @@ class Encoder(NamedTuple):
 
     Attributes:
         name: its name.
-        sha256: the digest of its weights.
+        sha256: the digest of its weights and configuration, as results name them.
         weight: how much a draw prefers groups that are hard for it, relative to other encoders.
         spread: the standard deviation of dot products of its vectors for random pairs.
     """

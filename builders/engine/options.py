@@ -178,7 +178,7 @@ class DrawOptions(ProbeOptions):
     match: Literal["similarity", "none"] = Field(
         "similarity",
         description="similarity: put questions in groups such that the most similar choice is "
-        "right no more often than others; none: at random.",
+        "right hardly more often than others; none: at random.",
     )
     once: Annotated[bool, RARE] = Field(
         False,

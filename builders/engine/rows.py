@@ -318,13 +318,12 @@ def draw_plan(
         wanted = list(families(asking))
         # An option without effect is left unread, so that a build that was given it can say so.
         reference = len(wanted) > 1 and any(family.name == RANDOM for family in wanted)
-        equal = asking.hops if getattr(options, "hops", "all") == "balanced" else None
         if likeness and options.matched:
             matcher = GroupMatcher(
                 likeness(asking),
                 partial(_false_in_pool, asking, truth, reads[asking.gold]),
                 2 * (3 * kinds[asking.gold] + split) + (asking.hops > 1),
-                equal,
+                asking.hops if getattr(options, "hops", "all") == "balanced" else None,
             )
         # Matched groups need large pools.
         territories = max(asking.gold.size // LINES_OF_PART, 1) if matcher is None else 1
@@ -338,7 +337,6 @@ def draw_plan(
             once=options.once,
             random_share=options.most_random if reference else 1.0,
             rng=draw,
-            equal=equal,
             matcher=matcher,
         )
         parts = [_of_groups(family, groups, asking.gold) for family, groups in grouped]

@@ -196,6 +196,15 @@ class IsaOptions(WordNetOptions):
         description="Synsets that are never the gold, because they are true of too much.",
     )
 
+    @model_validator(mode="after")
+    def _balanced_are_matched(self) -> Self:
+        if self.hops == "balanced" and not self.matched:
+            raise ValueError(
+                "--hops balanced selects among matched groups: leave out --match none, --sampling "
+                "uniform and --language, or --hops"
+            )
+        return self
+
 
 class HypernymyOptions(IsaOptions):
     """Options of wordnet_hypernymy."""

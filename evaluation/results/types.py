@@ -276,8 +276,8 @@ class ProbeInfo(Model):
     kbprobe_version: str | None = Field(description="The version that built the probe.")
     matched_on: list[EncoderDigest] = Field(
         [],
-        description="Encoders by whose similarity the choices were put together: they are at "
-        "chance on the rows by construction. Empty: the choices are not matched.",
+        description="Encoders by whose similarity the choices were put together: they do badly "
+        "on the rows by construction. Empty: the choices are not matched.",
     )
     annotator_kind: str | None = Field(
         None,

@@ -147,8 +147,8 @@ class EncoderDigest(Part):
 class MatchedOn(Part):
     """The encoders by whose similarity the choices were put together.
 
-    The place of the gold in the order of similarity to the question is uniform for each of them, so
-    that they are at chance on the rows by construction.
+    The place of the gold in the order of similarity to the question is brought near to uniform for
+    each of them, so that they do badly on the rows by construction.
     """
 
     encoders: tuple[EncoderDigest, ...] = Field(min_length=1)
@@ -159,7 +159,7 @@ def on_matching(names: Sequence[str]) -> str:
     *first, last = names
     return (
         f"Choices are matched on {', '.join(first)}{' and ' * bool(first)}{last}: encoders used "
-        "for matching are at chance by construction, and are not to be ranked on these rows."
+        "for matching do badly by construction, and are not to be ranked on these rows."
     )
 
 

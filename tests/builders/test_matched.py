@@ -25,6 +25,7 @@ from builders.engine.draw.matched import GroupMatcher
 from builders.wordnet.likeness import KINDS_OF_TEXTS, table_of
 from builders.wordnet.options import HypernymyOptions
 from kbprobe.arrays import Bools, Ints
+from kbprobe.errors import UsageError
 from kbprobe.format.manifest import read_manifest
 from kbprobe.rng import RandomGenerator
 
@@ -194,6 +195,14 @@ def test_what_is_matched_by_default(given: dict[str, object], matched: bool) -> 
     options = HypernymyOptions.parse(given, "wordnet_hypernymy")
     assert options.matched == matched
     assert ("near" in options.family_list) == matched
+
+
+@pytest.mark.parametrize(
+    "unmatched", [{"match": "none"}, {"language": "it"}, {"sampling": "uniform", "tier": "full"}]
+)
+def test_hops_are_balanced_in_matched_groups_alone(unmatched: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="--hops balanced selects among matched groups"):
+        HypernymyOptions.parse({"hops": "balanced", **unmatched}, "wordnet_hypernymy")
 
 
 def test_a_build_is_matched_and_says_on_what(tmp_path: Path, build_probe: Run) -> None:

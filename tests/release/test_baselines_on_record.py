@@ -126,7 +126,7 @@ def test_encoders_that_choices_are_matched_on_are_named(measured: Path) -> None:
     matched = {**manifest, "matching": {"encoders": encoders}}
     path.write_text(json.dumps(matched), encoding="utf-8")
     results = evaluation.evaluate(measured, None, scorer="random").results
-    sentence = "matched on acme/a-small and acme/b-large: encoders used for matching are at chance"
+    sentence = "matched on acme/a-small and acme/b-large: encoders used for matching do badly"
     for remarks in (page_cautions(results), in_terminal(results), limits(matched, "mc_qa")):
         assert any(sentence in remark for remark in remarks)
     card = evaluation.study("scorecard", measured, "none", scorer="random")

@@ -84,7 +84,6 @@ def draw_in_groups(
     once: bool,
     random_share: float,
     rng: RandomGenerator,
-    equal: Ints | None = None,
     matcher: GroupMatcher | None = None,
 ) -> Iterator[tuple[Family, Ints]]:
     """Put questions in groups, family by family; the random ones come last.
@@ -101,9 +100,8 @@ def draw_in_groups(
         random_share: the most rows of a cell that may have random distractors, as a share, where
             some have others; questions without others come first.
         rng: the random generator.
-        equal: (questions,) the kind of each; equally many of each get random distractors, if there
-            are others.
         matcher: how groups of families other than the random one are matched; None: they are not.
+            If it holds equally many questions of each kind, equally many get random distractors.
 
     Yields:
         Each family and (groups, size) positions of the questions of its groups.
@@ -123,7 +121,7 @@ def draw_in_groups(
             room = (near * random_share / max(1 - random_share, 1e-9)).astype(np.int64) - filled
             # Questions without another family come first.
             order = shuffled_within(rng.bits(identity), cell, placed)
-            if equal is not None:
+            if matcher is not None and (equal := matcher.equal) is not None:
                 # The first of each kind, then the second.
                 kind = cell[order] * (equal.max() + 1) + equal[order]
                 by_kind = np.argsort(kind, kind="stable")

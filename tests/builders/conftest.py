@@ -36,6 +36,7 @@ SMALL = {"wordnet": MINIATURE}
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "published": UNLIMITED,
+    "unmatched": {"match": "none"},
     "adjectives": {"pos": ("adjective",), "train_rows": 0},
     "miniature": SMALL,
     "small": {**SMALL, "pos": ("noun",), "limit": 200},

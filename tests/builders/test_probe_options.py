@@ -29,6 +29,7 @@ GOES_WITH: dict[str, Values] = {
     "min_agreement": {"labels": ("no_such_votes.csv",)},
     "min_votes": {"labels": ("no_such_votes.csv",)},
     "other_pos": {"pos": ("noun", "verb")},
+    "rows_by": {"test_rows": 50},
     "sister_depth": PUBLISHED,
 }
 """Options that do something only where others are given."""
@@ -37,6 +38,7 @@ NOT_HERE = {
     ("encyclopedic_composition", "max_listed"): "the miniature states no sitelinks",
     ("encyclopedic_composition", "min_sitelinks"): "the miniature states no sitelinks",
     ("age_comparison", "rows_by"): "it has no choice groups",
+    ("always_never", "rows_by"): "the same",
     ("always_never", "screen"): "no row that was read is offensive",
     ("dictionary_wordsense", "screen"): "no sentence of the miniature is offensive",
     ("property_conjunction", "perturbations"): "the miniature has one set of distractors each",

@@ -175,7 +175,7 @@ def test_words_without_neighbours_are_asked_with_random_distractors() -> None:
 
 @pytest.mark.slow
 def test_of_a_few_rows_no_verdict_is_given(tmp_path: Path) -> None:
-    built = small("wordnet_definitions", 60)
+    built = small("wordnet_definitions", 100)
     write(built, tmp_path / "few")
     manifest = json.loads((tmp_path / "few" / "manifest.json").read_text(encoding="utf-8"))
     scored = manifest["audit"]["scored_rows"]

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.real_data
 BUILDS = [
     pytest.param((f"wordnet_{name}", kind), marks=pytest.mark.slow, id=f"wordnet_{name} {kind}")
     for name in ("definitions", "hypernymy", "hyponymy", "synonymy")
-    for kind in ("default", "published")
+    for kind in ("default", "published", *["unmatched"] * (name == "hyponymy"))
 ]
 POS_NAMES = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
 
@@ -443,7 +443,7 @@ def test_at_most_one_distractor_hangs_on_each_branch(
     built: Callable[..., Path], oracle: Oracle
 ) -> None:
     """In hyponymy's level families, as the gold hangs alone on its branch."""
-    folder = built("wordnet_hyponymy", "default") / "data"
+    folder = built("wordnet_hyponymy", "unmatched") / "data"
     table = pq.read_table(folder, columns=["concept", "hops", "answer", "choice_nodes",
                                            "distractor_family", "distractor_hops"])  # fmt: skip
     looked_at = 0

@@ -896,7 +896,7 @@ changes = st.fixed_dictionaries(
         "hops": st.sampled_from([-1, 0, 3, None]),
         "pos": st.sampled_from(["", "verb", None]),
         "choice_hops": st.sampled_from([[1, 2], [1, -1], [1, None], [], None]),
-        "choice_families": st.sampled_from([["gold", "near"], [1], ["gold", None], [], None]),
+        "choice_families": st.sampled_from([["gold", "near"], ["gold", None], [], None]),
         "id": st.sampled_from(["q", "", None]),
         "arguments": st.sampled_from(
             [[], [{"name": "a", "value": "1"}], [{"name": "a", "value": None}], [None], None]

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from builders.engine import rows as drawing
 from builders.engine.draw import likeness
 from builders.engine.pipeline import build
 from builders.engine.probe import find_probe
@@ -79,15 +80,14 @@ def texts_of_tables() -> dict[str, list[str]]:
     """Return the texts that default builds look up, by table."""
     tables: dict[str, dict[str, None]] = {}
 
-    def record(
-        kinds: tuple[str, str], asked: Sequence[str], shown: Sequence[str], *_: object
-    ) -> likeness.Likeness:
-        for kind, texts in zip(kinds, (asked, shown), strict=True):
-            tables.setdefault(kind, {}).update(dict.fromkeys(texts))
+    def record(compared: likeness.ComparedTexts, *_: object) -> likeness.Likeness:
+        # Instead of tables, there are their names.
+        for kind, texts in zip(compared.tables or (), compared[:2], strict=True):
+            tables.setdefault(str(kind), {}).update(dict.fromkeys(texts))
         raise Recorded
 
     vars(wordnet_texts)["table_of"] = str
-    vars(likeness)["likeness_of"] = record
+    vars(drawing)["likeness_of"] = record
     for name in PROBES:
         probe = find_probe(name)
         try:

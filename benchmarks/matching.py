@@ -26,7 +26,8 @@ import datasets
 import numpy as np
 import pyarrow as pa
 
-from builders.engine.draw import likeness, matched
+from builders.engine import rows as drawing
+from builders.engine.draw import matched
 from builders.engine.options import RANDOM
 from kb_cache.vectors.load import load_vectors
 from kb_cache.vectors.texts import cosines_of_means
@@ -114,7 +115,7 @@ def first_shares(rows: datasets.Dataset, encoders: dict[str, Cosines]) -> dict[s
 def curve(encoders: dict[str, Cosines], args: argparse.Namespace) -> list[dict[str, Any]]:
     """Build hypernymy without one of the encoders, and with other expectations."""
     lines = []
-    look_up, levels = likeness.likeness_of, matched.LEVELS
+    look_up, levels = drawing.likeness_of, matched.LEVELS
 
     def without(left_out: int) -> Callable[..., Any]:
         def some(*given: Any) -> Any:
@@ -126,13 +127,13 @@ def curve(encoders: dict[str, Cosines], args: argparse.Namespace) -> list[dict[s
         return some
 
     for left_out, name in enumerate(("MiniLM", "MPNet", "GloVe")):
-        likeness.likeness_of = without(left_out)
+        vars(drawing)["likeness_of"] = without(left_out)
         lines.append(
             measured("wordnet_hypernymy", {"match": "similarity"}, encoders, _in(args, name))
         )
         lines[-1]["left out"] = name
         print(shown(lines[-1]), flush=True)
-    likeness.likeness_of = look_up
+    vars(drawing)["likeness_of"] = look_up
     for certain in ((0.04, 0.35, 0.65, 0.96), (0.04, 0.2, 0.4, 0.9)):
         matched.LEVELS = np.array(certain)
         lines.append(

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import Family, Truth
-from builders.engine.draw.likeness import Likeness
+from builders.engine.draw.likeness import ComparedTexts
 from builders.engine.drops import DropLog
 from builders.engine.options import DrawOptions
 from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions
@@ -54,7 +54,8 @@ class NodeSource:
         territory: function from split shares and a seed to the groups of nodes that stay in one
             split.
         offensive: (nodes,) mask of nodes that ``--screen`` excludes; None: none.
-        likeness: function that returns how similar questions and golds are; None: not known.
+        compared: function that returns the texts by which questions and golds are compared for
+            matched groups; None: groups cannot be matched.
     """
 
     choices: Nodes
@@ -69,7 +70,7 @@ class NodeSource:
     families: Callable[[Asking], Iterable[Family]]
     territory: Callable[[tuple[float, float, float], int], Territory]
     offensive: Bools | None = None
-    likeness: Callable[[Questions, Asking], Likeness] | None = None
+    compared: Callable[[Questions, Asking], ComparedTexts] | None = None
 
 
 NONE: Ints = np.empty(0, dtype=np.int64)
@@ -178,7 +179,7 @@ def relation_plan(
         options,
         rng,
         dropped,
-        likeness=partial(source.likeness, questions) if source.likeness else None,
+        compared=partial(source.compared, questions) if source.compared else None,
     )
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from builders.dictionary.options import WordSenseOptions
 from builders.engine.draw.families import NEVER_DRAWN, Family, Truth
-from builders.engine.draw.likeness import Likeness, static_likeness
+from builders.engine.draw.likeness import ComparedTexts
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM
 from builders.engine.plan import Facts, Nodes, Plan, Questions
@@ -192,12 +192,12 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
 
     questions = _questions(gcide, asked)
 
-    def likeness(asking: Asking) -> Likeness:
+    def compared(asking: Asking) -> ComparedTexts:
         rows, question = np.unique(asking.question, return_inverse=True)
         gold, choice = np.unique(asking.gold, return_inverse=True)
         texts = questions.fields["sentence"].take(pa.array(rows)).to_pylist()
         shown = _shown_definitions(gcide).take(pa.array(gold)).to_pylist()
-        return static_likeness(texts, shown, question, choice)
+        return ComparedTexts(texts, shown, question, choice)
 
     asking = Asking(line, fact, asked.sense, asked.sense, np.zeros_like(line))
     reads = to_numpy(_shown_definitions(gcide).dictionary_encode().indices).astype(np.int64)
@@ -209,7 +209,7 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
         options,
         rng,
         dropped,
-        likeness=likeness,
+        compared=compared,
     )
 
 

@@ -23,7 +23,7 @@ from builders.engine.draw.families import (
     others_of,
     perturb,
 )
-from builders.engine.draw.likeness import Likeness
+from builders.engine.draw.likeness import ComparedTexts, likeness_of
 from builders.engine.draw.matched import GroupMatcher
 from builders.engine.draw.pools import draw_in_groups
 from builders.engine.drops import DropLog
@@ -268,7 +268,7 @@ def draw_plan(
     rng: RandomGenerator,
     dropped: DropLog,
     arguable: Callable[[Asking], Arguable] | None = None,
-    likeness: Callable[[Asking], Likeness] | None = None,
+    compared: Callable[[Asking], ComparedTexts] | None = None,
 ) -> Plan:
     """Split and cap the questions of a tier, then draw distractors for them.
 
@@ -283,8 +283,8 @@ def draw_plan(
         dropped: counts of what is left out; what is left out here is added.
         arguable: function that returns for the questions asked what is likely to be accepted as an
             answer, and so is no distractor in the clean tier.
-        likeness: function that returns how similar the questions asked and their golds are, for
-            matched groups; None: groups cannot be matched.
+        compared: function that returns the texts by which the questions asked and their golds are
+            compared, for matched groups; None: groups cannot be matched.
 
     Raises:
         UsageError: nothing is left to ask.
@@ -318,9 +318,9 @@ def draw_plan(
         wanted = list(families(asking))
         # An option without effect is left unread, so that a build that was given it can say so.
         reference = len(wanted) > 1 and any(family.name == RANDOM for family in wanted)
-        if likeness and options.matched:
+        if compared and options.matched:
             matcher = GroupMatcher(
-                likeness(asking),
+                likeness_of(compared(asking), options.encoders),
                 partial(_false_in_pool, asking, truth, reads[asking.gold]),
                 2 * (3 * kinds[asking.gold] + split) + (asking.hops > 1),
                 asking.hops if getattr(options, "hops", "all") == "balanced" else None,

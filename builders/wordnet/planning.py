@@ -22,7 +22,7 @@ from builders.relations import (
 )
 from builders.wordnet.content import content_column
 from builders.wordnet.families import wordnet_families, wordnet_oracles
-from builders.wordnet.likeness import wordnet_likeness
+from builders.wordnet.likeness import compared_texts
 from builders.wordnet.neighbourhoods import territory
 from builders.wordnet.options import (
     ENGLISH,
@@ -230,7 +230,7 @@ class WordNetPlanner:
             arguable=partial(
                 arguable_distractors, wordnet.structure, PROBE_OF[relation], options.matched
             ),
-            likeness=partial(wordnet_likeness, relation, shown, nodes),
+            compared=partial(compared_texts, relation, shown, nodes),
         )
         return _readable_in_all(wordnet, _described(wordnet, plan, answers), reads)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.draw.likeness import Likeness
+from builders.engine.draw.likeness import ComparedTexts
 from builders.engine.drops import DropLog
 from builders.engine.plan import Questions
 from builders.engine.rows import Asking
@@ -17,7 +17,7 @@ from builders.english.screen import offensive_synsets, offensive_texts
 from builders.relations import Edges, NodeSource, given_away
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.flags import asked_in_minor_sense
-from builders.wordnet.likeness import wordnet_likeness
+from builders.wordnet.likeness import compared_texts
 from builders.wordnet.neighbourhoods import territory
 from builders.wordnet.options import WordNetOptions
 from builders.wordnet.synsets import (
@@ -62,8 +62,8 @@ def synset_source(
     several = len(wordnet.languages) > 1
     nodes = nodes_of(shown, generality(wordnet))
 
-    def likeness(questions: Questions, asking: Asking) -> Likeness:
-        return wordnet_likeness("edge", questions, nodes, asking)
+    def compared(questions: Questions, asking: Asking) -> ComparedTexts:
+        return compared_texts("edge", questions, nodes, asking)
 
     return NodeSource(
         choices=nodes,
@@ -81,7 +81,7 @@ def synset_source(
         families=lambda asking: wordnet_families(wordnet, options, asking),
         territory=partial(territory, wordnet.structure),
         offensive=offensive_in_any(wordnet),
-        likeness=likeness,
+        compared=compared,
     )
 
 

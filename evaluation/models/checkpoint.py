@@ -26,7 +26,7 @@ from evaluation.models.capabilities import (
     Head,
     is_encoder_decoder,
 )
-from evaluation.models.files import (
+from kbprobe.checkpoint_files import (
     ADAPTER,
     CONFIG,
     digest_of_files,
@@ -34,7 +34,7 @@ from evaluation.models.files import (
     is_adapter,
     not_of_weights,
     tokenizer_files,
-    weight_files,
+    weights_digest,
     weights_entry,
 )
 from kbprobe.checkpoints import reading
@@ -312,12 +312,11 @@ def _open_whole(
         )
     # Code in the checkpoint affects scores as much as weights do.
     code = sorted(folder.rglob("*.py")) if loading["trust_remote_code"] else []
-    described = [*folder.glob("config.json"), *code]
     if random_weights is None:
-        files = weight_files(model, folder, loading)
-        weights_sha256 = digest_of_files([*files, *described])
+        weights_sha256 = weights_digest(model, folder, loading, code)
     else:
-        weights_sha256 = _digest_of_random_weights(digest_of_files(described), random_weights)
+        described = digest_of_files([*folder.glob(CONFIG), *code])
+        weights_sha256 = _digest_of_random_weights(described, random_weights)
     return Checkpoint(
         id=model,
         folder=folder,

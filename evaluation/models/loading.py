@@ -15,7 +15,7 @@ import numpy.typing as npt
 from evaluation.content import installed_version
 from evaluation.models.capabilities import ENCODER, Head
 from evaluation.models.checkpoint import Checkpoint, apply
-from evaluation.models.files import CONFIG, first_line, not_of_weights
+from kbprobe.checkpoint_files import CONFIG, first_line, not_of_weights
 from kbprobe.checkpoints import reading
 from kbprobe.errors import KbprobeError, UsageError
 

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.models.files import CONFIG, check_local, hub_errors, is_adapter
 from evaluation.results.words import natural_key
+from kbprobe.checkpoint_files import CONFIG, check_local, hub_errors, is_adapter
 from kbprobe.errors import KbprobeError, UsageError
 
 _STEP = re.compile(r"(?:step|checkpoint|ckpt|iter)[-_]?(\d+(?:\.\d+)?)([kKmM]?)(?![a-zA-Z\d])")

@@ -12,13 +12,13 @@ from evaluation.items.sources import WHOLE, FoundSplit, ProbeSource, UnknownSpli
 from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL, refuse_idle_model
-from evaluation.models.files import check_local, is_checkpoint
 from evaluation.options import RunOptions
 from evaluation.runs.folders import refuse_other_folder
 from evaluation.runs.identity import refuse_known_differences
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import SCORERS
+from kbprobe.checkpoint_files import check_local, is_checkpoint
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import SPLITS
 

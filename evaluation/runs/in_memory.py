@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from evaluation.models.capabilities import ENCODER, HEADS, Capability
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.models.files import tokenizer_files
 from evaluation.models.handle import ModelInMemory, leaving_no_trace, without_autocast
 from evaluation.runs.checks import check_names
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.registry import SCORERS
+from kbprobe.checkpoint_files import tokenizer_files
 from kbprobe.errors import KbprobeError, UsageError, path_argument, wrong_argument
 from kbprobe.files import scratch_folder
 

@@ -25,9 +25,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from evaluation.models.files import is_checkpoint
 from evaluation.studies.base import Study, StudyRequest
 from evaluation.studies.registry import DEFAULT, STUDIES
+from kbprobe.checkpoint_files import is_checkpoint
 from kbprobe.errors import UsageError
 from kbprobe.files.patterns import matching_paths
 from kbprobe.files.targets import refuse_outside

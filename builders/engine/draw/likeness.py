@@ -3,13 +3,16 @@
 An encoder's vectors are small integers, so that dot products are exact in single precision and a
 draw is the same on every machine. Those of WordNet's texts come with the package
 (``.ci/text_vectors.py`` makes them); texts that are in no table have the vectors of the static
-encoder (:mod:`kbprobe.similarity`).
+encoder (:mod:`kbprobe.similarity`). Models that a user names encode all texts anew: rounded to
+integers, their vectors hardly differ between machines, but a few draws may.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -20,9 +23,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbprobe.arrays import Bools, Ints
+from kbprobe.audit.encoder import encode, encoder_digest
 from kbprobe.files import regular_path
 from kbprobe.similarity import TABLE, static_encoder, text_vectors
 from kbprobe.tokens import tokenise
+
+logger = logging.getLogger(__name__)
 
 Codes = npt.NDArray[np.int8]
 
@@ -31,6 +37,18 @@ LENGTH = 256
 
 STATIC_SPREAD = 6500
 """The spread of their dot products."""
+
+DEVIATION = 40
+"""The standard deviation of the entries of an encoder's vectors as integers."""
+
+SAMPLE, STRIDE = 20_000, 7919
+"""The pairs by which the spread of an encoder's dot products is estimated."""
+
+LEAST_KNOWN = 0.75
+"""The least share of questions in the tables; with fewer, all have the static encoder's vectors."""
+
+MATCH = "--match"
+"""The option that names encoders, for messages."""
 
 LARGEST_SUM = 1 << 24
 """Integers up to this are exact in single precision."""
@@ -67,11 +85,13 @@ class Likeness(NamedTuple):
         views: one for each encoder.
         question: (lines,) the row of each line's question in the views; -1: it has no vector.
         choice: (lines,) the row of each line's gold, in the same way.
+        most_alike: see `ComparedTexts`.
     """
 
     views: tuple[View, ...]
     question: Ints
     choice: Ints
+    most_alike: int | None = None
 
     @property
     def known(self) -> Bools:
@@ -82,6 +102,28 @@ class Likeness(NamedTuple):
     def digests(self) -> dict[str, str]:
         """The digest of each encoder's weights, by its name."""
         return {view.encoder.name: view.encoder.sha256 for view in self.views}
+
+
+class ComparedTexts(NamedTuple):
+    """The texts by which questions and golds are compared.
+
+    Attributes:
+        asked: the distinct texts of questions.
+        shown: the distinct texts of choices.
+        question: (lines,) the number of each line's question in ``asked``.
+        choice: (lines,) the number of each line's gold in ``shown``.
+        tables: those with the vectors of questions and of choices, by the same encoders; None:
+            there are none.
+        most_alike: how similar a choice may be to the gold, in spreads (`Encoder`) of the
+            encoders' weighted mean; None: as similar as any.
+    """
+
+    asked: Sequence[str]
+    shown: Sequence[str]
+    question: Ints
+    choice: Ints
+    tables: tuple[VectorTable, VectorTable] | None = None
+    most_alike: int | None = None
 
 
 class VectorTable(NamedTuple):
@@ -137,24 +179,32 @@ def vector_table(path: Path) -> VectorTable:
     return VectorTable(encoders, hashes, tuple(columns))
 
 
-def likeness_of(
-    tables: tuple[VectorTable, VectorTable],
-    asked: Sequence[str],
-    shown: Sequence[str],
-    question: Ints,
-    choice: Ints,
-) -> Likeness:
-    """Look the texts of questions and choices up.
+def likeness_of(compared: ComparedTexts, models: Sequence[str] = ()) -> Likeness:
+    """Return how similar questions and golds are.
 
     Args:
-        tables: those with the vectors of questions and of choices, by the same encoders.
-        asked: the distinct texts of questions.
-        shown: the distinct texts of choices.
-        question: (lines,) the number of each line's question in ``asked``.
-        choice: (lines,) the number of each line's gold in ``shown``.
+        compared: their texts.
+        models: folders or Hub ids of encoders; none: the vectors that come with the package, and
+            where most of the texts have none, those of the static encoder.
+
+    Raises:
+        MissingDependencyError: torch or transformers is not installed.
+        UsageError: a model cannot be loaded.
     """
-    questions, choices = tables
-    left, right = questions.rows_of(asked), choices.rows_of(shown)
+    if models:
+        views = tuple(_encoded(compared, model) for model in models)
+        return Likeness(views, compared.question, compared.choice, compared.most_alike)
+    if compared.tables:
+        likeness = _looked_up(compared, *compared.tables)
+        if np.count_nonzero(likeness.known) >= LEAST_KNOWN * likeness.known.size:
+            return likeness
+    return Likeness(
+        (_static(compared),), compared.question, compared.choice, compared.most_alike
+    )
+
+
+def _looked_up(compared: ComparedTexts, questions: VectorTable, choices: VectorTable) -> Likeness:
+    left, right = questions.rows_of(compared.asked), choices.rows_of(compared.shown)
     number = [np.where(rows < 0, -1, np.cumsum(rows >= 0) - 1) for rows in (left, right)]
     views = tuple(
         View(
@@ -164,7 +214,8 @@ def likeness_of(
         )
         for place, encoder in enumerate(questions.encoders)
     )
-    return Likeness(views, number[0][question], number[1][choice])
+    question, choice = number[0][compared.question], number[1][compared.choice]
+    return Likeness(views, question, choice, compared.most_alike)
 
 
 def dot_products(left: Codes, right: Codes) -> npt.NDArray[np.float32]:
@@ -175,18 +226,17 @@ def dot_products(left: Codes, right: Codes) -> npt.NDArray[np.float32]:
     return product.astype(np.float32)
 
 
-def static_likeness(
-    asked: Sequence[str], shown: Sequence[str], question: Ints, choice: Ints
-) -> Likeness:
-    """Return what the static encoder says; the arguments are those of `likeness_of`."""
-    questions, choices = tokenise(pa.array(asked, pa.string()), pa.array(shown, pa.string()))
+def _static(compared: ComparedTexts) -> View:
+    """Return the texts as the static encoder sees them."""
+    asked, shown = (pa.array(texts, pa.string()) for texts in (compared.asked, compared.shown))
+    questions, choices = tokenise(asked, shown)
     words = static_encoder().words(questions.words)
     left, right = (_of_unit_length(text_vectors(texts, words)) for texts in (questions, choices))
-    return Likeness((View(_static(), left, right),), question, choice)
+    return View(_static_encoder(), left, right)
 
 
 @lru_cache(maxsize=1)
-def _static() -> Encoder:
+def _static_encoder() -> Encoder:
     digest = hashlib.sha256(Path(regular_path(TABLE)).read_bytes()).hexdigest()
     return Encoder("static", digest, 1, STATIC_SPREAD)
 
@@ -197,3 +247,25 @@ def _of_unit_length(vectors: npt.NDArray[np.int32]) -> Codes:
     length = np.sqrt(np.einsum("ij,ij->i", wide, wide).astype(np.float64))
     scaled = wide * (LENGTH / np.maximum(length, 1))[:, None]
     return np.asarray(np.clip(np.rint(scaled), -127, 127).astype(np.int8))
+
+
+def _encoded(compared: ComparedTexts, model: str) -> View:
+    """Return the texts as a transformers model sees them, questions and choices centred."""
+    digest, name = encoder_digest(model, MATCH), Path(model).name if Path(model).exists() else model
+    texts = [*compared.asked, *compared.shown]
+    logger.info("encoding %s texts with %s (--match)", f"{len(texts):,}", name)
+    vectors = encode(texts, model, MATCH)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    sides = vectors[: len(compared.asked)], vectors[len(compared.asked) :]
+    left, right = (side - side.mean(axis=0) for side in sides)
+    scale = DEVIATION / max(float(np.concatenate([left, right]).std()), 1e-9)
+    codes = [np.clip(np.rint(side * scale), -127, 127).astype(np.int8) for side in (left, right)]
+    return View(Encoder(name, digest, 1, _spread(*codes)), *codes)
+
+
+def _spread(questions: Codes, choices: Codes) -> int:
+    """Return the standard deviation of the dot products of some pairs."""
+    pairs = np.arange(SAMPLE, dtype=np.int64)
+    left, right = questions[pairs % len(questions)], choices[pairs * STRIDE % len(choices)]
+    products = np.einsum("ij,ij->i", left, right, dtype=np.int64)
+    return max(math.isqrt(int((products**2).sum()) // SAMPLE), 1)

@@ -91,8 +91,9 @@ OPTIMISM = 0.0125
 other wordings differ from what groups are chosen by: twice this for an encoder of weight 1, four
 times for one of weight 3, whose vectors are the longest."""
 
-LEAST_ROWS = 0.7
-"""Rows for each question of any group that are kept even if places are not uniform."""
+LEAST_ROWS, LEAST_OF_MADE = 0.7, 0.1
+"""Rows for each question of any group that are kept even if places are not uniform; fewer of groups
+that were put together without regard to similarity, most of whose golds are the most similar."""
 
 LEAST_WORTH, MOST_WORTH = -ONE * ONE, ONE * ONE * 4
 """What a question of a kind may be worth when there are to be equally many of each kind."""
@@ -177,7 +178,7 @@ class GroupMatcher:
         groups = Levels(*(np.concatenate(parts) for parts in zip(*made, strict=True)))
         if not groups.members.size:
             return groups.members
-        return groups.members[_selected(groups, self, rules.uses)]
+        return groups.members[_selected(groups, self, rules.uses, LEAST_ROWS)]
 
     def select(self, groups: Ints, rules: GroupRules) -> Ints:
         """Return those of some groups in which the gold's place is uniform."""
@@ -185,7 +186,7 @@ class GroupMatcher:
         if not groups.size:
             return groups
         levels = self._levels(groups)
-        return groups[_selected(levels, self, rules.uses)]
+        return groups[_selected(levels, self, rules.uses, LEAST_OF_MADE)]
 
     def _levels(self, groups: Ints) -> Levels:
         """Compare the choices of groups, without their pools."""
@@ -242,7 +243,20 @@ def _pairs(lines: Ints, likeness: Likeness, gold: Ints, false: Bools) -> Pairs:
         whole += encoder.weight * steps
     most = SUSPICIOUS * sum(view.encoder.weight for view in likeness.views)
     margin[~false | (whole > most)] = NEVER
+    if likeness.most_alike is not None:
+        margin[_too_alike(likeness, likeness.choice[lines[first]])[gold]] = NEVER
     return Pairs(gold, margin, level)
+
+
+def _too_alike(likeness: Likeness, choices: Ints) -> Bools:
+    """Return (choices, choices) which are too similar to be choices of the same question."""
+    assert likeness.most_alike is not None
+    alike = np.zeros((choices.size, choices.size), dtype=np.int32)
+    for encoder, _, vectors in likeness.views:
+        shown = vectors[choices]
+        alike += encoder.weight * _steps(dot_products(shown, shown), encoder)
+    most = UNIT * likeness.most_alike * sum(view.encoder.weight for view in likeness.views)
+    return np.asarray(alike > most)
 
 
 def _grown(pairs: Pairs, hardness: Steps, noise: Steps, size: int) -> Ints:
@@ -294,7 +308,7 @@ def _place_shares(size: int) -> tuple[Floats, Ints]:
     return made, np.concatenate([[0], step])
 
 
-def _selected(groups: Levels, matcher: GroupMatcher, uses: int) -> Ints:
+def _selected(groups: Levels, matcher: GroupMatcher, uses: int, least_rows: float) -> Ints:
     """Select groups such that the gold's places are uniform in each cell."""
     size, cell, equal = groups.members.shape[1], matcher.cell, matcher.equal
     weights = [view.encoder.weight for view in matcher.likeness.views]
@@ -314,7 +328,7 @@ def _selected(groups: Levels, matcher: GroupMatcher, uses: int) -> Ints:
     worth = np.full(int(kinds.max()) + 1, ONE * ONE, dtype=np.int64)
     tolerance = np.full(size, TOLERANCE)
     tolerance[0] = FIRST_TOLERANCE
-    best, least = (2, 0, 0), int(LEAST_ROWS * np.unique(groups.members).size)
+    best, least = (2, 0, 0), int(least_rows * np.unique(groups.members).size)
     chosen = kept = np.empty(0, dtype=np.int64)
     for turn in range(PRICES):
         gain = worth[kinds].sum(axis=1) - np.einsum("gkep,gkep->g", price[cells], place)

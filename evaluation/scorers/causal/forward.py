@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from evaluation.models.files import first_line
 from evaluation.models.loading import refuse_unembedded
 from evaluation.scorers.batching import out_of_memory
 from evaluation.scorers.causal.forked import forked_cells
@@ -26,6 +25,7 @@ from evaluation.scorers.causal.layout import (
 from evaluation.scorers.causal.prompts import Rendered
 from evaluation.scorers.likelihoods import GROSS, TOLERANCES, logits_at, target_log_probs
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
+from kbprobe.checkpoint_files import first_line
 from kbprobe.errors import KbprobeError, UsageError
 
 if TYPE_CHECKING:

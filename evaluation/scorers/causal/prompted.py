@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Self
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from evaluation.items.types import Item
-from evaluation.models.files import first_line
 from evaluation.models.loading import usable_positions
 from evaluation.options import CHAT_DATE
 from evaluation.scorers.base import Scorer, ScorerInputs
 from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.prompts import Message, Prompt, Rendered
 from evaluation.scorers.readable import SpecialTexts, unknown_token, unreadable_items
+from kbprobe.checkpoint_files import first_line
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.processes import python_command, python_environment
 

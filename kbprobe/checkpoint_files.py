@@ -289,6 +289,19 @@ def digest_of_files(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
+def weights_digest(
+    model: str, folder: Path, loading: Mapping[str, Any], code: Iterable[Path] = ()
+) -> str:
+    """Return one sha256 for a checkpoint's weights, configuration and code.
+
+    Raises:
+        UsageError: an index of weights cannot be read.
+        KbprobeError: there are no weights, or one of several files is missing.
+    """
+    files = weight_files(model, folder, loading)
+    return digest_of_files([*files, *folder.glob(CONFIG), *code])
+
+
 def not_of_weights(loading: Mapping[str, Any]) -> dict[str, Any]:
     """Keep those arguments of ``from_pretrained`` that configurations and tokenizers take too."""
     both = ("gguf_file", "trust_remote_code")

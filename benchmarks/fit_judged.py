@@ -57,7 +57,7 @@ MATCHED = 0.02
 """The same in matched groups, with four distractors that are as similar as the gold."""
 MATCHED_BARS = {
     "definitions:field": 0.023,
-    "definitions:same_word": 0.036,
+    "definitions:same_word": 0.02,
     "hypernymy:field": 0.037,
     "hypernymy:other": 0.0135,
     "hyponymy:field": 0.0168,

@@ -165,7 +165,32 @@ class LabelOptions(ProbeOptions):
     )
 
 
-class DrawOptions(ProbeOptions):
+class MatchOptions(ProbeOptions):
+    """Options of probes whose choices may be matched on similarity."""
+
+    match: Annotated[str, Metavar("similarity|none|MODEL,...")] = Field(
+        "similarity",
+        description="similarity: put questions in groups such that the most similar choice is "
+        "right hardly more often than others, as encoders see it whose vectors come with kbprobe; "
+        "MODEL: as these text encoders see it (folders or Hub ids; needs the extra eval); none: at "
+        "random.",
+    )
+
+    @field_validator("match")
+    @classmethod
+    def _one_way_to_match(cls, match: str) -> str:
+        names = match.split(",")
+        if not all(names) or (len(names) > 1 and {"similarity", "none"} & {*names}):
+            raise ValueError("similarity, none, or models alone, with commas between them")
+        return match
+
+    @property
+    def encoders(self) -> tuple[str, ...]:
+        """The models that encode the texts; none: the vectors that come with kbprobe."""
+        return () if self.match in ("similarity", "none") else tuple(self.match.split(","))
+
+
+class DrawOptions(MatchOptions):
     """Options of probes whose distractors are drawn by :func:`builders.engine.rows.draw_plan`."""
 
     RANDOM_SHARE: ClassVar[float] = 0.33
@@ -174,13 +199,6 @@ class DrawOptions(ProbeOptions):
         "grouped",
         description="grouped: questions share their choices, each of which is right once, so that "
         "the choices alone tell nothing; uniform: every candidate alike, as published.",
-    )
-    match: Annotated[str, Metavar("similarity|none|MODEL,...")] = Field(
-        "similarity",
-        description="similarity: put questions in groups such that the most similar choice is "
-        "right hardly more often than others, as encoders see it whose vectors come with kbprobe; "
-        "MODEL: as these text encoders see it (folders or Hub ids; needs the extra eval); none: at "
-        "random.",
     )
     once: Annotated[bool, RARE] = Field(
         False,
@@ -218,23 +236,10 @@ class DrawOptions(ProbeOptions):
         "with the question.",
     )
 
-    @field_validator("match")
-    @classmethod
-    def _one_way_to_match(cls, match: str) -> str:
-        names = match.split(",")
-        if not all(names) or (len(names) > 1 and {"similarity", "none"} & {*names}):
-            raise ValueError("similarity, none, or models alone, with commas between them")
-        return match
-
     @property
     def matched(self) -> bool:
         """Whether groups are matched on similarity."""
         return self.match != "none" and self.sampling == "grouped"
-
-    @property
-    def encoders(self) -> tuple[str, ...]:
-        """The models that encode the texts; none: the vectors that come with kbprobe."""
-        return () if self.match == "similarity" else tuple(self.match.split(","))
 
     @property
     def uses(self) -> int:

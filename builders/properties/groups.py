@@ -7,6 +7,7 @@ is right in one of three rows, whatever it knows about them.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +33,26 @@ VARIANTS = 4
 REPEATS = 4
 """Maximum number of conjunctions with the same question and gold, but different distractors."""
 
+MOST_IN_PLACE, UNEVEN = 0.39, 6
+"""The largest share of a split's questions, and how many more, whose gold may be in the same place
+of the order of similarity. At a third, two of five questions of a small ConceptNet are lost."""
+
 CELLS = 10_000_000
 """Maximum number of pairs of a group and a property processed at once, to limit memory."""
+
+
+class Rules(NamedTuple):
+    """What decides which of the possible groups are chosen, besides limits on repetition.
+
+    Attributes:
+        askable: function that returns which questions may be asked.
+        places: function from (questions, 5) the gold, two properties and the other choices to how
+            many of these are more similar to the question than the gold; None: choices are not
+            matched.
+    """
+
+    askable: Callable[[PropertyPairs], Bools]
+    places: Callable[[Ints], Ints] | None = None
 
 
 class Triples(NamedTuple):
@@ -77,6 +96,7 @@ def conjunction_groups(
     split: Ints,
     options: PropertyOptions,
     rng: RandomGenerator,
+    rules: Rules,
 ) -> tuple[PropertyPairs, Ints]:
     """Put concepts in groups of three, with three properties of which each lacks another one.
 
@@ -89,6 +109,7 @@ def conjunction_groups(
         split: (concepts,) the split of each concept; groups are within one split.
         options: limits on how often the same gold, question or relation may occur.
         rng: chooses properties and groups.
+        rules: which groups may be chosen.
 
     Returns:
         Questions with their golds, the three of a group in sequence; and (questions, 2) the other
@@ -128,7 +149,7 @@ def conjunction_groups(
         picked = nodes[:, gold], shared[:, other], shared[:, one], nodes[:, one], nodes[:, other]
         rows.append(np.stack(picked, axis=1))
     made = np.stack(rows, axis=1)
-    return _chosen(made, REPEATS, evidence, split, options, rng.child("choose"))
+    return _chosen(made, REPEATS, evidence, split, options, rng.child("choose"), rules)
 
 
 def exception_groups(
@@ -138,6 +159,7 @@ def exception_groups(
     split: Ints,
     options: PropertyOptions,
     rng: RandomGenerator,
+    rules: Rules,
 ) -> tuple[PropertyPairs, Ints]:
     """Put concepts in groups of three, and find a question with "but not" for each.
 
@@ -152,6 +174,7 @@ def exception_groups(
         split: (concepts,) the split of each concept; groups are within one split.
         options: limits on how often the same gold, question or relation may occur.
         rng: chooses concepts, properties and groups.
+        rules: which groups may be chosen.
 
     Returns:
         Questions with their golds, the three of a group in sequence; and (questions, 2) the
@@ -200,7 +223,8 @@ def exception_groups(
             denied = lot.argmax(axis=1)
             made.append(np.stack([gold, columns[has], columns[denied], both, neither], axis=1))
         rows.append(np.stack(made, axis=1)[able])
-    return _chosen(np.concatenate(rows), 1, evidence, split, options, rng.child("choose"))
+    groups = np.concatenate(rows)
+    return _chosen(groups, 1, evidence, split, options, rng.child("choose"), rules)
 
 
 def _tables(evidence: Evidence, columns: Ints) -> tuple[Bools, Bools]:
@@ -237,11 +261,21 @@ def _chosen(
     split: Ints,
     options: PropertyOptions,
     rng: RandomGenerator,
+    rules: Rules,
 ) -> tuple[PropertyPairs, Ints]:
     """Choose groups, those of rare concepts first, within the limits of repetition.
 
     The same question and gold occur at most ``repeats`` times, and the same three concepts once.
+    If choices are matched, the gold is in each place of the order of similarity about equally often
+    in each split.
     """
+    able = rules.askable(PropertyPairs(*groups.reshape(-1, 5)[:, :3].T))
+    groups = groups[able.reshape(-1, 3).all(axis=1)]
+    place = None
+    if rules.places is not None and len(groups):
+        places = rules.places(groups.reshape(-1, 5))
+        place = (places.reshape(-1, 3, 1) == np.arange(3)).sum(axis=1)
+    in_place = np.zeros((int(split.max(initial=0)) + 1, 3), dtype=np.int64)
     golds: Counter[int] = Counter()
     asked: Counter[tuple[int, int, int]] = Counter()
     answered: Counter[tuple[int, int, int, int]] = Counter()
@@ -262,17 +296,20 @@ def _chosen(
         answers = [(*question, row[0]) for question, row in zip(questions, group, strict=True)]
         members = tuple(sorted(row[0] for row in group))
         more = Counter(relation[which] for row in group for which in row[1:3])
+        counts = in_place[part] if place is None else in_place[part] + place[at]
         size = 2 * 3 * (len(kept) + 1)
         if (
             any(asked[question] >= CAP_PER_QUESTION for question in questions)
             or any(answered[answer] >= repeats for answer in answers)
             or members in together
+            or counts.max() > MOST_IN_PLACE * counts.sum() + UNEVEN
             or any(
                 relations[name] + count > max(MAX_SHARE * size, FEW) for name, count in more.items()
             )
         ):
             continue
         kept.append(at)
+        in_place[part] = counts
         golds.update(row[0] for row in group)
         asked.update(questions)
         answered.update(answers)

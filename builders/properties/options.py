@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from builders.engine.options import ConceptNetName, KindsWordNetName, ProbeOptions
+from builders.engine.options import ConceptNetName, KindsWordNetName, MatchOptions
 from builders.english.word_lists import word_groups
 from kbprobe.errors import did_you_mean
 from kbprobe.options import named
@@ -33,7 +33,7 @@ CAP_PER_QUESTION = 10
 """Maximum number of rows of a split with the same question and different golds."""
 
 
-class PropertyOptions(ProbeOptions):
+class PropertyOptions(MatchOptions):
     """Options of property_conjunction."""
 
     WITHOUT = ("variants",)

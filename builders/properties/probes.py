@@ -7,14 +7,17 @@ See docs/probes/property_conjunction.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.engine.draw.balanced import first_of_each
+from builders.engine.draw.likeness import ComparedTexts, Likeness, gold_places, likeness_of
 from builders.engine.drops import DropLog
 from builders.engine.plan import Flags, Oracle, Oracles, Plan, credit
 from builders.engine.probe import probe
@@ -24,6 +27,7 @@ from builders.english.kin import holds_kin
 from builders.lexicons import ConceptNetFirst, conceptnet_first
 from builders.properties.facts import Evidence, gather
 from builders.properties.groups import (
+    Rules,
     Triples,
     conjunction_groups,
     exception_groups,
@@ -42,7 +46,7 @@ from builders.properties.rows import (
     split_concepts,
     with_both,
 )
-from kbprobe.arrays import Ints, lines_of, mask_at
+from kbprobe.arrays import Bools, Ints, lines_of, mask_at
 from kbprobe.columns import single_chunk
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
@@ -115,6 +119,7 @@ class _DrawnLines(NamedTuple):
     split: Ints
     flags: Flags
     order: Shuffled
+    matched_on: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -192,6 +197,7 @@ class _PropertyBuild:
             order=rows.order,
             flags=rows.flags,
             oracles=property_oracles(evidence, asking, rows.others, not self.both),
+            matched_on=rows.matched_on,
             dropped=self.dropped,
         )
 
@@ -256,25 +262,54 @@ class _PropertyBuild:
         line = np.concatenate(lines)
         chosen = lines_of(asking, line)
         split = splits[chosen.gold]
-        return _DrawnLines(chosen, np.concatenate(others), split, flags.take(line), Shuffled())
+        return _DrawnLines(chosen, np.concatenate(others), split, flags.take(line), Shuffled(), {})
 
     def _grouped(self, triples: Triples, splits: Ints) -> _DrawnLines:
         """Draw the rows of choice groups."""
         options, evidence, rng = self.options, self.evidence, self.rng.child("groups")
+        matched_on: dict[str, str] = {}
+
+        def unflagged(asking: PropertyPairs) -> Bools:
+            if options.tier == "full":
+                return np.ones(asking.gold.size, dtype=np.bool_)
+            return ~self._flags(asking).flagged
+
+        def places(questions: Ints) -> Ints:
+            likeness, choices = self._likeness(questions)
+            matched_on.update(likeness.digests)
+            return gold_places(likeness, choices)
+
+        rules = Rules(unflagged, places if options.match != "none" else None)
         if self.both:
-            asking, others = conjunction_groups(evidence, triples, splits, options, rng)
+            asking, others = conjunction_groups(evidence, triples, splits, options, rng, rules)
         else:
             askable = deniable = mask_at(evidence.relation.size, triples.columns)
             if options.tier == "clean":
                 names = np.array(evidence.relation_names)[evidence.relation]
                 deniable = askable & ~np.isin(names, DOUBTFUL_RELATIONS)
-            asking, others = exception_groups(evidence, askable, deniable, splits, options, rng)
-        flags = self._flags(asking)
-        kept = flags.of_tier(options.tier, self.dropped)
-        kept = kept.reshape(-1, GROUP).all(axis=1).repeat(GROUP)
-        asking = lines_of(asking, kept)
+            asking, others = exception_groups(
+                evidence, askable, deniable, splits, options, rng, rules
+            )
         order = ByChoiceGroup(np.arange(asking.gold.size, dtype=np.int64) // GROUP)
-        return _DrawnLines(asking, others[kept], splits[asking.gold], flags.take(kept), order)
+        split = splits[asking.gold]
+        return _DrawnLines(asking, others, split, self._flags(asking), order, matched_on)
+
+    def _likeness(self, questions: Ints) -> tuple[Likeness, Ints]:
+        """Compare questions and choices, which are lines of the gold, properties and the others."""
+        evidence = self.evidence
+        texts = single_chunk(self.sources.conceptnet.concepts["text"])
+        gold, first, second, *others = questions.T
+        asked, question = np.unique(np.stack([first, second], axis=1), axis=0, return_inverse=True)
+        shown, choice = np.unique(np.stack([gold, *others], axis=1), return_inverse=True)
+        one, other = (texts.take(pa.array(evidence.object[side])) for side in asked.T)
+        choices = choice.reshape(len(questions), -1)
+        compared = ComparedTexts(
+            pc.binary_join_element_wise(one, other, " and ").to_pylist(),
+            texts.take(pa.array(evidence.concept[shown])).to_pylist(),
+            question.ravel(),
+            choices[:, 0],
+        )
+        return likeness_of(compared, self.options.encoders), choices
 
 
 TARGET = 2 / 3

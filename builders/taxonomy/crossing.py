@@ -12,7 +12,7 @@ others. Judgements of readers (``builders.judged``) take precedence.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from typing import NamedTuple
 
@@ -33,6 +33,10 @@ ROWS = 60
 
 COUPLES = 4
 """Maximum number of questions about the same two words."""
+
+UNEVEN = 12
+"""By how many questions of a tree a place in the order of similarity may be the gold's too
+often."""
 
 SHARED = 2
 """Maximum number of words that two distractors have in common, unless they can be the gold too:
@@ -128,6 +132,7 @@ def crossed(
     cap_per_word: int,
     cap_per_gold: int,
     rng: RandomGenerator,
+    alike: Callable[[Ints, Ints], Ints] | None = None,
 ) -> Crossed:
     """Draw questions such that each kind is gold in about a third of those that show it.
 
@@ -140,6 +145,9 @@ def crossed(
         cap_per_word: maximum number of times a word is in each of the two places (0: no cap).
         cap_per_gold: maximum number of times a kind is gold (0: no cap).
         rng: the random generator that breaks ties.
+        alike: function from words and kinds to (words, kinds) how similar they are; the gold is
+            then in each place of the order of similarity about equally often. None: choices are not
+            matched.
     """
     rows: list[Ints] = []
     for tree in np.unique(listed.tree).tolist():
@@ -149,8 +157,10 @@ def crossed(
         truth = np.full((words.size, kinds.size), ARGUABLE)
         truth[word, kind] = some.truth
         crossings = _crossings(truth)
-        couples = _couples(words, [ends for _, ends in crossings], 2 * cap_per_word, rng)
         choices = np.array([choices for choices, _ in crossings], dtype=np.int64).reshape(-1, 3)
+        place = None if alike is None else partial(_gold_place, alike(words, kinds), choices)
+        ends = [ends for _, ends in crossings]
+        couples = _couples(words, ends, 2 * cap_per_word, rng, place)
         count = np.array([len(own) for own in couples], dtype=np.int64)
         rank = general[kinds][choices].argsort(axis=1).argsort(axis=1) if tested[tree] else None
         left = _balanced(choices, rank, count, cap_per_gold, kinds, also_shown).tolist()
@@ -183,27 +193,45 @@ def _crossings(truth: Ints) -> list[tuple[tuple[int, int, int], tuple[Ints, Ints
     return sorted(found, key=lambda crossing: crossing[1][0].size * crossing[1][1].size)
 
 
+def _gold_place(alike: Ints, choices: Ints, number: int, x: Ints, y: Ints) -> Ints:
+    """Return (x, y) how many distractors of a crossing are more similar to both than its gold."""
+    similar = (alike[x][:, None] + alike[y][None, :])[:, :, choices[number]]
+    return np.asarray((similar > similar[:, :, :1]).sum(axis=2))
+
+
 def _couples(
-    words: Ints, ends: Sequence[tuple[Ints, Ints]], cap: int, rng: RandomGenerator
+    words: Ints,
+    ends: Sequence[tuple[Ints, Ints]],
+    cap: int,
+    rng: RandomGenerator,
+    place: Callable[[int, Ints, Ints], Ints] | None,
 ) -> list[list[Ints]]:
-    """Choose pairs of words for each crossing, among those chosen least so far."""
-    used = np.zeros(words.size)
+    """Choose pairs of words for each crossing, among those chosen least so far.
+
+    ``place`` says how many distractors of a crossing are more similar to two words than its gold;
+    of each place, there are about a third.
+    """
+    used, in_place = np.zeros(words.size), np.zeros(3)
     times = np.zeros((words.size, words.size))
     chosen = []
     for number, (x, y) in enumerate(ends):
         lot = rng.uniform(number, words[x][:, None], words[y][None, :])
         couples: list[Ints] = []
         free = np.ones(lot.shape, dtype=np.bool_)
+        where = np.zeros(lot.shape, dtype=np.int64) if place is None else place(number, x, y)
         while len(couples) < ROWS:
             most = np.maximum(used[x][:, None], used[y][None, :])
             together = times[np.ix_(x, y)]
             able = free & (together < COUPLES) & ((most < cap) | (cap == 0))
+            if place is not None:
+                able &= (in_place <= in_place.sum() / 3 + UNEVEN)[where]
             if not able.any():
                 break
             worth = together * words.size + most + lot
             i, j = np.unravel_index(np.where(able, worth, np.inf).argmin(), lot.shape)
             free[i, j] = False
             couples.append(np.array([x[i], y[j]]))
+            in_place[where[i, j]] += 1
             used[x[i]] += 1
             used[y[j]] += 1
             times[x[i], y[j]] += 1
@@ -264,10 +292,11 @@ def _balanced(
             break
         rows = found
     while rows.any():
-        never: Bools = (np.bincount(gold, rows, kinds) == 0)[choices].any(axis=1) & (rows > 0)
-        if not never.any():
+        right, shown = np.bincount(gold, rows, kinds), np.bincount(choices.ravel(), rows.repeat(3))
+        known: Bools = ((right == 0) | (right == shown))[choices].any(axis=1) & (rows > 0)
+        if not known.any():
             break
-        rows[never] = 0
+        rows[known] = 0
     return rows
 
 

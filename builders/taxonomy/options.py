@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from builders.engine.options import ConceptNetName, ProbeOptions, Tokenizer, WordNetName
+from builders.engine.options import ConceptNetName, MatchOptions, Tokenizer, WordNetName
 from builders.english.word_lists import word_groups, word_list
 from kbprobe.options import named
 
@@ -54,7 +54,7 @@ FLAGS = {
 """Reasons to keep a question out of the clean tier."""
 
 
-class TaxonomyOptions(ProbeOptions):
+class TaxonomyOptions(MatchOptions):
     """Options of taxonomy_conjunction: its trees decide on the splits."""
 
     WITHOUT = ("choices", "variants", "split_shares")

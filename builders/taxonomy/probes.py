@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from builders.engine.draw.balanced import draw_uniform
+from builders.engine.draw.likeness import ComparedTexts, likeness_of, similarities
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM
 from builders.engine.plan import Facts, Nodes, Oracle, Plan, Questions, credit
@@ -83,11 +84,11 @@ def taxonomy_conjunction(
     if options.screen:
         dropped[f"words: {OFFENSIVE}"] = int((taxonomy.plain & taxonomy.offensive).sum())
     askable = AskableTaxonomy.of(taxonomy, options, dropped)
-    drawn = []
+    drawn, matched_on = [], dict[str, str]()
     level = _grouped(askable, rng.child(LEVEL)) if LEVEL in options.families else None
     few = options.tier == "clean"
     if CONJUNCTION in options.families:
-        drawn.append(_crossed(askable, level, few, rng.child(CONJUNCTION)))
+        drawn.append(_crossed(askable, level, few, rng.child(CONJUNCTION), matched_on))
     if level is not None:
         if drawn and few:
             others = np.bincount(_splits(drawn[0], askable), minlength=len(SPLITS))
@@ -97,7 +98,7 @@ def taxonomy_conjunction(
     if PAPER in options.families:
         drawn.append(_papers(askable, rng.child(PAPER), dropped))
     dropped.require(sum(rows.x.size for rows in drawn))
-    return _plan(drawn, askable, rng, dropped)
+    return replace(_plan(drawn, askable, rng, dropped), matched_on=matched_on)
 
 
 class DrawnPairs(NamedTuple):
@@ -115,13 +116,26 @@ class DrawnPairs(NamedTuple):
 
 
 def _crossed(
-    askable: AskableTaxonomy, level: DrawnPairs | None, few: bool, rng: RandomGenerator
+    askable: AskableTaxonomy,
+    level: DrawnPairs | None,
+    few: bool,
+    rng: RandomGenerator,
+    matched_on: dict[str, str],
 ) -> DrawnPairs:
     """Ask about crossing kinds, in which each word is one of the two distractors.
 
-    ``few`` says whether rows of ``level`` beyond their shares will be dropped.
+    ``few`` says whether rows of ``level`` beyond their shares will be dropped. The encoders that
+    choices are matched on are added to ``matched_on``.
     """
     options, size = askable.options, len(askable.taxonomy)
+    words = askable.taxonomy.words
+
+    def alike(asked: Ints, kinds: Ints) -> Ints:
+        one, other = (words.take(pa.array(some)).to_pylist() for some in (asked, kinds))
+        none = np.empty(0, dtype=np.int64)
+        likeness = likeness_of(ComparedTexts(one, other, none, none), options.encoders)
+        matched_on.update(likeness.digests)
+        return similarities(likeness)
 
     def also_shown(rows: int) -> Ints:
         if level is None:
@@ -140,6 +154,7 @@ def _crossed(
         options.cap_per_word,
         options.cap_per_gold,
         rng,
+        alike if options.match != "none" else None,
     )
     keys = askable.crossing.word * size + askable.crossing.answer
     x, y = (
@@ -156,8 +171,9 @@ def _splits(drawn: DrawnPairs, askable: AskableTaxonomy) -> Ints:
     return askable.split[askable.all_pairs.word[drawn.x]]
 
 
-LEVEL_SHARES = (0.55, 0.55, 0.2)
-"""Maximum shares of the family ``level``, of which one word is enough, in each split."""
+LEVEL_SHARES, MATCHED_LEVEL_SHARES = (0.55, 0.55, 0.2), (0.55, 0.55, 0.1)
+"""Maximum shares of the family ``level``, of which one word is enough, in each split; similarity
+answers nearly all of its questions, so that fewer stand beside matched ones."""
 
 
 def _within_shares(level: DrawnPairs, others: Ints, askable: AskableTaxonomy) -> Bools:
@@ -165,7 +181,8 @@ def _within_shares(level: DrawnPairs, others: Ints, askable: AskableTaxonomy) ->
 
     ``others`` is how many questions of other families each split has.
     """
-    share = np.array(LEVEL_SHARES)
+    matched = askable.options.match != "none"
+    share = np.array(MATCHED_LEVEL_SHARES if matched else LEVEL_SHARES)
     room = others * share / (1 - share)
     split = _splits(level, askable)
     order = np.lexsort((level.group, level.family[:, 0], split))

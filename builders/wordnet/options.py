@@ -117,8 +117,8 @@ class WordNetOptions(DrawOptions):
 
     @property
     def matched(self) -> bool:
-        """Whether groups are matched on similarity: there are encoders of English texts only."""
-        return super().matched and self.language == ENGLISH
+        """Whether groups are matched: the encoders that come with kbprobe are of English texts."""
+        return super().matched and (self.language == ENGLISH or bool(self.encoders))
 
     @property
     def shows_glosses(self) -> bool:
@@ -200,8 +200,9 @@ class IsaOptions(WordNetOptions):
     def _balanced_are_matched(self) -> Self:
         if self.hops == "balanced" and not self.matched:
             raise ValueError(
-                "--hops balanced selects among matched groups: leave out --match none, --sampling "
-                "uniform and --language, or --hops"
+                "--hops balanced selects among matched groups: leave out --match none and "
+                "--sampling uniform, name an encoder of another --language with --match, or leave "
+                "out --hops"
             )
         return self
 

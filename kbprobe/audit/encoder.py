@@ -156,8 +156,14 @@ def _loaded(name: str, option: str) -> tuple[Any, Any]:
 
 def _pooled(tokenizer: Any, model: Any, texts: list[str]) -> torch.Tensor:
     """Return the mean of the last hidden states of each text's tokens, (texts, dimensions)."""
+    # Some models count positions from 2.
+    positions = getattr(model.config, "max_position_embeddings", None) or LONGEST + 2
     given = tokenizer(
-        texts, padding=True, truncation=True, max_length=LONGEST, return_tensors="pt"
+        texts,
+        padding=True,
+        truncation=True,
+        max_length=min(LONGEST, positions - 2),
+        return_tensors="pt",
     ).to(model.device)
     states = model(**given).last_hidden_state.float()
     mask = given["attention_mask"][:, :, None]

@@ -19,7 +19,9 @@ from builders.engine.draw.likeness import (
     Likeness,
     View,
     dot_products,
+    gold_places,
     likeness_of,
+    similarities,
     text_hashes,
 )
 from builders.engine.draw.matched import GroupMatcher
@@ -133,6 +135,46 @@ def test_questions_without_a_vector_are_not_matched() -> None:
     assert len(nothing.draw([np.arange(9)], GroupRules(SIZE, 2, clash), RandomGenerator.of(0))) == 0
 
 
+def test_choices_that_are_too_much_alike_are_not_shown_together() -> None:
+    draw, rules = matching(), GroupRules(SIZE, 3, clash)
+    alike = similarities(draw.likeness._replace(views=tuple(map(of_choices, draw.likeness.views))))
+    limit = 1
+    most = 1000 * limit * len(draw.likeness.views)
+
+    def most_alike(groups: Ints) -> int:
+        pairs = alike[groups[:, :, None], groups[:, None, :]]
+        return int(pairs[:, ~np.eye(SIZE, dtype=np.bool_)].max())
+
+    likeness = draw.likeness._replace(most_alike=limit)
+    limited = GroupMatcher(likeness, draw.false, draw.cell)
+    groups = limited.draw([np.arange(QUESTIONS)], rules, RandomGenerator.of(0))
+    free = draw.draw([np.arange(QUESTIONS)], rules, RandomGenerator.of(0))
+    assert groups.size > QUESTIONS / 4
+    assert most_alike(groups) <= most * 1.02
+    assert most_alike(free) > most * 1.5
+
+
+def of_choices(view: View) -> View:
+    """Compare choices with choices."""
+    return view._replace(questions=view.choices)
+
+
+def test_places_of_golds_are_those_of_a_loop() -> None:
+    likeness = matching(encoders=2).likeness
+    rng = np.random.default_rng(3)
+    choices = rng.permuted(np.tile(np.arange(QUESTIONS), (40, 1)), axis=1)[:, :SIZE]
+    asked = likeness._replace(question=choices[:, 0], choice=choices[:, 0])
+    alike = similarities(likeness)
+    expected = [
+        sum(alike[row[0], other] > alike[row[0], row[0]] for other in row[1:])
+        for row in choices.tolist()
+    ]
+    assert gold_places(asked, choices).tolist() == expected
+    one = likeness._replace(views=likeness.views[:1])
+    dots = dot_products(one.views[0].questions, one.views[0].choices)
+    assert (np.diff(similarities(one)[0][np.argsort(dots[0])]) >= 0).all()
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(0, 143), max_size=30), st.lists(st.integers(0, 143), max_size=30))
 def test_false_among_agrees_with_is_false(true: list[int], alike: list[int]) -> None:
@@ -189,6 +231,8 @@ def test_texts_in_no_table_have_the_vectors_of_the_static_encoder() -> None:
         ({}, True),
         ({"match": "none"}, False),
         ({"language": "it"}, False),
+        ({"language": "it", "match": "a/model"}, True),
+        ({"match": "a/model,b/model"}, True),
         ({"sampling": "uniform", "families": "paper", "tier": "full"}, False),
     ],
 )
@@ -196,6 +240,12 @@ def test_what_is_matched_by_default(given: dict[str, object], matched: bool) -> 
     options = HypernymyOptions.parse(given, "wordnet_hypernymy")
     assert options.matched == matched
     assert ("near" in options.family_list) == matched
+
+
+@pytest.mark.parametrize("match", ["", "a/model,", "none,a/model", "similarity,none"])
+def test_models_are_named_alone(match: str) -> None:
+    with pytest.raises(UsageError, match="--match: similarity, none, or models alone"):
+        HypernymyOptions.parse({"match": match}, "wordnet_hypernymy")
 
 
 @pytest.mark.parametrize(

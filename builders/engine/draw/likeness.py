@@ -44,6 +44,9 @@ DEVIATION = 40
 SAMPLE, STRIDE = 20_000, 7919
 """The pairs by which the spread of an encoder's dot products is estimated."""
 
+THOUSAND, PART = 1000, 1 << 14
+"""The unit of similarities over several encoders, and the number of questions compared at once."""
+
 LEAST_KNOWN = 0.75
 """The least share of questions in the tables; with fewer, all have the static encoder's vectors."""
 
@@ -198,9 +201,7 @@ def likeness_of(compared: ComparedTexts, models: Sequence[str] = ()) -> Likeness
         likeness = _looked_up(compared, *compared.tables)
         if np.count_nonzero(likeness.known) >= LEAST_KNOWN * likeness.known.size:
             return likeness
-    return Likeness(
-        (_static(compared),), compared.question, compared.choice, compared.most_alike
-    )
+    return Likeness((_static(compared),), compared.question, compared.choice, compared.most_alike)
 
 
 def _looked_up(compared: ComparedTexts, questions: VectorTable, choices: VectorTable) -> Likeness:
@@ -216,6 +217,32 @@ def _looked_up(compared: ComparedTexts, questions: VectorTable, choices: VectorT
     )
     question, choice = number[0][compared.question], number[1][compared.choice]
     return Likeness(views, question, choice, compared.most_alike)
+
+
+def similarities(likeness: Likeness) -> Ints:
+    """Return (questions, choices) similarities by all encoders, in thousandths of a spread."""
+    total = np.zeros((len(likeness.views[0].questions), len(likeness.views[0].choices)), np.int64)
+    for encoder, questions, choices in likeness.views:
+        products = dot_products(questions, choices).astype(np.int64)
+        total += encoder.weight * (products * THOUSAND // encoder.spread)
+    return total
+
+
+def gold_places(likeness: Likeness, choices: Ints) -> Ints:
+    """Return (lines,) how many choices are more similar to the question than the gold.
+
+    Args:
+        likeness: of each line's question; its gold is the first of its choices.
+        choices: (lines, K) the rows of the choices in the views.
+    """
+    total = np.zeros(choices.shape, dtype=np.int64)
+    for start in range(0, len(choices), PART):
+        some = slice(start, start + PART)
+        for encoder, questions, shown in likeness.views:
+            asked = questions[likeness.question[some]].astype(np.int32)
+            products = np.einsum("id,ijd->ij", asked, shown[choices[some]], dtype=np.int32)
+            total[some] += encoder.weight * (products.astype(np.int64) * THOUSAND // encoder.spread)
+    return np.asarray((total > total[:, :1]).sum(axis=1))
 
 
 def dot_products(left: Codes, right: Codes) -> npt.NDArray[np.float32]:

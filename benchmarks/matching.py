@@ -9,8 +9,9 @@ MODEL (the folder of a transformers encoder), whose tokens' vectors are averaged
 out the encoders of the tables in turn, or changes the margin that counts as certain, and measures
 all on hypernymy: rows kept against accuracy.
 
-The results are printed and written to SCRATCH/matching.json. Builds take a minute each; MODELs of
-100 million parameters encode 30 texts a second on a processor core.
+The results are printed and written to SCRATCH/matching.json, from which docs/figures/matching.json
+is copied. Of random rows and of builds without matching, fewer are measured. Builds take a minute
+each; MODELs of 100 million parameters encode 30 texts a second on a processor core.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from kb_cache.vectors.texts import cosines_of_means
 from kbprobe import build
 from kbprobe.arrays import Floats
 from kbprobe.audit.encoder import encoded_cosines
+from kbprobe.format.manifest import read_manifest
 from kbprobe.similarity import similarities
 from kbprobe.tokens import tokenise
 
@@ -47,6 +49,7 @@ PROBES: dict[str, dict[str, Any]] = {
     "wordnet_meronymy": {},
     "wordnet_antonymy": {},
     "dictionary_wordsense": {},
+    "taxonomy_conjunction": {},
 }
 
 
@@ -68,7 +71,8 @@ def main() -> None:
     lines = []
     for name in args.probes.split(","):
         for match in ("similarity", "none"):
-            lines.append(measured(name, {"match": match}, encoders, args))
+            rows = args.rows if match == "similarity" else args.rows // 2
+            lines.append(measured(name, {"match": match}, encoders, _with(args, rows=rows)))
             print(shown(lines[-1]), flush=True)
     if args.curve:
         lines += curve(encoders, args)
@@ -84,11 +88,13 @@ def measured(
         build(name, output=folder, audit=False, **PROBES[name], **options)
     rows = datasets.load_dataset(str(folder), split="test")
     family = np.array(rows["distractor_family"])
-    line: dict[str, Any] = {"probe": name, **options}
+    digest = read_manifest(folder).rows_digest
+    line: dict[str, Any] = {"probe": name, **options, "rows_digest": digest}
     for part, of in (("near", family != RANDOM), ("random", family == RANDOM)):
         places = np.flatnonzero(of)
         line[f"{part} rows"] = int(places.size)
-        some = np.sort(np.random.default_rng(0).permutation(places)[: args.rows])
+        most = args.rows if part == "near" else args.rows // 4
+        some = np.sort(np.random.default_rng(0).permutation(places)[:most])
         if some.size:
             line[part] = first_shares(rows.select(some), encoders)
     everything = datasets.load_dataset(str(folder))
@@ -129,7 +135,12 @@ def curve(encoders: dict[str, Cosines], args: argparse.Namespace) -> list[dict[s
     for left_out, name in enumerate(("MiniLM", "MPNet", "GloVe")):
         vars(drawing)["likeness_of"] = without(left_out)
         lines.append(
-            measured("wordnet_hypernymy", {"match": "similarity"}, encoders, _in(args, name))
+            measured(
+                "wordnet_hypernymy",
+                {"match": "similarity"},
+                encoders,
+                _with(args, scratch=args.scratch / name),
+            )
         )
         lines[-1]["left out"] = name
         print(shown(lines[-1]), flush=True)
@@ -138,7 +149,10 @@ def curve(encoders: dict[str, Cosines], args: argparse.Namespace) -> list[dict[s
         matched.LEVELS = np.array(certain)
         lines.append(
             measured(
-                "wordnet_hypernymy", {"match": "similarity"}, encoders, _in(args, str(certain))
+                "wordnet_hypernymy",
+                {"match": "similarity"},
+                encoders,
+                _with(args, scratch=args.scratch / str(certain)),
             )
         )
         lines[-1]["levels"] = certain
@@ -147,8 +161,8 @@ def curve(encoders: dict[str, Cosines], args: argparse.Namespace) -> list[dict[s
     return lines
 
 
-def _in(args: argparse.Namespace, name: str) -> argparse.Namespace:
-    return argparse.Namespace(**{**vars(args), "scratch": args.scratch / name})
+def _with(args: argparse.Namespace, **changes: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{**vars(args), **changes})
 
 
 def shown(line: dict[str, Any]) -> str:

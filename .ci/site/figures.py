@@ -49,6 +49,7 @@ from kbprobe.format.manifest import MOST_SIMILAR, Manifest, manifest_text, read_
 ROOT = Path(__file__).resolve().parents[2]
 BUILDS = ROOT / "docs" / "figures" / "builds.json"
 READINGS = BUILDS.with_name("readings.json")
+MATCHING, MPNET = BUILDS.with_name("matching.json"), "all-mpnet-base-v2"
 SUITES = (BUILDS.with_name("kbprobe-1.json"), BUILDS.with_name("kbprobe-2.json"))
 PAIRS = ROOT / "builders" / "judged" / "data" / "pairs.csv"
 KEPT = ROOT / "tests" / "data" / "manifests"
@@ -186,11 +187,16 @@ def load() -> Figures:
         figures[one["probe"]][key] = f"{', '.join(map(str, one['sound']))} of {one['rows']}"
     for one in by_hand["people"]:
         figures[one["probe"]]["people"] = _beside_people([one])
-    matched = [probe for probe in figures.values() if "unmatched" in probe]
+    for one in json.loads(MATCHING.read_text("utf-8")):
+        figures[one["probe"]].setdefault("encoders", {})[one["match"]] = one["near"]
+    matched = [
+        probe for probe in figures.values() if "unmatched" in probe and probe["chance"] == 0.2
+    ]
     near, random, unmatched = (
         [probe[build][part] for probe in matched if part in probe[build]]
         for build, part in (("similarity", "near"), ("similarity", RANDOM), ("unmatched", "near"))
     )
+    by_mpnet = [probe["encoders"]["similarity"][MPNET] for probe in matched]
     latest = {one["probe"]: one for one in read}
     shares = [one["sound"] / _readings(one) for one in latest.values()]
     current = sum(
@@ -207,6 +213,8 @@ def load() -> Figures:
         "most similar random": max(random),
         "least similar unmatched": min(unmatched),
         "most similar unmatched": max(unmatched),
+        "least similar by MPNet": min(by_mpnet),
+        "most similar by MPNet": max(by_mpnet),
         "least sound": min(shares),
         "most sound": max(shares),
         "sound": sum(one["sound"] for one in read) / rows,

@@ -360,7 +360,10 @@ def _within_uses(members: Ints, gain: Ints, uses: int, questions: int) -> Ints:
     order = np.argsort(-gain, kind="stable")
     order = order[gain[order] > 0]
     for group, each in zip(order.tolist(), members[order].tolist(), strict=True):
-        if all(used[question] < uses for question in each):
+        for question in each:
+            if used[question] >= uses:
+                break
+        else:
             for question in each:
                 used[question] += 1
             chosen.append(group)

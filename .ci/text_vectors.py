@@ -108,9 +108,9 @@ def encoded_texts(folder: Path, scratch: Path, texts: Sequence[str]) -> dict[str
     for start in range(0, len(left), PART):
         some = left[start : start + PART]
         vectors = encode(some, str(folder))
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16)
         path = scratch / f"{len(known):07d}.npz"
-        np.savez(path, texts=np.array(some, object), v=vectors.astype(np.float16))
+        np.savez(path, texts=np.array(some, object), v=vectors)
         known |= dict(zip(some, vectors, strict=True))
     return known
 

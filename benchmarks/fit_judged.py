@@ -21,10 +21,13 @@ import numpy as np
 
 from builders.antonyms.pairs import sense_names
 from builders.antonyms.senses import SenseColumns, antonym_features
+from builders.engine.draw.likeness import SIMILARITY_UNIT, sum_by_weight
 from builders.engine.splits import connected_components
 from builders.judged.model import DATA, JUDGED, MATCHED_PAIRS, MODELS, PAIRS, STRATA
 from builders.wordnet.features import Glosses, features_of
-from builders.wordnet.synsets import path_facts
+from builders.wordnet.likeness import KINDS_OF_TEXTS, MOST_ALIKE, choice_texts, table_of
+from builders.wordnet.planning import PROBE_OF
+from builders.wordnet.synsets import generality, nodes_of, path_facts
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
@@ -63,9 +66,9 @@ MATCHED_BARS = {
     "hyponymy:field": 0.0168,
     "hyponymy:other": 0.0109,
 }
-"""The same for kinds of which all would pass, or hardly any: about nine in ten do, of those that
-the model is less sure of eight. Without pairs in one lexicographer file, the file would tell the
-answer. Of pairs whose choices are not too much alike, fewer are accepted."""
+"""The same for kinds of which the common one passes nearly all, or hardly any: chosen such that
+about nine in ten pass. If no pairs in one lexicographer file did, the file would tell the answer.
+"""
 ENOUGH = 100
 """The least number of pairs of matched groups that thresholds are chosen by."""
 PAIR_SCORES = {"true": 1.0, "arguable": 0.5, "false": 0.0}
@@ -115,6 +118,7 @@ def main() -> None:
         matched = [row for row in csv.DictReader(file) if row["family"] not in others]
     models["matched_distractor"] = distractor_model(wordnet, some, matched)
     models["antonym"] = antonym_model(wordnet)
+    models["alike"] = alike(wordnet, matched)
     output.write_text(json.dumps(models, indent=1) + "\n", encoding="utf-8")
 
 
@@ -143,6 +147,34 @@ def distractor_model(
         if (marked & own).sum() >= ENOUGH:
             kinds[name], bars[name] = marked & own, MATCHED_BARS.get(name, MATCHED)
     return fitted(features, scores(some, SCORES), concept, kinds, bars)
+
+
+def alike(wordnet: WordNet, matched: Sequence[Row]) -> dict[str, list[float]]:
+    """Return how far readers accept distractors that are too similar to the gold, and others.
+
+    A probe's first value is that of pairs that its matched draws rule out (``MOST_ALIKE``).
+    """
+    nodes, found = nodes_of(wordnet, generality(wordnet), True), {}
+    for relation, most in MOST_ALIKE.items():
+        probe = PROBE_OF[relation]
+        rows = [row for row in matched if row["probe"] == probe]
+        kinds = KINDS_OF_TEXTS[relation]
+        table = table_of(kinds.choice)
+        sides = [
+            table.rows_of(choice_texts(kinds, nodes, synsets(wordnet, rows, end)))
+            for end in ("gold", "candidate")
+        ]
+        known = (sides[0] >= 0) & (sides[1] >= 0)
+        similar = sum_by_weight(
+            (encoder, np.einsum("ij,ij->i", *(table.vectors(at, side[known]).astype(np.int64)
+                                              for side in sides)))
+            for at, encoder in enumerate(table.encoders)
+        )  # fmt: skip
+        weight = sum(encoder.weight for encoder in table.encoders)
+        beyond = similar > SIMILARITY_UNIT * most * weight
+        accepted = scores(rows, SCORES)[known]
+        found[probe] = [round(float(accepted[some].mean()), 4) for some in (beyond, ~beyond)]
+    return found
 
 
 def antonym_model(wordnet: WordNet) -> dict[str, Any]:

@@ -52,6 +52,7 @@ READINGS = BUILDS.with_name("readings.json")
 MATCHING, MPNET = BUILDS.with_name("matching.json"), "all-mpnet-base-v2"
 SUITES = (BUILDS.with_name("kbprobe-1.json"), BUILDS.with_name("kbprobe-2.json"))
 PAIRS = ROOT / "builders" / "judged" / "data" / "pairs.csv"
+MODELS = PAIRS.with_name("models.json")
 KEPT = ROOT / "tests" / "data" / "manifests"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
@@ -253,6 +254,8 @@ def _judged_matched() -> dict[str, Any]:
     for probe in dict.fromkeys(row["probe"] for row in rows):
         own = [row["reader_a"] != "false" for row in rows if row["probe"] == probe]
         found[f"accepted {probe}"] = sum(own) / len(own)
+    for probe, (beyond, within) in json.loads(MODELS.read_text("utf-8"))["alike"].items():
+        found |= {f"alike {probe}": beyond, f"unlike {probe}": within}
     return found
 
 

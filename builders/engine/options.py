@@ -170,19 +170,26 @@ class MatchOptions(ProbeOptions):
 
     match: Annotated[str, Metavar("similarity|none|MODEL,...")] = Field(
         "similarity",
-        description="similarity: put questions in groups such that the most similar choice is "
-        "right hardly more often than others, as encoders see it whose vectors come with kbprobe; "
-        "MODEL: as these text encoders see it (folders or Hub ids; needs the extra eval); none: at "
-        "random.",
+        description="similarity: choose questions such that the choice most similar to the "
+        "question is right about as often as others, by encoders whose vectors come with kbprobe; "
+        "MODEL,...: by these text encoders (folders or Hub ids; needs the extra eval); none: do "
+        "not match.",
     )
 
     @field_validator("match")
     @classmethod
     def _one_way_to_match(cls, match: str) -> str:
-        names = match.split(",")
+        names = [name.strip() for name in match.split(",")]
         if not all(names) or (len(names) > 1 and {"similarity", "none"} & {*names}):
             raise ValueError("similarity, none, or models alone, with commas between them")
-        return match
+        if len({*names}) < len(names):
+            raise ValueError("a model is named twice")
+        return ",".join(names)
+
+    @property
+    def matched(self) -> bool:
+        """Whether choices are matched on similarity."""
+        return self.match != "none"
 
     @property
     def encoders(self) -> tuple[str, ...]:
@@ -238,8 +245,8 @@ class DrawOptions(MatchOptions):
 
     @property
     def matched(self) -> bool:
-        """Whether groups are matched on similarity."""
-        return self.match != "none" and self.sampling == "grouped"
+        """Whether choices are matched on similarity."""
+        return super().matched and self.sampling == "grouped"
 
     @property
     def uses(self) -> int:

@@ -33,7 +33,7 @@ VARIANTS = 4
 REPEATS = 4
 """Maximum number of conjunctions with the same question and gold, but different distractors."""
 
-MOST_IN_PLACE, UNEVEN = 0.39, 6
+MOST_IN_PLACE, MOST_EXTRA = 0.39, 6
 """The largest share of a split's questions, and how many more, whose gold may be in the same place
 of the order of similarity. At a third, two of five questions of a small ConceptNet are lost."""
 
@@ -41,7 +41,7 @@ CELLS = 10_000_000
 """Maximum number of pairs of a group and a property processed at once, to limit memory."""
 
 
-class Rules(NamedTuple):
+class ChoiceRules(NamedTuple):
     """What decides which of the possible groups are chosen, besides limits on repetition.
 
     Attributes:
@@ -96,7 +96,7 @@ def conjunction_groups(
     split: Ints,
     options: PropertyOptions,
     rng: RandomGenerator,
-    rules: Rules,
+    rules: ChoiceRules,
 ) -> tuple[PropertyPairs, Ints]:
     """Put concepts in groups of three, with three properties of which each lacks another one.
 
@@ -159,7 +159,7 @@ def exception_groups(
     split: Ints,
     options: PropertyOptions,
     rng: RandomGenerator,
-    rules: Rules,
+    rules: ChoiceRules,
 ) -> tuple[PropertyPairs, Ints]:
     """Put concepts in groups of three, and find a question with "but not" for each.
 
@@ -261,7 +261,7 @@ def _chosen(
     split: Ints,
     options: PropertyOptions,
     rng: RandomGenerator,
-    rules: Rules,
+    rules: ChoiceRules,
 ) -> tuple[PropertyPairs, Ints]:
     """Choose groups, those of rare concepts first, within the limits of repetition.
 
@@ -302,7 +302,7 @@ def _chosen(
             any(asked[question] >= CAP_PER_QUESTION for question in questions)
             or any(answered[answer] >= repeats for answer in answers)
             or members in together
-            or counts.max() > MOST_IN_PLACE * counts.sum() + UNEVEN
+            or counts.max() > MOST_IN_PLACE * counts.sum() + MOST_EXTRA
             or any(
                 relations[name] + count > max(MAX_SHARE * size, FEW) for name, count in more.items()
             )

@@ -27,7 +27,7 @@ from builders.english.kin import holds_kin
 from builders.lexicons import ConceptNetFirst, conceptnet_first
 from builders.properties.facts import Evidence, gather
 from builders.properties.groups import (
-    Rules,
+    ChoiceRules,
     Triples,
     conjunction_groups,
     exception_groups,
@@ -279,7 +279,7 @@ class _PropertyBuild:
             matched_on.update(likeness.digests)
             return gold_places(likeness, choices)
 
-        rules = Rules(unflagged, places if options.match != "none" else None)
+        rules = ChoiceRules(unflagged, places if options.matched else None)
         if self.both:
             asking, others = conjunction_groups(evidence, triples, splits, options, rng, rules)
         else:

@@ -6,7 +6,7 @@ See docs/probes/taxonomy_conjunction.md, and docs/methods.md for the differences
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -130,12 +130,14 @@ def _crossed(
     options, size = askable.options, len(askable.taxonomy)
     words = askable.taxonomy.words
 
-    def alike(asked: Ints, kinds: Ints) -> Ints:
-        one, other = (words.take(pa.array(some)).to_pylist() for some in (asked, kinds))
+    def compared() -> Callable[[Ints, Ints], Ints]:
+        sides = np.unique(askable.listed.word), np.unique(askable.listed.kind)
+        one, other = (words.take(pa.array(side)).to_pylist() for side in sides)
         none = np.empty(0, dtype=np.int64)
         likeness = likeness_of(ComparedTexts(one, other, none, none), options.encoders)
         matched_on.update(likeness.digests)
-        return similarities(likeness)
+        alike = similarities(likeness.views)
+        return lambda *some: alike[np.ix_(*map(np.searchsorted, sides, some))]
 
     def also_shown(rows: int) -> Ints:
         if level is None:
@@ -154,7 +156,7 @@ def _crossed(
         options.cap_per_word,
         options.cap_per_gold,
         rng,
-        alike if options.match != "none" else None,
+        compared() if options.matched else None,
     )
     keys = askable.crossing.word * size + askable.crossing.answer
     x, y = (
@@ -181,8 +183,7 @@ def _within_shares(level: DrawnPairs, others: Ints, askable: AskableTaxonomy) ->
 
     ``others`` is how many questions of other families each split has.
     """
-    matched = askable.options.match != "none"
-    share = np.array(MATCHED_LEVEL_SHARES if matched else LEVEL_SHARES)
+    share = np.array(MATCHED_LEVEL_SHARES if askable.options.matched else LEVEL_SHARES)
     room = others * share / (1 - share)
     split = _splits(level, askable)
     order = np.lexsort((level.group, level.family[:, 0], split))

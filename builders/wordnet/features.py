@@ -114,10 +114,10 @@ class WordSets(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class JudgedPairs:
-    """How far readers accept one synset as a kind of another.
+    """How far readers accept the second synset of a pair as an answer for the first.
 
     Attributes:
-        keys: ``lower * synsets + upper`` of the pairs that were judged, ascending.
+        keys: ``first * synsets + second`` of the pairs that were judged, ascending.
         worth: how far readers accept each; the last value, for all other pairs, is NaN.
     """
 

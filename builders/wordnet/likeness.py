@@ -41,8 +41,8 @@ KINDS_OF_TEXTS = {
 
 MOST_ALIKE = {"definition": 3, "hypernym": 3, "hyponym": 3}
 """How similar a choice may be to the gold (`ComparedTexts`), by relation. Of judged pairs that are
-more similar, readers accepted 10, 9 and 6%, of the others 1.2%; of synonyms and parts hardly any
-(``builders/judged/data/matched_pairs.csv``)."""
+more similar, readers accept several times as many as of others (``alike`` in
+``builders/judged/data/models.json``); of synonyms and parts hardly any."""
 
 
 def compared_texts(

@@ -13,8 +13,8 @@ import hashlib
 import json
 import logging
 import math
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,13 +39,16 @@ STATIC_SPREAD = 6500
 """The spread of their dot products."""
 
 DEVIATION = 40
-"""The standard deviation of the entries of an encoder's vectors as integers."""
+"""The standard deviation of the entries of an encoder's vectors as integers: those beyond three
+deviations are clipped."""
 
 SAMPLE, STRIDE = 20_000, 7919
-"""The pairs by which the spread of an encoder's dot products is estimated."""
+"""The number of pairs by which the spread of dot products is estimated, and a prime by which one
+side advances, so that hardly any pair is taken twice."""
 
-THOUSAND, PART = 1000, 1 << 14
-"""The unit of similarities over several encoders, and the number of questions compared at once."""
+SIMILARITY_UNIT, PART = 1000, 1 << 14
+"""Similarities over several encoders are in this fraction of a spread; so many questions are
+compared at once."""
 
 LEAST_KNOWN = 0.75
 """The least share of questions in the tables; with fewer, all have the static encoder's vectors."""
@@ -62,7 +65,8 @@ class Encoder(NamedTuple):
 
     Attributes:
         name: its name.
-        sha256: the digest of its weights and configuration, as results name them.
+        sha256: the digest of its weights and configuration, as results name them; of word vectors
+            and of the static encoder, of their table.
         weight: how much a draw prefers groups that are hard for it, relative to other encoders.
         spread: the standard deviation of dot products of its vectors for random pairs.
     """
@@ -193,9 +197,12 @@ def likeness_of(compared: ComparedTexts, models: Sequence[str] = ()) -> Likeness
     Raises:
         MissingDependencyError: torch or transformers is not installed.
         UsageError: a model cannot be loaded.
+        KbprobeError: its files cannot be read or fetched.
     """
     if models:
-        views = tuple(_encoded(compared, model) for model in models)
+        names = [Path(model).resolve().name if Path(model).exists() else model for model in models]
+        names = names if len({*names}) == len(names) else [*models]
+        views = tuple(map(partial(_encoded, compared), models, names))
         return Likeness(views, compared.question, compared.choice, compared.most_alike)
     if compared.tables:
         likeness = _looked_up(compared, *compared.tables)
@@ -219,13 +226,21 @@ def _looked_up(compared: ComparedTexts, questions: VectorTable, choices: VectorT
     return Likeness(views, question, choice, compared.most_alike)
 
 
-def similarities(likeness: Likeness) -> Ints:
-    """Return (questions, choices) similarities by all encoders, in thousandths of a spread."""
-    total = np.zeros((len(likeness.views[0].questions), len(likeness.views[0].choices)), np.int64)
-    for encoder, questions, choices in likeness.views:
-        products = dot_products(questions, choices).astype(np.int64)
-        total += encoder.weight * (products * THOUSAND // encoder.spread)
-    return total
+def similarities(views: Sequence[View]) -> Ints:
+    """Return (questions, choices) similarities by all encoders, in units of ``SIMILARITY_UNIT``."""
+    return sum_by_weight(
+        (view.encoder, dot_products(view.questions, view.choices).astype(np.int64))
+        for view in views
+    )
+
+
+def sum_by_weight(products: Iterable[tuple[Encoder, Ints]]) -> Ints:
+    """Add dot products of several encoders, each in units of its spread."""
+    parts = [
+        encoder.weight * (product * SIMILARITY_UNIT // encoder.spread)
+        for encoder, product in products
+    ]
+    return np.asarray(np.sum(parts, axis=0, dtype=np.int64))
 
 
 def gold_places(likeness: Likeness, choices: Ints) -> Ints:
@@ -235,14 +250,22 @@ def gold_places(likeness: Likeness, choices: Ints) -> Ints:
         likeness: of each line's question; its gold is the first of its choices.
         choices: (lines, K) the rows of the choices in the views.
     """
-    total = np.zeros(choices.shape, dtype=np.int64)
+    parts = [np.empty(0, dtype=np.int64)]
     for start in range(0, len(choices), PART):
         some = slice(start, start + PART)
-        for encoder, questions, shown in likeness.views:
-            asked = questions[likeness.question[some]].astype(np.int32)
-            products = np.einsum("id,ijd->ij", asked, shown[choices[some]], dtype=np.int32)
-            total[some] += encoder.weight * (products.astype(np.int64) * THOUSAND // encoder.spread)
-    return np.asarray((total > total[:, :1]).sum(axis=1))
+        total = sum_by_weight(
+            (
+                encoder,
+                np.einsum(
+                    "id,ijd->ij",
+                    questions[likeness.question[some]].astype(np.int64),
+                    shown[choices[some]].astype(np.int64),
+                ),
+            )
+            for encoder, questions, shown in likeness.views
+        )
+        parts.append((total > total[:, :1]).sum(axis=1))
+    return np.concatenate(parts)
 
 
 def dot_products(left: Codes, right: Codes) -> npt.NDArray[np.float32]:
@@ -276,9 +299,9 @@ def _of_unit_length(vectors: npt.NDArray[np.int32]) -> Codes:
     return np.asarray(np.clip(np.rint(scaled), -127, 127).astype(np.int8))
 
 
-def _encoded(compared: ComparedTexts, model: str) -> View:
+def _encoded(compared: ComparedTexts, model: str, name: str) -> View:
     """Return the texts as a transformers model sees them, questions and choices centred."""
-    digest, name = encoder_digest(model, MATCH), Path(model).name if Path(model).exists() else model
+    digest = encoder_digest(model, MATCH)
     texts = [*compared.asked, *compared.shown]
     logger.info("encoding %s texts with %s (--match)", f"{len(texts):,}", name)
     vectors = encode(texts, model, MATCH)

@@ -33,7 +33,14 @@ import numpy as np
 import numpy.typing as npt
 
 from builders.engine.draw.families import GroupRules, others_of
-from builders.engine.draw.likeness import Encoder, Likeness, dot_products
+from builders.engine.draw.likeness import (
+    SIMILARITY_UNIT,
+    Encoder,
+    Likeness,
+    View,
+    dot_products,
+    similarities,
+)
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.rng import RandomGenerator
 
@@ -92,8 +99,9 @@ other wordings differ from what groups are chosen by: twice this for an encoder 
 times for one of weight 3, whose vectors are the longest."""
 
 LEAST_ROWS, LEAST_OF_MADE = 0.7, 0.1
-"""Rows for each question of any group that are kept even if places are not uniform; fewer of groups
-that were put together without regard to similarity, most of whose golds are the most similar."""
+"""The least number of rows for each question that are kept even if places are not uniform: of
+groups that were grown by similarity, and of groups made without it, whose gold is mostly the most
+similar choice."""
 
 LEAST_WORTH, MOST_WORTH = -ONE * ONE, ONE * ONE * 4
 """What a question of a kind may be worth when there are to be equally many of each kind."""
@@ -181,8 +189,13 @@ class GroupMatcher:
         return groups.members[_selected(groups, self, rules.uses, LEAST_ROWS)]
 
     def select(self, groups: Ints, rules: GroupRules) -> Ints:
-        """Return those of some groups in which the gold's place is uniform."""
+        """Select those of some groups that together make the gold's place nearly uniform."""
         groups = groups[self.likeness.known[groups].all(axis=1)]
+        if self.likeness.most_alike is not None:
+            golds, choice = np.unique(self.likeness.choice[groups], return_inverse=True)
+            choice = choice.reshape(groups.shape)
+            alike = _too_alike(self.likeness, golds)[choice[:, :, None], choice[:, None, :]]
+            groups = groups[~(alike & ~np.eye(groups.shape[1], dtype=np.bool_)).any(axis=(1, 2))]
         if not groups.size:
             return groups
         levels = self._levels(groups)
@@ -251,12 +264,11 @@ def _pairs(lines: Ints, likeness: Likeness, gold: Ints, false: Bools) -> Pairs:
 def _too_alike(likeness: Likeness, choices: Ints) -> Bools:
     """Return (choices, choices) which are too similar to be choices of the same question."""
     assert likeness.most_alike is not None
-    alike = np.zeros((choices.size, choices.size), dtype=np.int32)
-    for encoder, _, vectors in likeness.views:
-        shown = vectors[choices]
-        alike += encoder.weight * _steps(dot_products(shown, shown), encoder)
-    most = UNIT * likeness.most_alike * sum(view.encoder.weight for view in likeness.views)
-    return np.asarray(alike > most)
+    views = [
+        View(view.encoder, view.choices[choices], view.choices[choices]) for view in likeness.views
+    ]
+    weight = sum(view.encoder.weight for view in views)
+    return np.asarray(similarities(views) > SIMILARITY_UNIT * likeness.most_alike * weight)
 
 
 def _grown(pairs: Pairs, hardness: Steps, noise: Steps, size: int) -> Ints:

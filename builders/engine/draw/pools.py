@@ -101,7 +101,7 @@ def draw_in_groups(
             some have others; questions without others come first.
         rng: the random generator.
         matcher: how groups of families other than the random one are matched; None: they are not.
-            If it holds equally many questions of each kind, equally many get random distractors.
+            With ``matcher.equal``, equally many of each kind get random distractors.
 
     Yields:
         Each family and (groups, size) positions of the questions of its groups.

@@ -21,7 +21,7 @@ from builders.engine.draw.families import Family, Truth
 from builders.engine.draw.likeness import ComparedTexts
 from builders.engine.drops import DropLog
 from builders.engine.options import DrawOptions
-from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions
+from builders.engine.plan import Column, Facts, Flags, Nodes, Plan, Questions
 from builders.engine.rows import Asking, NodePools, QuestionSet, Territory, draw_plan
 from builders.english.kin import holds_kin
 from kb_cache.graph import Graph
@@ -92,6 +92,8 @@ class AskedEdges:
         most_golds: maximum number of golds asked for per concept and relation (0: no limit); golds
             with flags are counted separately.
         min_zipf: minimum word frequency of golds and concepts.
+        fields: function from the concepts of questions and the numbers of their relations to
+            further template fields.
     """
 
     edges: Mapping[str, Edges]
@@ -100,6 +102,7 @@ class AskedEdges:
     stop: Ints = field(default_factory=lambda: NONE)
     most_golds: int = 0
     min_zipf: float = 0.0
+    fields: Callable[[Ints, Ints], Mapping[str, Column]] | None = None
 
     def of_concepts(self, kept: Bools) -> AskedEdges:
         """Return the edges of the concepts that a mask of nodes marks."""
@@ -159,6 +162,7 @@ def relation_plan(
             "gloss": source.glosses.take(pa.array(node)),
             "pos": source.pos.take(pa.array(node)),
             "relation": pa.array(names).take(pa.array(code)),
+            **(asked.fields(node, code) if asked.fields else {}),
         },
         pos="pos",
     )

@@ -50,10 +50,11 @@ SOURCES = (
     "From Wikidata",
     "From the dictionary GCIDE",
     "From a text corpus",
+    "From your own facts",
     "Without a knowledge base",
 )
 """The main sources of probes, as help lists them."""
-WORDNET, CONCEPTNET, WIKIDATA, GCIDE, CORPUS, NONE = SOURCES
+WORDNET, CONCEPTNET, WIKIDATA, GCIDE, CORPUS, OWN, NONE = SOURCES
 
 
 def _entries() -> dict[str, ProbeEntry]:

@@ -1,0 +1,1 @@
+"""Probes of facts that users state in a table."""

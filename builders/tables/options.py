@@ -1,0 +1,48 @@
+"""The options of the probe facts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from builders.engine.options import DrawOptions
+from kbprobe.options import RARE, Metavar, named
+
+
+class FactOptions(DrawOptions):
+    """Options of facts."""
+
+    WITHOUT = ("variants", "random_share", "max_fill")
+    DEFAULTS = named(split_shares=(0.0, 0.0, 1.0), train_rows=0)
+
+    table: Annotated[str, Metavar("FILE")] = Field(
+        "",
+        description="The table of facts: CSV, TSV, JSON lines or Parquet (.csv, .tsv, .jsonl, "
+        ".parquet; the first three also with .gz).",
+    )
+    columns: Annotated[tuple[str, ...], Metavar("ROLE=COLUMN,...")] = Field(
+        (),
+        description="The columns of subject, relation and object, where they are not called so: "
+        "subject=name,relation=property,object=value.",
+    )
+    relations: Annotated[tuple[str, ...], Metavar("NAME,...")] = Field(
+        (),
+        description="The relations to ask about; in a table with a row for each subject, the "
+        "columns. By default all, where a column names them.",
+    )
+    separator: Annotated[str, Metavar("TEXT")] = Field(
+        "", description="What separates several objects in a cell, such as '|'."
+    )
+    min_objects: Annotated[int, RARE] = Field(
+        20, ge=2, description="Minimum number of different objects of a relation that is asked for."
+    )
+
+    @field_validator("columns")
+    @classmethod
+    def _are_pairs(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
+        for column in columns:
+            role, equals, name = column.partition("=")
+            if not (role and equals and name):
+                raise ValueError(f"{column!r} is not ROLE=COLUMN, such as subject=name")
+        return columns

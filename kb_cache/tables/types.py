@@ -1,0 +1,34 @@
+"""Facts that a user states: triples of a subject, a relation and an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from kb_cache.knowledge import Loaded
+from kbprobe.arrays import Ints
+
+
+@dataclass(frozen=True, eq=False)
+class FactTable(Loaded):
+    """A table of facts, each once.
+
+    Attributes:
+        texts: the distinct texts of subjects and objects.
+        relations: the names of the relations, in the order of the table.
+        subject, relation, object: (facts,) numbers of texts and relations.
+        left_out: reason -> how many of the table's facts are left out.
+    """
+
+    texts: pa.Array
+    relations: tuple[str, ...]
+    subject: Ints
+    relation: Ints
+    object: Ints
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Return the number of facts."""
+        return self.subject.size

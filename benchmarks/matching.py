@@ -74,9 +74,15 @@ def main() -> None:
             rows = args.rows if match == "similarity" else args.rows // 2
             lines.append(measured(name, {"match": match}, encoders, _with(args, rows=rows)))
             print(shown(lines[-1]), flush=True)
+            write(lines, args.scratch)
     if args.curve:
         lines += curve(encoders, args)
-    (args.scratch / "matching.json").write_text(json.dumps(lines, indent=1) + "\n")
+        write(lines, args.scratch)
+
+
+def write(lines: list[dict[str, Any]], scratch: Path) -> None:
+    """Write what is measured so far."""
+    (scratch / "matching.json").write_text(json.dumps(lines, indent=1) + "\n")
 
 
 def measured(

@@ -197,7 +197,9 @@ def load() -> Figures:
         [probe[build][part] for probe in matched if part in probe[build]]
         for build, part in (("similarity", "near"), ("similarity", RANDOM), ("unmatched", "near"))
     )
-    by_mpnet = [probe["encoders"]["similarity"][MPNET] for probe in matched]
+    by_mpnet, without = (
+        [probe["encoders"][match][MPNET] for probe in matched] for match in ("similarity", "none")
+    )
     latest = {one["probe"]: one for one in read}
     shares = [one["sound"] / _readings(one) for one in latest.values()]
     current = sum(
@@ -216,6 +218,8 @@ def load() -> Figures:
         "most similar unmatched": max(unmatched),
         "least similar by MPNet": min(by_mpnet),
         "most similar by MPNet": max(by_mpnet),
+        "least unmatched by MPNet": min(without),
+        "most unmatched by MPNet": max(without),
         "least sound": min(shares),
         "most sound": max(shares),
         "sound": sum(one["sound"] for one in read) / rows,

@@ -180,6 +180,7 @@ class MatchOptions(ProbeOptions):
     @classmethod
     def _one_way_to_match(cls, match: str) -> str:
         names = [name.strip() for name in match.split(",")]
+        names = [low if (low := name.lower()) in ("similarity", "none") else name for name in names]
         if not all(names) or (len(names) > 1 and {"similarity", "none"} & {*names}):
             raise ValueError("similarity, none, or models alone, with commas between them")
         if len({*names}) < len(names):
@@ -246,7 +247,7 @@ class DrawOptions(MatchOptions):
     @property
     def matched(self) -> bool:
         """Whether choices are matched on similarity."""
-        return super().matched and self.sampling == "grouped"
+        return self.sampling == "grouped" and super().matched
 
     @property
     def uses(self) -> int:

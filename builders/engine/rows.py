@@ -368,6 +368,7 @@ def draw_plan(
             missing = drawn.gold.size * options.uses - made
             dropped[f"{label}: {TOO_FEW}"] += 0 if options.once else missing
     parts = [part for part in parts if part.rows.size]
+    near = any(part.family.name != RANDOM for part in parts)
     dropped.require(len(parts))
     kinds_of = [name for family in wanted if family.kinds for name in family.kinds.names]
     names = list(dict.fromkeys((*(family.name for family in wanted), RANDOM, *kinds_of)))
@@ -387,7 +388,7 @@ def draw_plan(
         relation=asked.relation,
         flags=flags.narrow().take(line),
         order=order,
-        matched_on=matcher.likeness.digests if matcher else {},
+        matched_on=matcher.likeness.digests if matcher and near else {},
         dropped=dropped,
     )
 

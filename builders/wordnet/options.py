@@ -118,7 +118,9 @@ class WordNetOptions(DrawOptions):
     @property
     def matched(self) -> bool:
         """Whether groups are matched: the encoders that come with kbprobe are of English texts."""
-        return super().matched and (self.language == ENGLISH or bool(self.encoders))
+        if self.language == ENGLISH:
+            return super().matched
+        return super().matched and bool(self.encoders)
 
     @property
     def shows_glosses(self) -> bool:

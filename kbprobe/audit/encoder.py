@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kbprobe.arrays import Floats, Ints
-from kbprobe.checkpoint_files import find_checkpoint, weights_digest
+from kbprobe.checkpoint_files import find_checkpoint, tokenizer_files, weights_digest
 from kbprobe.checkpoints import FILES, reading
 from kbprobe.errors import KbprobeError, UsageError, require
 
@@ -38,7 +38,7 @@ def encode(texts: Sequence[str], name: str, option: str = OPTION) -> npt.NDArray
 
     Raises:
         MissingDependencyError: torch or transformers is not installed.
-        UsageError: the model cannot be loaded.
+        UsageError: the model cannot be loaded, or encodes no texts.
     """
     import torch
 
@@ -47,10 +47,15 @@ def encode(texts: Sequence[str], name: str, option: str = OPTION) -> npt.NDArray
     vectors = np.empty((len(texts), model.config.hidden_size), dtype=np.float32)
     # Texts of similar length are batched together, to reduce padding.
     order = np.argsort([len(text) for text in texts], kind="stable")
-    with torch.inference_mode():
+    with (
+        torch.inference_mode(),
+        reading(f"{option} {name} encodes no texts", Path(name), FILES, UsageError),
+    ):
         for batch in np.split(order, np.arange(BATCH, order.size, BATCH)):
             some = _pooled(tokenizer, model, [texts[at] for at in batch])
             vectors[batch] = some.cpu().numpy()
+    if not np.isfinite(vectors).all():
+        raise UsageError(f"{option} {name}: its vectors are not numbers. Get its weights again.")
     return vectors
 
 
@@ -128,6 +133,8 @@ def encoder_digest(name: str, option: str) -> str:
     loading = {"trust_remote_code": False}
     try:
         folder, _ = find_checkpoint(name, None, loading)
+        if not tokenizer_files(folder):
+            raise UsageError(f"no tokenizer in {folder}")
         return weights_digest(name, folder, loading)
     except KbprobeError as error:
         kind = UsageError if isinstance(error, UsageError) else KbprobeError

@@ -103,6 +103,15 @@ def test_groups_keep_the_rules() -> None:
     assert clash(groups[:, one].ravel(), groups[:, other].ravel()).all()
 
 
+@pytest.mark.parametrize("uses", [1, 2])
+def test_few_uses_leave_some_groups(uses: int) -> None:
+    groups = matching().draw(
+        [np.arange(QUESTIONS)], GroupRules(SIZE, uses, clash), RandomGenerator.of(0)
+    )
+    assert groups.size > QUESTIONS * 0.3
+    assert np.bincount(groups.ravel()).max() <= uses
+
+
 def test_pools_are_drawn_from_separately_and_the_seed_decides() -> None:
     draw, rules = matching(), GroupRules(SIZE, 2, clash)
     pools = [np.arange(0, 300), np.arange(300, 600), np.arange(3)]

@@ -202,7 +202,8 @@ def likeness_of(compared: ComparedTexts, models: Sequence[str] = ()) -> Likeness
     if models:
         names = [Path(model).resolve().name if Path(model).exists() else model for model in models]
         names = names if len({*names}) == len(names) else [*models]
-        views = tuple(map(partial(_encoded, compared), models, names))
+        digests = [encoder_digest(model, MATCH) for model in models]
+        views = tuple(map(partial(_encoded, compared), models, names, digests))
         return Likeness(views, compared.question, compared.choice, compared.most_alike)
     if compared.tables:
         likeness = _looked_up(compared, *compared.tables)
@@ -299,9 +300,8 @@ def _of_unit_length(vectors: npt.NDArray[np.int32]) -> Codes:
     return np.asarray(np.clip(np.rint(scaled), -127, 127).astype(np.int8))
 
 
-def _encoded(compared: ComparedTexts, model: str, name: str) -> View:
+def _encoded(compared: ComparedTexts, model: str, name: str, digest: str) -> View:
     """Return the texts as a transformers model sees them, questions and choices centred."""
-    digest = encoder_digest(model, MATCH)
     texts = [*compared.asked, *compared.shown]
     logger.info("encoding %s texts with %s (--match)", f"{len(texts):,}", name)
     vectors = encode(texts, model, MATCH)

@@ -340,11 +340,13 @@ def _selected(groups: Levels, matcher: GroupMatcher, uses: int, least_rows: floa
     worth = np.full(int(kinds.max()) + 1, ONE * ONE, dtype=np.int64)
     tolerance = np.full(size, TOLERANCE)
     tolerance[0] = FIRST_TOLERANCE
-    best, least = (2, 0, 0), int(least_rows * np.unique(groups.members).size)
+    best, most = (1 << 62, 0, 0), int(np.unique(groups.members).size)
     chosen = kept = np.empty(0, dtype=np.int64)
     for turn in range(PRICES):
         gain = worth[kinds].sum(axis=1) - np.einsum("gkep,gkep->g", price[cells], place)
         chosen = _within_uses(groups.members, gain, uses, cell.size)
+        # At first, every group is worth the same: so many rows are possible.
+        most = min(most, chosen.size * size) if turn == 0 else most
         rows = cells[chosen].ravel()
         sums = np.zeros_like(price)
         np.add.at(sums, rows, place[chosen].reshape(-1, *place.shape[2:]))
@@ -353,7 +355,8 @@ def _selected(groups: Levels, matcher: GroupMatcher, uses: int, least_rows: floa
         excess = share - np.clip(share, -tolerance, tolerance)
         off = int(np.abs(excess).max())
         mean = int(np.abs(sums.sum(axis=0)[:, 0]).max()) // max(rows.size, 1)
-        quality = (int(rows.size < least), max(mean - FIRST_TOLERANCE * 3 // 2, 0), -int(rows.size))
+        few = int(rows.size < least_rows * most)
+        quality = (few, max(mean - FIRST_TOLERANCE * 3 // 2, 0), -int(rows.size))
         if quality < best or kept.size == 0:
             best, kept = quality, chosen
         if off == 0 and worth.size == 1:

@@ -21,8 +21,9 @@ from builders.engine.draw.families import Family, Truth
 from builders.engine.draw.likeness import ComparedTexts
 from builders.engine.drops import DropLog
 from builders.engine.options import DrawOptions
-from builders.engine.plan import Column, Facts, Flags, Nodes, Plan, Questions
+from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions
 from builders.engine.rows import Asking, NodePools, QuestionSet, Territory, draw_plan
+from builders.engine.strategies import AnyWording, WordingRange
 from builders.english.kin import holds_kin
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints, lines_of, sorted_unique
@@ -92,8 +93,8 @@ class AskedEdges:
         most_golds: maximum number of golds asked for per concept and relation (0: no limit); golds
             with flags are counted separately.
         min_zipf: minimum word frequency of golds and concepts.
-        fields: function from the concepts of questions and the numbers of their relations to
-            further template fields.
+        wordings: relation -> the first of the template's wordings that ask for it, and the one
+            after the last; None: all wordings ask for all relations.
     """
 
     edges: Mapping[str, Edges]
@@ -102,7 +103,14 @@ class AskedEdges:
     stop: Ints = field(default_factory=lambda: NONE)
     most_golds: int = 0
     min_zipf: float = 0.0
-    fields: Callable[[Ints, Ints], Mapping[str, Column]] | None = None
+    wordings: Mapping[str, tuple[int, int]] | None = None
+
+    def wording_of(self, relation: Ints) -> AnyWording:
+        """Return how the wordings of questions are chosen, by the numbers of their relations."""
+        if self.wordings is None:
+            return AnyWording()
+        bounds = np.array([self.wordings[name] for name in self.edges], dtype=np.int64)
+        return WordingRange(bounds[relation])
 
     def of_concepts(self, kept: Bools) -> AskedEdges:
         """Return the edges of the concepts that a mask of nodes marks."""
@@ -162,8 +170,8 @@ def relation_plan(
             "gloss": source.glosses.take(pa.array(node)),
             "pos": source.pos.take(pa.array(node)),
             "relation": pa.array(names).take(pa.array(code)),
-            **(asked.fields(node, code) if asked.fields else {}),
         },
+        asked.wording_of(code),
         pos="pos",
     )
     line = np.arange(concept.size, dtype=np.int64)

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.engine.draw.families import Family
 from builders.engine.draw.likeness import ComparedTexts
 from builders.engine.drops import DropLog
 from builders.engine.plan import Nodes, Plan, Questions
 from builders.engine.probe import probe
+from builders.engine.render.template_file import Template
 from builders.engine.rows import Asking, Territory
 from builders.engine.splits import assign_splits
 from builders.relations import AskedEdges, NodeSource, relation_plan
 from builders.tables.options import FactOptions
-from builders.tables.wordings import wording
+from builders.tables.wordings import template_of
 from kb_cache.graph import Graph
 from kb_cache.tables.read import read_facts
 from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Bools, Ints, lines_of
 from kbprobe.errors import UsageError
+from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
 FAMILY = "same_relation"
@@ -32,20 +36,39 @@ FAMILY = "same_relation"
 _PLAIN = re.compile(r"[\W_]+")
 
 
+@lru_cache(maxsize=1)
+def _read(
+    path: str, columns: tuple[str, ...], relations: tuple[str, ...], separator: str
+) -> FactTable:
+    pairs = dict(column.split("=", 1) for column in columns)
+    return read_facts(Path(path), pairs, relations, separator)
+
+
 def open_table(options: FactOptions) -> FactTable:
     """Read the table that the options name."""
     if not options.table:
         raise UsageError("facts needs a table: name one with --table FILE")
-    columns = dict(column.split("=", 1) for column in options.columns)
-    return read_facts(Path(options.table), columns, options.relations, options.separator)
+    return _read(options.table, options.columns, options.relations, options.separator)
+
+
+def wordings(options: FactOptions) -> Template:
+    """Return the wordings of the table's relations."""
+    table = open_table(options)
+    several = (
+        np.unique(table.subject[table.relation == code]).size < (table.relation == code).sum()
+        for code in range(len(table.relations))
+    )
+    return template_of([*zip(table.relations, map(bool, several), strict=True)])
 
 
 @probe(
     "facts",
     options=FactOptions,
     open=open_table,
-    question_fields=("word", "relation", "question", "statement"),
+    question_fields=("word", "relation"),
     choice_fields=("lemma",),
+    controls=(NO_LANGUAGE, PERTURBED),
+    wordings=wordings,
 )
 def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
     """What does a table of your own say of its subjects?"""
@@ -71,19 +94,8 @@ def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
         if (relation == code).any()
     }
     every = Graph.from_edges(text.size, subject, gold)
-    several = [_several(subject[relation == code]) for code in range(len(names))]
-    wordings = {name: wording(name, many) for name, many in zip(names, several, strict=True)}
-
-    def fields(nodes: Ints, codes: Ints) -> dict[str, list[str]]:
-        words = texts.take(pa.array(nodes)).to_pylist()
-        asked = [wordings[name] for name in np.array(list(edges))[codes].tolist()]
-        pairs = list(zip(asked, words, strict=True))
-        return {
-            "question": [one.question.replace("{}", word) for one, word in pairs],
-            "statement": [one.statement.replace("{}", word) for one, word in pairs],
-        }
-
-    return relation_plan(source, AskedEdges(edges, fields=fields), every, options, rng, dropped)
+    bounds = {name: (2 * code, 2 * code + 2) for code, name in enumerate(names)}
+    return relation_plan(source, AskedEdges(edges, wordings=bounds), every, options, rng, dropped)
 
 
 def _large_enough(table: FactTable, options: FactOptions, dropped: DropLog) -> Bools:
@@ -96,11 +108,6 @@ def _large_enough(table: FactTable, options: FactOptions, dropped: DropLog) -> B
         reason = f"{name!r} has {objects[code]} objects, fewer than --min-objects"
         dropped[reason] += int((table.relation == code).sum())
     return np.asarray(~few[table.relation])
-
-
-def _several(subject: Ints) -> bool:
-    """Return whether a subject has several objects."""
-    return bool(np.unique(subject).size < subject.size)
 
 
 def _read_alike(texts: pa.Array) -> Ints:
@@ -148,7 +155,10 @@ def _node_source(
     def compared(questions: Questions, asking: Asking) -> ComparedTexts:
         line, question = np.unique(asking.question, return_inverse=True)
         gold, choice = np.unique(asking.gold, return_inverse=True)
-        asked = questions.fields["question"].take(pa.array(line)).to_pylist()
+        rows = pa.array(line)
+        asked = pc.binary_join_element_wise(
+            questions.fields["relation"].take(rows), questions.fields["word"].take(rows), " "
+        ).to_pylist()
         return ComparedTexts(asked, shown.take(pa.array(gold)).to_pylist(), question, choice)
 
     return NodeSource(

@@ -6,20 +6,17 @@ a template says it better.
 
 from __future__ import annotations
 
+import hashlib
 import re
-from typing import NamedTuple
+from collections.abc import Sequence
+
+from builders.engine.render.template_file import Template, Wording
 
 PREPOSITIONS = ("at", "by", "for", "from", "in", "into", "of", "on", "to", "with")
 VERBS = ("is", "was", "are", "were", "has", "have", "had", "can", "does", "did")
 
+_ID = re.compile(r"[^a-z0-9]+")
 _WORDS = re.compile(r"[_\-\s]+|(?<=[a-z])(?=[A-Z])")
-
-
-class Wording(NamedTuple):
-    """A question, and the beginning of a sentence, in which ``{}`` stands for the subject."""
-
-    question: str
-    statement: str
 
 
 def plain_name(relation: str) -> str:
@@ -32,33 +29,53 @@ def plain_name(relation: str) -> str:
     return " ".join(word if word.isupper() else word.lower() for word in words)
 
 
-def wording(relation: str, several: bool) -> Wording:
-    """Make the wording of a relation.
+def wordings_of(relation: str, several: bool) -> tuple[str, str]:
+    """Return a question and the beginning of a sentence, in which ``{}`` stands for the subject.
 
     Args:
         relation: its name.
         several: whether a subject may have several objects.
 
-    >>> wording("capital", False).question, wording("capital of", False).statement
+    >>> wordings_of("capital", False)
     ('What is the capital of {}?', 'The capital of {} is')
-    >>> wording("official_language", True).question
+    >>> wordings_of("official_language", True)[0]
     'Which of these is an official language of {}?'
-    >>> wording("bornIn", False)
-    Wording(question='{} was born in which of these?', statement='{} was born in')
-    >>> wording("has part", False).statement
+    >>> wordings_of("bornIn", False)
+    ('{} was born in which of these?', '{} was born in')
+    >>> wordings_of("has part", False)[1]
     '{} has part'
     """
     name = plain_name(relation)
     words = name.split()
     if not words:
-        return Wording("Which of these goes with {}?", "{} goes with")
+        return "Which of these goes with {}?", "{} goes with"
     if words[0] in VERBS:
-        return Wording(f"{{}} {name} which of these?", f"{{}} {name}")
+        return f"{{}} {name} which of these?", f"{{}} {name}"
     if words[-1] in PREPOSITIONS and words[-1] != "of":
         verb = "was" if words[0].endswith(("ed", "en", "rn")) else "is"
-        return Wording(f"{{}} {verb} {name} which of these?", f"{{}} {verb} {name}")
+        return f"{{}} {verb} {name} which of these?", f"{{}} {verb} {name}"
     noun = name.removesuffix(" of")
     if several:
         article = "an" if noun[0].lower() in "aeiou" else "a"
-        return Wording(f"Which of these is {article} {noun} of {{}}?", f"One {noun} of {{}} is")
-    return Wording(f"What is the {noun} of {{}}?", f"The {noun} of {{}} is")
+        return f"Which of these is {article} {noun} of {{}}?", f"One {noun} of {{}} is"
+    return f"What is the {noun} of {{}}?", f"The {noun} of {{}} is"
+
+
+def template_of(relations: Sequence[tuple[str, bool]]) -> Template:
+    """Return the wordings of relations, two each; see `wordings_of`."""
+    wordings = tuple(
+        Wording(f"{_ID.sub('-', relation.lower())}-{number}-{kind}",
+                text.replace("{}", "{{ word }}"), (plain_name(relation).removesuffix(" of"),), 1)
+        for number, (relation, several) in enumerate(relations, 1)
+        for kind, text in zip(("question", "statement"), wordings_of(relation, several), strict=True)
+    )  # fmt: skip
+    texts = repr([(one.id, one.text) for one in wordings])
+    return Template(
+        probe="facts",
+        about="What does a table say of its subjects?",
+        questions=wordings,
+        choice="{{ lemma }}",
+        arguments=("word",),
+        digest=hashlib.sha256(texts.encode("utf-8", "surrogatepass")).hexdigest(),
+        sources=("the names of relations",),
+    )

@@ -232,9 +232,8 @@ def _triples(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield each fact that the table states, in its order; repeated ones are counted."""
     subjects = _texts(table, layout.subject)
-    pairs = [(name, _texts(table, name)) for name in layout.wide] or [
-        (None, _texts(table, layout.object))
-    ]
+    columns = layout.wide or (layout.object,)
+    pairs = [(name, _texts(table, name)) for name in columns]
     named = _texts(table, layout.relation) if layout.relation else None
     seen: set[tuple[str, str, str]] = set()
     for name, cells in pairs:
@@ -280,9 +279,9 @@ def _texts(table: pa.Table, name: str) -> list[list[str]]:
 
 
 def clean(text: str) -> str:
-    """Return a text in composed form, with single spaces.
+    r"""Return a text in composed form, with single spaces.
 
-    >>> clean("  New\\u00a0 York\\n")
+    >>> clean("  New\u00a0 York\n")
     'New York'
     """
     return " ".join(unicodedata.normalize("NFC", text).split())

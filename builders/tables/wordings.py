@@ -10,6 +10,8 @@ import hashlib
 import re
 from collections.abc import Sequence
 
+import inflect
+
 from builders.engine.render.template_file import Template, Wording
 
 PREPOSITIONS = ("at", "by", "for", "from", "in", "into", "of", "on", "to", "with")
@@ -56,9 +58,20 @@ def wordings_of(relation: str, several: bool) -> tuple[str, str]:
         return f"{{}} {verb} {name} which of these?", f"{{}} {verb} {name}"
     noun = name.removesuffix(" of")
     if several:
+        noun = _singular(noun)
         article = "an" if noun[0].lower() in "aeiou" else "a"
         return f"Which of these is {article} {noun} of {{}}?", f"One {noun} of {{}} is"
     return f"What is the {noun} of {{}}?", f"The {noun} of {{}} is"
+
+
+def _singular(noun: str) -> str:
+    """Return the singular of a noun phrase: a column of several values is often named so.
+
+    >>> _singular("official languages"), _singular("discoverer")
+    ('official language', 'discoverer')
+    """
+    *before, last = noun.split()
+    return " ".join([*before, inflect.engine().singular_noun(last) or last])
 
 
 def template_of(relations: Sequence[tuple[str, bool]]) -> Template:

@@ -29,9 +29,6 @@ from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import file_sha256
 from kbprobe.reading import open_file
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
-"""The endings of files that can be read; the first three may be followed by ``.gz``."""
-
 USUAL: Mapping[str, tuple[str, ...]] = {
     "subject": ("subject", "subject_label", "sub", "sub_label", "head", "s"),
     "relation": ("relation", "predicate", "property", "predicate_id", "rel", "p"),
@@ -60,15 +57,6 @@ class Layout(NamedTuple):
     relation: str
     object: str
     wide: tuple[str, ...]
-
-
-def is_table(name: str) -> bool:
-    """Return whether a file name is that of a table that can be read.
-
-    >>> is_table("facts.csv"), is_table("facts.tsv.gz"), is_table("facts.py")
-    (True, True, False)
-    """
-    return name.lower().removesuffix(".gz").endswith(SUFFIXES)
 
 
 def read_facts(

@@ -117,8 +117,8 @@ def main() -> None:
         others = ("gold", "people")
         matched = [row for row in csv.DictReader(file) if row["family"] not in others]
     models["matched_distractor"] = distractor_model(wordnet, some, matched)
+    models["matched_distractor"]["about"]["alike"] = alike(wordnet, matched)
     models["antonym"] = antonym_model(wordnet)
-    models["alike"] = alike(wordnet, matched)
     output.write_text(json.dumps(models, indent=1) + "\n", encoding="utf-8")
 
 

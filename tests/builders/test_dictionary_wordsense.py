@@ -447,8 +447,8 @@ def test_the_real_dictionary_reaches_its_bars(
     for name in audit["baselines"].keys() - {MOST_SIMILAR}:
         cells = audit["baselines"][name]
         assert cells["all"]["accuracy"] <= 0.25, name
-    for cell in audit["baselines"]["choice-only model"].values():
-        assert cell["accuracy"] <= 0.23
+    cells = audit["baselines"]["choice-only model"]
+    assert max(cells["all"]["accuracy"], cells["same_word"]["accuracy"]) <= 0.23
     assert set(audit["leakage"].values()) == {0}
 
 

@@ -23,7 +23,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbprobe.arrays import Bools, Ints
-from kbprobe.audit.encoder import encode, encoder_digest
 from kbprobe.files import regular_path
 from kbprobe.similarity import TABLE, static_encoder, text_vectors
 from kbprobe.tokens import tokenise
@@ -200,6 +199,9 @@ def likeness_of(compared: ComparedTexts, models: Sequence[str] = ()) -> Likeness
         KbprobeError: its files cannot be read or fetched.
     """
     if models:
+        # Most builds name no model, and need not import what loads one.
+        from kbprobe.audit.encoder import encoder_digest
+
         names = [Path(model).resolve().name if Path(model).exists() else model for model in models]
         names = names if len({*names}) == len(names) else [*models]
         digests = [encoder_digest(model, MATCH) for model in models]
@@ -302,8 +304,10 @@ def _of_unit_length(vectors: npt.NDArray[np.int32]) -> Codes:
 
 def _encoded(compared: ComparedTexts, model: str, name: str, digest: str) -> View:
     """Return the texts as a transformers model sees them, questions and choices centred."""
+    from kbprobe.audit.encoder import encode
+
     texts = [*compared.asked, *compared.shown]
-    logger.info("encoding %s texts with %s (--match)", f"{len(texts):,}", name)
+    logger.info("encoding %s texts with %s (%s)", f"{len(texts):,}", name, MATCH)
     vectors = encode(texts, model, MATCH)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     sides = vectors[: len(compared.asked)], vectors[len(compared.asked) :]

@@ -30,6 +30,8 @@ from kbprobe.tokens import tokenise
 logger = logging.getLogger(__name__)
 
 Codes = npt.NDArray[np.int8]
+Products = npt.NDArray[np.float32]
+Similarities = npt.NDArray[np.int32]
 
 LENGTH = 256
 """The length of the static encoder's vectors."""
@@ -45,9 +47,11 @@ SAMPLE, STRIDE = 20_000, 7919
 """The number of pairs by which the spread of dot products is estimated, and a prime by which one
 side advances, so that hardly any pair is taken twice."""
 
-SIMILARITY_UNIT, PART = 1000, 1 << 14
-"""Similarities over several encoders are in this fraction of a spread; so many questions are
-compared at once."""
+UNIT = 64
+"""Similarities are counted in this fraction of an encoder's spread."""
+
+PART = 1 << 14
+"""So many questions are compared at once."""
 
 LEAST_KNOWN = 0.75
 """The least share of questions in the tables; with fewer, all have the static encoder's vectors."""
@@ -229,21 +233,31 @@ def _looked_up(compared: ComparedTexts, questions: VectorTable, choices: VectorT
     return Likeness(views, question, choice, compared.most_alike)
 
 
-def similarities(views: Sequence[View]) -> Ints:
-    """Return (questions, choices) similarities by all encoders, in units of ``SIMILARITY_UNIT``."""
+def in_units(products: Products, encoder: Encoder) -> Similarities:
+    """Return dot products of an encoder's vectors, or differences of them, in ``UNIT``."""
+    scaled: Similarities = np.rint(products * np.float32(UNIT / encoder.spread)).astype(np.int32)
+    return scaled
+
+
+def similarities(views: Sequence[View]) -> Similarities:
+    """Return (questions, choices) similarities by all encoders, in ``UNIT`` times their weights."""
     return sum_by_weight(
-        (view.encoder, dot_products(view.questions, view.choices).astype(np.int64))
-        for view in views
+        (view.encoder, dot_products(view.questions, view.choices)) for view in views
     )
 
 
-def sum_by_weight(products: Iterable[tuple[Encoder, Ints]]) -> Ints:
-    """Add dot products of several encoders, each in units of its spread."""
-    parts = [
-        encoder.weight * (product * SIMILARITY_UNIT // encoder.spread)
-        for encoder, product in products
-    ]
-    return np.asarray(np.sum(parts, axis=0, dtype=np.int64))
+def sum_by_weight(products: Iterable[tuple[Encoder, Products]]) -> Similarities:
+    """Add dot products of several encoders, each in ``UNIT`` times its weight."""
+    parts = [encoder.weight * in_units(product, encoder) for encoder, product in products]
+    return np.asarray(np.sum(parts, axis=0, dtype=np.int32))
+
+
+def choice_similarities(views: Sequence[View], left: Ints, right: Ints) -> Similarities:
+    """Return the similarities of choices in pairs, given by their rows in the views."""
+    return sum_by_weight(
+        (encoder, _row_products("...d,...d->...", choices[left], choices[right]))
+        for encoder, _, choices in views
+    )
 
 
 def gold_places(likeness: Likeness, choices: Ints) -> Ints:
@@ -259,10 +273,8 @@ def gold_places(likeness: Likeness, choices: Ints) -> Ints:
         total = sum_by_weight(
             (
                 encoder,
-                np.einsum(
-                    "id,ijd->ij",
-                    questions[likeness.question[some]].astype(np.int64),
-                    shown[choices[some]].astype(np.int64),
+                _row_products(
+                    "id,ijd->ij", questions[likeness.question[some]], shown[choices[some]]
                 ),
             )
             for encoder, questions, shown in likeness.views
@@ -271,12 +283,18 @@ def gold_places(likeness: Likeness, choices: Ints) -> Ints:
     return np.concatenate(parts)
 
 
-def dot_products(left: Codes, right: Codes) -> npt.NDArray[np.float32]:
+def dot_products(left: Codes, right: Codes) -> Products:
     """Return (left, right) the dot products of vectors, exactly."""
     most = left.shape[1] * int(np.abs(left).max(initial=0)) * int(np.abs(right).max(initial=0))
     kind = np.float32 if most < LARGEST_SUM else np.float64
     product: npt.NDArray[np.floating] = np.matmul(left.astype(kind), right.astype(kind).T)
     return product.astype(np.float32)
+
+
+def _row_products(axes: str, left: Codes, right: Codes) -> Products:
+    """Return dot products of vectors row by row, exactly."""
+    product = np.einsum(axes, left.astype(np.float64), right.astype(np.float64))
+    return np.asarray(product.astype(np.float32))
 
 
 def _static(compared: ComparedTexts) -> View:

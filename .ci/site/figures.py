@@ -258,7 +258,8 @@ def _judged_matched() -> dict[str, Any]:
     for probe in dict.fromkeys(row["probe"] for row in rows):
         own = [row["reader_a"] != "false" for row in rows if row["probe"] == probe]
         found[f"accepted {probe}"] = sum(own) / len(own)
-    for probe, (beyond, within) in json.loads(MODELS.read_text("utf-8"))["alike"].items():
+    model = json.loads(MODELS.read_text("utf-8"))["matched_distractor"]
+    for probe, (beyond, within) in model["about"]["alike"].items():
         found |= {f"alike {probe}": beyond, f"unlike {probe}": within}
     return found
 

@@ -61,11 +61,11 @@ def test_other_relations_are_held_to_the_same_bars(
 @pytest.mark.parametrize(
     ("name", "rows", "pairs", "cluster"),
     [
-        ("wordnet_definitions", 24_000, 12_000, 2),
+        ("wordnet_definitions", 20_000, 10_000, 2),
         ("wordnet_hypernymy", 8_000, 5_000, 1.5),
-        ("wordnet_hyponymy", 12_000, 7_500, 4),
+        ("wordnet_hyponymy", 8_000, 4_500, 4),
         ("wordnet_synonymy", 33_000, 12_000, 1.5),
-        ("wordnet_meronymy", 1_200, 500, 2),
+        ("wordnet_meronymy", 1_100, 500, 2),
     ],
 )
 def test_default_builds_are_large_and_near(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from builders.engine.draw.families import GroupRules, Truth
 from builders.engine.draw.likeness import (
+    UNIT,
     ComparedTexts,
     Encoder,
     Likeness,
@@ -148,7 +149,7 @@ def test_choices_that_are_too_much_alike_are_not_shown_together() -> None:
     draw, rules = matching(), GroupRules(SIZE, 3, clash)
     alike = similarities([*map(of_choices, draw.likeness.views)])
     limit = 1
-    most = 1000 * limit * len(draw.likeness.views)
+    most = UNIT * limit * len(draw.likeness.views)
 
     def most_alike(groups: Ints) -> int:
         pairs = alike[groups[:, :, None], groups[:, None, :]]

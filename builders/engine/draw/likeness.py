@@ -23,7 +23,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbprobe.arrays import Bools, Ints
-from kbprobe.audit.encoder import encode, encoder_digest
 from kbprobe.files import regular_path
 from kbprobe.similarity import TABLE, static_encoder, text_vectors
 from kbprobe.tokens import tokenise
@@ -31,6 +30,8 @@ from kbprobe.tokens import tokenise
 logger = logging.getLogger(__name__)
 
 Codes = npt.NDArray[np.int8]
+Products = npt.NDArray[np.float32]
+Similarities = npt.NDArray[np.int32]
 
 LENGTH = 256
 """The length of the static encoder's vectors."""
@@ -46,9 +47,11 @@ SAMPLE, STRIDE = 20_000, 7919
 """The number of pairs by which the spread of dot products is estimated, and a prime by which one
 side advances, so that hardly any pair is taken twice."""
 
-SIMILARITY_UNIT, PART = 1000, 1 << 14
-"""Similarities over several encoders are in this fraction of a spread; so many questions are
-compared at once."""
+UNIT = 64
+"""Similarities are counted in this fraction of an encoder's spread."""
+
+PART = 1 << 14
+"""So many questions are compared at once."""
 
 LEAST_KNOWN = 0.75
 """The least share of questions in the tables; with fewer, all have the static encoder's vectors."""
@@ -200,6 +203,9 @@ def likeness_of(compared: ComparedTexts, models: Sequence[str] = ()) -> Likeness
         KbprobeError: its files cannot be read or fetched.
     """
     if models:
+        # Most builds name no model, and need not import what loads one.
+        from kbprobe.audit.encoder import encoder_digest
+
         names = [Path(model).resolve().name if Path(model).exists() else model for model in models]
         names = names if len({*names}) == len(names) else [*models]
         digests = [encoder_digest(model, MATCH) for model in models]
@@ -227,21 +233,31 @@ def _looked_up(compared: ComparedTexts, questions: VectorTable, choices: VectorT
     return Likeness(views, question, choice, compared.most_alike)
 
 
-def similarities(views: Sequence[View]) -> Ints:
-    """Return (questions, choices) similarities by all encoders, in units of ``SIMILARITY_UNIT``."""
+def in_units(products: Products, encoder: Encoder) -> Similarities:
+    """Return dot products of an encoder's vectors, or differences of them, in ``UNIT``."""
+    scaled: Similarities = np.rint(products * np.float32(UNIT / encoder.spread)).astype(np.int32)
+    return scaled
+
+
+def similarities(views: Sequence[View]) -> Similarities:
+    """Return (questions, choices) similarities by all encoders, in ``UNIT`` times their weights."""
     return sum_by_weight(
-        (view.encoder, dot_products(view.questions, view.choices).astype(np.int64))
-        for view in views
+        (view.encoder, dot_products(view.questions, view.choices)) for view in views
     )
 
 
-def sum_by_weight(products: Iterable[tuple[Encoder, Ints]]) -> Ints:
-    """Add dot products of several encoders, each in units of its spread."""
-    parts = [
-        encoder.weight * (product * SIMILARITY_UNIT // encoder.spread)
-        for encoder, product in products
-    ]
-    return np.asarray(np.sum(parts, axis=0, dtype=np.int64))
+def sum_by_weight(products: Iterable[tuple[Encoder, Products]]) -> Similarities:
+    """Add dot products of several encoders, each in ``UNIT`` times its weight."""
+    parts = [encoder.weight * in_units(product, encoder) for encoder, product in products]
+    return np.asarray(np.sum(parts, axis=0, dtype=np.int32))
+
+
+def choice_similarities(views: Sequence[View], left: Ints, right: Ints) -> Similarities:
+    """Return the similarities of choices in pairs, given by their rows in the views."""
+    return sum_by_weight(
+        (encoder, _row_products("...d,...d->...", choices[left], choices[right]))
+        for encoder, _, choices in views
+    )
 
 
 def gold_places(likeness: Likeness, choices: Ints) -> Ints:
@@ -257,10 +273,8 @@ def gold_places(likeness: Likeness, choices: Ints) -> Ints:
         total = sum_by_weight(
             (
                 encoder,
-                np.einsum(
-                    "id,ijd->ij",
-                    questions[likeness.question[some]].astype(np.int64),
-                    shown[choices[some]].astype(np.int64),
+                _row_products(
+                    "id,ijd->ij", questions[likeness.question[some]], shown[choices[some]]
                 ),
             )
             for encoder, questions, shown in likeness.views
@@ -269,12 +283,18 @@ def gold_places(likeness: Likeness, choices: Ints) -> Ints:
     return np.concatenate(parts)
 
 
-def dot_products(left: Codes, right: Codes) -> npt.NDArray[np.float32]:
+def dot_products(left: Codes, right: Codes) -> Products:
     """Return (left, right) the dot products of vectors, exactly."""
     most = left.shape[1] * int(np.abs(left).max(initial=0)) * int(np.abs(right).max(initial=0))
     kind = np.float32 if most < LARGEST_SUM else np.float64
     product: npt.NDArray[np.floating] = np.matmul(left.astype(kind), right.astype(kind).T)
     return product.astype(np.float32)
+
+
+def _row_products(axes: str, left: Codes, right: Codes) -> Products:
+    """Return dot products of vectors row by row, exactly."""
+    product = np.einsum(axes, left.astype(np.float64), right.astype(np.float64))
+    return np.asarray(product.astype(np.float32))
 
 
 def _static(compared: ComparedTexts) -> View:
@@ -302,8 +322,10 @@ def _of_unit_length(vectors: npt.NDArray[np.int32]) -> Codes:
 
 def _encoded(compared: ComparedTexts, model: str, name: str, digest: str) -> View:
     """Return the texts as a transformers model sees them, questions and choices centred."""
+    from kbprobe.audit.encoder import encode
+
     texts = [*compared.asked, *compared.shown]
-    logger.info("encoding %s texts with %s (--match)", f"{len(texts):,}", name)
+    logger.info("encoding %s texts with %s (%s)", f"{len(texts):,}", name, MATCH)
     vectors = encode(texts, model, MATCH)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     sides = vectors[: len(compared.asked)], vectors[len(compared.asked) :]

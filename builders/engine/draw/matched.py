@@ -11,9 +11,9 @@ these questions' own golds do. Then those groups are selected that together make
 uniform, by a price for each place, encoder and cell of questions (a part of speech and a number of
 hops, say), with each question used as often as allowed.
 
-Similarities are uncertain: another encoder, or another wording, sees them otherwise. So a choice
-counts as more similar than the gold with a probability that depends on its margin, and what is made
-uniform is the expected share of each place. Guarantee:
+Similarities are uncertain: another encoder, or another wording, sees that of the gold and those of
+the others otherwise. So a choice counts as more similar than the gold with a probability that
+depends on its margin, and what is made uniform is the expected share of each place. Guarantee:
 
 - Exactly: what :mod:`builders.engine.draw.pools` guarantees of groups, and the same groups on every
   machine: everything up to the expected shares is computed in integers.
@@ -25,8 +25,10 @@ uniform is the expected share of each place. Guarantee:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -34,29 +36,36 @@ import numpy.typing as npt
 
 from builders.engine.draw.families import GroupRules, others_of
 from builders.engine.draw.likeness import (
-    SIMILARITY_UNIT,
-    Encoder,
+    UNIT,
     Likeness,
+    Similarities,
     View,
+    choice_similarities,
     dot_products,
+    in_units,
     similarities,
 )
-from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.arrays import Bools, Ints
 from kbprobe.rng import RandomGenerator
-
-UNIT = 64
-"""Margins are counted in this fraction of an encoder's spread."""
 
 SUSPICIOUS = 112
 """A choice that is so much more similar than the gold is not shown: of judged pairs two spreads
 apart, readers found one in four true or arguable, of all one in eleven."""
 
-DOUBTFUL = 19
-"""A margin below this, about 0.3 of the spread, may well be the other way round."""
+COARSER = 4
+"""Expected places are computed from margins in units that are so many times coarser."""
 
-LEVELS = np.array([0.04, 0.25, 0.5, 0.94])
-"""The probability that a choice is more similar than the gold: clearly not, rather not, rather
-so, clearly so. Low, since selection prefers margins that were overestimated."""
+UNCERTAINTY = 0.65
+"""By how many spreads (a standard deviation) each similarity differs in another wording, or by
+vectors that are not reduced; measured on printed rows."""
+
+DEVIATIONS = (-1.22, 0.0, 1.22)
+"""Three deviations of the gold's similarity stand for all, as in a quadrature of a normal
+distribution."""
+
+OVERLOOKED = 0.075
+"""By how many spreads the gold is more similar than reduced vectors say, for each unit by which an
+encoder's weight is above 1; measured on printed rows."""
 
 LEAST_GAIN, MOST_GAIN = -64, 30
 """Margins are clipped when partners are chosen: one very similar choice is no better than some."""
@@ -93,12 +102,7 @@ since few questions may be left soon."""
 FIRST_TOLERANCE, TOLERANCE = ONE // 100, ONE // 32
 """How far the share of the first place, and of the others, may be from uniform."""
 
-OPTIMISM = 0.0125
-"""How much more often the gold is the most similar choice than expected, since rounded vectors and
-other wordings differ from what groups are chosen by: twice this for an encoder of weight 1, four
-times for one of weight 3, whose vectors are the longest."""
-
-LEAST_ROWS, LEAST_OF_MADE = 0.7, 0.1
+LEAST_ROWS, LEAST_OF_MADE = 0.6, 0.1
 """The least number of rows for each question that are kept even if places are not uniform: of
 groups that were grown by similarity, and of groups made without it, whose gold is mostly the most
 similar choice."""
@@ -109,8 +113,10 @@ LEAST_WORTH, MOST_WORTH = -ONE * ONE, ONE * ONE * 4
 LEAST_CELL = 400
 """Cells with fewer questions have the prices of all."""
 
+CHANCE = 1 << 12
+"""Probabilities are integers: multiples of one in this many."""
 
-Steps = npt.NDArray[np.int32]
+Margins = npt.NDArray[np.int8]
 
 
 class Pairs(NamedTuple):
@@ -118,33 +124,43 @@ class Pairs(NamedTuple):
 
     Attributes:
         gold: (questions,) the number of each question's gold in the pool.
-        margin: (questions, golds) how much more a gold looks like a question than its own gold
-            does, over all encoders; ``NEVER`` where it is not wrong.
-        level: (encoders, questions, golds) index into ``LEVELS``.
+        mutual: (questions, questions) how much more the golds of both look like the question of
+            the other than its own gold does, over all encoders; ``NEVER`` where one is not wrong.
+        hardness: (questions,) how much more similar some golds are than the question's own.
+        each: (encoders, questions, golds) how much more a gold looks like a question than its own
+            gold does.
     """
 
     gold: Ints
-    margin: Steps
-    level: npt.NDArray[np.uint8]
+    mutual: Similarities
+    hardness: Similarities
+    each: Margins
+
+    def exclude(self, questions: Ints, golds: Ints) -> None:
+        """Note that golds are not wrong answers to questions, in pairs."""
+        order = np.argsort(self.gold, kind="stable")
+        ends = np.searchsorted(self.gold[order], [golds, golds + 1])
+        for question, start, stop in zip(questions.tolist(), *ends.tolist(), strict=True):
+            with_gold = order[start:stop]
+            self.mutual[question, with_gold] = self.mutual[with_gold, question] = NEVER
 
 
-class Levels(NamedTuple):
-    """Groups: ``members`` (groups, K) are questions, ``level`` (groups, K, K - 1, encoders)."""
+class MadeGroups(NamedTuple):
+    """Groups to select from.
+
+    Attributes:
+        members: (groups, K) questions.
+        margin: (groups, K, K - 1, encoders) how much more similar each other choice is than the
+            question's gold, in ``COARSER`` times ``UNIT``.
+    """
 
     members: Ints
-    level: npt.NDArray[np.uint8]
+    margin: Margins
 
 
-def _steps(margin: npt.NDArray[np.float32], encoder: Encoder) -> Steps:
-    """Return margins in units of a fraction of the encoder's spread."""
-    scaled: Steps = np.rint(margin * np.float32(UNIT / encoder.spread)).astype(np.int32)
-    return scaled
-
-
-def _level(steps: Steps) -> npt.NDArray[np.uint8]:
-    """Return the index of each margin in ``LEVELS``."""
-    level = (steps > -DOUBTFUL).astype(np.uint8) + (steps > 0) + (steps > DOUBTFUL)
-    return np.asarray(level, dtype=np.uint8)
+def _coarser(margin: Similarities) -> Margins:
+    """Return margins as bytes."""
+    return np.clip(margin // COARSER, -127, 127).astype(np.int8)
 
 
 @dataclass(frozen=True)
@@ -183,7 +199,7 @@ class GroupMatcher:
         ]
         if not made:
             return np.empty((0, rules.size), dtype=np.int64)
-        groups = Levels(*(np.concatenate(parts) for parts in zip(*made, strict=True)))
+        groups = MadeGroups(*(np.concatenate(parts) for parts in zip(*made, strict=True)))
         if not groups.members.size:
             return groups.members
         return groups.members[_selected(groups, self, rules.uses, LEAST_ROWS)]
@@ -192,100 +208,99 @@ class GroupMatcher:
         """Select those of some groups that together make the gold's place nearly uniform."""
         groups = groups[self.likeness.known[groups].all(axis=1)]
         if self.likeness.most_alike is not None:
-            golds, choice = np.unique(self.likeness.choice[groups], return_inverse=True)
-            choice = choice.reshape(groups.shape)
-            alike = _too_alike(self.likeness, golds)[choice[:, :, None], choice[:, None, :]]
-            groups = groups[~(alike & ~np.eye(groups.shape[1], dtype=np.bool_)).any(axis=(1, 2))]
+            one, other = np.triu_indices(groups.shape[1], 1)
+            choice, views = self.likeness.choice[groups], self.likeness.views
+            alike = choice_similarities(views, choice[:, one], choice[:, other])
+            groups = groups[(alike <= _most_alike(self.likeness)).all(axis=1)]
         if not groups.size:
             return groups
-        levels = self._levels(groups)
-        return groups[_selected(levels, self, rules.uses, LEAST_OF_MADE)]
+        made = self._compared(groups)
+        return groups[_selected(made, self, rules.uses, LEAST_OF_MADE)]
 
-    def _levels(self, groups: Ints) -> Levels:
+    def _compared(self, groups: Ints) -> MadeGroups:
         """Compare the choices of groups, without their pools."""
         others = others_of(groups.shape[1])
-        levels = np.empty((*groups.shape, groups.shape[1] - 1, len(self.likeness.views)), np.uint8)
+        margin = np.empty((*groups.shape, groups.shape[1] - 1, len(self.likeness.views)), np.int8)
         for number, (encoder, questions, choices) in enumerate(self.likeness.views):
             asked = questions[self.likeness.question[groups]].astype(np.int32)
             shown = choices[self.likeness.choice[groups]].astype(np.int32)
             similar = np.einsum("gid,gjd->gij", asked, shown).astype(np.float32)
-            steps = _steps(similar - np.einsum("gii->gi", similar)[:, :, None], encoder)
-            levels[..., number] = _level(np.take_along_axis(steps, others[None], axis=2))
-        return Levels(groups, levels)
+            steps = in_units(similar - np.einsum("gii->gi", similar)[:, :, None], encoder)
+            margin[..., number] = _coarser(np.take_along_axis(steps, others[None], axis=2))
+        return MadeGroups(groups, margin)
 
     def _of_pool(
         self, lines: Ints, rules: GroupRules, rng: RandomGenerator, close: Ints | None
-    ) -> Levels:
+    ) -> MadeGroups:
         """Make the groups of all rounds in a pool; those that are not sound are left out."""
-        pairs = _pairs(lines, self.likeness, *self.false(lines))
-        if close is not None:
-            own = close[lines]
-            of_gold = own[np.unique(pairs.gold, return_index=True)[1]]
-            pairs.margin[:] += CLOSE * (own[:, None] == of_gold)
-        place = min(HARDEST, pairs.margin.shape[1])
-        hardness = np.partition(pairs.margin, -place, axis=1)[:, -place]
+        pairs = _pairs(lines, self.likeness, *self.false(lines), close)
         kept = []
         for turn in range(max(ROUNDS, min(MOST_ROUNDS, DRAWN // lines.size))):
             noise = rng.child("round", turn).below(NOISE, lines).astype(np.int32)
-            groups = _grown(pairs, hardness, noise, rules.size)
+            groups = _grown(pairs, noise, rules.size)
             wrong = rules.sound(lines[groups]) | np.eye(rules.size, dtype=np.bool_)
             group, one, other = np.nonzero(~wrong)
-            pairs.margin[groups[group, one], pairs.gold[groups[group, other]]] = NEVER
+            pairs.exclude(groups[group, one], pairs.gold[groups[group, other]])
             kept.append(groups[wrong.all(axis=(1, 2))])
         groups = np.sort(np.concatenate(kept), axis=1)
         # Groups with the same choices would ask the same question twice.
         choices = np.sort(pairs.gold[groups], axis=1)
         groups = groups[np.sort(np.unique(choices, axis=0, return_index=True)[1])]
         shown = pairs.gold[groups[:, others_of(rules.size)]]
-        level = pairs.level[:, groups[:, :, None], shown]
-        return Levels(lines[groups], np.moveaxis(level, 0, -1))
+        margin = pairs.each[:, groups[:, :, None], shown]
+        return MadeGroups(lines[groups], np.moveaxis(margin, 0, -1))
 
 
-def _pairs(lines: Ints, likeness: Likeness, gold: Ints, false: Bools) -> Pairs:
+def _pairs(lines: Ints, likeness: Likeness, gold: Ints, false: Bools, close: Ints | None) -> Pairs:
     """Compare the similarities of each question to its own gold and to those of others."""
     first = np.unique(gold, return_index=True)[1]
     question, own = np.unique(likeness.question[lines], return_inverse=True)
     margin, whole = np.zeros((2, *false.shape), dtype=np.int32)
-    level = np.empty((len(likeness.views), *false.shape), dtype=np.uint8)
+    each = np.empty((len(likeness.views), *false.shape), dtype=np.int8)
     for number, (encoder, questions, choices) in enumerate(likeness.views):
         similar = dot_products(questions[question], choices[likeness.choice[lines[first]]])[own]
         similar -= similar[np.arange(lines.size), gold][:, None]
-        steps = _steps(similar, encoder)
-        level[number] = _level(steps)
+        steps = in_units(similar, encoder)
+        each[number] = _coarser(steps)
         margin += encoder.weight * np.clip(steps, LEAST_GAIN, MOST_GAIN)
         whole += encoder.weight * steps
     most = SUSPICIOUS * sum(view.encoder.weight for view in likeness.views)
     margin[~false | (whole > most)] = NEVER
     if likeness.most_alike is not None:
         margin[_too_alike(likeness, likeness.choice[lines[first]])[gold]] = NEVER
-    return Pairs(gold, margin, level)
+    if close is not None:
+        margin += CLOSE * (close[lines][:, None] == close[lines[first]])
+    place = min(HARDEST, margin.shape[1])
+    hardness = np.partition(margin, -place, axis=1)[:, -place]
+    of_other = margin[:, gold]
+    return Pairs(gold, of_other + of_other.T, hardness, each)
 
 
 def _too_alike(likeness: Likeness, choices: Ints) -> Bools:
     """Return (choices, choices) which are too similar to be choices of the same question."""
-    assert likeness.most_alike is not None
     views = [
         View(view.encoder, view.choices[choices], view.choices[choices]) for view in likeness.views
     ]
-    weight = sum(view.encoder.weight for view in views)
-    return np.asarray(similarities(views) > SIMILARITY_UNIT * likeness.most_alike * weight)
+    return np.asarray(similarities(views) > _most_alike(likeness))
 
 
-def _grown(pairs: Pairs, hardness: Steps, noise: Steps, size: int) -> Ints:
+def _most_alike(likeness: Likeness) -> int:
+    assert likeness.most_alike is not None
+    return UNIT * likeness.most_alike * sum(view.encoder.weight for view in likeness.views)
+
+
+def _grown(pairs: Pairs, noise: Similarities, size: int) -> Ints:
     """Grow groups from the easiest questions on, adding the partner that is best for all."""
-    margin, gold = pairs.margin, pairs.gold
-    back = np.ascontiguousarray(margin.T)
-    free = np.ones(gold.size, dtype=np.bool_)
+    free = np.ones(pairs.gold.size, dtype=np.bool_)
     groups = []
-    for seed in np.argsort(hardness + noise, kind="stable").tolist():
-        if not free[seed] or hardness[seed] < HOPELESS:
+    for seed in np.argsort(pairs.hardness + noise, kind="stable").tolist():
+        if not free[seed] or pairs.hardness[seed] < HOPELESS:
             continue
         members = [seed]
         free[seed] = False
         total = np.where(free, noise, NEVER)
         while len(members) < size:
-            last = members[-1]
-            total += np.maximum(margin[last][gold], NEVER) + back[gold[last]]
+            total += pairs.mutual[members[-1]]
             best = int(total.argmax())
             if total[best] <= NEVER // 2:
                 break
@@ -299,37 +314,41 @@ def _grown(pairs: Pairs, hardness: Steps, noise: Steps, size: int) -> Ints:
     return np.array(groups, dtype=np.int64).reshape(-1, size)
 
 
-def _place_shares(size: int) -> tuple[Floats, Ints]:
-    """Return the probability of each place of the gold, by how many choices have which level.
+@lru_cache(maxsize=64)
+def _chances(weight: int, deviation: float) -> Similarities:
+    """Return (256,) the probability that a choice is more similar than the gold, by its margin.
 
-    Returns:
-        (codes, size) and what each level adds to a code.
+    ``deviation`` is that of the gold's similarity; negative margins come last, as in an index.
     """
-    base = size
-    step = base ** np.arange(len(LEVELS) - 1)
-    made = np.zeros((base ** (len(LEVELS) - 1), size))
-    for code in range(len(made)):
-        counts = [code // base**place % base for place in range(len(LEVELS) - 1)]
-        if sum(counts) >= size:
-            continue
-        each = np.repeat(LEVELS, [size - 1 - sum(counts), *counts])
-        share = np.ones(1)
-        for chance in each:
-            share = np.convolve(share, [1 - chance, chance])
-        made[code] = share
-    return made, np.concatenate([[0], step])
+    margin = np.arange(256, dtype=np.uint8).astype(np.int8) * (COARSER / UNIT)
+    beyond = (margin - OVERLOOKED * (weight - 1)) / UNCERTAINTY - deviation
+    normal = [(1 + math.erf(value / math.sqrt(2))) / 2 for value in beyond.tolist()]
+    return np.asarray(np.rint(np.array(normal) * CHANCE).astype(np.int32))
 
 
-def _selected(groups: Levels, matcher: GroupMatcher, uses: int, least_rows: float) -> Ints:
+def _expected_places(margin: Margins, weights: Sequence[int]) -> Ints:
+    """Return (groups, K, encoders, K) the expected share of each place of the gold, in ``ONE``."""
+    size = margin.shape[2] + 1
+    total = np.zeros((*margin.shape[:2], len(weights), size), dtype=np.int64)
+    for number, weight in enumerate(weights):
+        for deviation in DEVIATIONS:
+            chances = _chances(weight, deviation)
+            # (places, groups, K): one choice after the other moves the gold down, or does not.
+            place = np.zeros((size, *margin.shape[:2]), dtype=np.int32)
+            place[0] = CHANCE
+            for other in range(size - 1):
+                moved = place * chances[margin[:, :, other, number]] // CHANCE
+                place -= moved
+                place[1:] += moved[:-1]
+            total[:, :, number] += np.moveaxis(place, 0, -1)
+    return total * (ONE // CHANCE) // len(DEVIATIONS)
+
+
+def _selected(groups: MadeGroups, matcher: GroupMatcher, uses: int, least_rows: float) -> Ints:
     """Select groups such that the gold's places are uniform in each cell."""
     size, cell, equal = groups.members.shape[1], matcher.cell, matcher.equal
     weights = [view.encoder.weight for view in matcher.likeness.views]
-    shares, step = _place_shares(size)
-    # (groups, K, encoders, places)
-    place = np.rint((shares - 1 / size) * ONE).astype(np.int64)[step[groups.level].sum(axis=2)]
-    optimism = (OPTIMISM * (1 + np.array(weights)) * ONE).astype(np.int64)
-    place[..., 0] += optimism
-    place[..., 1:] -= optimism[:, None] // (size - 1)
+    place = _expected_places(groups.margin, weights) - ONE // size
     cells = cell[groups.members]
     count = np.bincount(cells.ravel())
     cells = np.where(count[cells] >= LEAST_CELL, cells + 1, 0)

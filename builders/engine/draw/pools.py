@@ -337,9 +337,9 @@ def _deal_kin(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGener
     both = rules.wrong(order[line], order[kin]) & rules.wrong(order[kin], order[line])
     fits = set((line[both] * order.size + kin[both]).tolist())
     pieces: list[list[int]] = []
-    for members in np.split(np.arange(order.size), run_starts(sizes)[1:-1]):
-        open_pieces: list[list[int]] = []
-        for member in members.tolist():
+    for start, count in zip(run_starts(sizes).tolist(), sizes.tolist(), strict=False):
+        open_pieces: list[list[int]] = [[start]]
+        for member in range(start + 1, start + count):
             for piece in open_pieces:
                 if len(piece) < size and all(member * order.size + o in fits for o in piece):
                     piece.append(member)
@@ -348,10 +348,11 @@ def _deal_kin(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGener
                 open_pieces.append([member])
         pieces += open_pieces
     lot = rng.child("kin").bits(questions.identity[order[[piece[0] for piece in pieces]]])
+    dealt, pools = order.tolist(), questions.pool[order].tolist()
     shelves: dict[int, list[list[list[int]]]] = {}
     for number in np.argsort(lot, kind="stable").tolist():
-        members = order[pieces[number]].tolist()
-        pool = int(questions.pool[members[0]])
+        members = [dealt[member] for member in pieces[number]]
+        pool = pools[pieces[number][0]]
         shelves.setdefault(pool, [[] for _ in range(size + 1)])[len(members)].append(members)
     groups = [group for pool in sorted(shelves) for group in _completed(shelves[pool], size)]
     return np.array(groups, dtype=np.int64).reshape(-1, size)

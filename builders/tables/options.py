@@ -9,6 +9,8 @@ from pydantic import Field, field_validator
 from builders.engine.options import DrawOptions
 from kbprobe.options import RARE, Metavar, named
 
+ALL = "all"
+
 
 class FactOptions(DrawOptions):
     """Options of facts."""
@@ -23,8 +25,9 @@ class FactOptions(DrawOptions):
     )
     columns: Annotated[tuple[str, ...], Metavar("ROLE=COLUMN,...")] = Field(
         (),
-        description="The columns of subject, relation and object, where they are not called so: "
-        "subject=name,relation=property,object=value.",
+        description="The columns of subject, relation and object, where they are not called so, "
+        "and those of the objects' kinds (distractors are of the gold's kind), of splits, and of "
+        "years (only the latest fact is asked for): subject=name,relation=property,object=value.",
     )
     relations: Annotated[tuple[str, ...], Metavar("NAME,...")] = Field(
         (),
@@ -33,6 +36,33 @@ class FactOptions(DrawOptions):
     )
     separator: Annotated[str, Metavar("TEXT")] = Field(
         "", description="What separates several objects in a cell, such as '|'."
+    )
+    closed: Annotated[tuple[str, ...], Metavar("NAME,...")] = Field(
+        (),
+        description="The relations of which the table states all objects of each subject ('all': "
+        "every relation), so that what it does not state is false. Others are asked about only "
+        "if no subject has several objects.",
+    )
+    functional: Annotated[tuple[str, ...], Metavar("NAME,...")] = Field(
+        (),
+        description="The relations with one object for each subject: where the table states "
+        "several, they contradict each other, and the subject is not asked about.",
+    )
+    transitive: Annotated[tuple[str, ...], Metavar("NAME,...")] = Field(
+        (),
+        description="The relations that are transitive, such as 'part of': what is reached in "
+        "several steps is no distractor.",
+    )
+    inverse: bool = Field(
+        False, description="Ask for the subjects of objects as well: 'is the capital of which?'."
+    )
+    hops: int = Field(1, ge=1, le=2, description="With 2, ask for the objects of objects as well.")
+    tolerance: Annotated[float, Metavar("SHARE")] = Field(
+        0.1,
+        ge=0,
+        le=10,
+        description="Numbers that differ by less than this share of the larger one, and dates of "
+        "the same year, are not choices of the same question.",
     )
     min_objects: Annotated[int, RARE] = Field(
         20, ge=2, description="Minimum number of different objects of a relation that is asked for."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -20,20 +19,20 @@ from builders.engine.render.template_file import Template
 from builders.engine.rows import Asking, Territory
 from builders.engine.splits import assign_splits
 from builders.relations import AskedEdges, NodeSource, relation_plan
+from builders.tables.alike import one_letter_apart, reads_of, unit_of, values_of, within
 from builders.tables.options import FactOptions
-from builders.tables.wordings import template_of
+from builders.tables.ways import AskedFacts, asked_facts
+from builders.tables.wordings import template_of, texts_of
 from kb_cache.graph import Graph
 from kb_cache.tables.read import read_facts
 from kb_cache.tables.types import FactTable
-from kbprobe.arrays import Bools, Ints, lines_of
+from kbprobe.arrays import Ints
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
 FAMILY = "same_relation"
-"""The distractor family of the objects of the relation that is asked for."""
-
-_PLAIN = re.compile(r"[\W_]+")
+"""The distractor family of the answers to other questions about the same relation."""
 
 
 @lru_cache(maxsize=1)
@@ -51,14 +50,9 @@ def open_table(options: FactOptions) -> FactTable:
     return _read(options.table, options.columns, options.relations, options.separator)
 
 
-def wordings(options: FactOptions) -> Template:
-    """Return the wordings of the table's relations."""
-    table = open_table(options)
-    several = (
-        np.unique(table.subject[table.relation == code]).size < (table.relation == code).sum()
-        for code in range(len(table.relations))
-    )
-    return template_of([*zip(table.relations, map(bool, several), strict=True)])
+def wordings(options: FactOptions, override: Path | None) -> Template:
+    """Return the wordings of what is asked of the table."""
+    return template_of(asked_facts(open_table(options), options).ways, override)
 
 
 @probe(
@@ -72,106 +66,151 @@ def wordings(options: FactOptions) -> Template:
 )
 def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
     """What does a table of your own say of its subjects?"""
-    dropped = DropLog()
-    for reason, count in table.left_out.items():
-        dropped[reason] = count
-    names = table.relations
-    kept = _large_enough(table, options, dropped)
-    subject, relation, target = lines_of((table.subject, table.relation, table.object), kept)
-    dropped.require(subject.size, "Name other relations with --relations.")
-    texts = table.texts
-    # Subjects come first; an object is a node of its own in each relation.
-    pair, node = np.unique(relation * len(texts) + target, return_inverse=True)
-    size = len(texts)
-    gold = size + node
-    text = np.concatenate([np.arange(size), pair % size])
-    kind = np.concatenate([np.full(size, len(names)), pair // size])
-    read = _read_alike(texts)
-    source = _node_source(texts, text, kind, read, options, names)
+    asked = asked_facts(table, options)
+    dropped = DropLog(asked.dropped)
+    nodes = _Nodes(table, asked, options)
+    names = [way.name for way in asked.ways]
     edges = {
-        name: (subject[relation == code], gold[relation == code])
+        name: (asked.subject[lines], nodes.answer[lines])
         for code, name in enumerate(names)
-        if (relation == code).any()
+        if (lines := (asked.way == code) & asked.asked).any()
     }
-    every = Graph.from_edges(text.size, subject, gold)
-    bounds = {name: (2 * code, 2 * code + 2) for code, name in enumerate(names)}
-    return relation_plan(source, AskedEdges(edges, wordings=bounds), every, options, rng, dropped)
+    every = Graph.from_edges(nodes.text.size, asked.subject, nodes.answer)
+    bounds, first = {}, 0
+    for name, texts in zip(names, texts_of(asked.ways, None), strict=True):
+        bounds[name] = first, first + len(texts)
+        first += len(texts)
+    return relation_plan(
+        nodes.source(), AskedEdges(edges, wordings=bounds), every, options, rng, dropped
+    )
 
 
-def _large_enough(table: FactTable, options: FactOptions, dropped: DropLog) -> Bools:
-    """Mark the facts of relations with enough different objects to choose from."""
-    pairs = np.unique(np.stack([table.relation, table.object], axis=1), axis=0)
-    objects = np.bincount(pairs[:, 0], minlength=len(table.relations))
-    few = objects < options.min_objects
-    for code in np.flatnonzero(few).tolist():
-        name = table.relations[code]
-        reason = f"{name!r} has {objects[code]} objects, fewer than --min-objects"
-        dropped[reason] += int((table.relation == code).sum())
-    return np.asarray(~few[table.relation])
+class _Nodes:
+    """The texts as what is asked about, and the answers of each way.
 
+    Attributes:
+        answer: (facts,) the node of each fact's answer. Texts come first, each as it is asked
+            about; an answer is a node of its own in each way.
+        text: (nodes,) the text of each.
+    """
 
-def _read_alike(texts: pa.Array) -> Ints:
-    """Return a number for each text, equal for those that differ in case and punctuation only."""
-    plain = [_PLAIN.sub("", text.casefold()) or text for text in texts.to_pylist()]
-    return np.unique(np.array(plain, dtype=object).astype(str), return_inverse=True)[1]
+    def __init__(self, table: FactTable, asked: AskedFacts, options: FactOptions) -> None:
+        self._table, self._asked, self._options = table, asked, options
+        size = len(table.texts)
+        pair, node = np.unique(asked.way * size + asked.object, return_inverse=True)
+        self.answer = size + node
+        self.text = np.concatenate([np.arange(size), pair % size])
+        self._way = np.concatenate([np.full(size, len(asked.ways)), pair // size])
+        self._texts: list[str] = table.texts.to_pylist()
+        self._reads = reads_of(self._texts)
 
+    def source(self) -> NodeSource:
+        """Return the nodes as questions and choices."""
+        shown = self._table.texts.take(pa.array(self.text))
+        names = [f" ({way.name})" for way in self._asked.ways] + [""]
+        labels = pc.binary_join_element_wise(
+            shown, pa.array(names).take(pa.array(self._way)), pa.scalar("", pa.string())
+        )
+        none = pa.array([[]] * len(shown), pa.list_(pa.string()))
+        empty = pa.array([""] * len(shown))
+        return NodeSource(
+            choices=Nodes.from_columns(labels, {"lemma": shown, "others": none}),
+            words=shown,
+            reads=self._reads[self.text],
+            synonyms=none,
+            glosses=empty,
+            pos=empty,
+            kinds=self._kinds(),
+            alike=self._alike(),
+            near=Graph.from_edges(self.text.size, *np.empty((2, 0), dtype=np.int64)),
+            families=_families,
+            territory=self._territory,
+            compared=self._compared(shown),
+        )
 
-def _node_source(
-    texts: pa.Array,
-    text: Ints,
-    kind: Ints,
-    read: Ints,
-    options: FactOptions,
-    names: tuple[str, ...],
-) -> NodeSource:
-    shown = texts.take(pa.array(text))
-    empty = pa.array([""] * len(shown))
-    none = pa.array([[]] * len(shown), pa.list_(pa.string()))
-    labels = [
-        f"{label} ({names[code]})" if code < len(names) else label
-        for label, code in zip(shown.to_pylist(), kind.tolist(), strict=True)
-    ]
-    choices = Nodes.from_columns(pa.array(labels), {"lemma": shown, "others": none})
-    reads = read[text]
-    order = np.argsort(reads, kind="stable")
-    _, start, count = np.unique(reads[order], return_index=True, return_counts=True)
-    alike = [
-        (order[a], order[b])
-        for first, number in zip(start[count > 1], count[count > 1], strict=True)
-        for a in range(first, first + number)
-        for b in range(first, first + number)
-        if a != b
-    ]
-    ends = np.array(alike, dtype=np.int64).reshape(-1, 2).T
-    same = Graph.from_edges(text.size, *ends)
+    def _kinds(self) -> Ints:
+        """Return the way of each answer, and within it the kind that the table states."""
+        kind = np.zeros(self.text.size, dtype=np.int64)
+        kind[self.answer] = self._asked.kind
+        unit = {text: code for code, text in enumerate(sorted({*map(self._unit, self._texts)}))}
+        of_text = np.array([unit[self._unit(text)] for text in self._texts], dtype=np.int64)
+        columns = np.stack([self._way, kind, np.where(self._numeric, of_text[self.text], 0)])
+        return np.unique(columns, axis=1, return_inverse=True)[1]
 
-    def families(asking: Asking) -> Iterator[Family]:
-        yield Family(FAMILY, 0, np.zeros_like(asking.gold))
+    @staticmethod
+    def _unit(text: str) -> str:
+        return unit_of(text) or ""
 
-    def territory(shares: tuple[float, float, float], seed: int) -> Territory:
-        split = assign_splits(read[text], shares, RandomGenerator.of(seed, "subjects"))
+    @property
+    def _numeric(self) -> Ints:
+        ways = [self._values(code) is not None for code in range(len(self._asked.ways))] + [False]
+        return np.array(ways)[self._way]
+
+    @lru_cache(maxsize=None)  # noqa: B019
+    def _values(self, way: int) -> tuple[np.ndarray, bool] | None:
+        return values_of([self._texts[text] for text in self.text[self._way == way].tolist()])
+
+    def _alike(self) -> Graph:
+        """Return which nodes may be taken for each other."""
+        size = len(self._texts)
+        reads = self._reads[self.text]
+        order = np.argsort(reads, kind="stable")
+        count = np.bincount(reads)
+        many = count[reads[order]] > 1
+        pairs = [
+            (order[many][one], order[many][other])
+            for one, other in _pairs_of_runs(reads[order][many])
+        ]
+        letter = np.array([*one_letter_apart(self._texts)], dtype=np.int64).reshape(-1, 2).T
+        by_text = Graph.from_edges(size, *np.concatenate([letter, letter[::-1]], axis=1))
+        node, text = by_text.expand(self.text)
+        answers = np.arange(size, self.text.size)
+        of_text = Graph.from_edges(max(size, self.text.size), self.text[answers], answers)
+        position, alike = of_text.expand(text)
+        same_way = self._way[node[position]] == self._way[alike]
+        ends = [np.array(pairs, dtype=np.int64).reshape(-1, 2).T]
+        ends.append(np.stack([node[position], alike])[:, same_way])
+        for way in range(len(self._asked.ways)):
+            if (stated := self._values(way)) is not None:
+                own = np.flatnonzero(self._way == way)
+                near = np.stack(within(stated[0], self._options.tolerance, stated[1]))
+                ends += [own[near], own[near[::-1]]]
+        return Graph.from_edges(self.text.size, *np.concatenate(ends, axis=1))
+
+    def _territory(self, shares: tuple[float, float, float], seed: int) -> Territory:
+        """Return the splits that the table states, or a draw of all that read alike."""
+        reads = self._reads[self.text]
+        split = assign_splits(reads, shares, RandomGenerator.of(seed, "subjects"))
+        stated = self._table.split
+        if (stated >= 0).any():
+            split = np.full(self.text.size, -1, dtype=np.int64)
+            split[self._table.subject] = stated
         return Territory(split, np.zeros_like(split))
 
-    def compared(questions: Questions, asking: Asking) -> ComparedTexts:
-        line, question = np.unique(asking.question, return_inverse=True)
-        gold, choice = np.unique(asking.gold, return_inverse=True)
-        rows = pa.array(line)
-        asked = pc.binary_join_element_wise(
-            questions.fields["relation"].take(rows), questions.fields["word"].take(rows), " "
-        ).to_pylist()
-        return ComparedTexts(asked, shown.take(pa.array(gold)).to_pylist(), question, choice)
+    def _compared(self, shown: pa.Array) -> ...:
+        def compared(questions: Questions, asking: Asking) -> ComparedTexts:
+            line, question = np.unique(asking.question, return_inverse=True)
+            gold, choice = np.unique(asking.gold, return_inverse=True)
+            rows = pa.array(line)
+            asked = pc.binary_join_element_wise(
+                questions.fields["relation"].take(rows), questions.fields["word"].take(rows), " "
+            ).to_pylist()
+            return ComparedTexts(asked, shown.take(pa.array(gold)).to_pylist(), question, choice)
 
-    return NodeSource(
-        choices=choices,
-        words=shown,
-        reads=reads,
-        synonyms=none,
-        glosses=empty,
-        pos=empty,
-        kinds=kind,
-        alike=same,
-        near=Graph.from_edges(text.size, *np.empty((2, 0), dtype=np.int64)),
-        families=families,
-        territory=territory,
-        compared=compared,
-    )
+        return compared
+
+
+def _families(asking: Asking) -> Iterator[Family]:
+    yield Family(FAMILY, 0, np.zeros_like(asking.gold))
+
+
+def _pairs_of_runs(values: Ints) -> Iterator[tuple[int, int]]:
+    """Yield the ordered pairs of positions in each run of equal values."""
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if values.size else values
+    for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), values.size], strict=True):
+        yield from (
+            (one, other)
+            for one in range(start, stop)
+            for other in range(start, stop)
+            if one != other
+        )

@@ -3,15 +3,16 @@
 A table is *long*, with a row for each fact and columns for subject, relation and object, or *wide*,
 with a row for each subject and a column for each relation. Values are texts: numbers and dates are
 read as they are written. Everything that is left out is counted, by reason.
+
+Cost: O(rows log rows), in Arrow and NumPy; a table of five million rows takes some 3 GB of memory.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,23 +25,30 @@ import pyarrow.parquet as pq
 
 from kb_cache.base import UNSTATED, readable, version_of
 from kb_cache.tables.types import FactTable
+from kbprobe.arrays import Bools, Ints, mask_at
 from kbprobe.columns import single_chunk
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import file_sha256
+from kbprobe.format.items import SPLITS
 from kbprobe.reading import open_file
 
 USUAL: Mapping[str, tuple[str, ...]] = {
     "subject": ("subject", "subject_label", "sub", "sub_label", "head", "s"),
     "relation": ("relation", "predicate", "property", "predicate_id", "rel", "p"),
     "object": ("object", "object_label", "obj", "obj_label", "tail", "o"),
+    "kind": ("object_kind", "object_type"),
+    "split": ("split",),
+    "year": (),
 }
 """The usual names of columns, by what they hold; the first that a table has is taken."""
 
-NO_ANSWER = ("", "-", "--", "?", "n/a", "na", "nan", "none", "null", "unknown", "not known")
+NO_ANSWER = ("-", "--", "?", "n/a", "na", "nan", "none", "null", "unknown", "not known")
 """Values that state nothing, in lower case."""
 
 FIRST_LINE = 1 << 20
 """Maximum length of a header in bytes."""
+
+SPACES = r"[\s\p{Z}]+"
 
 
 class Layout(NamedTuple):
@@ -49,14 +57,16 @@ class Layout(NamedTuple):
     Attributes:
         subject: the column of subjects.
         relation: the column of relations; empty if the table is wide.
-        object: the column of objects; empty if the table is wide.
-        wide: the columns that are relations, if the table is wide.
+        objects: the column of objects; of a wide table, the columns that are relations.
+        kind, split, year: those of the objects' kinds, of splits and of years; empty: none.
     """
 
     subject: str
     relation: str
-    object: str
-    wide: tuple[str, ...]
+    objects: tuple[str, ...]
+    kind: str
+    split: str
+    year: str
 
 
 def read_facts(
@@ -66,8 +76,7 @@ def read_facts(
 
     Args:
         path: the file; its ending says its format.
-        columns: ``subject``, ``relation`` and ``object`` -> the column that holds it, where it has
-            no usual name.
+        columns: the role of a column (a key of `USUAL`) -> its name, where it has no usual one.
         relations: the relations to read, in a wide table the columns; none: all of a long table.
         separator: what separates several objects in a cell; empty: nothing does.
 
@@ -78,39 +87,40 @@ def read_facts(
         table = _read(path)
         digest = file_sha256(path)
     layout = _layout(path, table.column_names, columns, relations)
+    stated = _stated(table, layout, separator)
     left_out: Counter[str] = Counter()
-    triples = dict.fromkeys(_triples(table, layout, relations, separator, left_out))
-    if not triples:
-        raise UsageError(f"{path} states no fact{_why(left_out)}")
-    names = list(dict.fromkeys(relation for _, relation, _ in triples))
-    number: dict[str, int] = {}
-    codes = [
-        (
-            number.setdefault(one, len(number)),
-            names.index(name),
-            number.setdefault(other, len(number)),
-        )
-        for one, name, other in triples
-    ]
-    subject, relation, target = np.array(codes, dtype=np.int64).T
+    stated = _clean(stated, relations, left_out)
+    if not stated.num_rows:
+        reasons = "".join(f"; {reason}: {number:,}" for reason, number in left_out.items())
+        raise UsageError(f"{path} states no fact{reasons}")
+    both = pa.concat_arrays([single_chunk(stated[end]) for end in ("subject", "object")])
+    coded = both.dictionary_encode()
+    subject, target = np.split(coded.indices.to_numpy().astype(np.int64), 2)
+    named = single_chunk(stated["relation"]).dictionary_encode()
+    relation = named.indices.to_numpy().astype(np.int64)
+    key = (subject * len(named.dictionary) + relation) * len(coded.dictionary) + target
+    first = np.sort(np.unique(key, return_index=True)[1])
+    if first.size < key.size:
+        left_out["stated twice"] += key.size - first.size
+    kind = single_chunk(stated["kind"]).dictionary_encode().indices.to_numpy().astype(np.int64)
+    split = _splits(path, layout, stated, subject)
+    current = _current(path, layout, stated, subject * len(named.dictionary) + relation)
     version = version_of(path.name)
     return FactTable(
         f"table-{version}",
         version,
         digest,
         UNSTATED,
-        texts=pa.array(list(number), pa.string()),
-        relations=tuple(names),
-        subject=subject,
-        relation=relation,
-        object=target,
+        texts=coded.dictionary,
+        relations=tuple(named.dictionary.to_pylist()),
+        subject=subject[first],
+        relation=relation[first],
+        object=target[first],
+        current=current[first],
+        kind=kind[first],
+        split=split[first],
         left_out=dict(left_out),
     )
-
-
-def _why(left_out: Mapping[str, int]) -> str:
-    reasons = "; ".join(f"{reason} ({count:,})" for reason, count in left_out.items())
-    return f". Left out: {reasons}" if reasons else ""
 
 
 def _read(path: Path) -> pa.Table:
@@ -174,7 +184,9 @@ def _layout(
     path: Path, names: Sequence[str], columns: Mapping[str, str], relations: Sequence[str]
 ) -> Layout:
     if unknown := [role for role in columns if role not in USUAL]:
-        raise UsageError(f"--columns {unknown[0]}=...: there are subject, relation and object")
+        raise UsageError(
+            f"--columns {unknown[0]}=...: there is no such role, but {', '.join(USUAL)}"
+        )
     for role, name in columns.items():
         if name not in names:
             raise UsageError(f"--columns {role}={name}: {_no_column(path, name, names)}")
@@ -184,92 +196,165 @@ def _layout(
     }
     if not found["subject"]:
         raise UsageError(
-            f"{path} has no column named subject. Name the one that holds what is asked about, such "
-            f"as --columns subject={names[0]}. It has: {', '.join(names)}"
+            f"{path} has no column named subject. Name the one that holds what is asked about, "
+            f"such as --columns subject={names[0]}. It has: {', '.join(names)}"
         )
     if found["object"] and not found["relation"] and not relations:
         raise UsageError(
             f"{path} has no column named relation. Name it: --columns relation=NAME. It has: "
             f"{', '.join(names)}"
         )
+    others = found["kind"], found["split"], found["year"]
     if found["object"] and found["relation"]:
-        return Layout(found["subject"], found["relation"], found["object"], ())
+        return Layout(found["subject"], found["relation"], (found["object"],), *others)
     for name in relations:
         if name not in names:
             raise UsageError(f"--relations {name}: {_no_column(path, name, names)}")
     if not relations:
-        others = [name for name in names if name != found["subject"]]
+        rest = [name for name in names if name not in (found["subject"], *others)]
         raise UsageError(
             f"{path} has no columns named relation and object. If each column is a relation, name "
-            f"those to ask about, such as --relations {others[0] if others else 'NAME'}. It has: "
-            f"{', '.join(others)}"
+            f"those to ask about, such as --relations {rest[0] if rest else 'NAME'}. It has: "
+            f"{', '.join(rest)}"
         )
-    return Layout(found["subject"], "", "", tuple(relations))
+    return Layout(found["subject"], "", tuple(relations), *others)
 
 
 def _no_column(path: Path, name: str, names: Sequence[str]) -> str:
     return f"{path} has no column {name!r}.{did_you_mean(name, names)} It has: {', '.join(names)}"
 
 
-def _triples(
-    table: pa.Table,
-    layout: Layout,
-    relations: Sequence[str],
-    separator: str,
-    left_out: Counter[str],
-) -> Iterator[tuple[str, str, str]]:
-    """Yield each fact that the table states, in its order; repeated ones are counted."""
-    subjects = _texts(table, layout.subject)
-    columns = layout.wide or (layout.object,)
-    pairs = [(name, _texts(table, name)) for name in columns]
-    named = _texts(table, layout.relation) if layout.relation else None
-    seen: set[tuple[str, str, str]] = set()
-    for name, cells in pairs:
-        for line, (own, cell) in enumerate(zip(subjects, cells, strict=True)):
-            relation = name if named is None else " ".join(named[line])
-            if relations and relation not in relations:
-                left_out["of another relation (--relations)"] += 1
-                continue
-            values = [
-                part
-                for value in cell
-                for part in (value.split(separator) if separator else [value])
-            ]
-            subject = clean(" ".join(own))
-            if not values:
-                left_out["the cell is empty"] += 1
-            for value in map(clean, values):
-                fact = subject, str(relation), value
-                if not value or not subject:
-                    left_out["the cell is empty"] += 1
-                elif value.lower() in NO_ANSWER or subject.lower() in NO_ANSWER:
-                    left_out[f"the cell says nothing ({', '.join(NO_ANSWER[1:6])}, ...)"] += 1
-                elif not relation:
-                    left_out["no relation"] += 1
-                elif value == subject:
-                    left_out["subject and object are the same"] += 1
-                elif fact in seen:
-                    left_out["stated twice"] += 1
-                else:
-                    seen.add(fact)
-                    yield fact
+def _stated(table: pa.Table, layout: Layout, separator: str) -> pa.Table:
+    """Return a row for each value of each cell that states a fact."""
+    parts = []
+    for column in layout.objects:
+        row, values = _values(table, column, separator)
+        rest = {
+            "subject": layout.subject,
+            "relation": layout.relation,
+            "kind": layout.kind,
+            "split": layout.split,
+            "year": layout.year,
+        }
+        of_row = {
+            role: _texts(table, name).take(pa.array(row))
+            if name
+            else pa.array([column if role == "relation" else ""] * row.size, pa.string())
+            for role, name in rest.items()
+        }
+        parts.append(pa.table({**of_row, "object": values}))
+    return pa.concat_tables(parts)
 
 
-def _texts(table: pa.Table, name: str) -> list[list[str]]:
-    """Return the values of each cell of a column: one, or those of a list."""
+def _values(table: pa.Table, name: str, separator: str) -> tuple[Ints, pa.Array]:
+    """Return the values of a column's cells, several where a cell has several, and their rows."""
     column = single_chunk(table[name])
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-        return [[str(one) for one in cell or () if one is not None] for cell in column.to_pylist()]
-    if pa.types.is_struct(column.type):
-        raise UsageError(f"the column {name!r} holds objects, not texts or lists of texts")
-    texts = column if pa.types.is_string(column.type) else pc.cast(column, pa.string())
-    return [[] if text is None else [text] for text in texts.to_pylist()]
+    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+        texts = _texts(table, name)
+        if not separator:
+            return np.arange(len(texts), dtype=np.int64), texts
+        column = pc.split_pattern(texts, separator)
+    row = pc.list_parent_indices(column).to_numpy().astype(np.int64)
+    values = pc.list_flatten(column)
+    if pa.types.is_nested(values.type):
+        raise UsageError(f"the column {name!r} holds {values.type}, not texts or lists of texts")
+    return row, pc.fill_null(pc.cast(values, pa.string()), "")
 
 
-def clean(text: str) -> str:
-    r"""Return a text in composed form, with single spaces.
+def _texts(table: pa.Table, name: str) -> pa.Array:
+    column = single_chunk(table[name])
+    if pa.types.is_nested(column.type):
+        raise UsageError(f"the column {name!r} holds {column.type}, not texts")
+    return pc.fill_null(pc.cast(column, pa.string()), "")
 
-    >>> clean("  New\u00a0 York\n")
+
+def _clean(stated: pa.Table, relations: Sequence[str], left_out: Counter[str]) -> pa.Table:
+    """Normalise the texts, and leave out and count what states nothing."""
+    stated = pa.table(
+        {
+            name: clean(stated[name].combine_chunks()) if name != "relation" else stated[name]
+            for name in stated.column_names
+        }
+    )
+
+    def keep(mask: pa.ChunkedArray, reason: str) -> None:
+        nonlocal stated
+        kept = stated.filter(mask)
+        if kept.num_rows < stated.num_rows:
+            left_out[reason] += stated.num_rows - kept.num_rows
+        stated = kept
+
+    if relations:
+        asked = pc.is_in(stated["relation"], pa.array(relations, pa.string()))
+        keep(asked, "of another relation (--relations)")
+    for end in ("subject", "object"):
+        keep(pc.not_equal(stated[end], ""), "the cell is empty")
+        nothing = pc.is_in(pc.utf8_lower(stated[end]), pa.array(NO_ANSWER))
+        keep(pc.invert(nothing), f"the cell says nothing ({', '.join(NO_ANSWER[:6])}, ...)")
+    keep(pc.not_equal(stated["relation"], ""), "no relation")
+    keep(pc.not_equal(stated["subject"], stated["object"]), "subject and object are the same")
+    return stated
+
+
+def clean(texts: pa.Array) -> pa.Array:
+    r"""Return texts in composed form, with single spaces.
+
+    >>> clean(pa.array(["  New\u00a0 York\n"]))[0].as_py()
     'New York'
     """
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    composed = pc.utf8_normalize(texts, "NFC")
+    return pc.utf8_trim(pc.replace_substring_regex(composed, SPACES, " "), " ")
+
+
+def _splits(path: Path, layout: Layout, stated: pa.Table, subject: Ints) -> Ints:
+    """Return the split of each fact; a subject is in one."""
+    if not layout.split:
+        return np.full(subject.size, -1, dtype=np.int64)
+    usual = {"dev": "validation", "valid": "validation", "training": "train"}
+    named = single_chunk(stated["split"]).dictionary_encode()
+    codes = []
+    for name in named.dictionary.to_pylist():
+        known = usual.get(name.lower(), name.lower())
+        if known not in SPLITS:
+            raise UsageError(
+                f"{path}: column {layout.split!r} has the value {name!r}; splits are "
+                f"{', '.join(SPLITS)}"
+            )
+        codes.append(SPLITS.index(known))
+    split: Ints = np.array(codes, dtype=np.int64)[named.indices.to_numpy()]
+    low, high = (np.full(int(subject.max()) + 1, start) for start in (len(SPLITS), -1))
+    np.minimum.at(low, subject, split)
+    np.maximum.at(high, subject, split)
+    if (both := np.flatnonzero(low[subject] < high[subject])).size:
+        name = stated["subject"][int(both[0])].as_py()
+        raise UsageError(f"{path} puts the subject {name!r} in several splits")
+    return split
+
+
+def _current(path: Path, layout: Layout, stated: pa.Table, group: Ints) -> Bools:
+    """Mark the facts of the latest year of each subject and relation; all if there are no years."""
+    if not layout.year:
+        return np.ones(group.size, dtype=np.bool_)
+    texts = pc.utf8_slice_codeunits(stated["year"], 0, 10)
+    wrong = pc.invert(pc.match_substring_regex(texts, r"^-?\d{1,4}(-\d\d){0,2}$|^$"))
+    if pc.any(wrong).as_py():
+        value = texts.filter(wrong)[0].as_py()
+        raise UsageError(
+            f"{path}: column {layout.year!r} has the value {value!r}, which is no year (2024) and "
+            f"no date (2024-05-31)"
+        )
+    # Dates as numbers: 2024-05-31 is 20240531; a missing year is the earliest.
+    number = np.array([_date(text) for text in texts.to_pylist()], dtype=np.int64)
+    order = np.lexsort((number, group))
+    last = np.flatnonzero(np.append(group[order][1:] != group[order][:-1], True))
+    latest = np.zeros(int(group.max()) + 1, dtype=np.int64)
+    latest[group[order][last]] = number[order][last]
+    return mask_at(group.size, np.flatnonzero(number == latest[group]))
+
+
+def _date(text: str) -> int:
+    if not text:
+        return -(10**9)
+    sign = -1 if text.startswith("-") else 1
+    year, month, day = [*map(int, text.lstrip("-").split("-")), 0, 0][:3]
+    return sign * year * 10_000 + month * 100 + day

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from kb_cache.knowledge import Loaded
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Bools, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +19,10 @@ class FactTable(Loaded):
         texts: the distinct texts of subjects and objects.
         relations: the names of the relations, in the order of the table.
         subject, relation, object: (facts,) numbers of texts and relations.
+        current: (facts,) whether a fact is the latest of its subject and relation, where the table
+            has a column of years; earlier ones are not asked about.
+        kind: (facts,) the number of the object's kind; 0 if the table has no such column.
+        split: (facts,) index into SPLITS of the split that the table puts the subject in; -1: none.
         left_out: reason -> how many of the table's facts are left out.
     """
 
@@ -27,6 +31,9 @@ class FactTable(Loaded):
     subject: Ints
     relation: Ints
     object: Ints
+    current: Bools
+    kind: Ints
+    split: Ints
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:

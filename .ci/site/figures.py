@@ -198,7 +198,12 @@ def load() -> Figures:
         for build, part in (("similarity", "near"), ("similarity", RANDOM), ("unmatched", "near"))
     )
     by_mpnet, without = (
-        [probe["encoders"][match][MPNET] for probe in matched] for match in ("similarity", "none")
+        [
+            probe["encoders"][match][MPNET]
+            for name, probe in figures.items()
+            if name.startswith("wordnet") and "unmatched" in probe
+        ]
+        for match in ("similarity", "none")
     )
     latest = {one["probe"]: one for one in read}
     shares = [one["sound"] / _readings(one) for one in latest.values()]

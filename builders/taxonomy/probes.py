@@ -137,7 +137,7 @@ def _crossed(
         likeness = likeness_of(ComparedTexts(one, other, none, none), options.encoders)
         matched_on.update(likeness.digests)
         alike = similarities(likeness.views)
-        return lambda *some: alike[np.ix_(*map(np.searchsorted, sides, some))]
+        return lambda *some: alike[np.ix_(*map(np.searchsorted, sides, some))].astype(np.int64)
 
     def also_shown(rows: int) -> Ints:
         if level is None:

@@ -175,6 +175,10 @@ def build_command(probes: Mapping[str, ProbeEntry | Probe]) -> Command:
 )  # fmt: skip
 @option("--overwrite", is_flag=True, help="Replace another probe in the folder.")
 @option(
+    "--dry-run", is_flag=True, section="Build",
+    help="Print five rows of each relation and what is left out, and write nothing.",
+)  # fmt: skip
+@option(
     "--sample", type=click.IntRange(1), metavar="N", section="Reading sheet",
     help="Write N rows of the test split as a sheet for human readers, in CSV and HTML.",
 )  # fmt: skip
@@ -212,6 +216,7 @@ def _build(
     format: str,
     audit: bool,
     overwrite: bool,
+    dry_run: bool,
     sample: int | None,
     blind: bool,
     sheet: Path | None,
@@ -238,6 +243,8 @@ def _build(
         raise UsageError("--blind and --sheet need --sample N: how many rows to write.")
     if sample is not None and from_manifest is not None:
         raise UsageError("--sample cannot be combined with --from-manifest: name the probe.")
+    if dry_run and (sample or from_manifest):
+        raise UsageError("--dry-run writes nothing: it goes with neither --sample nor a manifest")
     from builders.engine import command
 
     if from_manifest is not None:
@@ -260,6 +267,9 @@ def _build(
         failures = command.Failures(len(set(names)))
         given = {name: value for name, value in options.items() if value is not None}
         jobs = command.named_jobs(names, given, output, {"seed": seed or 0, **values}, failures)
+    if dry_run:
+        command.preview(jobs, as_json)
+        return
     if sheet is not None and len(jobs) > 1:
         raise UsageError("--sheet is the folder of one probe's sheet; leave it out for several.")
     reading = None if sample is None else command.Reading(sample, blind, sheet)

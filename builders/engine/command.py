@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -211,6 +212,28 @@ def run_jobs(
                 if reading:
                     reading.write(folder, built.request.seed, overwrite)
     failures.raise_if_any()
+
+
+def preview(jobs: Iterable[Job], as_json: bool) -> None:
+    """Build in memory, without an audit, and print some rows of each relation.
+
+    Raises:
+        KbprobeError: a probe cannot be built.
+    """
+    let_arrow_ignore_pandas()
+    from builders.engine.pipeline import build
+    from builders.engine.summary import PREVIEWED, rows_of_relations, show_preview
+    from kbprobe.terminal.progress import shown_phase
+
+    for request, _ in jobs:
+        with shown_phase() as progress:
+            built = build(replace(request, audit=False), progress)
+            progress("")
+        rows = rows_of_relations(built, PREVIEWED)
+        if as_json:
+            echo(json.dumps({"counts": built.manifest["counts"], "rows": rows}, default=jsonable))
+        else:
+            show_preview(built, rows)
 
 
 def _split_rows(manifest: Manifest) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SAMPLES = 3
 NEAR = 50
 """Number of rows searched for a sample of another family."""
+PREVIEWED, SEARCHED = 5, 20_000
+"""Number of rows of each relation that a preview shows, of so many rows."""
 LONG = 500
 """Length of a template above which ``show`` omits its branches."""
 
@@ -127,6 +129,30 @@ def _samples(built: Built) -> list[dict[str, Any]]:
         fresh = [row for row in near if row["distractor_family"] not in shown]
         rows.append((fresh or near)[0])
     return rows
+
+
+def rows_of_relations(built: Built, count: int) -> dict[str, list[dict[str, Any]]]:
+    """Return the first rows of each relation in the largest split, of what was searched."""
+    items = max(built.splits.values(), key=lambda split: split.rows)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in plain(items.table(0, min(items.rows, SEARCHED))).to_pylist():
+        some = rows.setdefault(row["relation"], [])
+        if len(some) < count and all(one["concept"] != row["concept"] for one in some):
+            some.append(row)
+    return rows
+
+
+def show_preview(built: Built, rows: dict[str, list[dict[str, Any]]]) -> None:
+    """Print some rows of each relation, and what is left out."""
+    console = Console(highlight=False, soft_wrap=True)
+    for relation, some in rows.items():
+        console.print(f"\n[bold]{escape(relation)}[/]")
+        for row in some:
+            _print_row(console, row)
+    counts = built.manifest["counts"]
+    console.print(f"\n{counts['rows']:,} rows; nothing is written (--dry-run).")
+    if lines := told_drops(counts["dropped"], built.request.options.reads()):
+        console.print("\n".join(["Left out:", *map(escape, lines)]))
 
 
 def _print_row(console: Console, row: dict[str, Any]) -> None:

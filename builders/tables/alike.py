@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import UsageError
 
 SHORTEST = 6
@@ -71,7 +71,7 @@ def unit_of(text: str) -> str | None:
     return None if found is None or _DATE.fullmatch(text) else found[2].strip()
 
 
-def values_of(texts: Sequence[str]) -> tuple[np.ndarray, bool] | None:
+def values_of(texts: Sequence[str]) -> tuple[Floats, bool] | None:
     """Return the numbers that nearly all texts state, NaN elsewhere, and whether they are years.
 
     None: they state neither numbers nor dates. A date is its year.
@@ -90,7 +90,7 @@ def values_of(texts: Sequence[str]) -> tuple[np.ndarray, bool] | None:
     return values, years
 
 
-def within(values: np.ndarray, tolerance: float, years: bool) -> tuple[Ints, Ints]:
+def within(values: Floats, tolerance: float, years: bool) -> tuple[Ints, Ints]:
     """Return the pairs of numbers that are too near to each other, each once.
 
     Args:

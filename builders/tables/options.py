@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
 from builders.engine.options import DrawOptions
+from builders.tables.stored import stored_table
 from kbprobe.options import RARE, Metavar, named
 
 ALL = "all"
@@ -21,7 +22,8 @@ class FactOptions(DrawOptions):
     table: Annotated[str, Metavar("FILE")] = Field(
         "",
         description="The table of facts: CSV, TSV, JSON lines or Parquet (.csv, .tsv, .jsonl, "
-        ".parquet; the first three also with .gz).",
+        ".parquet; the first three also with .gz), or the name of one in the cache (kb-cache fetch "
+        "table).",
     )
     columns: Annotated[tuple[str, ...], Metavar("ROLE=COLUMN,...")] = Field(
         (),
@@ -67,6 +69,11 @@ class FactOptions(DrawOptions):
     min_objects: Annotated[int, RARE] = Field(
         20, ge=2, description="Minimum number of different objects of a relation that is asked for."
     )
+
+    @field_validator("table", mode="before")
+    @classmethod
+    def _is_kept(cls, table: Any) -> str:
+        return stored_table(table)
 
     @field_validator("columns")
     @classmethod

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +24,11 @@ from builders.tables.options import FactOptions
 from builders.tables.ways import AskedFacts, asked_facts
 from builders.tables.wordings import template_of, texts_of
 from kb_cache.graph import Graph
-from kb_cache.tables.read import read_facts
+from kb_cache.tables import is_table
+from kb_cache.tables.kind import kept_table
+from kb_cache.tables.read import facts_of, read_facts
 from kb_cache.tables.types import FactTable
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
@@ -40,13 +42,18 @@ def _read(
     path: str, columns: tuple[str, ...], relations: tuple[str, ...], separator: str
 ) -> FactTable:
     pairs = dict(column.split("=", 1) for column in columns)
-    return read_facts(Path(path), pairs, relations, separator)
+    if is_table(path):
+        return read_facts(Path(path), pairs, relations, separator)
+    identity, rows = kept_table(path)
+    return facts_of(rows, path, identity, pairs, relations, separator)
 
 
 def open_table(options: FactOptions) -> FactTable:
     """Read the table that the options name."""
     if not options.table:
-        raise UsageError("facts needs a table: name one with --table FILE")
+        raise UsageError(
+            "facts needs a table: build-probe FILE.csv, or --table NAME (kb-cache list)"
+        )
     return _read(options.table, options.columns, options.relations, options.separator)
 
 
@@ -134,21 +141,21 @@ class _Nodes:
         kind[self.answer] = self._asked.kind
         unit = {text: code for code, text in enumerate(sorted({*map(self._unit, self._texts)}))}
         of_text = np.array([unit[self._unit(text)] for text in self._texts], dtype=np.int64)
-        columns = np.stack([self._way, kind, np.where(self._numeric, of_text[self.text], 0)])
+        numeric = np.array([*(stated is not None for stated in self._values), False])[self._way]
+        columns = np.stack([self._way, kind, np.where(numeric, of_text[self.text], 0)])
         return np.unique(columns, axis=1, return_inverse=True)[1]
 
     @staticmethod
     def _unit(text: str) -> str:
         return unit_of(text) or ""
 
-    @property
-    def _numeric(self) -> Ints:
-        ways = [self._values(code) is not None for code in range(len(self._asked.ways))] + [False]
-        return np.array(ways)[self._way]
-
-    @lru_cache(maxsize=None)  # noqa: B019
-    def _values(self, way: int) -> tuple[np.ndarray, bool] | None:
-        return values_of([self._texts[text] for text in self.text[self._way == way].tolist()])
+    @cached_property
+    def _values(self) -> list[tuple[Floats, bool] | None]:
+        """What the answers of each way state, if they state numbers or dates."""
+        return [
+            values_of([self._texts[text] for text in self.text[self._way == way].tolist()])
+            for way in range(len(self._asked.ways))
+        ]
 
     def _alike(self) -> Graph:
         """Return which nodes may be taken for each other."""
@@ -170,8 +177,8 @@ class _Nodes:
         same_way = self._way[node[position]] == self._way[alike]
         ends = [np.array(pairs, dtype=np.int64).reshape(-1, 2).T]
         ends.append(np.stack([node[position], alike])[:, same_way])
-        for way in range(len(self._asked.ways)):
-            if (stated := self._values(way)) is not None:
+        for way, stated in enumerate(self._values):
+            if stated is not None:
                 own = np.flatnonzero(self._way == way)
                 near = np.stack(within(stated[0], self._options.tolerance, stated[1]))
                 ends += [own[near], own[near[::-1]]]
@@ -187,7 +194,7 @@ class _Nodes:
             split[self._table.subject] = stated
         return Territory(split, np.zeros_like(split))
 
-    def _compared(self, shown: pa.Array) -> ...:
+    def _compared(self, shown: pa.Array) -> Callable[[Questions, Asking], ComparedTexts]:
         def compared(questions: Questions, asking: Asking) -> ComparedTexts:
             line, question = np.unique(asking.question, return_inverse=True)
             gold, choice = np.unique(asking.gold, return_inverse=True)

@@ -20,6 +20,9 @@ from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Bools, Ints, lines_of
 from kbprobe.errors import UsageError, did_you_mean
 
+Ends = tuple[Ints, Ints, Ints, Bools]
+"""The subject, object and kind of each fact, and whether it is asked for: parallel arrays."""
+
 
 class Way(NamedTuple):
     """One way to ask for facts.
@@ -78,7 +81,8 @@ def asked_facts(table: FactTable, options: FactOptions) -> AskedFacts:
     columns = (table.subject, table.relation, table.object, table.kind, table.current)
     subject, relation, target, kind, current = lines_of(columns, kept)
     dropped["an earlier year"] += int((~current).sum())
-    parts, ways = [], []
+    parts: list[Ends] = []
+    ways: list[Way] = []
     for code in np.unique(relation).tolist():
         lines = relation == code
         some = lines_of((subject, target, kind, current), lines)
@@ -95,9 +99,10 @@ def asked_facts(table: FactTable, options: FactOptions) -> AskedFacts:
         for way, some in _paths([*ways], [*parts]):
             ways.append(way)
             parts.append(some)
-    number = np.repeat(np.arange(len(parts)), [some[0].size for some in parts])
-    ends = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    facts = AskedFacts(tuple(ways), number.astype(np.int64), *ends, dropped)
+    number = np.repeat(np.arange(len(parts)), [some[0].size for some in parts]).astype(np.int64)
+    one, other, kinds = (np.concatenate([some[end] for some in parts]) for end in range(3))
+    asked = np.concatenate([some[3] for some in parts])
+    facts = AskedFacts(tuple(ways), number, one, other, kinds, asked, dropped)
     return _large_enough(facts, options)
 
 
@@ -138,9 +143,7 @@ def _repeats(subject: Ints) -> bool:
     return bool(np.unique(subject).size < subject.size)
 
 
-def _with_closure(
-    size: int, subject: Ints, target: Ints, kind: Ints, current: Bools
-) -> tuple[Ints, Ints, Ints, Bools]:
+def _with_closure(size: int, subject: Ints, target: Ints, kind: Ints, current: Bools) -> Ends:
     """Add what is reached in several steps, which is true but not asked for."""
     graph = Graph.from_edges(size, subject, target)
     own = np.unique(subject)
@@ -155,9 +158,6 @@ def _with_closure(
         np.concatenate([kind, none]),
         np.concatenate([current, none.astype(np.bool_)]),
     )
-
-
-Ends = tuple[Ints, Ints, Ints, Bools]
 
 
 def _paths(ways: Sequence[Way], parts: Sequence[Ends]) -> list[tuple[Way, Ends]]:
@@ -196,7 +196,6 @@ def _large_enough(facts: AskedFacts, options: FactOptions) -> AskedFacts:
         len(kept), "Name other relations with --relations, or lower --min-objects."
     )
     lines = np.isin(facts.way, kept)
-    columns = lines_of((facts.way, facts.subject, facts.object, facts.kind, facts.asked), lines)
-    way = np.searchsorted(kept, columns[0])
-    ways = tuple(facts.ways[code] for code in kept)
-    return AskedFacts(ways, way, *columns[1:], facts.dropped)
+    ends = lines_of((facts.subject, facts.object, facts.kind, facts.asked), lines)
+    number = np.searchsorted(kept, facts.way[lines])
+    return AskedFacts(tuple(facts.ways[code] for code in kept), number, *ends, facts.dropped)

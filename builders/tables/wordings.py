@@ -15,9 +15,10 @@ from typing import Any
 
 import inflect
 
+from builders.engine.render.jinja import TemplateError
 from builders.engine.render.template_file import Template, Wording
 from builders.tables.ways import Way
-from kbprobe.errors import TemplateError, did_you_mean
+from kbprobe.errors import did_you_mean
 from kbprobe.reading import read_text
 
 PREPOSITIONS = ("at", "by", "for", "from", "in", "into", "of", "on", "to", "with")
@@ -64,6 +65,8 @@ def wordings_of(way: Way) -> tuple[str, ...]:
     ('{} is the capital of which of these?', '{} is the capital of')
     >>> wordings_of(Way(("bornIn", "capital")))
     ('What is the capital of what {} was born in?',)
+    >>> wordings_of(Way(("discoverers",)))[1]
+    'The discoverers of {} are'
     """
     *before, last = way.relations
     noun = noun_of(last)
@@ -86,8 +89,9 @@ def wordings_of(way: Way) -> tuple[str, ...]:
         noun = _singular(noun)
         asked = f"Which of these is {_article(noun)} {noun} of {subject}?"
         return (asked,) if before else (asked, f"One {noun} of {subject} is")
-    asked = f"What is the {noun} of {subject}?"
-    return (asked,) if before else (asked, f"The {noun} of {subject} is")
+    verb = "is" if noun == _singular(noun) else "are"
+    asked = f"What {verb} the {noun} of {subject}?"
+    return (asked,) if before else (asked, f"The {noun} of {subject} {verb}")
 
 
 def _predicate(relation: str) -> str:

@@ -14,7 +14,7 @@ import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from kbprobe.arrays import Bools, Ints, mask_at
 from kbprobe.columns import single_chunk
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import file_sha256
-from kbprobe.format.items import SPLITS
+from kbprobe.format.setups import SPLITS
 from kbprobe.reading import open_file
 
 USUAL: Mapping[str, tuple[str, ...]] = {
@@ -72,27 +72,48 @@ class Layout(NamedTuple):
 def read_facts(
     path: Path, columns: Mapping[str, str], relations: Sequence[str], separator: str
 ) -> FactTable:
-    """Read a table of facts.
+    """Read a table of facts from a file, whose ending says its format; see `facts_of`."""
+    with readable(path):
+        table = read_table(path)
+        digest = file_sha256(path)
+    version = version_of(path.name)
+    identity = {
+        "name": f"table-{version}",
+        "version": version,
+        "digest": digest,
+        "licence": UNSTATED,
+    }
+    return facts_of(table, str(path), identity, columns, relations, separator)
+
+
+def facts_of(
+    table: pa.Table,
+    place: str,
+    identity: Mapping[str, Any],
+    columns: Mapping[str, str],
+    relations: Sequence[str],
+    separator: str,
+) -> FactTable:
+    """Return the facts that a table states.
 
     Args:
-        path: the file; its ending says its format.
+        table: the table.
+        place: its name in messages.
+        identity: the fields of `kb_cache.knowledge.Loaded`.
         columns: the role of a column (a key of `USUAL`) -> its name, where it has no usual one.
         relations: the relations to read, in a wide table the columns; none: all of a long table.
         separator: what separates several objects in a cell; empty: nothing does.
 
     Raises:
-        UsageError: the file cannot be read, or it is not clear which columns hold what.
+        UsageError: it is not clear which columns hold what, or there is no fact.
     """
-    with readable(path):
-        table = _read(path)
-        digest = file_sha256(path)
-    layout = _layout(path, table.column_names, columns, relations)
+    layout = _layout(place, table.column_names, columns, relations)
     stated = _stated(table, layout, separator)
     left_out: Counter[str] = Counter()
     stated = _clean(stated, relations, left_out)
     if not stated.num_rows:
         reasons = "".join(f"; {reason}: {number:,}" for reason, number in left_out.items())
-        raise UsageError(f"{path} states no fact{reasons}")
+        raise UsageError(f"{place} states no fact{reasons}")
     both = pa.concat_arrays([single_chunk(stated[end]) for end in ("subject", "object")])
     coded = both.dictionary_encode()
     subject, target = np.split(coded.indices.to_numpy().astype(np.int64), 2)
@@ -103,14 +124,10 @@ def read_facts(
     if first.size < key.size:
         left_out["stated twice"] += key.size - first.size
     kind = single_chunk(stated["kind"]).dictionary_encode().indices.to_numpy().astype(np.int64)
-    split = _splits(path, layout, stated, subject)
-    current = _current(path, layout, stated, subject * len(named.dictionary) + relation)
-    version = version_of(path.name)
+    split = _splits(place, layout, stated, subject)
+    current = _current(place, layout, stated, subject * len(named.dictionary) + relation)
     return FactTable(
-        f"table-{version}",
-        version,
-        digest,
-        UNSTATED,
+        **identity,
         texts=coded.dictionary,
         relations=tuple(named.dictionary.to_pylist()),
         subject=subject[first],
@@ -123,8 +140,12 @@ def read_facts(
     )
 
 
-def _read(path: Path) -> pa.Table:
-    """Read all columns; those of CSV files are texts."""
+def read_table(path: Path) -> pa.Table:
+    """Read all columns; those of CSV files are texts.
+
+    Raises:
+        UsageError: the file is damaged, or not UTF-8.
+    """
     ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     try:
         if ending == "parquet":
@@ -181,7 +202,7 @@ def _first_lines(path: Path, content: bytes) -> io.StringIO:
 
 
 def _layout(
-    path: Path, names: Sequence[str], columns: Mapping[str, str], relations: Sequence[str]
+    place: str, names: Sequence[str], columns: Mapping[str, str], relations: Sequence[str]
 ) -> Layout:
     if unknown := [role for role in columns if role not in USUAL]:
         raise UsageError(
@@ -189,19 +210,19 @@ def _layout(
         )
     for role, name in columns.items():
         if name not in names:
-            raise UsageError(f"--columns {role}={name}: {_no_column(path, name, names)}")
+            raise UsageError(f"--columns {role}={name}: {_no_column(place, name, names)}")
     found = {
         role: columns.get(role) or next((name for name in usual if name in names), "")
         for role, usual in USUAL.items()
     }
     if not found["subject"]:
         raise UsageError(
-            f"{path} has no column named subject. Name the one that holds what is asked about, "
+            f"{place} has no column named subject. Name the one that holds what is asked about, "
             f"such as --columns subject={names[0]}. It has: {', '.join(names)}"
         )
     if found["object"] and not found["relation"] and not relations:
         raise UsageError(
-            f"{path} has no column named relation. Name it: --columns relation=NAME. It has: "
+            f"{place} has no column named relation. Name it: --columns relation=NAME. It has: "
             f"{', '.join(names)}"
         )
     others = found["kind"], found["split"], found["year"]
@@ -209,19 +230,19 @@ def _layout(
         return Layout(found["subject"], found["relation"], (found["object"],), *others)
     for name in relations:
         if name not in names:
-            raise UsageError(f"--relations {name}: {_no_column(path, name, names)}")
+            raise UsageError(f"--relations {name}: {_no_column(place, name, names)}")
     if not relations:
         rest = [name for name in names if name not in (found["subject"], *others)]
         raise UsageError(
-            f"{path} has no columns named relation and object. If each column is a relation, name "
+            f"{place} has no columns named relation and object. If each column is a relation, name "
             f"those to ask about, such as --relations {rest[0] if rest else 'NAME'}. It has: "
             f"{', '.join(rest)}"
         )
     return Layout(found["subject"], "", tuple(relations), *others)
 
 
-def _no_column(path: Path, name: str, names: Sequence[str]) -> str:
-    return f"{path} has no column {name!r}.{did_you_mean(name, names)} It has: {', '.join(names)}"
+def _no_column(place: str, name: str, names: Sequence[str]) -> str:
+    return f"{place} has no column {name!r}.{did_you_mean(name, names)} It has: {', '.join(names)}"
 
 
 def _stated(table: pa.Table, layout: Layout, separator: str) -> pa.Table:
@@ -259,6 +280,22 @@ def _values(table: pa.Table, name: str, separator: str) -> tuple[Ints, pa.Array]
     if pa.types.is_nested(values.type):
         raise UsageError(f"the column {name!r} holds {values.type}, not texts or lists of texts")
     return row, pc.fill_null(pc.cast(values, pa.string()), "")
+
+
+def as_texts(table: pa.Table) -> pa.Table:
+    """Return a table whose columns are texts or lists of texts.
+
+    Raises:
+        UsageError: a column holds something else.
+    """
+    columns = {}
+    for name in table.column_names:
+        column = single_chunk(table[name])
+        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+            columns[name] = pc.cast(column, pa.list_(pa.string()))
+        else:
+            columns[name] = _texts(table, name)
+    return pa.table(columns)
 
 
 def _texts(table: pa.Table, name: str) -> pa.Array:
@@ -306,7 +343,7 @@ def clean(texts: pa.Array) -> pa.Array:
     return pc.utf8_trim(pc.replace_substring_regex(composed, SPACES, " "), " ")
 
 
-def _splits(path: Path, layout: Layout, stated: pa.Table, subject: Ints) -> Ints:
+def _splits(place: str, layout: Layout, stated: pa.Table, subject: Ints) -> Ints:
     """Return the split of each fact; a subject is in one."""
     if not layout.split:
         return np.full(subject.size, -1, dtype=np.int64)
@@ -317,7 +354,7 @@ def _splits(path: Path, layout: Layout, stated: pa.Table, subject: Ints) -> Ints
         known = usual.get(name.lower(), name.lower())
         if known not in SPLITS:
             raise UsageError(
-                f"{path}: column {layout.split!r} has the value {name!r}; splits are "
+                f"{place}: column {layout.split!r} has the value {name!r}; splits are "
                 f"{', '.join(SPLITS)}"
             )
         codes.append(SPLITS.index(known))
@@ -327,11 +364,11 @@ def _splits(path: Path, layout: Layout, stated: pa.Table, subject: Ints) -> Ints
     np.maximum.at(high, subject, split)
     if (both := np.flatnonzero(low[subject] < high[subject])).size:
         name = stated["subject"][int(both[0])].as_py()
-        raise UsageError(f"{path} puts the subject {name!r} in several splits")
+        raise UsageError(f"{place} puts the subject {name!r} in several splits")
     return split
 
 
-def _current(path: Path, layout: Layout, stated: pa.Table, group: Ints) -> Bools:
+def _current(place: str, layout: Layout, stated: pa.Table, group: Ints) -> Bools:
     """Mark the facts of the latest year of each subject and relation; all if there are no years."""
     if not layout.year:
         return np.ones(group.size, dtype=np.bool_)
@@ -340,7 +377,7 @@ def _current(path: Path, layout: Layout, stated: pa.Table, group: Ints) -> Bools
     if pc.any(wrong).as_py():
         value = texts.filter(wrong)[0].as_py()
         raise UsageError(
-            f"{path}: column {layout.year!r} has the value {value!r}, which is no year (2024) and "
+            f"{place}: column {layout.year!r} has the value {value!r}, which is no year (2024) and "
             f"no date (2024-05-31)"
         )
     # Dates as numbers: 2024-05-31 is 20240531; a missing year is the earliest.

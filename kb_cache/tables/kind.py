@@ -1,0 +1,69 @@
+"""Tables of facts as a kind of knowledge base: kept under a name, with their licence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kb_cache.base import UNSTATED, Compiled, Kind, OwnDataOptions, Progress, Source
+from kb_cache.opening import open_snapshot
+from kb_cache.tables.read import as_texts, read_table
+from kbprobe.options import named
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KIND = "table"
+PART = "rows"
+
+
+class FetchTableOptions(OwnDataOptions):
+    """Options of ``kb-cache fetch table``."""
+
+    HELP = named(source="A table of facts: CSV, TSV, JSON lines or Parquet.")
+
+
+class TableKind(Kind[Source, FetchTableOptions]):
+    """Keep a table of your own facts under a name, with its licence.
+
+    Probes are built from it with ``build-probe facts --table NAME``, as from a file.
+    """
+
+    name = KIND
+    title = "your own facts"
+    options = FetchTableOptions
+    licence = UNSTATED
+    contents = "{rows:,} rows"
+
+    def read(self, path: Path, options: FetchTableOptions) -> Source:
+        """Hash the file."""
+        return Source.of_file(path)
+
+    def compile(
+        self, source: Source, options: FetchTableOptions, folder: Path, progress: Progress
+    ) -> Compiled:
+        """Keep all columns, as texts or lists of texts."""
+        credits_ = self.credits_of(options, source)
+        notes: tuple[str, ...] = ()
+        if credits_["licence"] == UNSTATED:
+            notes = ("No licence was stated: state it with --licence and --attribution.",)
+        text = credits_["attribution"]
+        return Compiled(
+            description=f"facts from {source.path.name}",
+            tables={PART: as_texts(read_table(source.path))},
+            texts={"NOTICE.txt": f"{text}\n".encode()} if text else {},
+            notes=notes,
+        )
+
+
+TABLES = TableKind()
+
+
+def kept_table(name: str) -> tuple[dict[str, str], pa.Table]:
+    """Return the identity of a table that was kept under a name, and its rows.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    info, tables = open_snapshot(KIND, name)
+    return info.identity, tables[PART]

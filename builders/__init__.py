@@ -38,8 +38,8 @@ def build(
     """Build a probe and return it as a ``datasets.DatasetDict``.
 
     Args:
-        name: the probe's name (:func:`names` lists them), or the path of a table of facts, which
-            is built as the probe ``facts`` with ``table=...``.
+        name: the probe's name (:func:`names` lists them), or the file of a table or
+            an ontology (``facts.csv``, ``go.obo:hyponymy``).
         output: folder to also write the probe to (Parquet, card and manifest); if None, it stays in
             memory.
         seed: seed of every draw. The same knowledge base, options and seed give the same rows.
@@ -60,10 +60,9 @@ def build(
 
     from builders.engine import pipeline
     from builders.engine.options import with_snapshots
+    from builders.engine.own_files import own_file
     from builders.engine.probe import find_probe
-    from builders.engine.registry import FACTS
     from builders.engine.request import Request
-    from kb_cache.tables import is_table
     from kbprobe.errors import optional_path, wrong_argument
     from kbprobe.files.targets import taking
     from kbprobe.format.dataset import load
@@ -73,8 +72,8 @@ def build(
     if not isinstance(name, str):
         accepted = "the name of a probe, or FILE.py:function. Several are built one after another"
         raise wrong_argument("build(name=...)", name, accepted)
-    if is_table(name):
-        name, options = FACTS, {"table": name, **options}
+    if own := own_file(name):
+        name, options = own.probe, {**own.options, **options}
     probe = find_probe(name)
     file = optional_path("build(template=...)", template, "a YAML file of wordings, or None")
     folder = optional_path("build(output=...)", output)

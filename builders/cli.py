@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from builders.engine.registry import FACTS, PROBES, SOURCES
-from kb_cache.tables import is_table
+from builders.engine.own_files import own_file
+from builders.engine.registry import PROBES, SOURCES
 from kbprobe.cli import MAX_SEED, Command, Option, Program, Subcommand, command, option, run
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.terminal import echo
@@ -65,8 +65,8 @@ def named_probes(words: Sequence[str]) -> dict[str, ProbeEntry | Probe]:
     for at, word in enumerate(words):
         if word in PROBES:
             found[word] = PROBES[word]
-        elif is_table(word) and at in certain:
-            found[FACTS] = PROBES[FACTS]
+        elif at in certain and (own := own_file(word)):
+            found[own.probe] = PROBES[own.probe]
         elif not word.startswith("-"):
             from builders.engine.probe import find_probe, knows
 

@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from builders.engine.options import with_snapshots
+from builders.engine.own_files import own_file
 from builders.engine.probe import find_probe
-from builders.engine.registry import FACTS
 from builders.engine.request import Request
-from kb_cache.base import version_of
-from kb_cache.tables import is_table
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder, sweep
@@ -103,9 +101,10 @@ def named_jobs(
         values: seed, template, format and audit.
         failures: takes the probes whose knowledge base is missing.
     """
-    probes = {name: find_probe(FACTS if is_table(name) else name) for name in dict.fromkeys(names)}
+    named = [(name, own_file(name)) for name in dict.fromkeys(names)]
     jobs = []
-    for named, probe in probes.items():
+    for name_or_file, own in named:
+        probe = find_probe(own.probe if own else name_or_file)
         fields = probe.options.model_fields
         for name in sorted(given.keys() - fields.keys()):
             echo(
@@ -113,10 +112,9 @@ def named_jobs(
                 err=True,
             )
         options = {name: value for name, value in given.items() if name in fields}
-        if is_table(named):
-            options["table"] = named
-        folder = (output or DEFAULT_PARENT) / (version_of(named) if is_table(named) else probe.name)
-        if output is not None and len(probes) == 1:
+        options |= own.options if own else {}
+        folder = (output or DEFAULT_PARENT) / (own.folder if own else probe.name)
+        if output is not None and len(named) == 1:
             folder = output
         chosen = probe.options.parse(options, probe.name)
         try:

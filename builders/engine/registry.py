@@ -63,8 +63,8 @@ def _entries() -> dict[str, ProbeEntry]:
     return {name: ProbeEntry(*columns) for name, *columns in lines}
 
 
-FACTS = "facts"
-"""The probe of a table of facts; the name of the table stands for it on the command line."""
+FACTS, ONTOLOGY = "facts", "ontology"
+"""The probes of users' own files, whose names stand for them on the command line."""
 
 PROBES = _entries()
 """The built-in probes by name, in alphabetical order: the lines of ``data/probes.csv``."""

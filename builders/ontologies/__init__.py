@@ -1,0 +1,1 @@
+"""Probes of ontologies and thesauri of others."""

@@ -1,0 +1,37 @@
+"""The options of the probe ontology."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from builders.engine.options import DrawOptions
+from kbprobe.options import Metavar, named
+
+ASKED = ("hypernymy", "hyponymy", "definitions", "synonymy", "meronymy")
+"""What can be asked of an ontology."""
+
+
+class OntologyOptions(DrawOptions):
+    """Options of ontology."""
+
+    WITHOUT = ("variants", "random_share", "max_fill")
+    DEFAULTS = named(split_shares=(0.0, 0.0, 1.0), train_rows=0)
+
+    file: Annotated[str, Metavar("FILE")] = Field(
+        "",
+        description="The ontology: OBO (.obo), OBO Graphs (.json), or OWL and SKOS in RDF/XML "
+        "(.owl, .rdf), Turtle (.ttl) or N-Triples (.nt), all also with .gz.",
+    )
+    ask: Literal["hypernymy", "hyponymy", "definitions", "synonymy", "meronymy"] = Field(
+        "hypernymy",
+        description="What is asked for: what a term is a kind of, a kind of it, its definition, "
+        "another name, or a part of it. build-probe FILE:ASK says the same.",
+    )
+    max_hops: Annotated[int, Metavar("N")] = Field(
+        1, ge=1, le=20, description="Maximum number of steps from a term to its kind or part."
+    )
+    language: Annotated[str, Metavar("CODE")] = Field(
+        "en", description="Language of the labels, where an ontology has several."
+    )

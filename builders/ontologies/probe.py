@@ -1,0 +1,182 @@
+"""The probe ontology: what an ontology says of its terms, in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.engine.draw.families import Family
+from builders.engine.draw.likeness import ComparedTexts
+from builders.engine.drops import DropLog
+from builders.engine.plan import Nodes, Plan, Questions
+from builders.engine.probe import probe
+from builders.engine.render.template_file import Template
+from builders.engine.rows import Asking, Territory
+from builders.engine.splits import assign_splits
+from builders.ontologies.options import ASKED, OntologyOptions
+from builders.relations import AskedEdges, Edges, NodeSource, closure, relation_plan, union
+from builders.tables.alike import reads_of
+from kb_cache.graph import Graph
+from kb_cache.ontologies.read import read_ontology
+from kb_cache.ontologies.types import Ontology
+from kbprobe.arrays import Bools, Ints
+from kbprobe.errors import UsageError
+from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
+from kbprobe.rng import RandomGenerator
+
+FAMILY = "same_namespace"
+"""The distractor family of the answers to questions about terms of the same namespace."""
+
+RELATIONS = {
+    "hypernymy": "hypernym",
+    "hyponymy": "hyponym",
+    "definitions": "definition",
+    "synonymy": "synonym",
+    "meronymy": "part",
+}
+"""What is asked for -> the relation of the items."""
+
+
+@lru_cache(maxsize=1)
+def _read(path: str, language: str) -> Ontology:
+    return read_ontology(Path(path), language)
+
+
+def open_ontology(options: OntologyOptions) -> Ontology:
+    """Read the ontology that the options name."""
+    if not options.file:
+        raise UsageError("ontology needs a file: build-probe FILE.obo, or --file FILE")
+    return _read(options.file, options.language)
+
+
+def wordings_asked_for(template: Template, options: OntologyOptions) -> Template:
+    """Leave out the wordings of what is not asked for."""
+    return template.of_family(options.ask, ASKED)
+
+
+@probe(
+    "ontology",
+    options=OntologyOptions,
+    open=open_ontology,
+    question_fields=("word", "relation"),
+    choice_fields=("lemma",),
+    controls=(NO_LANGUAGE, PERTURBED),
+    fit=wordings_asked_for,
+)
+def ontology(knowledge: Ontology, options: OntologyOptions, rng: RandomGenerator) -> Plan:
+    """What does an ontology of your own say of its terms?"""
+    dropped = DropLog()
+    for reason, count in knowledge.left_out.items():
+        dropped[reason] = count
+    terms = len(knowledge)
+    ancestors = closure(knowledge.is_a)
+    both = union(ancestors, ancestors.reversed)
+    shown, owner = knowledge.names, np.arange(terms, dtype=np.int64)
+    if options.ask in ("hypernymy", "hyponymy"):
+        up = _within(knowledge.is_a, options.max_hops)
+        edges = up if options.ask == "hypernymy" else up[::-1]
+        true = both
+    elif options.ask == "meronymy":
+        edges = _within(knowledge.part_of, options.max_hops)[::-1]
+        whole = closure(union(knowledge.is_a, knowledge.part_of))
+        true = union(whole, whole.reversed, both)
+    else:
+        shown, owner = _answers(knowledge, options.ask)
+        edges = owner[terms:], np.arange(terms, owner.size, dtype=np.int64)
+        true = _of_answers(both, owner, terms)
+    alone = _told_apart(knowledge)
+    edges = _kept(edges, alone[owner[edges[0]]], "several terms have this label", dropped)
+    if options.ask == "definitions":
+        edges = _kept(edges, _long_enough(shown, edges[1]), "the definition is empty", dropped)
+    dropped.require(edges[0].size, f"The file states nothing to ask for with --ask {options.ask}.")
+    source = _node_source(knowledge, shown, owner)
+    asked = AskedEdges({RELATIONS[options.ask]: edges})
+    return relation_plan(source, asked, true, options, rng, dropped)
+
+
+def _within(graph: Graph, hops: int) -> Edges:
+    """Return the pairs of a term and what is reached from it in so many steps."""
+    reached = closure(graph, hops)
+    return reached.sources, reached.indices
+
+
+def _kept(edges: Edges, fits: Bools, reason: str, dropped: DropLog) -> Edges:
+    keep = dropped.keep(reason, fits)
+    return edges[0][keep], edges[1][keep]
+
+
+def _told_apart(knowledge: Ontology) -> Bools:
+    """Mark the terms whose label no other term has, nor as a synonym."""
+    reads = reads_of([*knowledge.names.to_pylist(), *knowledge.synonyms.flatten().to_pylist()])
+    own = np.arange(len(knowledge))
+    of_synonym = np.repeat(own, pc.list_value_length(knowledge.synonyms).to_numpy())
+    pairs = np.unique(np.stack([reads, np.concatenate([own, of_synonym])]), axis=1)
+    return np.asarray(np.bincount(pairs[0])[reads[: own.size]] == 1)
+
+
+def _answers(knowledge: Ontology, ask: str) -> tuple[pa.Array, Ints]:
+    """Return the labels and then the answers, definitions or synonyms, and the term of each."""
+    own = np.arange(len(knowledge), dtype=np.int64)
+    if ask == "definitions":
+        return pa.concat_arrays([knowledge.names, knowledge.definitions]), np.tile(own, 2)
+    owner = np.repeat(own, pc.list_value_length(knowledge.synonyms).to_numpy())
+    flat = knowledge.synonyms.flatten()
+    return pa.concat_arrays([knowledge.names, flat]), np.concatenate([own, owner])
+
+
+def _of_answers(terms: Graph, owner: Ints, count: int) -> Graph:
+    """Return the graph from each term to the answers of it, of its kinds and of theirs."""
+    answers = np.arange(count, owner.size, dtype=np.int64)
+    to_answers = Graph.from_edges(owner.size, owner[answers], answers)
+    source, other = terms.sources, terms.indices
+    position, answer = to_answers.expand(other)
+    return union(to_answers, Graph.from_edges(owner.size, source[position], answer))
+
+
+def _long_enough(shown: pa.Array, answers: Ints) -> Bools:
+    return np.asarray(pc.utf8_length(shown.take(pa.array(answers))).to_numpy() > 0)
+
+
+def _node_source(knowledge: Ontology, shown: pa.Array, owner: Ints) -> NodeSource:
+    size = owner.size
+    none = pa.array([[]] * size, pa.list_(pa.string()))
+    empty = pa.array([""] * size)
+    ids = knowledge.ids.take(pa.array(owner)).to_pylist()
+    labels = pa.array([f"{name}/{at}" if at >= len(knowledge) else name
+                       for at, name in enumerate(ids)])  # fmt: skip
+    namespace = knowledge.namespaces.dictionary_encode().indices.to_numpy().astype(np.int64)
+    nothing = np.empty((2, 0), dtype=np.int64)
+    reads = reads_of(shown.to_pylist())
+
+    def families(asking: Asking) -> Iterator[Family]:
+        yield Family(FAMILY, 0, np.zeros_like(asking.gold))
+
+    def territory(shares: tuple[float, float, float], seed: int) -> Territory:
+        split = assign_splits(owner, shares, RandomGenerator.of(seed, "terms"))
+        return Territory(split, np.zeros_like(split))
+
+    def compared(questions: Questions, asking: Asking) -> ComparedTexts:
+        line, question = np.unique(asking.question, return_inverse=True)
+        gold, choice = np.unique(asking.gold, return_inverse=True)
+        asked = questions.fields["word"].take(pa.array(line)).to_pylist()
+        return ComparedTexts(asked, shown.take(pa.array(gold)).to_pylist(), question, choice)
+
+    return NodeSource(
+        choices=Nodes.from_columns(labels, {"lemma": shown, "others": none}),
+        words=shown,
+        reads=reads,
+        synonyms=none,
+        glosses=empty,
+        pos=empty,
+        kinds=namespace[owner],
+        alike=Graph.from_edges(size, *nothing),
+        near=Graph.from_edges(size, *nothing),
+        families=families,
+        territory=territory,
+        compared=compared,
+    )

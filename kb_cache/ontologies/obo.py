@@ -1,0 +1,160 @@
+"""Reading of OBO files and OBO Graphs.
+
+Strict readers refuse a file of tens of thousands of terms for one line that is not as the format
+demands. This one takes what it understands, and counts the rest by the number of its first line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kb_cache.ontologies.types import Stated, Term
+from kbprobe.errors import UsageError
+
+PART_OF = ("part_of", "BFO:0000050", "http://purl.obolibrary.org/obo/BFO_0000050")
+"""The names of the relation of a part to its whole."""
+
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(\w*)')
+_ESCAPED = re.compile(r"\\(.)")
+_LICENCE = re.compile(r"\S*(?:license|rights)\s+\"?([^\"\s]+(?:[^\"]*[^\"\s])?)\"?")
+_AFTER = re.compile(r"\s*(?:!.*|\{[^}]*\}\s*(?:!.*)?)?$")
+
+_LETTERS = {"n": "\n", "t": "\t", "W": " "}
+
+
+def read_obo(lines: Iterable[str]) -> Stated:
+    """Read the lines of an OBO file."""
+    skipped: Counter[str] = Counter()
+    first: dict[str, int] = {}
+    licence = title = namespace = ""
+    terms: dict[str, Term] = {}
+    stanza, term = "", None
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("!"):
+            continue
+        if text.startswith("["):
+            stanza, term = text, None
+            continue
+        tag, colon, value = text.partition(":")
+        value = value.strip()
+        if not stanza:
+            if tag == "default-namespace":
+                namespace = value
+            elif tag == "property_value" and (named := _LICENCE.match(value)):
+                licence = licence or named[1].removesuffix(" xsd:string").removesuffix(
+                    " xsd:anyURI"
+                )
+            elif tag == "property_value" and "title" in value.split(" ")[0]:
+                title = _quoted(value)[0]
+            continue
+        if stanza != "[Term]":
+            continue
+        understood = bool(colon)
+        if tag == "id":
+            term = terms.setdefault(value, Term(value, namespace=namespace))
+        elif term is not None and colon:
+            understood = _read_tag(term, tag, value)
+        if not understood:
+            skipped["a line is not understood"] += 1
+            first.setdefault("line", number)
+    if skipped:
+        reason = f"a line is not understood (the first is line {first['line']:,})"
+        skipped = Counter({reason: sum(skipped.values())})
+    return Stated(terms.values(), licence, title, skipped)
+
+
+def _read_tag(term: Term, tag: str, value: str) -> bool:
+    """Add to a term what a line says; return whether the line is understood."""
+    if tag == "name":
+        term.name = _unescaped(_AFTER.sub("", value))
+    elif tag == "namespace":
+        term.namespace = value
+    elif tag == "is_obsolete":
+        term.obsolete = value.startswith("true")
+    elif tag == "is_a":
+        term.is_a.append(_first(value))
+    elif tag == "relationship":
+        relation, _, target = value.partition(" ")
+        if relation in PART_OF:
+            term.part_of.append(_first(target))
+    elif tag in ("def", "synonym"):
+        text, scope = _quoted(value)
+        if not text:
+            return False
+        if tag == "def":
+            term.definition = text
+        elif scope == "EXACT":
+            term.synonyms.append(text)
+    return True
+
+
+def _first(value: str) -> str:
+    """Return the identifier before modifiers and comments."""
+    return value.split(" ", 1)[0]
+
+
+def _quoted(value: str) -> tuple[str, str]:
+    """Return the text between quotes, and the word after it; empty if there is none."""
+    found = _QUOTED.match(value[value.find('"') :]) if '"' in value else None
+    return (_unescaped(found[1]), found[2]) if found else ("", "")
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: _LETTERS.get(found[1], found[1]), text).strip()
+
+
+def read_obo_graphs(text: str, place: str) -> Stated:
+    """Read OBO Graphs JSON.
+
+    Raises:
+        UsageError: it is not JSON, or holds no graph.
+    """
+    try:
+        graphs = json.loads(text)["graphs"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise UsageError(f"{place} is no OBO Graphs JSON: {error!r}") from error
+    terms: dict[str, Term] = {}
+    skipped: Counter[str] = Counter()
+    licence = title = ""
+    for graph in graphs:
+        for pair in graph.get("meta", {}).get("basicPropertyValues", ()):
+            name = pair.get("pred", "").rpartition("/")[2].lower()
+            licence = licence or (pair.get("val", "") if name in ("license", "rights") else "")
+            title = title or (pair.get("val", "") if name == "title" else "")
+        for node in graph.get("nodes", ()):
+            if node.get("type", "CLASS") == "CLASS":
+                terms.setdefault(node["id"], _term_of(node))
+        for edge in graph.get("edges", ()):
+            term = terms.get(edge.get("sub"))
+            if term is None:
+                skipped["a relation of a term that is absent"] += 1
+            elif edge.get("pred") == "is_a":
+                term.is_a.append(edge["obj"])
+            elif edge.get("pred") in PART_OF:
+                term.part_of.append(edge["obj"])
+    return Stated(terms.values(), licence, title, skipped)
+
+
+def _term_of(node: Mapping[str, Any]) -> Term:
+    meta = node.get("meta", {})
+    values = {
+        pair.get("pred", "").rpartition("#")[2]: pair.get("val", "")
+        for pair in meta.get("basicPropertyValues", ())
+    }
+    return Term(
+        node["id"],
+        node.get("lbl", "") or "",
+        meta.get("definition", {}).get("val", ""),
+        values.get("hasOBONamespace", ""),
+        [one["val"] for one in _exact(meta.get("synonyms", ()))],
+        obsolete=bool(meta.get("deprecated")),
+    )
+
+
+def _exact(synonyms: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    return (one for one in synonyms if one.get("pred") == "hasExactSynonym")

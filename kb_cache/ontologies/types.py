@@ -1,0 +1,151 @@
+"""Ontologies as they are loaded: terms, and what each is a kind or a part of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from kb_cache.base import UNSTATED
+from kb_cache.graph import Graph
+from kb_cache.knowledge import Loaded
+from kbprobe.errors import UsageError
+
+LICENCES = {
+    "publicdomain/zero/1.0": "CC0-1.0",
+    "licenses/by/3.0": "CC-BY-3.0",
+    "licenses/by/4.0": "CC-BY-4.0",
+    "licenses/by-sa/3.0": "CC-BY-SA-3.0",
+    "licenses/by-sa/4.0": "CC-BY-SA-4.0",
+    "licenses/by-nc/4.0": "CC-BY-NC-4.0",
+    "licenses/by-nd/4.0": "CC-BY-ND-4.0",
+}
+"""The part of Creative Commons' addresses that names a licence -> its SPDX identifier."""
+
+
+@dataclass
+class Term:
+    """A term of an ontology, as its file states it.
+
+    Attributes:
+        id: its identifier.
+        name: its label; a term without one is left out.
+        definition: its definition.
+        namespace: that of the term: terms of different fields are no choices of the same question.
+        synonyms: other labels that mean exactly the same.
+        is_a, part_of: the identifiers of what it is a kind and a part of.
+        obsolete: whether it is marked so.
+    """
+
+    id: str
+    name: str = ""
+    definition: str = ""
+    namespace: str = ""
+    synonyms: list[str] = field(default_factory=list)
+    is_a: list[str] = field(default_factory=list)
+    part_of: list[str] = field(default_factory=list)
+    obsolete: bool = False
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a file states.
+
+    Attributes:
+        terms: its terms, each once.
+        licence: the address or the name of its licence; empty: it states none.
+        title: the title of the ontology.
+        skipped: what was not understood -> how often.
+    """
+
+    terms: Iterable[Term]
+    licence: str
+    title: str
+    skipped: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Ontology(Loaded):
+    """An ontology; obsolete terms and those without a label are left out.
+
+    Attributes:
+        ids, names, definitions, namespaces: (terms,) texts; empty where the file states none.
+        synonyms: (terms,) lists of texts.
+        is_a, part_of: graphs from each term to what it is a kind or a part of.
+        left_out: reason -> how many terms or relations are left out.
+    """
+
+    ids: pa.Array
+    names: pa.Array
+    definitions: pa.Array
+    namespaces: pa.Array
+    synonyms: pa.Array
+    is_a: Graph
+    part_of: Graph
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Return the number of terms."""
+        return len(self.ids)
+
+
+def licence_of(stated: str) -> str:
+    """Return the SPDX identifier of a licence that a file names.
+
+    >>> licence_of("http://creativecommons.org/licenses/by/4.0/"), licence_of("see our page")
+    ('CC-BY-4.0', 'LicenseRef-unstated')
+    """
+    return next((spdx for part, spdx in LICENCES.items() if part in stated), UNSTATED)
+
+
+def ontology_of(stated: Stated, place: str, identity: Mapping[str, str]) -> Ontology:
+    """Return an ontology from what a file states.
+
+    Args:
+        stated: the content of the file.
+        place: the name of the file, for messages.
+        identity: name, version and digest.
+
+    Raises:
+        UsageError: there is no term with a label.
+    """
+    left_out = Counter(stated.skipped)
+    terms = []
+    for term in stated.terms:
+        if term.obsolete:
+            left_out["the term is obsolete"] += 1
+        elif not term.name:
+            left_out["the term has no label"] += 1
+        else:
+            terms.append(term)
+    if not terms:
+        raise UsageError(f"{place} has no term with a label")
+    number = {term.id: at for at, term in enumerate(terms)}
+    graphs = []
+    for attribute, relation in (("is_a", "kind"), ("part_of", "part")):
+        ends = []
+        for at, term in enumerate(terms):
+            for other in getattr(term, attribute):
+                if (target := number.get(other)) is None:
+                    left_out[f"a {relation} of a term that is absent or obsolete"] += 1
+                elif target != at:
+                    ends.append((at, target))
+        source, target_ = zip(*ends, strict=True) if ends else ((), ())
+        graphs.append(Graph.from_edges(len(terms), source, target_))
+    licence = licence_of(stated.licence)
+    title = stated.title or identity["name"]
+    return Ontology(
+        **identity,
+        licence=licence,
+        attribution=f"Contains terms of {title} ({stated.licence})." if stated.licence else "",
+        ids=pa.array([term.id for term in terms], pa.string()),
+        names=pa.array([term.name for term in terms], pa.string()),
+        definitions=pa.array([term.definition for term in terms], pa.string()),
+        namespaces=pa.array([term.namespace for term in terms], pa.string()),
+        synonyms=pa.array([term.synonyms for term in terms], pa.list_(pa.string())),
+        is_a=graphs[0],
+        part_of=graphs[1],
+        left_out=dict(left_out),
+    )

@@ -95,6 +95,8 @@ class AskedEdges:
         min_zipf: minimum word frequency of golds and concepts.
         wordings: relation -> the first of the template's wordings that ask for it, and the one
             after the last; None: all wordings ask for all relations.
+        hops: the steps of each edge, of all relations one after the other; None: one each.
+        may_share: whether a word of the question may be part of the gold.
     """
 
     edges: Mapping[str, Edges]
@@ -104,6 +106,8 @@ class AskedEdges:
     most_golds: int = 0
     min_zipf: float = 0.0
     wordings: Mapping[str, tuple[int, int]] | None = None
+    hops: Ints | None = None
+    may_share: bool = False
 
     def wording_of(self, relation: Ints) -> AnyWording:
         """Return how the wordings of questions are chosen, by the numbers of their relations."""
@@ -115,7 +119,10 @@ class AskedEdges:
     def of_concepts(self, kept: Bools) -> AskedEdges:
         """Return the edges of the concepts that a mask of nodes marks."""
         edges = {name: lines_of(ends, kept[ends[0]]) for name, ends in self.edges.items()}
-        return replace(self, edges=edges)
+        hops = self.hops
+        if hops is not None:
+            hops = hops[kept[np.concatenate([ends[0] for ends in self.edges.values()])]]
+        return replace(self, edges=edges, hops=hops)
 
 
 def relation_plan(
@@ -144,21 +151,25 @@ def relation_plan(
     names = list(edges)
     concept, gold = (np.concatenate([ends[at] for ends in edges.values()]) for at in (0, 1))
     relation = np.repeat(np.arange(len(names)), [ends[0].size for ends in edges.values()])
-    tests = {"a shared word gives the gold away": given_away(source, concept, gold)}
+    hops = np.ones_like(concept) if asked.hops is None else asked.hops
+    tests = {}
+    if not asked.may_share:
+        tests["a shared word gives the gold away"] = given_away(source, concept, gold)
     if asked.stop.size:
         tests["the concept is on the stop list"] = np.isin(concept, asked.stop)
     if asked.min_zipf and source.choices.frequency is not None:
         used, local = np.unique(np.concatenate([concept, gold]), return_inverse=True)
         rare = (source.choices.frequency(used) < asked.min_zipf)[local]
         tests["a word is too rare"] = rare[: concept.size] | rare[concept.size :]
-    concept, gold, relation = lines_of((concept, gold, relation), dropped.sift(tests))
+    lines = concept, gold, relation, hops
+    concept, gold, relation, hops = lines_of(lines, dropped.sift(tests))
     marked = asked.flags(concept, gold) if asked.flags else Flags.none(gold.size)
     if asked.most_golds:
         # Flagged golds do not take the places of others.
         cell = 2 * (concept * len(names) + relation) + marked.flagged
         first = first_of_each(cell, asked.most_golds, rng.child("golds"), gold)
         keep = dropped.keep("beyond the golds of a concept", first)
-        concept, gold, relation = lines_of((concept, gold, relation), keep)
+        concept, gold, relation, hops = lines_of((concept, gold, relation, hops), keep)
         marked = marked.take(keep)
     key, question = np.unique(concept * len(names) + relation, return_inverse=True)
     node, code = key // len(names), key % len(names)
@@ -179,7 +190,7 @@ def relation_plan(
     truth = Truth.of(concepts, *true.expand(concepts), source.alike, source.near)
     if asked.maybe:
         truth = truth.and_true(asked.maybe(concept, gold))
-    asking = Asking(question, line, concept, gold, np.ones_like(line), marked)
+    asking = Asking(question, line, concept, gold, hops, marked)
     territory = source.territory(options.split_shares, rng.seed)
     facts = Facts.from_codes(concept, relation, gold, source.choices.names, names)
     relations = pa.array(names, pa.string()).take(pa.array(relation))

@@ -16,7 +16,7 @@ ASKED = ("hypernymy", "hyponymy", "definitions", "synonymy", "meronymy")
 class OntologyOptions(DrawOptions):
     """Options of ontology."""
 
-    WITHOUT = ("variants", "random_share", "max_fill")
+    WITHOUT = ("variants",)
     DEFAULTS = named(split_shares=(0.0, 0.0, 1.0), train_rows=0)
 
     file: Annotated[str, Metavar("FILE")] = Field(

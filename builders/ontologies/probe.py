@@ -19,12 +19,12 @@ from builders.engine.render.template_file import Template
 from builders.engine.rows import Asking, Territory
 from builders.engine.splits import assign_splits
 from builders.ontologies.options import ASKED, OntologyOptions
-from builders.relations import AskedEdges, Edges, NodeSource, closure, relation_plan, union
+from builders.relations import AskedEdges, NodeSource, closure, relation_plan, union
 from builders.tables.alike import reads_of
 from kb_cache.graph import Graph
 from kb_cache.ontologies.read import read_ontology
 from kb_cache.ontologies.types import Ontology
-from kbprobe.arrays import Bools, Ints
+from kbprobe.arrays import Bools, Ints, lines_of
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
@@ -77,17 +77,20 @@ def ontology(knowledge: Ontology, options: OntologyOptions, rng: RandomGenerator
     ancestors = closure(knowledge.is_a)
     both = union(ancestors, ancestors.reversed)
     shown, owner = knowledge.names, np.arange(terms, dtype=np.int64)
+    edges: Steps
     if options.ask in ("hypernymy", "hyponymy"):
-        up = _within(knowledge.is_a, options.max_hops)
-        edges = up if options.ask == "hypernymy" else up[::-1]
+        term, other, hops = _within(knowledge.is_a, options.max_hops)
+        edges = (term, other, hops) if options.ask == "hypernymy" else (other, term, hops)
         true = both
     elif options.ask == "meronymy":
-        edges = _within(knowledge.part_of, options.max_hops)[::-1]
+        part, other, hops = _within(knowledge.part_of, options.max_hops)
+        edges = other, part, hops
         whole = closure(union(knowledge.is_a, knowledge.part_of))
         true = union(whole, whole.reversed, both)
     else:
         shown, owner = _answers(knowledge, options.ask)
-        edges = owner[terms:], np.arange(terms, owner.size, dtype=np.int64)
+        answers = np.arange(terms, owner.size, dtype=np.int64)
+        edges = owner[terms:], answers, np.ones_like(answers)
         true = _of_answers(both, owner, terms)
     alone = _told_apart(knowledge)
     edges = _kept(edges, alone[owner[edges[0]]], "several terms have this label", dropped)
@@ -95,19 +98,26 @@ def ontology(knowledge: Ontology, options: OntologyOptions, rng: RandomGenerator
         edges = _kept(edges, _long_enough(shown, edges[1]), "the definition is empty", dropped)
     dropped.require(edges[0].size, f"The file states nothing to ask for with --ask {options.ask}.")
     source = _node_source(knowledge, shown, owner)
-    asked = AskedEdges({RELATIONS[options.ask]: edges})
+    asked = AskedEdges(
+        {RELATIONS[options.ask]: edges[:2]},
+        hops=edges[2],
+        may_share=options.stem_overlap == "keep",
+    )
     return relation_plan(source, asked, true, options, rng, dropped)
 
 
-def _within(graph: Graph, hops: int) -> Edges:
+Steps = tuple[Ints, Ints, Ints]
+"""What is asked about, the answer, and the steps between them: parallel arrays."""
+
+
+def _within(graph: Graph, most: int) -> Steps:
     """Return the pairs of a term and what is reached from it in so many steps."""
-    reached = closure(graph, hops)
-    return reached.sources, reached.indices
+    walk = graph.walk(np.arange(len(graph), dtype=np.int64), most)
+    return walk.source, walk.node, walk.hops
 
 
-def _kept(edges: Edges, fits: Bools, reason: str, dropped: DropLog) -> Edges:
-    keep = dropped.keep(reason, fits)
-    return edges[0][keep], edges[1][keep]
+def _kept(edges: Steps, fits: Bools, reason: str, dropped: DropLog) -> Steps:
+    return lines_of(edges, dropped.keep(reason, fits))
 
 
 def _told_apart(knowledge: Ontology) -> Bools:

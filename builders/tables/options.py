@@ -16,7 +16,7 @@ ALL = "all"
 class FactOptions(DrawOptions):
     """Options of facts."""
 
-    WITHOUT = ("variants", "random_share", "max_fill")
+    WITHOUT = ("variants",)
     DEFAULTS = named(split_shares=(0.0, 0.0, 1.0), train_rows=0)
 
     table: Annotated[str, Metavar("FILE")] = Field(

@@ -87,9 +87,8 @@ def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
     for name, texts in zip(names, texts_of(asked.ways, None), strict=True):
         bounds[name] = first, first + len(texts)
         first += len(texts)
-    return relation_plan(
-        nodes.source(), AskedEdges(edges, wordings=bounds), every, options, rng, dropped
-    )
+    to_ask = AskedEdges(edges, wordings=bounds, may_share=options.stem_overlap == "keep")
+    return relation_plan(nodes.source(), to_ask, every, options, rng, dropped)
 
 
 class _Nodes:

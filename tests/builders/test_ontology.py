@@ -1,0 +1,198 @@
+"""Probes of ontologies: formats read alike, golds true and distractors false in the file."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import builders
+from kb_cache.ontologies.read import read_ontology
+from kb_cache.ontologies.types import Ontology
+from kbprobe.errors import UsageError
+
+UNITS = Path(__file__).resolve().parents[1] / "data" / "own" / "unit.obo"
+
+
+@pytest.fixture(scope="module")
+def units() -> Ontology:
+    return read_ontology(UNITS)
+
+
+def rows_of(ask: str, **options: Any) -> list[dict[str, Any]]:
+    made = builders.build(f"{UNITS}:{ask}", audit=False, stem_overlap="keep", **options)
+    return [row for split in made.values() for row in split]
+
+
+def above(units: Ontology) -> dict[str, set[str]]:
+    """Return the labels of all that is above each label."""
+    names = units.names.to_pylist()
+    found: dict[str, set[str]] = {}
+    for start in range(len(names)):
+        waiting, seen = [start], set[int]()
+        while waiting:
+            node = waiting.pop()
+            own = units.is_a.indices[units.is_a.indptr[node] : units.is_a.indptr[node + 1]]
+            for parent in own.tolist():
+                if parent not in seen:
+                    seen.add(parent)
+                    waiting.append(parent)
+        found[names[start]] = {names[node] for node in seen}
+    return found
+
+
+@pytest.mark.parametrize("ask", ["hypernymy", "hyponymy"])
+def test_kinds_are_true_and_distractors_false(units: Ontology, ask: str) -> None:
+    over = above(units)
+    rows = rows_of(ask, max_hops=3)
+    assert len(rows) > 200
+    assert {row["hops"] for row in rows} >= {1, 2}
+    word = {name: text for name, text in zip(units.ids.to_pylist(), units.names.to_pylist(),
+                                             strict=True)}  # fmt: skip
+    for row in rows:
+        own = word[row["concept"]]
+        for place, other in enumerate(row["choices"]["text"]):
+            right = other in over[own] if ask == "hypernymy" else own in over[other]
+            assert right == (place == row["answer"]), row
+            if place != row["answer"]:
+                assert other not in over[own] and own not in over[other]
+
+
+def test_definitions_and_synonyms_are_those_of_the_term(units: Ontology) -> None:
+    columns = (units.ids, units.definitions, units.synonyms)
+    stated = {one: (text, names) for one, text, names in zip(*map(list_of, columns), strict=True)}
+    for ask in ("definitions", "synonymy"):
+        rows = rows_of(ask)
+        assert len(rows) > 50
+        for row in rows:
+            gold = row["choices"]["text"][row["answer"]]
+            definition, names = stated[row["concept"]]
+            assert gold == definition if ask == "definitions" else gold in names
+
+
+def list_of(column: Any) -> list[Any]:
+    return column.to_pylist()
+
+
+def test_labels_that_are_given_away_are_left_out_by_default() -> None:
+    made = builders.build(f"{UNITS}:hypernymy", audit=False)
+    for row in made["test"]:
+        gold = row["choices"]["text"][row["answer"]]
+        asked = re.search(r'"(.+)"', row["question"])
+        assert asked is not None
+        assert not {*asked[1].split()} & {*gold.split()}
+
+
+OBO = """format-version: 1.2
+ontology: tiny
+property_value: dcterms:license https://creativecommons.org/licenses/by/4.0/
+
+[Term]
+id: T:1
+name: animal
+def: "A \\"living\\" thing." [x:y]
+
+[Term]
+id: T:2
+name: dog ! a comment
+synonym: "hound" EXACT []
+synonym: "pet" RELATED []
+is_a: T:1 {source="x"} ! animal
+relationship: part_of T:9 ! absent
+this line is no tag
+
+[Term]
+id: T:3
+name: old dog
+is_obsolete: true
+
+[Typedef]
+id: part_of
+name: part of
+"""
+
+TURTLE = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+<http://x/1> a skos:Concept ; skos:prefLabel "animal"@en, "eläin"@fi .
+<http://x/2> a skos:Concept ; skos:prefLabel "dog"@en ; skos:altLabel "hound"@en ;
+    skos:broader <http://x/1> .
+"""
+
+OWL = """<?xml version="1.0"?>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+  xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#" xmlns:owl="http://www.w3.org/2002/07/owl#"
+  xmlns:oio="http://www.geneontology.org/formats/oboInOwl#">
+<owl:Class rdf:about="http://x/1"><rdfs:label>animal</rdfs:label></owl:Class>
+<owl:Class rdf:about="http://x/2"><rdfs:label>dog</rdfs:label>
+  <oio:hasExactSynonym>hound</oio:hasExactSynonym>
+  <rdfs:subClassOf rdf:resource="http://x/1"/>
+  <rdfs:subClassOf><owl:Restriction>
+    <owl:onProperty rdf:resource="http://purl.obolibrary.org/obo/BFO_0000050"/>
+    <owl:someValuesFrom rdf:resource="http://x/1"/>
+  </owl:Restriction></rdfs:subClassOf></owl:Class>
+</rdf:RDF>
+"""
+
+GRAPHS = {
+    "graphs": [
+        {
+            "nodes": [
+                {"id": "x:1", "lbl": "animal", "type": "CLASS"},
+                {"id": "x:2", "lbl": "dog", "type": "CLASS",
+                 "meta": {"synonyms": [{"pred": "hasExactSynonym", "val": "hound"}]}},
+                {"id": "x:3", "lbl": "old dog", "type": "CLASS", "meta": {"deprecated": True}},
+            ],
+            "edges": [{"sub": "x:2", "pred": "is_a", "obj": "x:1"}],
+        }
+    ]
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.obo", OBO), ("a.ttl", TURTLE), ("a.owl", OWL), ("a.json", json.dumps(GRAPHS))],
+)
+def test_all_formats_are_read_alike(tmp_path: Path, name: str, content: str) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    read = read_ontology(path)
+    assert read.names.to_pylist() == ["animal", "dog"]
+    assert read.synonyms.to_pylist() == [[], ["hound"]]
+    assert read.is_a.sources.tolist() == [1]
+    assert read.is_a.indices.tolist() == [0]
+
+
+def test_what_an_obo_file_states_besides(tmp_path: Path) -> None:
+    path = tmp_path / "a.obo"
+    path.write_text(OBO, encoding="utf-8")
+    read = read_ontology(path)
+    assert read.licence == "CC-BY-4.0"
+    assert read.definitions[0].as_py() == 'A "living" thing.'
+    assert dict(read.left_out) == {
+        "a line is not understood (the first is line 17)": 1,
+        "the term is obsolete": 1,
+        "a part of a term that is absent or obsolete": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.obo", "", "no term with a label"),
+        ("a.json", "{}", "no OBO Graphs JSON"),
+        ("a.json", "nothing", "no OBO Graphs JSON"),
+        ("a.ttl", "<x> <y", "cannot be read as TURTLE"),
+        ("a.owl", "no xml", "cannot be read as RDF_XML"),
+        ("a.obo.gz", "no gzip", "no gzip file"),
+    ],
+)
+def test_what_is_wrong_with_an_ontology_is_said(
+    tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError) as raised:
+        builders.build(str(path), audit=False)
+    assert message in str(raised.value)

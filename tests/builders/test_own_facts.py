@@ -1,0 +1,251 @@
+"""Probes of tables: golds stated, distractors not, and what is left out."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import builders
+from builders.tables.alike import one_letter_apart, plain, unit_of, values_of, within
+from builders.tables.ways import Way
+from builders.tables.wordings import wordings_of
+from kbprobe.errors import UsageError
+from kbprobe.format.manifest import read_manifest
+
+ELEMENTS = Path(__file__).resolve().parents[1] / "data" / "own" / "elements.csv"
+
+Fact = tuple[str, str, str]
+
+
+def build(table: Any, **options: Any) -> list[dict[str, Any]]:
+    """Build the probe of a table, and return its rows."""
+    made = builders.build("facts", table=table, audit=False, **options)
+    return [row for split in made.values() for row in split]
+
+
+def people(count: int = 60, cities: int = 30) -> list[Fact]:
+    """Facts about people, each born in one city, and of cities, each in one of some countries."""
+    facts = [(f"Person {n}", "bornIn", f"{chr(65 + n % cities)}ville") for n in range(count)]
+    return [*facts, *((f"{chr(65 + n)}ville", "country", f"Land{n}") for n in range(cities))]
+
+
+def in_wide_table(relations: Sequence[str]) -> set[Fact]:
+    with ELEMENTS.open(encoding="utf-8", newline="") as file:
+        return {
+            (row["name"], relation, row[relation].strip())
+            for row in csv.DictReader(file)
+            for relation in relations
+        }
+
+
+def test_golds_are_stated_and_distractors_are_not() -> None:
+    relations = ("discovery_year", "discoverers", "series")
+    stated = in_wide_table(relations)
+    rows = build(ELEMENTS, columns="subject=name", relations=relations, min_objects=8)
+    assert {row["relation"] for row in rows} == set(relations)
+    assert len(rows) > 300
+    for row in rows:
+        texts = row["choices"]["text"]
+        for place, text in enumerate(texts):
+            fact = row["concept"], row["relation"], text
+            assert (fact in stated) == (place == row["answer"]), row
+
+
+def test_each_choice_of_a_group_is_right_once() -> None:
+    rows = build(ELEMENTS, columns="subject=name", relations="discoverers")
+    for start in range(0, len(rows), 5):
+        some = [frozenset(row["choices"]["text"]) for row in rows]
+    assert {some.count(group) % 5 for group in some} == {0}
+    assert start > 0
+
+
+def test_relations_with_several_objects_are_asked_about_only_if_they_are_closed() -> None:
+    facts = people() + [(f"Person {n}", "speaks", f"Language {n % 25}") for n in range(60)]
+    facts += [(f"Person {n}", "speaks", f"Language {(n + 1) % 25}") for n in range(30)]
+    assert {row["relation"] for row in build(facts)} == {"bornIn", "country"}
+    closed = build(facts, closed="speaks")
+    assert "speaks" in {row["relation"] for row in closed}
+    stated = set(facts)
+    for row in closed:
+        wrong = [text for at, text in enumerate(row["choices"]["text"]) if at != row["answer"]]
+        assert not any((row["concept"], row["relation"], text) in stated for text in wrong)
+    single = build(facts, functional="speaks")
+    assert {row["concept"] for row in single if row["relation"] == "speaks"} <= {
+        f"Person {n}" for n in range(30, 60)
+    }
+
+
+def test_inverse_questions_and_paths() -> None:
+    rows = build(people(), inverse=True, hops=2)
+    relations = {row["relation"] for row in rows}
+    assert relations == {"bornIn", "bornIn (inverse)", "country", "country (inverse)",
+                         "bornIn, country"}  # fmt: skip
+    born = {one: city for one, relation, city in people() if relation == "bornIn"}
+    lands = {city: land for city, relation, land in people() if relation == "country"}
+    for row in rows:
+        gold = row["choices"]["text"][row["answer"]]
+        wrong = {*row["choices"]["text"]} - {gold}
+        if row["relation"] == "bornIn, country":
+            assert gold == lands[born[row["concept"]]]
+        elif row["relation"] == "bornIn (inverse)":
+            assert born[gold] == row["concept"]
+            assert row["concept"] not in {born[one] for one in wrong}
+
+
+def test_a_transitive_relation_reaches_further() -> None:
+    facts = [(f"Part {n}", "part of", f"Whole {n // 2}") for n in range(60)]
+    facts += [(f"Whole {n}", "part of", f"Machine {n}") for n in range(30)]
+    rows = build(facts, transitive="part of", min_objects=5, match="none")
+    for row in rows:
+        if row["concept"].startswith("Part"):
+            number = int(row["concept"].split()[1]) // 2
+            gold = row["choices"]["text"][row["answer"]]
+            assert gold == f"Whole {number}"
+            assert f"Machine {number}" not in row["choices"]["text"]
+
+
+def test_numbers_that_are_near_are_not_choices_of_one_question() -> None:
+    facts = [(f"Town {chr(65 + n)}", "population", f"{1000 + 37 * n:,}") for n in range(26)]
+    rows = build(facts, tolerance=0.2, match="none", min_objects=5)
+    assert rows
+    for row in rows:
+        values = [int(text.replace(",", "")) for text in row["choices"]["text"]]
+        gold = values[row["answer"]]
+        others = values[: row["answer"]] + values[row["answer"] + 1 :]
+        assert all(abs(gold - other) >= 0.2 * max(gold, other) for other in others)
+
+
+def test_columns_of_kinds_splits_and_years(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    lines = ["subject\trelation\tobject\tobject_kind\tsplit\twhen"]
+    for n in range(80):
+        kind = ("river", "peak")[n % 2]
+        split = ("train", "test")[n < 40]
+        lines.append(f"Land {n}\tlargest\tThing{n}\t{kind}\t{split}\t2020")
+        lines.append(f"Land {n}\tlargest\tOld{n}\t{kind}\t{split}\t1990")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    made = builders.build(str(path), columns="year=when", audit=False)
+    assert set(made) == {"train", "test"}
+    for name, split in made.items():
+        for row in split:
+            numbers = [int(text.removeprefix("Thing")) for text in row["choices"]["text"]]
+            assert len({number % 2 for number in numbers}) == 1
+            assert (int(row["concept"].split()[1]) < 40) == (name == "test")
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("name,capital\nFrance,Paris\n", {}, "has no column named subject"),
+        ("subject,capital\nFrance,Paris\n", {}, "--relations capital"),
+        ("subject,capital\nFrance,Paris\n", {"relations": "captal"}, "Did you mean 'capital'"),
+        ("subject,capital\nFrance,Paris\n", {"relations": "capital"}, "fewer than --min-objects"),
+        ("subject,relation,object\na,b\n", {}, "has 2 columns instead of 3"),
+        ("subject,subject\na,b\n", {}, "two columns 'subject'"),
+        ("subject,relation,object\nx,r,\n", {}, "the cell is empty: 1"),
+        ("", {}, "cannot be read"),
+        ("subject,relation,object\nx,r,y\n", {"closed": "z"}, "--closed z"),
+        ("subject,relation,object\nx,r,y\n", {"columns": "subjct=x"}, "no such role"),
+        ("subject,relation,object,split\nx,r,y,dev2\n", {}, "'dev2'"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said(
+    tmp_path: Path, content: str, options: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError) as raised:
+        builders.build(str(path), audit=False, **options)
+    assert message in str(raised.value)
+
+
+def test_values_that_are_no_table_are_refused() -> None:
+    for value in (5, [(1, 2)], [], "nothing.csv"):
+        with pytest.raises(UsageError):
+            builders.build("facts", table=value)
+
+
+def test_every_kind_of_python_table_gives_the_same_rows(tmp_path: Path) -> None:
+    import datasets
+    import pandas as pd
+    import pyarrow as pa
+
+    facts = people()
+    names = ("subject", "relation", "object")
+    table = pa.table(dict(zip(names, map(list, zip(*facts, strict=True)), strict=True)))
+    dicts = [dict(zip(names, fact, strict=True)) for fact in facts]
+    expected = build(facts)
+    for value in (table, dicts, pd.DataFrame(dicts), datasets.Dataset.from_list(dicts)):
+        assert build(value) == expected
+    path = tmp_path / "facts.jsonl"
+    pd.DataFrame(dicts).to_json(path, orient="records", lines=True)
+    assert build(str(path)) == expected
+
+
+def test_a_file_of_wordings(tmp_path: Path) -> None:
+    path = tmp_path / "wordings.yaml"
+    path.write_text('bornIn: "Where was {{ word }} born?"\n', encoding="utf-8")
+    rows = build(people(), template=path)
+    asked = {row["question"] for row in rows if row["relation"] == "bornIn"}
+    assert asked and all(text.startswith("Where was Person") for text in asked)
+    for content, message in (
+        ("birth: x {{ word }}\n", "'birth' is no relation"),
+        ("bornIn: where?\n", "does not show the subject"),
+        ("- a\n", "it has no wordings"),
+    ):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(UsageError) as raised:
+            build(people(), template=path)
+        assert message in str(raised.value)
+
+
+def test_the_manifest_builds_the_same_rows_again(tmp_path: Path) -> None:
+    builders.build("facts", table=people(), output=tmp_path / "one")
+    manifest = read_manifest(tmp_path / "one")
+    again = builders.build("facts", table=manifest.content["options"]["table"], audit=False)
+    first = builders.build("facts", table=people(), audit=False)
+    assert again["test"].to_list() == first["test"].to_list()
+
+
+@given(st.lists(st.floats(-1e6, 1e6, allow_nan=False), max_size=30), st.floats(0, 0.9))
+@settings(deadline=None, max_examples=60)
+def test_near_numbers_are_those_of_a_loop(numbers: list[float], tolerance: float) -> None:
+    import numpy as np
+
+    values = np.array(numbers, dtype=np.float64)
+    one, other = within(values, tolerance, years=False)
+    found = {frozenset(pair) for pair in zip(one.tolist(), other.tolist(), strict=True)}
+    for a in range(len(numbers)):
+        for b in range(a):
+            low, high = sorted((numbers[a], numbers[b]))
+            if low > 0 and abs(low - high * (1 - tolerance)) > 1e-9 * high:
+                assert (frozenset((a, b)) in found) == (low > high * (1 - tolerance))
+
+
+def test_labels_and_values() -> None:
+    assert plain("Köln") == plain("koln") == plain("KÖLN!")
+    texts = ["Burkina", "Burkino", "Burkinas", "Chad", "Chas"]
+    pairs = {frozenset(pair) for pair in one_letter_apart(texts)}
+    assert frozenset((0, 1)) in pairs
+    assert frozenset((3, 4)) not in pairs
+    assert unit_of("12 kg") == "kg"
+    assert values_of(["1", "2", "x"]) is None
+    stated = values_of(["1969-07-20", "1970-01-01"])
+    assert stated is not None and stated[1] and stated[0].tolist() == [1969, 1970]
+
+
+@pytest.mark.parametrize(
+    "name", ["capital", "capitalOf", "part of", "has part", "is in", "", "x y"]
+)
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("inverse", [False, True])
+def test_every_name_has_wordings(name: str, several: bool, inverse: bool) -> None:
+    for text in wordings_of(Way((name,), inverse, several)):
+        assert text.count("{}") == 1
+        assert "  " not in text.replace("{}", "X")

@@ -270,7 +270,7 @@ def _pairs(lines: Ints, likeness: Likeness, gold: Ints, false: Bools, close: Int
         margin[_too_alike(likeness, likeness.choice[lines[first]])[gold]] = NEVER
     if close is not None:
         margin += CLOSE * (close[lines][:, None] == close[lines[first]])
-    place = min(HARDEST, margin.shape[1])
+    place = min(HARDEST, max(margin.shape[1] // 2, 1))
     hardness = np.partition(margin, -place, axis=1)[:, -place]
     of_other = margin[:, gold]
     return Pairs(gold, of_other + of_other.T, hardness, each)

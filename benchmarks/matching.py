@@ -125,9 +125,9 @@ def first_shares(rows: datasets.Dataset, encoders: dict[str, Cosines]) -> dict[s
 
 
 def curve(encoders: dict[str, Cosines], args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Build hypernymy without one of the encoders, and with other expectations."""
+    """Build hypernymy without one of the encoders, and with less or more noise expected."""
     lines = []
-    look_up, levels = drawing.likeness_of, matched.LEVELS
+    look_up, uncertainty = drawing.likeness_of, matched.UNCERTAINTY
 
     def without(left_out: int) -> Callable[..., Any]:
         def some(*given: Any) -> Any:
@@ -151,19 +151,21 @@ def curve(encoders: dict[str, Cosines], args: argparse.Namespace) -> list[dict[s
         lines[-1]["left out"] = name
         print(shown(lines[-1]), flush=True)
     vars(drawing)["likeness_of"] = look_up
-    for certain in ((0.04, 0.35, 0.65, 0.96), (0.04, 0.2, 0.4, 0.9)):
-        matched.LEVELS = np.array(certain)
+    for value in (0.4, 1.0):
+        matched.UNCERTAINTY = value
+        matched._chances.cache_clear()
         lines.append(
             measured(
                 "wordnet_hypernymy",
                 {"match": "similarity"},
                 encoders,
-                _with(args, scratch=args.scratch / str(certain)),
+                _with(args, scratch=args.scratch / f"uncertainty-{value}"),
             )
         )
-        lines[-1]["levels"] = certain
+        lines[-1]["uncertainty"] = value
         print(shown(lines[-1]), flush=True)
-    matched.LEVELS = levels
+    matched.UNCERTAINTY = uncertainty
+    matched._chances.cache_clear()
     return lines
 
 
@@ -179,7 +181,7 @@ def shown(line: dict[str, Any]) -> str:
             f"{name} {100 * value:.1f}" for name, value in line.get(part, {}).items()
         )
         parts.append(f"{part} {line[f'{part} rows']:,}: {shares}")
-    more = line.get("left out") or line.get("levels") or ""
+    more = line.get("left out") or line.get("uncertainty") or ""
     every = line["near rows of all splits"]
     return f"{line['probe']} {line['match']} {more} ({every:,} near) | " + " | ".join(parts)
 

@@ -324,6 +324,7 @@ def draw_plan(
                 partial(_false_in_pool, asking, truth, reads[asking.gold]),
                 2 * (3 * kinds[asking.gold] + split) + (asking.hops > 1),
                 asking.hops if getattr(options, "hops", "all") == "balanced" else None,
+                split,
             )
         # Matched groups need large pools.
         territories = max(asking.gold.size // LINES_OF_PART, 1) if matcher is None else 1

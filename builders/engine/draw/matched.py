@@ -107,6 +107,10 @@ LEAST_ROWS, LEAST_OF_MADE = 0.6, 0.1
 groups that were grown by similarity, and of groups made without it, whose gold is mostly the most
 similar choice."""
 
+LEAST_PART, LEAST_OF_PART = 0.1, 0.25
+"""The same for each part that could have so large a share of the rows, as a share of that least
+number."""
+
 LEAST_WORTH, MOST_WORTH = -ONE * ONE, ONE * ONE * 4
 """What a question of a kind may be worth when there are to be equally many of each kind."""
 
@@ -174,12 +178,15 @@ class GroupMatcher:
         cell: (questions,) the gold's place is uniform in each cell, from 0.
         equal: (questions,) the kind of each, of which groups are to hold equally many, as far as
             they can; None: as many as there are.
+        part: (questions,) the part that each belongs to (a split): none becomes much smaller than
+            it need be; None: all are one part.
     """
 
     likeness: Likeness
     false: Callable[[Ints], tuple[Ints, Bools]]
     cell: Ints
     equal: Ints | None = None
+    part: Ints | None = None
 
     def draw(
         self,
@@ -359,13 +366,19 @@ def _selected(groups: MadeGroups, matcher: GroupMatcher, uses: int, least_rows: 
     worth = np.full(int(kinds.max()) + 1, ONE * ONE, dtype=np.int64)
     tolerance = np.full(size, TOLERANCE)
     tolerance[0] = FIRST_TOLERANCE
+    part = np.zeros(cell.size, dtype=np.int64) if matcher.part is None else matcher.part
+    part = part[groups.members[:, 0]]
     best, most = (1 << 62, 0, 0), int(np.unique(groups.members).size)
     chosen = kept = np.empty(0, dtype=np.int64)
     for turn in range(PRICES):
         gain = worth[kinds].sum(axis=1) - np.einsum("gkep,gkep->g", price[cells], place)
         chosen = _within_uses(groups.members, gain, uses, cell.size)
         # At first, every group is worth the same: so many rows are possible.
-        most = min(most, chosen.size * size) if turn == 0 else most
+        of_part = np.bincount(part[chosen], minlength=int(part.max()) + 1)
+        if turn == 0:
+            most = min(most, chosen.size * size)
+            large = of_part >= LEAST_PART * chosen.size
+            least_of_part = np.where(large, LEAST_OF_PART * least_rows * of_part, 0)
         rows = cells[chosen].ravel()
         sums = np.zeros_like(price)
         np.add.at(sums, rows, place[chosen].reshape(-1, *place.shape[2:]))
@@ -375,6 +388,7 @@ def _selected(groups: MadeGroups, matcher: GroupMatcher, uses: int, least_rows: 
         off = int(np.abs(excess).max())
         mean = int(np.abs(sums.sum(axis=0)[:, 0]).max()) // max(rows.size, 1)
         few = int(rows.size < least_rows * most)
+        few += int(np.count_nonzero(of_part < least_of_part))
         quality = (few, max(mean - FIRST_TOLERANCE * 3 // 2, 0), -int(rows.size))
         if quality < best or kept.size == 0:
             best, kept = quality, chosen

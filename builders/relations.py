@@ -23,7 +23,7 @@ from builders.engine.drops import DropLog
 from builders.engine.options import DrawOptions
 from builders.engine.plan import Facts, Flags, Nodes, Plan, Questions
 from builders.engine.rows import Asking, NodePools, QuestionSet, Territory, draw_plan
-from builders.engine.strategies import AnyWording, WordingRange
+from builders.engine.strategies import AnyWording, WordingsByName
 from builders.english.kin import holds_kin
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints, lines_of, sorted_unique
@@ -93,8 +93,8 @@ class AskedEdges:
         most_golds: maximum number of golds asked for per concept and relation (0: no limit); golds
             with flags are counted separately.
         min_zipf: minimum word frequency of golds and concepts.
-        wordings: relation -> the first of the template's wordings that ask for it, and the one
-            after the last; None: all wordings ask for all relations.
+        wordings: relation -> the name of the wordings that ask for it (`WordingsByName`); None:
+            all wordings ask for all relations.
         hops: the steps of each edge, of all relations one after the other; None: one each.
         may_share: whether a word of the question may be part of the gold.
     """
@@ -105,7 +105,7 @@ class AskedEdges:
     stop: Ints = field(default_factory=lambda: NONE)
     most_golds: int = 0
     min_zipf: float = 0.0
-    wordings: Mapping[str, tuple[int, int]] | None = None
+    wordings: Mapping[str, str] | None = None
     hops: Ints | None = None
     may_share: bool = False
 
@@ -113,8 +113,7 @@ class AskedEdges:
         """Return how the wordings of questions are chosen, by the numbers of their relations."""
         if self.wordings is None:
             return AnyWording()
-        bounds = np.array([self.wordings[name] for name in self.edges], dtype=np.int64)
-        return WordingRange(bounds[relation])
+        return WordingsByName(relation, tuple(self.wordings[name] for name in self.edges))
 
     def of_concepts(self, kept: Bools) -> AskedEdges:
         """Return the edges of the concepts that a mask of nodes marks."""
@@ -152,9 +151,10 @@ def relation_plan(
     concept, gold = (np.concatenate([ends[at] for ends in edges.values()]) for at in (0, 1))
     relation = np.repeat(np.arange(len(names)), [ends[0].size for ends in edges.values()])
     hops = np.ones_like(concept) if asked.hops is None else asked.hops
-    tests = {}
+    shared = np.zeros_like(concept, dtype=np.bool_)
     if not asked.may_share:
-        tests["a shared word gives the gold away"] = given_away(source, concept, gold)
+        shared = given_away(source, concept, gold)
+    tests = {"a shared word gives the gold away": shared}
     if asked.stop.size:
         tests["the concept is on the stop list"] = np.isin(concept, asked.stop)
     if asked.min_zipf and source.choices.frequency is not None:

@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +38,6 @@ from builders.engine.probe import probe
 from builders.engine.splits import connected_components
 from builders.english.screen import OFFENSIVE, offensive_texts
 from kbprobe.arrays import Ints
-from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
 
@@ -71,13 +69,8 @@ def open_source(options: CompositionOptions) -> Collected:
     return collect(source, paths, options.min_sitelinks, options.max_listed)
 
 
-def wordings(options: CompositionOptions, override: Path | None) -> Template:
+def wordings(options: CompositionOptions) -> Template:
     """Return the wordings of the paths and hops selected by the options."""
-    if override is not None:
-        raise UsageError(
-            "encyclopedic_composition: --template does not apply: its wordings stand beside what "
-            "it asks for (see build-probe encyclopedic_composition --help)"
-        )
     return options.path_set.template()
 
 

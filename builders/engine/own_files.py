@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from builders.engine.registry import FACTS, ONTOLOGY
-from kb_cache.base import version_of
 from kb_cache.ontologies import is_ontology
 from kb_cache.tables import is_table
 
@@ -34,6 +33,8 @@ def own_file(word: str) -> OwnFile | None:
     >>> own_file("wordnet_hypernymy") is None
     True
     """
+    from kb_cache.base import version_of
+
     if is_table(word):
         return OwnFile(FACTS, {"table": word}, version_of(word))
     file, colon, ask = word.rpartition(":")

@@ -61,8 +61,9 @@ class Declaration:
         paper: the paper that introduced such questions: a name among
             :data:`kbprobe.format.licences.PAPERS`, cited in the card; empty for none.
         sub_questions: additional configs, with their own questions, that the plan includes.
-        wordings: makes the template from the options and a user's file of wordings, if wordings
-            depend on what is asked for; None if the template is a file.
+        wordings: makes the template from the options, if wordings depend on what is asked for; None
+            if the template is a file.
+        reword: changes that template as a user's file says; None: no file can.
         variants: config -> how it asks the rows of the default config in another way.
         fit: adapts the template to the options; None if it is used as it is.
         arguments_decide: whether the arguments of a question together decide its answer (two
@@ -81,7 +82,8 @@ class Declaration:
     controls: tuple[str, ...] = ()
     paper: str = ""
     sub_questions: tuple[str, ...] = ()
-    wordings: Callable[[Any, Path | None], Template] | None = None
+    wordings: Callable[[Any], Template] | None = None
+    reword: Callable[[Any, Path], Template] | None = None
     variants: Mapping[str, Variant] = field(default_factory=dict)
     fit: Callable[[Template, Any], Template] | None = None
     arguments_decide: bool = False
@@ -161,7 +163,14 @@ class Probe(Declaration):
                 builtin=self.template_file,
             )
             return template if self.fit is None else self.fit(template, options)
-        return self.wordings(options, override)
+        if override is None:
+            return self.wordings(options)
+        if self.reword is None:
+            raise UsageError(
+                f"{self.name}: --template does not apply: its wordings stand beside what it asks "
+                f"for (see build-probe {self.name} --help)"
+            )
+        return self.reword(options, override)
 
     @property
     def template_file(self) -> Path | None:

@@ -64,6 +64,7 @@ def _entries() -> dict[str, ProbeEntry]:
 
 
 FACTS, ONTOLOGY = "facts", "ontology"
+OWN_FILES = (FACTS, ONTOLOGY)
 """The probes of users' own files, whose names stand for them on the command line."""
 
 PROBES = _entries()

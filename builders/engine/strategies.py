@@ -95,13 +95,15 @@ class ByChoiceGroup(Shuffled):
 class AnyWording:
     """Every wording of the template fits every question; one is drawn per question."""
 
-    def choose(self, used: Ints, key: Ints, gold: Golds, count: int, rng: RandomGenerator) -> Ints:
-        """Return the index of each question's wording, one of ``count``.
+    def choose(
+        self, used: Ints, key: Ints, gold: Golds, ids: Sequence[str], rng: RandomGenerator
+    ) -> Ints:
+        """Return the index of each question's wording, given the ids of all.
 
         ``used`` are lines of the plan's questions, ``key`` their identities, and ``gold()`` returns
         a gold of each.
         """
-        return rng.below(count, key)
+        return rng.below(len(ids), key)
 
 
 @dataclass(frozen=True)
@@ -113,10 +115,32 @@ class WordingRange(AnyWording):
 
     bounds: Ints
 
-    def choose(self, used: Ints, key: Ints, gold: Golds, count: int, rng: RandomGenerator) -> Ints:
+    def choose(
+        self, used: Ints, key: Ints, gold: Golds, ids: Sequence[str], rng: RandomGenerator
+    ) -> Ints:
         """Draw one of the wordings that fit each question."""
         first, end = self.bounds[used].T
         return np.asarray(first + rng.below(end - first, key))
+
+
+@dataclass(frozen=True)
+class WordingsByName(AnyWording):
+    """Each question has the wordings whose ids are its name and a number: ``NAME.1``, ``NAME.2``.
+
+    ``name`` (questions,) is the index of each question's name in ``names``.
+    """
+
+    name: Ints
+    names: tuple[str, ...]
+
+    def choose(
+        self, used: Ints, key: Ints, gold: Golds, ids: Sequence[str], rng: RandomGenerator
+    ) -> Ints:
+        """Draw one of the wordings of each question's name."""
+        named = np.array([self.names.index(one.rpartition(".")[0]) for one in ids])
+        order = np.argsort(named, kind="stable")
+        first, end = np.searchsorted(named[order], [self.name[used], self.name[used] + 1])
+        return np.asarray(order[first + rng.below(end - first, key)])
 
 
 @dataclass(frozen=True)
@@ -129,9 +153,11 @@ class BalancedWordings(AnyWording):
 
     carrier: Ints
 
-    def choose(self, used: Ints, key: Ints, gold: Golds, count: int, rng: RandomGenerator) -> Ints:
+    def choose(
+        self, used: Ints, key: Ints, gold: Golds, ids: Sequence[str], rng: RandomGenerator
+    ) -> Ints:
         """Deal the wordings out in turn, within each carrier and gold in random order."""
-        carrier, golds = self.carrier[used], gold()
+        carrier, golds, count = self.carrier[used], gold(), len(ids)
         order = np.lexsort((rng.bits(key), golds, carrier))
         _, group = np.unique(np.stack([carrier, golds])[:, order], axis=1, return_inverse=True)
         wording = np.empty_like(order)

@@ -59,7 +59,7 @@ class FactOptions(DrawOptions):
         False, description="Ask for the subjects of objects as well: 'is the capital of which?'."
     )
     hops: int = Field(1, ge=1, le=2, description="With 2, ask for the objects of objects as well.")
-    tolerance: Annotated[float, Metavar("SHARE")] = Field(
+    tolerance: Annotated[float, Metavar("NUMBER")] = Field(
         0.1,
         ge=0,
         le=10,

@@ -22,7 +22,7 @@ from builders.relations import AskedEdges, NodeSource, relation_plan
 from builders.tables.alike import one_letter_apart, reads_of, unit_of, values_of, within
 from builders.tables.options import FactOptions
 from builders.tables.ways import AskedFacts, asked_facts
-from builders.tables.wordings import template_of, texts_of
+from builders.tables.wordings import name_of, template_of
 from kb_cache.graph import Graph
 from kb_cache.tables import is_table
 from kb_cache.tables.kind import kept_table
@@ -57,9 +57,9 @@ def open_table(options: FactOptions) -> FactTable:
     return _read(options.table, options.columns, options.relations, options.separator)
 
 
-def wordings(options: FactOptions, override: Path | None) -> Template:
-    """Return the wordings of what is asked of the table."""
-    return template_of(asked_facts(open_table(options), options).ways, override)
+def wordings_of_table(options: FactOptions, file: Path | None = None) -> Template:
+    """Return the wordings of what is asked of the table, some of them from a user's file."""
+    return template_of(asked_facts(open_table(options), options).ways, file)
 
 
 @probe(
@@ -69,7 +69,8 @@ def wordings(options: FactOptions, override: Path | None) -> Template:
     question_fields=("word", "relation"),
     choice_fields=("lemma",),
     controls=(NO_LANGUAGE, PERTURBED),
-    wordings=wordings,
+    wordings=wordings_of_table,
+    reword=wordings_of_table,
 )
 def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
     """What does a table of your own say of its subjects?"""
@@ -83,11 +84,8 @@ def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
         if (lines := (asked.way == code) & asked.asked).any()
     }
     every = Graph.from_edges(nodes.text.size, asked.subject, nodes.answer)
-    bounds, first = {}, 0
-    for name, texts in zip(names, texts_of(asked.ways, None), strict=True):
-        bounds[name] = first, first + len(texts)
-        first += len(texts)
-    to_ask = AskedEdges(edges, wordings=bounds, may_share=options.stem_overlap == "keep")
+    wordings = {way.name: name_of(way, number) for number, way in enumerate(asked.ways, 1)}
+    to_ask = AskedEdges(edges, wordings=wordings, may_share=options.stem_overlap == "keep")
     return relation_plan(nodes.source(), to_ask, every, options, rng, dropped)
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kb_cache.store import derived_dir
+from kb_cache.tables.read import as_texts
 from kbprobe.errors import wrong_argument
 from kbprobe.files import write_file
 
@@ -32,8 +33,7 @@ def stored_table(value: Any) -> str:
     """
     if isinstance(value, str | Path):
         return str(value)
-    table = _as_arrow(value)
-    table = table.replace_schema_metadata(None)
+    table = as_texts(_as_arrow(value))
     hashed = hashlib.sha256()
     for batch in table.combine_chunks().to_batches():
         hashed.update(batch.serialize())

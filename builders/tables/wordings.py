@@ -193,14 +193,18 @@ def _key_words(way: Way, text: str) -> tuple[str, ...]:
     return found or (max(words, key=len),) if words else ()
 
 
+def name_of(way: Way, number: int) -> str:
+    """Return the name of a way's wordings; ``number`` tells ways with similar names apart."""
+    return f"{_ID.sub('-', way.name.lower()).strip('-') or 'relation'}-{number}"
+
+
 def template_of(ways: Sequence[Way], override: Path | None) -> Template:
     """Return the wordings of all ways, one after the other; see `texts_of`."""
     wordings = tuple(
-        Wording(f"{_ID.sub('-', way.name.lower()).strip('-') or 'relation'}-{number}.{place}",
-                text, _key_words(way, text), 1)
+        Wording(f"{name_of(way, number)}.{place}", text, _key_words(way, text), 1)
         for number, (way, texts) in enumerate(zip(ways, texts_of(ways, override), strict=True), 1)
         for place, text in enumerate(texts, 1)
-    )  # fmt: skip
+    )
     digest = repr([(one.id, one.text) for one in wordings])
     return Template(
         probe="facts",

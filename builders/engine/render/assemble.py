@@ -303,7 +303,7 @@ def assemble(
             plan.questions.key[used],
             # Questions are numbered in the order of `used`; a question's rows share its gold.
             lambda: plan.nodes[np.unique(plan.question, return_index=True)[1], 0],
-            len(template.questions),
+            [wording.id for wording in template.questions],
             rng.child("wording"),
         )
     else:

@@ -41,7 +41,7 @@ import templates
 from builders.engine.listing import ROWS
 from builders.engine.options import RANDOM
 from builders.engine.probe import find_probe
-from builders.engine.registry import PROBES
+from builders.engine.registry import OWN_FILES, PROBES
 from kb_cache.store import snapshot_names
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import MOST_SIMILAR, Manifest, manifest_text, read_manifest
@@ -55,6 +55,9 @@ PAIRS = ROOT / "builders" / "judged" / "data" / "pairs.csv"
 MODELS = PAIRS.with_name("models.json")
 KEPT = ROOT / "tests" / "data" / "manifests"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+
+BUILT = [name for name in PROBES if name not in OWN_FILES]
+"""The probes that have a default build: those of users' files have none."""
 
 LANGUAGES = ("it", "pt", "sq")
 WORDNETQA = ("wordnet_definitions", "wordnet_hypernymy", "wordnet_hyponymy", "wordnet_synonymy")
@@ -341,14 +344,14 @@ def _figure(figures: Figures, place: str) -> str:
 def main() -> None:
     """Measure probes, and fill in pages."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("probes", nargs="*", choices=[*PROBES, "all", []], metavar="PROBE")
+    parser.add_argument("probes", nargs="*", choices=[*BUILT, "all", []], metavar="PROBE")
     parser.add_argument("--conceptnet", default="english-sample", help="snapshot of ConceptNet")
     parser.add_argument("--dump", default="sample", help="snapshot of Wikidata")
     given = vars(parser.parse_args())
     probes = given.pop("probes")
     builds = json.loads(BUILDS.read_text("utf-8"))
     sections = gallery.sections()
-    for name in PROBES if "all" in probes else probes:
+    for name in BUILT if "all" in probes else probes:
         print(name, file=sys.stderr)
         with tempfile.TemporaryDirectory() as scratch:
             new = measured(name, given, Path(scratch))
@@ -359,7 +362,7 @@ def main() -> None:
         if not kept.exists() or of_default(read_manifest(kept)) != of_default(new.manifest):
             kept.write_text(manifest_text(new.manifest.content), "utf-8")
     if probes:
-        builds = {name: builds[name] for name in PROBES}
+        builds = {name: builds[name] for name in BUILT}
         BUILDS.write_text(json.dumps(builds, indent=1, ensure_ascii=False) + "\n", "utf-8")
         with ROWS.open("w", encoding="utf-8", newline="") as file:
             rows = ((name, build["rows"]) for name, build in builds.items())

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from builders.engine.options import DrawOptions
-from builders.tables.stored import stored_table
 from kbprobe.options import RARE, Metavar, named
 
 ALL = "all"
@@ -73,6 +72,10 @@ class FactOptions(DrawOptions):
     @field_validator("table", mode="before")
     @classmethod
     def _is_kept(cls, table: Any) -> str:
+        if isinstance(table, str):
+            return table
+        from builders.tables.stored import stored_table
+
         return stored_table(table)
 
     @field_validator("columns")

@@ -11,6 +11,7 @@ from kb_cache.ontologies.rdf import read_rdf
 from kb_cache.ontologies.types import Ontology, ontology_of
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256
+from kbprobe.reading import MAX_TABLE_BYTES, read_bytes
 
 
 def read_ontology(path: Path, language: str = "en") -> Ontology:
@@ -25,7 +26,7 @@ def read_ontology(path: Path, language: str = "en") -> Ontology:
     """
     with readable(path):
         digest = file_sha256(path)
-        content = path.read_bytes()
+        content = read_bytes(path, MAX_TABLE_BYTES)
     if path.name.lower().endswith(".gz"):
         try:
             content = gzip.decompress(content)

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kb_cache.base import UNSTATED, Compiled, Kind, OwnDataOptions, Progress, Source
-from kb_cache.opening import open_snapshot
-from kb_cache.tables.read import as_texts, read_table
 from kbprobe.options import named
 
 if TYPE_CHECKING:
@@ -43,6 +41,8 @@ class TableKind(Kind[Source, FetchTableOptions]):
         self, source: Source, options: FetchTableOptions, folder: Path, progress: Progress
     ) -> Compiled:
         """Keep all columns, as texts or lists of texts."""
+        from kb_cache.tables.read import as_texts, read_table
+
         credits_ = self.credits_of(options, source)
         notes: tuple[str, ...] = ()
         if credits_["licence"] == UNSTATED:
@@ -65,5 +65,7 @@ def kept_table(name: str) -> tuple[dict[str, str], pa.Table]:
     Raises:
         UsageError: there is none of that name.
     """
+    from kb_cache.opening import open_snapshot
+
     info, tables = open_snapshot(KIND, name)
     return info.identity, tables[PART]

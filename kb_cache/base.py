@@ -25,7 +25,7 @@ from pydantic import Field, model_validator
 
 from kbprobe.errors import KbprobeError, SourceError, UsageError, did_you_mean
 from kbprobe.files import file_sha256
-from kbprobe.format.licences import licences, parts_of
+from kbprobe.format.licences import UNSTATED, licences, parts_of
 from kbprobe.options import Metavar, Options
 from kbprobe.plugins import entry_points, left_out, of_others
 
@@ -49,8 +49,6 @@ ENTRY_POINTS = "kbprobe.knowledge_bases"
 Progress = Callable[[int, int | None], None]
 
 CREDITS = ("licence", "attribution", "citation")
-UNSTATED = "LicenseRef-unstated"
-"""The licence of data without a stated licence."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
 _ENDINGS = re.compile(

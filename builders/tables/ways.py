@@ -31,11 +31,13 @@ class Way(NamedTuple):
         relations: the names of the relations that lead from what is asked about to the answer.
         inverse: whether the only relation is followed from object to subject.
         several: whether some question has several answers.
+        single: whether each answer is known to be a single thing, whatever the relation is called.
     """
 
     relations: tuple[str, ...]
     inverse: bool = False
     several: bool = False
+    single: bool = False
 
     @property
     def name(self) -> str:
@@ -89,7 +91,8 @@ def asked_facts(table: FactTable, options: FactOptions) -> AskedFacts:
         name = table.relations[code]
         if name in options.transitive:
             some = _with_closure(len(table.texts), *some)
-        ways.append(Way((name,), several=_repeats(some[0])))
+        single = bool(options.separator) or name in options.functional
+        ways.append(Way((name,), several=_repeats(some[0]), single=single))
         parts.append(some)
         if options.inverse:
             one, other, _, now = some
@@ -165,7 +168,7 @@ def _paths(ways: Sequence[Way], parts: Sequence[Ends]) -> list[tuple[Way, Ends]]
     found = []
     plain = [(way, ends) for way, ends in zip(ways, parts, strict=True) if not way.inverse]
     for first, (subject, middle, _, now) in plain:
-        for second, (source, target, kind, then) in plain:
+        for second_way, (source, target, kind, then) in plain:
             order = np.argsort(source, kind="stable")
             low = np.searchsorted(source[order], middle, "left")
             count = np.searchsorted(source[order], middle, "right") - low
@@ -175,9 +178,10 @@ def _paths(ways: Sequence[Way], parts: Sequence[Ends]) -> list[tuple[Way, Ends]]
             apart = subject[line] != target[edge]
             line, edge = line[apart], edge[apart]
             if line.size:
-                names = (*first.relations, *second.relations)
+                names = (*first.relations, *second_way.relations)
                 ends = subject[line], target[edge], kind[edge], now[line] & then[edge]
-                found.append((Way(names, several=_repeats(ends[0])), ends))
+                way = Way(names, several=_repeats(ends[0]), single=second_way.single)
+                found.append((way, ends))
     return found
 
 

@@ -89,6 +89,7 @@ def wordings_of(way: Way) -> tuple[str, ...]:
         noun = _singular(noun)
         asked = f"Which of these is {_article(noun)} {noun} of {subject}?"
         return (asked,) if before else (asked, f"One {noun} of {subject} is")
+    noun = _singular(noun) if way.single else noun
     verb = "is" if noun == _singular(noun) else "are"
     asked = f"What {verb} the {noun} of {subject}?"
     return (asked,) if before else (asked, f"The {noun} of {subject} {verb}")

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from kb_cache.base import UNSTATED
 from kb_cache.graph import Graph
 from kb_cache.knowledge import Loaded
 from kbprobe.errors import UsageError
+from kbprobe.format.licences import UNSTATED
 
 LICENCES = {
     "publicdomain/zero/1.0": "CC0-1.0",

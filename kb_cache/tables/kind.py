@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kb_cache.base import UNSTATED, Compiled, Kind, OwnDataOptions, Progress, Source
+from kb_cache.base import Compiled, Kind, OwnDataOptions, Progress, Source
+from kbprobe.format.licences import UNSTATED
 from kbprobe.options import named
 
 if TYPE_CHECKING:

@@ -23,12 +23,13 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from kb_cache.base import UNSTATED, readable, version_of
+from kb_cache.base import readable, version_of
 from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Bools, Ints, mask_at
 from kbprobe.columns import single_chunk
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import file_sha256
+from kbprobe.format.licences import UNSTATED
 from kbprobe.format.setups import SPLITS
 from kbprobe.reading import open_file
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from kb_cache.base import UNSTATED, Compiled, Engine, Kind, OwnDataOptions, Progress
+from kb_cache.base import Compiled, Engine, Kind, OwnDataOptions, Progress
 from kb_cache.vectors.source import (
     VectorBatch,
     VectorsSource,
@@ -21,6 +21,7 @@ from kb_cache.vectors.source import (
 )
 from kb_cache.vectors.types import DEFAULT_VERSION, KIND, MATRIX_FILE, MATRIX_FOLDER
 from kbprobe.errors import SourceError
+from kbprobe.format.licences import UNSTATED
 from kbprobe.options import Metavar, named
 
 if TYPE_CHECKING:

@@ -27,6 +27,9 @@ from pydantic import BaseModel, ConfigDict
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.parsing import own_yaml
 
+UNSTATED = "LicenseRef-unstated"
+"""The licence of data without a stated licence."""
+
 
 @dataclass(frozen=True)
 class Licence:
@@ -79,6 +82,8 @@ def _whole(names: Sequence[str]) -> tuple[str, dict[str, str]]:
         UsageError: one is not declared, or none suits all. The message names two and the reason.
     """
     known = licences()
+    if UNSTATED in names:
+        raise UsageError("a source states no licence: what is made of it may not be published")
     for name in names:
         if name not in known:
             raise UsageError(

@@ -13,7 +13,7 @@ from kbprobe.audit.verdicts import MARGIN
 from kbprobe.errors import UsageError
 from kbprobe.format.card import CANARY, canary_of, size_category
 from kbprobe.format.dataset import BASELINES, CARD
-from kbprobe.format.licences import attributions_of, terms_of
+from kbprobe.format.licences import UNSTATED, attributions_of, parts_of, terms_of
 from kbprobe.format.manifest import MANIFEST, MOST_SIMILAR, BaselineCell, Manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS
 from kbprobe.reading import read_text
@@ -119,11 +119,19 @@ def _text_problems(text: str, manifest: Manifest) -> Iterator[str]:
         yield "it does not name the digest of its knowledge base"
 
 
+OTHERS = "Build it from other sources."
+STATE_IT = (
+    "If its authors permit it, keep the source with its licence (kb-cache fetch KIND --from FILE "
+    "--licence SPDX --attribution TEXT; KIND is table for facts of your own), and build from that."
+)
+
+
 def _licence(manifest: Manifest, front: Mapping[str, Any], text: str) -> Iterator[Finding]:
     terms = terms_of(manifest.knowledge_base.licence)
     sources = f"{manifest.knowledge_base.name} ({manifest.knowledge_base.licence})"
     if terms.problem:
-        yield failure("licence", terms.problem, sources, "Build it from other sources.")
+        unstated = UNSTATED in parts_of(manifest.knowledge_base.licence)
+        yield failure("licence", terms.problem, sources, STATE_IT if unstated else OTHERS)
         return
     wrong = [
         f"{name}: {front.get(name)}, not {terms.front_matter.get(name)}"

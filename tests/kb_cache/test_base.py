@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from kb_cache import base
-from kb_cache.base import KINDS, UNSTATED, Kind, find_kind
+from kb_cache.base import KINDS, Kind, find_kind
 from kb_cache.fetching import fetch
 from kb_cache.knowledge import Combined, Loaded, manifest_entry
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.licences import (
+    UNSTATED,
     attributions_of,
     question_languages,
     sources_of,

@@ -447,8 +447,10 @@ def test_the_real_dictionary_reaches_its_bars(
     for name in audit["baselines"].keys() - {MOST_SIMILAR}:
         cells = audit["baselines"][name]
         assert cells["all"]["accuracy"] <= 0.25, name
+    # In all families; in each, as a group has rows of several, what 700 rows allow.
     cells = audit["baselines"]["choice-only model"]
-    assert max(cell["accuracy"] for cell in cells.values()) <= 0.23
+    assert cells["all"]["accuracy"] <= 0.201
+    assert max(cell["accuracy"] for cell in cells.values()) <= 0.25
     assert set(audit["leakage"].values()) == {0}
 
 

@@ -465,6 +465,7 @@ def build(
     file: str = "",
     ask: Literal["hypernymy", "hyponymy", "definitions", "synonymy", "meronymy"] = "hypernymy",
     max_hops: int = 1,
+    min_depth: int | None = None,
     language: str = "en",
 ) -> datasets.DatasetDict: ...
 @overload

@@ -32,6 +32,13 @@ class OntologyOptions(DrawOptions):
     max_hops: Annotated[int, Metavar("N")] = Field(
         1, ge=1, le=20, description="Maximum number of steps from a term to its kind or part."
     )
+    min_depth: Annotated[int | None, Metavar("N")] = Field(
+        None,
+        ge=0,
+        description="Minimum depth of the broader term of hypernymy and hyponymy, in steps from "
+        "the top: of very general terms, more is true than an ontology states. [default: a quarter "
+        "of the depth of the deepest term]",
+    )
     language: Annotated[str, Metavar("CODE")] = Field(
         "en", description="Language of the labels, where an ontology has several."
     )

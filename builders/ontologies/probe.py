@@ -32,6 +32,13 @@ from kbprobe.rng import RandomGenerator
 FAMILY = "same_namespace"
 """The distractor family of the answers to questions about terms of the same namespace."""
 
+VAGUE = "the broader term is too general (--min-depth 0)"
+
+SHARE_OF_DEPTH = 4
+"""The broader term is at least at this fraction of an ontology's depth. Of the Gene Ontology's
+questions about terms less than three steps from the top, readers found 8 of 17 sound, of others 19
+of 23."""
+
 RELATIONS = {
     "hypernymy": "hypernym",
     "hyponymy": "hyponym",
@@ -80,7 +87,9 @@ def ontology(knowledge: Ontology, options: OntologyOptions, rng: RandomGenerator
     edges: Steps
     if options.ask in ("hypernymy", "hyponymy"):
         term, other, hops = _within(knowledge.is_a, options.max_hops)
-        edges = (term, other, hops) if options.ask == "hypernymy" else (other, term, hops)
+        edges = (term, other, hops)
+        edges = _kept(edges, _specific(knowledge, options)[other], VAGUE, dropped)
+        edges = edges if options.ask == "hypernymy" else (edges[1], edges[0], edges[2])
         true = both
     elif options.ask == "meronymy":
         part, other, hops = _within(knowledge.part_of, options.max_hops)
@@ -118,6 +127,15 @@ def _within(graph: Graph, most: int) -> Steps:
 
 def _kept(edges: Steps, fits: Bools, reason: str, dropped: DropLog) -> Steps:
     return lines_of(edges, dropped.keep(reason, fits))
+
+
+def _specific(knowledge: Ontology, options: OntologyOptions) -> Bools:
+    """Mark the terms that are not too near to the top to be asked about as the broader one."""
+    depth = knowledge.is_a.depths()
+    least = options.min_depth
+    if least is None:
+        least = int(depth.max(initial=0)) // SHARE_OF_DEPTH
+    return np.asarray(depth >= least)
 
 
 def _told_apart(knowledge: Ontology) -> Bools:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import UsageError
 
-SHORTEST = 6
-"""Labels with at least so many letters are alike if one letter differs."""
+SHORTEST, LONGEST, MOST_LABELS = 6, 40, 1_000_000
+"""Labels of so many letters, of letters alone, are alike if one letter differs, where there are at
+most so many labels."""
 
 MOSTLY = 0.95
 """The least share of numbers (or dates) among answers that are compared as such."""
@@ -49,16 +50,56 @@ def reads_of(texts: Sequence[str]) -> Ints:
     return np.array([numbers.setdefault(plain(text), len(numbers)) for text in texts], np.int64)
 
 
-def one_letter_apart(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield pairs of texts that differ in one letter: left out, put in, or another."""
-    shortened: dict[str, list[int]] = defaultdict(list)
-    for number, text in enumerate(map(plain, texts)):
-        if len(text) < SHORTEST or any(letter.isdigit() for letter in text):
-            continue
-        for form in {text, *(text[:at] + text[at + 1 :] for at in range(len(text)))}:
-            shortened[form].append(number)
-    for some in shortened.values():
-        yield from combinations(some, 2)
+def one_letter_apart(texts: Sequence[str]) -> tuple[Ints, Ints]:
+    """Return the pairs of texts that differ in one letter: left out, put in, or another.
+
+    Of labels of 6 to 40 letters, of at most ``MOST_LABELS``: no pairs of more.
+    """
+    forms = [plain(text) for text in texts]
+    numbers = [
+        number
+        for number, form in enumerate(forms)
+        if SHORTEST <= len(form) <= LONGEST and form.isalpha()
+    ]
+    if len(numbers) > MOST_LABELS:
+        numbers = []
+    words = pa.array([forms[number] for number in numbers], pa.string())
+    length = pc.utf8_length(words).to_numpy()
+    keys, lines = [words], [np.arange(len(words))]
+    for at in range(int(length.max(initial=0))):
+        long = np.flatnonzero(length > at)
+        some = words.take(pa.array(long))
+        before, after = pc.utf8_slice_codeunits(some, 0, at), pc.utf8_slice_codeunits(some, at + 1)
+        keys.append(pc.binary_join_element_wise(before, after, ""))
+        lines.append(long)
+    code = pa.concat_arrays(keys).dictionary_encode().indices.to_numpy().astype(np.int64)
+    line = np.concatenate(lines)
+    pairs = np.unique(np.stack([code, line]), axis=1)
+    one, other = _pairs_of_runs(pairs[0])
+    ends = np.array(numbers, dtype=np.int64)
+    return ends[pairs[1][one]], ends[pairs[1][other]]
+
+
+def _pairs_of_runs(values: Ints) -> tuple[Ints, Ints]:
+    """Return the positions of all ordered pairs of two in each run of equal values."""
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if values.size else values
+    size = np.diff(np.append(starts, values.size))
+    if (size.astype(np.float64) ** 2).sum() > MOST_PAIRS:
+        raise UsageError(
+            f"{size.max():,} labels differ in case, punctuation or one letter only; tell them apart"
+        )
+    count = np.repeat(size, size)
+    one = np.repeat(np.arange(values.size), count)
+    within = np.arange(one.size) - np.repeat(np.cumsum(count) - count, count)
+    other = np.repeat(np.repeat(starts, size), count) + within
+    return one[one != other], other[one != other]
+
+
+def of_equal(values: Ints) -> tuple[Ints, Ints]:
+    """Return the positions of all ordered pairs of equal values."""
+    order = np.argsort(values, kind="stable")
+    one, other = _pairs_of_runs(values[order])
+    return order[one], order[other]
 
 
 def unit_of(text: str) -> str | None:

@@ -19,7 +19,7 @@ from builders.engine.render.template_file import Template
 from builders.engine.rows import Asking, Territory
 from builders.engine.splits import assign_splits
 from builders.relations import AskedEdges, NodeSource, relation_plan
-from builders.tables.alike import one_letter_apart, reads_of, unit_of, values_of, within
+from builders.tables.alike import of_equal, one_letter_apart, reads_of, unit_of, values_of, within
 from builders.tables.options import FactOptions
 from builders.tables.ways import AskedFacts, asked_facts
 from builders.tables.wordings import name_of, template_of
@@ -28,10 +28,13 @@ from kb_cache.tables import is_table
 from kb_cache.tables.kind import kept_table
 from kb_cache.tables.read import facts_of, read_facts
 from kb_cache.tables.types import FactTable
-from kbprobe.arrays import Floats, Ints
+from kbprobe.arrays import Floats, Ints, mask_at
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
+
+MOST_ASKED = 100_000
+"""The most facts that are asked for: of more, a sample; all are known to be true."""
 
 FAMILY = "same_relation"
 """The distractor family of the answers to other questions about the same relation."""
@@ -76,6 +79,12 @@ def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
     """What does a table of your own say of its subjects?"""
     asked = asked_facts(table, options)
     dropped = DropLog(asked.dropped)
+    if np.count_nonzero(asked.asked) > MOST_ASKED:
+        lines = np.flatnonzero(asked.asked)
+        order = np.argsort(rng.child("facts").bits(asked.subject[lines], asked.object[lines]))
+        kept = mask_at(asked.asked.size, lines[order[:MOST_ASKED]])
+        dropped[f"beyond {MOST_ASKED:,} facts"] = lines.size - MOST_ASKED
+        asked = asked._replace(asked=kept)
     nodes = _Nodes(table, asked, options)
     names = [way.name for way in asked.ways]
     edges = {
@@ -157,22 +166,13 @@ class _Nodes:
     def _alike(self) -> Graph:
         """Return which nodes may be taken for each other."""
         size = len(self._texts)
-        reads = self._reads[self.text]
-        order = np.argsort(reads, kind="stable")
-        count = np.bincount(reads)
-        many = count[reads[order]] > 1
-        pairs = [
-            (order[many][one], order[many][other])
-            for one, other in _pairs_of_runs(reads[order][many])
-        ]
-        letter = np.array([*one_letter_apart(self._texts)], dtype=np.int64).reshape(-1, 2).T
-        by_text = Graph.from_edges(size, *np.concatenate([letter, letter[::-1]], axis=1))
+        ends = [np.stack(of_equal(self._reads[self.text]))]
+        by_text = Graph.from_edges(size, *one_letter_apart(self._texts))
         node, text = by_text.expand(self.text)
         answers = np.arange(size, self.text.size)
         of_text = Graph.from_edges(max(size, self.text.size), self.text[answers], answers)
         position, alike = of_text.expand(text)
         same_way = self._way[node[position]] == self._way[alike]
-        ends = [np.array(pairs, dtype=np.int64).reshape(-1, 2).T]
         ends.append(np.stack([node[position], alike])[:, same_way])
         for way, stated in enumerate(self._values):
             if stated is not None:
@@ -206,15 +206,3 @@ class _Nodes:
 
 def _families(asking: Asking) -> Iterator[Family]:
     yield Family(FAMILY, 0, np.zeros_like(asking.gold))
-
-
-def _pairs_of_runs(values: Ints) -> Iterator[tuple[int, int]]:
-    """Yield the ordered pairs of positions in each run of equal values."""
-    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if values.size else values
-    for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), values.size], strict=True):
-        yield from (
-            (one, other)
-            for one in range(start, stop)
-            for other in range(start, stop)
-            if one != other
-        )

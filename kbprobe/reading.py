@@ -34,6 +34,15 @@ def check_plain(path: Path) -> None:
         raise OSError(number, _NOT_PLAIN, str(path))
 
 
+def stamp_of(path: Path) -> tuple[int, int]:
+    """Return when a file was last changed, and its size; zeros if it is absent."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
 def open_file(path: Path) -> BufferedReader:
     """Open a regular file, to read it in pieces.
 

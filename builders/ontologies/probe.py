@@ -27,6 +27,7 @@ from kb_cache.ontologies.types import Ontology
 from kbprobe.arrays import Bools, Ints, lines_of
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
+from kbprobe.reading import stamp_of
 from kbprobe.rng import RandomGenerator
 
 FAMILY = "same_namespace"
@@ -50,7 +51,7 @@ RELATIONS = {
 
 
 @lru_cache(maxsize=1)
-def _read(path: str, language: str) -> Ontology:
+def _read(path: str, stamp: tuple[int, int], language: str) -> Ontology:
     return read_ontology(Path(path), language)
 
 
@@ -58,7 +59,7 @@ def open_ontology(options: OntologyOptions) -> Ontology:
     """Read the ontology that the options name."""
     if not options.file:
         raise UsageError("ontology needs a file: build-probe FILE.obo, or --file FILE")
-    return _read(options.file, options.language)
+    return _read(options.file, stamp_of(Path(options.file)), options.language)
 
 
 def wordings_asked_for(template: Template, options: OntologyOptions) -> Template:

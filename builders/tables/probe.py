@@ -31,6 +31,7 @@ from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Floats, Ints, mask_at
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
+from kbprobe.reading import stamp_of
 from kbprobe.rng import RandomGenerator
 
 MOST_ASKED = 100_000
@@ -42,7 +43,11 @@ FAMILY = "same_relation"
 
 @lru_cache(maxsize=1)
 def _read(
-    path: str, columns: tuple[str, ...], relations: tuple[str, ...], separator: str
+    path: str,
+    stamp: tuple[int, int],
+    columns: tuple[str, ...],
+    relations: tuple[str, ...],
+    separator: str,
 ) -> FactTable:
     pairs = dict(column.split("=", 1) for column in columns)
     if is_table(path):
@@ -57,7 +62,8 @@ def open_table(options: FactOptions) -> FactTable:
         raise UsageError(
             "facts needs a table: build-probe FILE.csv, or --table NAME (kb-cache list)"
         )
-    return _read(options.table, options.columns, options.relations, options.separator)
+    stamp = stamp_of(Path(options.table))
+    return _read(options.table, stamp, options.columns, options.relations, options.separator)
 
 
 def wordings_of_table(options: FactOptions, file: Path | None = None) -> Template:

@@ -190,6 +190,15 @@ def test_every_kind_of_python_table_gives_the_same_rows(tmp_path: Path) -> None:
     assert asked_in(build(str(path))) == asked_in(expected)
 
 
+def test_a_file_that_was_changed_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    for country in ("Land", "Realm"):
+        lines = [f"City {n},country,{country} {n + 500}" for n in range(40)]
+        path.write_text("subject,relation,object\n" + "\n".join(lines), encoding="utf-8")
+        rows = build(str(path))
+        assert all(text.startswith(country) for row in rows for text in row["choices"]["text"])
+
+
 def asked_in(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
     return sorted((row["question"], row["choices"]["text"]) for row in rows)
 

@@ -57,7 +57,8 @@ def _as_arrow(value: Any) -> pa.Table:
         return value.flatten_indices().data.table
     if isinstance(value, Sequence) and value and not isinstance(value, str | bytes):
         if all(isinstance(row, Mapping) for row in value):
-            return pa.Table.from_pylist([*value])
+            names = dict.fromkeys(name for row in value for name in row)
+            return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in value])
         if all(isinstance(row, Sequence) and len(row) == len(TRIPLE) for row in value):
             columns = zip(*value, strict=True)
             return pa.table(

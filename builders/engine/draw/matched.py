@@ -43,6 +43,7 @@ from builders.engine.draw.likeness import (
     choice_similarities,
     dot_products,
     in_units,
+    row_products,
     similarities,
 )
 from kbprobe.arrays import Bools, Ints
@@ -218,7 +219,7 @@ class GroupMatcher:
             one, other = np.triu_indices(groups.shape[1], 1)
             choice, views = self.likeness.choice[groups], self.likeness.views
             alike = choice_similarities(views, choice[:, one], choice[:, other])
-            groups = groups[(alike <= _most_alike(self.likeness)).all(axis=1)]
+            groups = groups[(alike <= self.likeness.most_similarity).all(axis=1)]
         if not groups.size:
             return groups
         made = self._compared(groups)
@@ -229,9 +230,11 @@ class GroupMatcher:
         others = others_of(groups.shape[1])
         margin = np.empty((*groups.shape, groups.shape[1] - 1, len(self.likeness.views)), np.int8)
         for number, (encoder, questions, choices) in enumerate(self.likeness.views):
-            asked = questions[self.likeness.question[groups]].astype(np.int32)
-            shown = choices[self.likeness.choice[groups]].astype(np.int32)
-            similar = np.einsum("gid,gjd->gij", asked, shown).astype(np.float32)
+            similar = row_products(
+                "gid,gjd->gij",
+                questions[self.likeness.question[groups]],
+                choices[self.likeness.choice[groups]],
+            )
             steps = in_units(similar - np.einsum("gii->gi", similar)[:, :, None], encoder)
             margin[..., number] = _coarser(np.take_along_axis(steps, others[None], axis=2))
         return MadeGroups(groups, margin)
@@ -288,12 +291,7 @@ def _too_alike(likeness: Likeness, choices: Ints) -> Bools:
     views = [
         View(view.encoder, view.choices[choices], view.choices[choices]) for view in likeness.views
     ]
-    return np.asarray(similarities(views) > _most_alike(likeness))
-
-
-def _most_alike(likeness: Likeness) -> int:
-    assert likeness.most_alike is not None
-    return UNIT * likeness.most_alike * sum(view.encoder.weight for view in likeness.views)
+    return np.asarray(similarities(views) > likeness.most_similarity)
 
 
 def _grown(pairs: Pairs, noise: Similarities, size: int) -> Ints:

@@ -337,7 +337,7 @@ def _deal_kin(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGener
     both = rules.wrong(order[line], order[kin]) & rules.wrong(order[kin], order[line])
     fits = set((line[both] * order.size + kin[both]).tolist())
     pieces: list[list[int]] = []
-    for start, count in zip(run_starts(sizes).tolist(), sizes.tolist(), strict=False):
+    for start, count in zip(run_starts(sizes)[:-1].tolist(), sizes.tolist(), strict=True):
         open_pieces: list[list[int]] = [[start]]
         for member in range(start + 1, start + count):
             for piece in open_pieces:

@@ -21,8 +21,6 @@ from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.options import explain
 
 if TYPE_CHECKING:
-    import yaml
-
     from builders.engine.render.template_file import Template
 
 PROBE = "encyclopedic_composition"
@@ -38,8 +36,6 @@ YEAR = "year"
 """
 
 FIELDS = (ENTITY, ARTICLE, YEAR)
-
-MAX_DEPTH = 12
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=60)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[a-z0-9]+)*$")]
@@ -383,9 +379,9 @@ def read_file(path: FilePath, source: str) -> _PathFile:
     Raises:
         UsageError: it cannot be read, or anything in it is wrong.
     """
-    from builders.engine.render.template_file import read_nodes
+    from builders.engine.render.template_file import plain_values, read_nodes
 
-    values = _values(read_nodes(path, source, "a file of paths")[1], source)
+    values = plain_values(read_nodes(path, source, "a file of paths")[1], source)
     try:
         file = _PathFile.model_validate(values)
     except ValidationError as error:
@@ -412,41 +408,3 @@ def _located(problem: Any, values: Any) -> str:
     name = entry.get("id") if isinstance(entry, dict) else None
     label = repr(name) if isinstance(name, str) else f"number {place[1] + 1}"
     return f"{kind} {label}: " + explain({**problem, "loc": place[2:]})
-
-
-def _values(root: yaml.Node, source: str) -> Any:
-    """Turn nodes into lists, dicts, texts and booleans; refuse all else."""
-    import yaml
-
-    from builders.engine.render.template_file import BOOLEAN, STRING
-
-    seen: set[int] = set()
-
-    def refuse(node: yaml.Node, problem: str) -> UsageError:
-        return UsageError(f"{source}:{node.start_mark.line + 1}: {problem}")
-
-    def value(node: yaml.Node, depth: int) -> Any:
-        if id(node) in seen:
-            raise refuse(node, "aliases (*name) are not allowed here; write it out")
-        seen.add(id(node))
-        if depth > MAX_DEPTH:
-            raise refuse(node, "nested too deep")
-        if isinstance(node, yaml.SequenceNode):
-            return [value(item, depth + 1) for item in node.value]
-        if isinstance(node, yaml.MappingNode):
-            found: dict[str, Any] = {}
-            for key, item in node.value:
-                if not isinstance(key, yaml.ScalarNode):
-                    raise refuse(key, "a key must be a word")
-                if key.value in found:
-                    raise refuse(key, f"the key {key.value!r} is given twice")
-                found[key.value] = value(item, depth + 1)
-            return found
-        if node.tag == BOOLEAN:
-            # YAML 1.1 reads the language code "no" as false.
-            return node.value.lower() in ("true", "yes", "on")
-        if node.tag != STRING:
-            raise refuse(node, f"expected a text, not {node.value!r}; put quotes around it")
-        return node.value
-
-    return value(root, 0)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbprobe.arrays import Floats, Ints
+from builders.engine.splits import connected_components
+from kbprobe.arrays import Floats, Ints, ragged_ranges
 from kbprobe.errors import UsageError
 
 SHORTEST, LONGEST, MOST_LABELS = 6, 40, 1_000_000
@@ -22,13 +24,28 @@ SHORTEST, LONGEST, MOST_LABELS = 6, 40, 1_000_000
 most so many labels."""
 
 MOSTLY = 0.95
-"""The least share of numbers (or dates) among answers that are compared as such."""
+"""The least share of years among numbers that are compared as years."""
 
 MOST_PAIRS = 50_000_000
 
 _OTHER = re.compile(r"[\W_]+")
-_NUMBER = re.compile(r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(\D{0,12})")
-_DATE = re.compile(r"([-+]?\d{4})-(\d\d)(?:-(\d\d))?(?:T.*)?")
+_NUMBER = re.compile(
+    r"(?:(?:ca|circa|about|approx)\.?\s*|[~≈<>≤≥]\s*)?([$€£¥]?)\s*"
+    r"([-+−]?(?:\d{1,3}(?:[ ']\d{3})+|[\d.,]*\d)(?:[eE][-+]?\d+)?)\s*([^\d\s]\D{0,15})?",
+    re.IGNORECASE,
+)
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_GROUPED_BY_DOTS = re.compile(r"[-+]?\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?")
+_DATE = re.compile(r"([-+]?\d{4})-\d\d(-\d\d)?(?:[T ].*)?|\d{1,2}[./]\d{1,2}[./](\d{4})")
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_WRITTEN_DATE = re.compile(
+    rf"(\d{{1,2}}(?:st|nd|rd|th)?\.?\s+)?(?:{_MONTHS})[a-z]*\.?,?\s+(\d{{1,2}},?\s+)?(\d{{4}})",
+    re.IGNORECASE,
+)
+_YEAR = re.compile(r"1\d{3}|20\d\d|2100")
+
+DATE, MONTH = "date", "month"
+"""What stands for the unit of a date, and of one without a day."""
 
 
 def plain(text: str) -> str:
@@ -44,10 +61,17 @@ def plain(text: str) -> str:
     return letters or text
 
 
-def reads_of(texts: Sequence[str]) -> Ints:
-    """Return a number for each text, equal for those that read alike."""
+def reads_of(texts: Sequence[str], other_names: Ints | None = None) -> Ints:
+    """Return a number for each text, equal for those that read alike or name the same.
+
+    ``other_names`` (2, pairs) are positions of texts that do.
+    """
     numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(plain(text), len(numbers)) for text in texts], np.int64)
+    reads = np.array([numbers.setdefault(plain(text), len(numbers)) for text in texts], np.int64)
+    if other_names is None or not other_names.size:
+        return reads
+    same = connected_components(list(zip(*reads[other_names].tolist(), strict=True)))
+    return np.array([same.get(read, read) for read in reads.tolist()], dtype=np.int64)
 
 
 def one_letter_apart(texts: Sequence[str]) -> tuple[Ints, Ints]:
@@ -90,8 +114,7 @@ def _pairs_of_runs(values: Ints) -> tuple[Ints, Ints]:
         )
     count = np.repeat(size, size)
     one = np.repeat(np.arange(values.size), count)
-    within = np.arange(one.size) - np.repeat(np.cumsum(count) - count, count)
-    other = np.repeat(np.repeat(starts, size), count) + within
+    other = ragged_ranges(np.repeat(starts, size), count)
     return one[one != other], other[one != other]
 
 
@@ -102,56 +125,69 @@ def of_equal(values: Ints) -> tuple[Ints, Ints]:
     return order[one], order[other]
 
 
-def unit_of(text: str) -> str | None:
-    """Return the unit of a number ('' if it has none); None if the text is no number.
+class Quantity(NamedTuple):
+    """A number or a date, of which the value is the year."""
 
-    >>> unit_of("1,250 km"), unit_of("3.5"), unit_of("two"), unit_of("1969-07-20")
-    ('km', '', None, None)
+    value: float
+    unit: str
+
+
+def quantity(text: str) -> Quantity | None:
+    """Return the number or date that a text states; None if it states neither.
+
+    >>> quantity("1,250 km"), quantity("163,5"), quantity("two")
+    (Quantity(value=1250.0, unit='km'), Quantity(value=163.5, unit=''), None)
+    >>> quantity("1969-07-20"), quantity("July 1969")
+    (Quantity(value=1969.0, unit='date'), Quantity(value=1969.0, unit='month'))
     """
-    found = _NUMBER.fullmatch(text.strip())
-    return None if found is None or _DATE.fullmatch(text) else found[2].strip()
-
-
-def values_of(texts: Sequence[str]) -> tuple[Floats, bool] | None:
-    """Return the numbers that nearly all texts state, NaN elsewhere, and whether they are years.
-
-    None: they state neither numbers nor dates. A date is its year.
-    """
-    dates = [_DATE.fullmatch(text) for text in texts]
-    if sum(map(bool, dates)) >= MOSTLY * len(texts) > 0:
-        return np.array([float(one[1]) if one else np.nan for one in dates]), True
-    numbers = [_NUMBER.fullmatch(text.strip()) for text in texts]
-    if sum(map(bool, numbers)) < MOSTLY * len(texts) or not texts:
+    if not any(character.isdigit() for character in text):
         return None
-    values = np.array([float(one[1].replace(",", "")) if one else np.nan for one in numbers])
-    stated = values[~np.isnan(values)]
-    years = bool(
-        ((stated == stated.round()) & (abs(stated) < 2100)).all() and (stated > 1000).all()
-    )
-    return values, years
+    if date := _DATE.fullmatch(text):
+        return Quantity(float(date[1] or date[3]), DATE if date[2] or date[3] else MONTH)
+    if date := _WRITTEN_DATE.fullmatch(text):
+        return Quantity(float(date[3]), DATE if date[1] or date[2] else MONTH)
+    found = _NUMBER.fullmatch(text.strip())
+    if found is None:
+        return None
+    digits = re.sub(r"[ ']", "", found[2]).replace("−", "-")
+    if _GROUPED.fullmatch(digits):
+        digits = digits.replace(",", "")
+    elif _GROUPED_BY_DOTS.fullmatch(digits):
+        digits = digits.replace(".", "").replace(",", ".")
+    else:
+        digits = digits.replace(",", ".")
+    try:
+        return Quantity(float(digits), (found[1] or (found[3] or "").strip()).casefold())
+    except ValueError:
+        return None
 
 
-def within(values: Floats, tolerance: float, years: bool) -> tuple[Ints, Ints]:
+def are_years(texts: Sequence[str]) -> bool:
+    """Return whether nearly all of some numbers are years by their form.
+
+    >>> are_years(["1969", "1895"]), are_years(["1,969", "12"])
+    (True, False)
+    """
+    return sum(_YEAR.fullmatch(text) is not None for text in texts) >= MOSTLY * len(texts) > 0
+
+
+def within(values: Floats, tolerance: float) -> tuple[Ints, Ints]:
     """Return the pairs of numbers that are too near to each other, each once.
 
     Args:
-        values: (texts,) numbers; NaN is near to none.
-        tolerance: the least difference as a share of the larger number; of years, one year.
-        years: whether the numbers are years.
+        values: (texts,) numbers.
+        tolerance: the least difference as a share of the larger number; 0: only equal ones.
 
     Raises:
         UsageError: there are too many.
     """
-    order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
+    order = np.argsort(values, kind="stable")
     ascending = values[order]
-    if years:
-        reach = ascending
-    else:
-        reach = np.where(
-            ascending > 0, ascending / max(1 - tolerance, 1e-9), ascending * (1 - tolerance)
-        )
-        if tolerance >= 1:
-            reach = np.where(ascending > 0, np.inf, 0.0)
+    reach = np.where(
+        ascending > 0, ascending / max(1 - tolerance, 1e-9), ascending * (1 - tolerance)
+    )
+    if tolerance >= 1:
+        reach = np.where(ascending > 0, np.inf, 0.0)
     stop = np.searchsorted(ascending, reach, "right")
     count = np.maximum(stop - np.arange(order.size) - 1, 0)
     if count.sum() > MOST_PAIRS:
@@ -160,5 +196,4 @@ def within(values: Floats, tolerance: float, years: bool) -> tuple[Ints, Ints]:
             f"lower it"
         )
     one = np.repeat(np.arange(order.size), count)
-    other = one + 1 + np.arange(one.size) - np.repeat(np.cumsum(count) - count, count)
-    return order[one], order[other]
+    return order[one], order[ragged_ranges(np.arange(order.size) + 1, count)]

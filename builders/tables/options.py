@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from builders.engine.options import DrawOptions
 from kbprobe.options import RARE, Metavar, named
@@ -21,14 +21,15 @@ class FactOptions(DrawOptions):
     table: Annotated[str, Metavar("FILE")] = Field(
         "",
         description="The table of facts: CSV, TSV, JSON lines or Parquet (.csv, .tsv, .jsonl, "
-        ".parquet; the first three also with .gz), or the name of one in the cache (kb-cache fetch "
-        "table).",
+        ".parquet; the first three also with .gz); the name of one in the cache (kb-cache fetch "
+        "table); or hub:ID[:CONFIG[:SPLIT]], a dataset of the Hugging Face Hub.",
     )
     columns: Annotated[tuple[str, ...], Metavar("ROLE=COLUMN,...")] = Field(
         (),
-        description="The columns of subject, relation and object, where they are not called so, "
-        "and those of the objects' kinds (distractors are of the gold's kind), of splits, and of "
-        "years (only the latest fact is asked for): subject=name,relation=property,object=value.",
+        description="The columns of subject, relation and object, where they are not called so "
+        "(subject=name,relation=property,object=value), and those of further roles: kind and "
+        "subject_kind (distractors are of the gold's kind), other_names (of objects), sentence "
+        "(which asks for the object), split, and year (only the latest fact is asked for).",
     )
     relations: Annotated[tuple[str, ...], Metavar("NAME,...")] = Field(
         (),
@@ -58,12 +59,12 @@ class FactOptions(DrawOptions):
         False, description="Ask for the subjects of objects as well: 'is the capital of which?'."
     )
     hops: int = Field(1, ge=1, le=2, description="With 2, ask for the objects of objects as well.")
-    tolerance: Annotated[float, Metavar("NUMBER")] = Field(
-        0.1,
+    tolerance: Annotated[float | None, Metavar("NUMBER")] = Field(
+        None,
         ge=0,
         le=10,
-        description="Numbers that differ by less than this share of the larger one, and dates of "
-        "the same year, are not choices of the same question.",
+        description="Numbers that differ by less than this share of the larger one are not choices "
+        "of the same question. [default: 0.1; of years and dates, only the same year]",
     )
     min_objects: Annotated[int, RARE] = Field(
         20, ge=2, description="Minimum number of different objects of a relation that is asked for."
@@ -86,3 +87,9 @@ class FactOptions(DrawOptions):
             if not (role and equals and name):
                 raise ValueError(f"{column!r} is not ROLE=COLUMN, such as subject=name")
         return columns
+
+    @model_validator(mode="after")
+    def _not_both(self) -> FactOptions:
+        if both := {*self.closed} & {*self.functional}:
+            raise ValueError(f"--closed and --functional exclude each other: {min(both)!r}")
+        return self

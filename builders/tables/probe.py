@@ -19,23 +19,40 @@ from builders.engine.render.template_file import Template
 from builders.engine.rows import Asking, Territory
 from builders.engine.splits import assign_splits
 from builders.relations import AskedEdges, NodeSource, relation_plan
-from builders.tables.alike import of_equal, one_letter_apart, reads_of, unit_of, values_of, within
+from builders.tables.alike import (
+    DATE,
+    MONTH,
+    Quantity,
+    are_years,
+    of_equal,
+    one_letter_apart,
+    quantity,
+    reads_of,
+    within,
+)
 from builders.tables.options import FactOptions
 from builders.tables.ways import AskedFacts, asked_facts
 from builders.tables.wordings import name_of, template_of
 from kb_cache.graph import Graph
+from kb_cache.hub import PREFIX
 from kb_cache.tables import is_table
-from kb_cache.tables.kind import kept_table
-from kb_cache.tables.read import facts_of, read_facts
+from kb_cache.tables.facts import facts_of, read_facts
+from kb_cache.tables.kind import kept_table, loaded_table
 from kb_cache.tables.types import FactTable
-from kbprobe.arrays import Floats, Ints, mask_at
+from kbprobe.arrays import Ints, lines_of
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.reading import stamp_of
 from kbprobe.rng import RandomGenerator
 
-MOST_ASKED = 100_000
-"""The most facts that are asked for: of more, a sample; all are known to be true."""
+MOST_ASKED = 30_000
+"""The most facts of a relation that are asked for: of more, a sample; all are known to be true."""
+
+TOLERANCE = 0.1
+"""The usual `FactOptions.tolerance` of numbers that are no years."""
+
+MOSTLY_NUMBERS = 0.5
+"""The least share of numbers among the answers of a relation whose units are kinds."""
 
 FAMILY = "same_relation"
 """The distractor family of the answers to other questions about the same relation."""
@@ -52,7 +69,7 @@ def _read(
     pairs = dict(column.split("=", 1) for column in columns)
     if is_table(path):
         return read_facts(Path(path), pairs, relations, separator)
-    identity, rows = kept_table(path)
+    identity, rows = loaded_table(path) if path.startswith(PREFIX) else kept_table(path)
     return facts_of(rows, path, identity, pairs, relations, separator)
 
 
@@ -84,48 +101,70 @@ def wordings_of_table(options: FactOptions, file: Path | None = None) -> Templat
 def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
     """What does a table of your own say of its subjects?"""
     asked = asked_facts(table, options)
-    dropped = DropLog(asked.dropped)
-    if np.count_nonzero(asked.asked) > MOST_ASKED:
-        lines = np.flatnonzero(asked.asked)
-        order = np.argsort(rng.child("facts").bits(asked.subject[lines], asked.object[lines]))
-        kept = mask_at(asked.asked.size, lines[order[:MOST_ASKED]])
-        dropped[f"beyond {MOST_ASKED:,} facts"] = lines.size - MOST_ASKED
-        asked = asked._replace(asked=kept)
+    asked, dropped = _sampled(asked, rng.child("facts"))
     nodes = _Nodes(table, asked, options)
-    names = [way.name for way in asked.ways]
-    edges = {
-        name: (asked.subject[lines], nodes.answer[lines])
-        for code, name in enumerate(names)
-        if (lines := (asked.way == code) & asked.asked).any()
-    }
-    every = Graph.from_edges(nodes.text.size, asked.subject, nodes.answer)
+    edges = {}
+    hops = []
+    for code, way in enumerate(asked.ways):
+        lines = np.flatnonzero((asked.way == code) & asked.asked)
+        edges[way.name] = nodes.subject[lines], nodes.answer[lines]
+        hops.append(np.full(lines.size, len(way.relations)))
+    every = Graph.from_edges(nodes.text.size, nodes.subject, nodes.answer)
     wordings = {way.name: name_of(way, number) for number, way in enumerate(asked.ways, 1)}
-    to_ask = AskedEdges(edges, wordings=wordings, may_share=options.stem_overlap == "keep")
+    to_ask = AskedEdges(
+        edges,
+        wordings=wordings,
+        hops=np.concatenate(hops),
+        may_share=options.stem_overlap == "keep",
+    )
     return relation_plan(nodes.source(), to_ask, every, options, rng, dropped)
+
+
+def _sampled(facts: AskedFacts, rng: RandomGenerator) -> tuple[AskedFacts, DropLog]:
+    """Ask for at most ``MOST_ASKED`` facts of each way; keep all that is true of their subjects."""
+    dropped = DropLog(facts.dropped)
+    asked = facts.asked.copy()
+    order = np.argsort(rng.bits(facts.subject, facts.object))
+    for code, way in enumerate(facts.ways):
+        lines = order[(facts.way[order] == code) & asked[order]]
+        if lines.size > MOST_ASKED:
+            asked[lines[MOST_ASKED:]] = False
+            dropped[f"{way.name!r}: beyond {MOST_ASKED:,} facts"] += lines.size - MOST_ASKED
+    about = facts.way * (int(facts.subject.max()) + 1) + facts.subject
+    kept = np.isin(about, about[asked])
+    facts = facts._replace(asked=asked)
+    columns = (facts.way, facts.subject, facts.object, facts.kind, facts.asked)
+    return AskedFacts(facts.ways, *lines_of(columns, kept), dropped), dropped
 
 
 class _Nodes:
     """The texts as what is asked about, and the answers of each way.
 
     Attributes:
-        answer: (facts,) the node of each fact's answer. Texts come first, each as it is asked
-            about; an answer is a node of its own in each way.
-        text: (nodes,) the text of each.
+        subject, answer: (facts,) the nodes of each fact. Texts come first, each as it is asked
+            about; an answer is a node of its own in each way, and of each kind.
+        text: (nodes,) the position of the text of each.
     """
 
     def __init__(self, table: FactTable, asked: AskedFacts, options: FactOptions) -> None:
-        self._table, self._asked, self._options = table, asked, options
-        size = len(table.texts)
-        pair, node = np.unique(asked.way * size + asked.object, return_inverse=True)
+        self._table, self._asked, self._tolerance = table, asked, options.tolerance
+        names = table.other_names[:, np.isin(table.other_names[0], asked.object)]
+        ends = np.concatenate([asked.subject, asked.object, *names])
+        self._used, local = np.unique(ends, return_inverse=True)
+        facts, size = asked.subject.size, self._used.size
+        self.subject, target = local[:facts], local[facts : 2 * facts]
+        cell = (asked.way * size + target) * (int(asked.kind.max(initial=0)) + 1) + asked.kind
+        _, first, node = np.unique(cell, return_index=True, return_inverse=True)
         self.answer = size + node
-        self.text = np.concatenate([np.arange(size), pair % size])
-        self._way = np.concatenate([np.full(size, len(asked.ways)), pair // size])
-        self._texts: list[str] = table.texts.to_pylist()
-        self._reads = reads_of(self._texts)
+        self.text = np.concatenate([np.arange(size), target[first]])
+        self._way = np.concatenate([np.full(size, len(asked.ways)), asked.way[first]])
+        self._kind = np.concatenate([np.zeros(size, dtype=np.int64), asked.kind[first]])
+        self._texts: list[str] = table.texts.take(pa.array(self._used)).to_pylist()
+        self._reads = reads_of(self._texts, local[2 * facts :].reshape(2, -1))
 
     def source(self) -> NodeSource:
         """Return the nodes as questions and choices."""
-        shown = self._table.texts.take(pa.array(self.text))
+        shown = pa.array(self._texts, pa.string()).take(pa.array(self.text))
         names = [f" ({way.name})" for way in self._asked.ways] + [""]
         labels = pc.binary_join_element_wise(
             shown, pa.array(names).take(pa.array(self._way)), pa.scalar("", pa.string())
@@ -141,60 +180,93 @@ class _Nodes:
             pos=empty,
             kinds=self._kinds(),
             alike=self._alike(),
-            near=Graph.from_edges(self.text.size, *np.empty((2, 0), dtype=np.int64)),
+            near=self._near(),
             families=_families,
             territory=self._territory,
             compared=self._compared(shown),
         )
 
-    def _kinds(self) -> Ints:
-        """Return the way of each answer, and within it the kind that the table states."""
-        kind = np.zeros(self.text.size, dtype=np.int64)
-        kind[self.answer] = self._asked.kind
-        unit = {text: code for code, text in enumerate(sorted({*map(self._unit, self._texts)}))}
-        of_text = np.array([unit[self._unit(text)] for text in self._texts], dtype=np.int64)
-        numeric = np.array([*(stated is not None for stated in self._values), False])[self._way]
-        columns = np.stack([self._way, kind, np.where(numeric, of_text[self.text], 0)])
-        return np.unique(columns, axis=1, return_inverse=True)[1]
-
-    @staticmethod
-    def _unit(text: str) -> str:
-        return unit_of(text) or ""
-
     @cached_property
-    def _values(self) -> list[tuple[Floats, bool] | None]:
-        """What the answers of each way state, if they state numbers or dates."""
-        return [
-            values_of([self._texts[text] for text in self.text[self._way == way].tolist()])
-            for way in range(len(self._asked.ways))
-        ]
+    def _quantities(self) -> list[Quantity | None]:
+        return [quantity(text) for text in self._texts]
+
+    def _kinds(self) -> Ints:
+        """Return the way of each answer, and within it the kind that the table states.
+
+        Where most answers of a way are numbers or dates, those of one unit are a kind.
+        """
+        units = [stated.unit if stated else None for stated in self._quantities]
+        code = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
+        of_text = np.array([code[unit] for unit in units], dtype=np.int64)
+        is_number = np.array([unit is not None for unit in units])
+        share = np.bincount(self._way, is_number[self.text]) / np.bincount(self._way)
+        numeric = share[self._way] >= MOSTLY_NUMBERS
+        columns = np.stack([self._way, self._kind, np.where(numeric, of_text[self.text], 0)])
+        return np.unique(columns, axis=1, return_inverse=True)[1]
 
     def _alike(self) -> Graph:
         """Return which nodes may be taken for each other."""
         size = len(self._texts)
-        ends = [np.stack(of_equal(self._reads[self.text]))]
-        by_text = Graph.from_edges(size, *one_letter_apart(self._texts))
-        node, text = by_text.expand(self.text)
         answers = np.arange(size, self.text.size)
+        ends = [np.stack(of_equal(self._reads[self.text]))]
+        used = np.unique(self.text[answers])
+        apart = one_letter_apart([self._texts[text] for text in used.tolist()])
+        by_text = Graph.from_edges(size, used[apart[0]], used[apart[1]])
+        node, text = by_text.expand(self.text[answers])
         of_text = Graph.from_edges(max(size, self.text.size), self.text[answers], answers)
         position, alike = of_text.expand(text)
-        same_way = self._way[node[position]] == self._way[alike]
-        ends.append(np.stack([node[position], alike])[:, same_way])
-        for way, stated in enumerate(self._values):
-            if stated is not None:
-                own = np.flatnonzero(self._way == way)
-                near = np.stack(within(stated[0], self._options.tolerance, stated[1]))
-                ends += [own[near], own[near[::-1]]]
+        node = answers[node[position]]
+        ends.append(np.stack([node, alike])[:, self._way[node] == self._way[alike]])
+        for way in range(len(self._asked.ways)):
+            ends += self._near_numbers(np.flatnonzero(self._way == way))
+        return Graph.from_edges(self.text.size, *np.concatenate(ends, axis=1))
+
+    def _near_numbers(self, own: Ints) -> Iterator[Ints]:
+        """Yield the pairs of nodes that state nearly the same number in the same unit."""
+        texts = [self._texts[text] for text in self.text[own].tolist()]
+        by_unit: dict[str, list[tuple[int, float]]] = {}
+        for node, text in zip(own.tolist(), self.text[own].tolist(), strict=True):
+            if stated := self._quantities[text]:
+                by_unit.setdefault(stated.unit, []).append((node, stated.value))
+        years = self._tolerance is None and are_years(texts)
+        for unit, stated_of in by_unit.items():
+            nodes, values = (np.array(column) for column in zip(*stated_of, strict=True))
+            same_year = years or unit in (DATE, MONTH)
+            tolerance = TOLERANCE if self._tolerance is None else self._tolerance
+            near = nodes[np.stack(within(values, 0.0 if same_year else tolerance))]
+            yield from (near, near[::-1])
+
+    def _near(self) -> Graph:
+        """Return which answers of a way another relation links: what is true of one may be of both.
+
+        A town and its country are no choices of the same question.
+        """
+        table = self._table
+        position = np.searchsorted(self._used, np.stack([table.subject, table.object]))
+        position = np.minimum(position, self._used.size - 1)
+        known = (self._used[position] == np.stack([table.subject, table.object])).all(axis=0)
+        one, other = position[:, known]
+        relation = table.relation[known]
+        ends = [np.empty((2, 0), dtype=np.int64)]
+        for number, way in enumerate(self._asked.ways):
+            own = np.flatnonzero(self._way == number)
+            node = np.full(len(self._texts), -1)
+            node[self.text[own]] = own
+            codes = [table.relations.index(name) for name in way.relations]
+            pairs = node[np.stack([one, other])[:, ~np.isin(relation, codes)]]
+            pairs = pairs[:, (pairs >= 0).all(axis=0)]
+            ends += [pairs, pairs[::-1]]
         return Graph.from_edges(self.text.size, *np.concatenate(ends, axis=1))
 
     def _territory(self, shares: tuple[float, float, float], seed: int) -> Territory:
         """Return the splits that the table states, or a draw of all that read alike."""
         reads = self._reads[self.text]
         split = assign_splits(reads, shares, RandomGenerator.of(seed, "subjects"))
-        stated = self._table.split
-        if (stated >= 0).any():
+        if (self._table.split >= 0).any():
+            of_text = np.full(len(self._table.texts), -1, dtype=np.int64)
+            of_text[self._table.subject] = self._table.split
             split = np.full(self.text.size, -1, dtype=np.int64)
-            split[self._table.subject] = stated
+            split[: self._used.size] = of_text[self._used]
         return Territory(split, np.zeros_like(split))
 
     def _compared(self, shown: pa.Array) -> Callable[[Questions, Asking], ComparedTexts]:

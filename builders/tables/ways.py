@@ -17,7 +17,7 @@ from builders.engine.drops import DropLog
 from builders.tables.options import ALL, FactOptions
 from kb_cache.graph import Graph
 from kb_cache.tables.types import FactTable
-from kbprobe.arrays import Bools, Ints, lines_of
+from kbprobe.arrays import Bools, Ints, lines_of, ragged_ranges
 from kbprobe.errors import UsageError, did_you_mean
 
 Ends = tuple[Ints, Ints, Ints, Bools]
@@ -31,13 +31,17 @@ class Way(NamedTuple):
         relations: the names of the relations that lead from what is asked about to the answer.
         inverse: whether the only relation is followed from object to subject.
         several: whether some question has several answers.
+        shared: whether some answer is that of several questions.
         single: whether each answer is known to be a single thing, whatever the relation is called.
+        as_stated: whether what is asked about is a sentence of the table itself.
     """
 
     relations: tuple[str, ...]
     inverse: bool = False
     several: bool = False
+    shared: bool = False
     single: bool = False
+    as_stated: bool = False
 
     @property
     def name(self) -> str:
@@ -67,47 +71,76 @@ class AskedFacts(NamedTuple):
     dropped: DropLog
 
 
-@lru_cache(maxsize=2)
+class _Known(NamedTuple):
+    """What the options say of a table's relations, and what they ask for."""
+
+    closed: tuple[str, ...]
+    functional: tuple[str, ...]
+    transitive: tuple[str, ...]
+    inverse: bool
+    hops: int
+    single: bool
+    min_objects: int
+
+    def is_closed(self, relation: str) -> bool:
+        return relation in self.closed or ALL in self.closed
+
+
 def asked_facts(table: FactTable, options: FactOptions) -> AskedFacts:
     """Return what is asked of a table.
 
     Raises:
         UsageError: an option names a relation that the table lacks, or nothing is left to ask.
     """
+    known = _Known(
+        options.closed, options.functional, options.transitive, options.inverse, options.hops,
+        bool(options.separator), options.min_objects,
+    )  # fmt: skip
+    return _asked_facts(table, known)
+
+
+@lru_cache(maxsize=2)
+def _asked_facts(table: FactTable, known: _Known) -> AskedFacts:
     for option in ("closed", "functional", "transitive"):
-        _check_names(table, option, getattr(options, option))
+        _check_names(table, option, getattr(known, option))
     dropped = DropLog()
     for reason, count in table.left_out.items():
         dropped[reason] = count
-    kept = _of_asked_relations(table, options, dropped)
-    dropped.require(int(kept.sum()))
-    columns = (table.subject, table.relation, table.object, table.kind, table.current)
-    subject, relation, target, kind, current = lines_of(columns, kept)
-    dropped["an earlier year"] += int((~current).sum())
     parts: list[Ends] = []
     ways: list[Way] = []
-    for code in np.unique(relation).tolist():
-        lines = relation == code
-        some = lines_of((subject, target, kind, current), lines)
-        name = table.relations[code]
-        if name in options.transitive:
-            some = _with_closure(len(table.texts), *some)
-        single = bool(options.separator) or name in options.functional
-        ways.append(Way((name,), several=_repeats(some[0]), single=single))
-        parts.append(some)
-        if options.inverse:
-            one, other, _, now = some
-            ways.append(Way((name,), inverse=True, several=_repeats(other)))
-            parts.append((other, one, np.zeros_like(one), now))
-    if options.hops > 1:
-        for way, some in _paths([*ways], [*parts]):
+    order = np.argsort(table.relation, kind="stable")
+    ends = np.searchsorted(table.relation[order], np.arange(1, len(table.relations)))
+    for name, lines in zip(table.relations, np.split(order, ends), strict=True):
+        asked = _known_to_be_whole(table, lines, known, dropped)
+        if not asked.any():
+            continue
+        columns = (table.subject, table.object, table.kind, table.subject_kind)
+        subject, target, kind, subject_kind = lines_of(columns, lines)
+        more = _true_as_well(subject, target, name in known.transitive)
+        single = known.single or name in known.functional
+        as_stated = name in table.own_words
+        ways.append(Way((name,), single=single, as_stated=as_stated))
+        parts.append(_with_more((subject, target, kind, asked), more))
+        if known.inverse and not as_stated:
+            ways.append(Way((name,), inverse=True))
+            parts.append(_with_more((target, subject, subject_kind, asked), more))
+    dropped.require(len(ways), "Say what you know of these relations.")
+    if known.hops > 1:
+        for way, some in _paths([*ways], [*parts], known):
             ways.append(way)
             parts.append(some)
+    ways = [
+        way._replace(several=_repeats(one[asked]), shared=_repeats(other[asked]))
+        for way, (one, other, _, asked) in zip(ways, parts, strict=True)
+    ]
+    if len({way.name for way in ways}) < len(ways):
+        name = next(way.name for way in ways if [one.name for one in ways].count(way.name) > 1)
+        raise UsageError(f"two relations are called {name!r}; rename one of them in the table")
     number = np.repeat(np.arange(len(parts)), [some[0].size for some in parts]).astype(np.int64)
     one, other, kinds = (np.concatenate([some[end] for some in parts]) for end in range(3))
     asked = np.concatenate([some[3] for some in parts])
     facts = AskedFacts(tuple(ways), number, one, other, kinds, asked, dropped)
-    return _large_enough(facts, options)
+    return _large_enough(facts, known.min_objects)
 
 
 def _check_names(table: FactTable, option: str, names: Sequence[str]) -> None:
@@ -119,80 +152,105 @@ def _check_names(table: FactTable, option: str, names: Sequence[str]) -> None:
             )
 
 
-def _of_asked_relations(table: FactTable, options: FactOptions, dropped: DropLog) -> Bools:
-    """Mark the facts of relations whose other objects are known to be false."""
-    kept = np.ones(len(table), dtype=np.bool_)
-    for code, name in enumerate(table.relations):
-        lines = np.flatnonzero((table.relation == code) & table.current)
-        subjects, count = np.unique(table.subject[lines], return_counts=True)
-        several = subjects[count > 1]
-        of_these = np.isin(table.subject, several) & (table.relation == code)
-        if not several.size or name in options.closed or ALL in options.closed:
-            continue
-        if name in options.functional:
-            reason = f"{name!r} is --functional, but {several.size:,} subjects have several objects"
-            kept &= ~of_these
-            dropped[reason] += int(of_these.sum())
-            continue
-        reason = (
-            f"{name!r} has several objects for {several.size:,} subjects: ask with --closed "
-            f"{name} if the table states all, or --functional {name} if there is only one"
-        )
-        dropped[reason] += int((table.relation == code).sum())
-        kept &= table.relation != code
-    return kept
+def _known_to_be_whole(table: FactTable, lines: Ints, known: _Known, dropped: DropLog) -> Bools:
+    """Mark the facts of a relation about subjects whose other objects are known to be false."""
+    name = table.relations[table.relation[lines[0]]]
+    asked = table.current[lines]
+    dropped["an earlier year"] += int((~asked).sum())
+    subjects, count = np.unique(table.subject[lines][asked], return_counts=True)
+    several = subjects[count > 1]
+    if not several.size or known.is_closed(name):
+        return asked
+    if name in known.functional:
+        reason = f"{name!r} is --functional, but {several.size:,} subjects have several objects"
+        return asked & dropped.drop(reason, asked & np.isin(table.subject[lines], several))
+    reason = (
+        f"{name!r} has several objects for {several.size:,} of {subjects.size:,} subjects: ask "
+        f"with --closed {name} if the table states all, or --functional {name} if there is only one"
+    )
+    dropped[reason] += int(asked.sum())
+    return np.zeros_like(asked)
 
 
 def _repeats(subject: Ints) -> bool:
     return bool(np.unique(subject).size < subject.size)
 
 
-def _with_closure(size: int, subject: Ints, target: Ints, kind: Ints, current: Bools) -> Ends:
-    """Add what is reached in several steps, which is true but not asked for."""
-    graph = Graph.from_edges(size, subject, target)
-    own = np.unique(subject)
-    walk = graph.walk(own, None)
-    more = np.stack([own[walk.source], walk.node])
-    new = ~np.isin(more[0] * size + more[1], subject * size + target)
-    one, other = more[:, new]
-    none = np.zeros(one.size, dtype=np.int64)
+def _true_as_well(subject: Ints, target: Ints, transitive: bool) -> tuple[Ints, Ints]:
+    """Return the pairs that a relation does not tell apart, although no fact states them.
+
+    These are what is stated the other way round (it may be symmetric), and of a transitive
+    relation what is reached in several steps, both ways.
+    """
+    node, local = np.unique(np.concatenate([subject, target]), return_inverse=True)
+    one, other = np.split(local, 2)
+    if transitive:
+        walk = Graph.from_edges(node.size, one, other).walk(np.arange(node.size), None)
+        one, other = walk.source, walk.node
+    return node[np.concatenate([one, other])], node[np.concatenate([other, one])]
+
+
+def _with_more(stated: Ends, more: tuple[Ints, Ints]) -> Ends:
+    """Add pairs that are true but not asked for, of what is asked about and can be an answer."""
+    one, other, kind, asked = stated
+    size = int(max(one.max(), other.max())) + 1
+    fits = np.isin(more[0], one[asked]) & np.isin(more[1], other)
+    fits &= ~np.isin(more[0] * size + more[1], one * size + other)
+    source, node = more[0][fits], more[1][fits]
+    none = np.zeros(source.size, dtype=np.int64)
     return (
-        np.concatenate([subject, one]),
-        np.concatenate([target, other]),
+        np.concatenate([one, source]),
+        np.concatenate([other, node]),
         np.concatenate([kind, none]),
-        np.concatenate([current, none.astype(np.bool_)]),
+        np.concatenate([asked, none.astype(np.bool_)]),
     )
 
 
-def _paths(ways: Sequence[Way], parts: Sequence[Ends]) -> list[tuple[Way, Ends]]:
-    """Return the paths of two relations: the objects of objects."""
+def _paths(ways: Sequence[Way], parts: Sequence[Ends], known: _Known) -> list[tuple[Way, Ends]]:
+    """Return the paths of two relations: the objects of objects.
+
+    A path is asked about if the second relation is stated of all that the first leads to.
+    """
     found = []
-    plain = [(way, ends) for way, ends in zip(ways, parts, strict=True) if not way.inverse]
-    for first, (subject, middle, _, now) in plain:
-        for second_way, (source, target, kind, then) in plain:
-            order = np.argsort(source, kind="stable")
-            low = np.searchsorted(source[order], middle, "left")
-            count = np.searchsorted(source[order], middle, "right") - low
+    plain = [
+        (way, ends, np.argsort(ends[0], kind="stable"))
+        for way, ends in zip(ways, parts, strict=True)
+        if not (way.inverse or way.as_stated)
+    ]
+    for first, (subject, middle, _, now), _ in plain:
+        for second_way, (source, target, kind, then), order in plain:
+            if first is second_way and first.relations[0] in known.transitive:
+                continue
+            low, high = (np.searchsorted(source[order], middle, side) for side in ("left", "right"))
+            count = high - low
             line = np.repeat(np.arange(subject.size), count)
-            step = np.arange(line.size) - np.repeat(np.cumsum(count) - count, count)
-            edge = order[np.repeat(low, count) + step]
+            edge = order[ragged_ranges(low, count)]
+            open_ended = now & (count == 0) & (not known.is_closed(second_way.relations[0]))
+            whole = ~np.isin(subject, subject[open_ended])
             apart = subject[line] != target[edge]
             line, edge = line[apart], edge[apart]
-            if line.size:
-                names = (*first.relations, *second_way.relations)
-                ends = subject[line], target[edge], kind[edge], now[line] & then[edge]
-                way = Way(names, several=_repeats(ends[0]), single=second_way.single)
-                found.append((way, ends))
+            asked = now[line] & then[edge] & whole[line]
+            if asked.any():
+                way = Way((*first.relations, *second_way.relations), single=second_way.single)
+                found.append((way, _each_once((subject[line], target[edge], kind[edge], asked))))
     return found
 
 
-def _large_enough(facts: AskedFacts, options: FactOptions) -> AskedFacts:
+def _each_once(ends: Ends) -> Ends:
+    """Return each pair once; it is asked about if it is so in every place."""
+    one, other, _, asked = ends
+    order = np.lexsort((asked, other, one))
+    first = np.append(True, (np.diff(one[order]) != 0) | (np.diff(other[order]) != 0))
+    return lines_of(ends, order[first])
+
+
+def _large_enough(facts: AskedFacts, least: int) -> AskedFacts:
     """Leave out the ways with too few different answers to choose from."""
     kept = []
     for code, way in enumerate(facts.ways):
         lines = (facts.way == code) & facts.asked
         answers = np.unique(facts.object[lines]).size
-        if answers < options.min_objects:
+        if answers < least:
             reason = f"{way.name!r} has {answers} different answers, fewer than --min-objects"
             facts.dropped[reason] += int(lines.sum())
         else:

@@ -11,23 +11,25 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import inflect
 
 from builders.engine.render.jinja import TemplateError
-from builders.engine.render.template_file import Template, Wording
+from builders.engine.render.template_file import Template, Wording, plain_values, read_nodes
+from builders.english.word_lists import word_list
 from builders.tables.ways import Way
 from kbprobe.errors import did_you_mean
-from kbprobe.reading import read_text
 
 PREPOSITIONS = ("at", "by", "for", "from", "in", "into", "of", "on", "to", "with")
-VERBS = ("is", "was", "are", "were", "has", "have", "had", "can", "does", "did")
+
+DATA = "builders.tables"
 
 WORD = "{{ word }}"
 
 _ID = re.compile(r"[^a-z0-9]+")
-_WORDS = re.compile(r"[_\-\s]+|(?<=[a-z])(?=[A-Z])")
+_WORDS = re.compile(r"[_\s{}]+|(?<=[a-z])(?=[A-Z])")
+_NAMESPACE = re.compile(r"^(?:.*[/#]|[A-Za-z][\w.-]*:(?=\w))(?=[^/#]*\w)")
 
 
 def plain_name(relation: str) -> str:
@@ -35,21 +37,57 @@ def plain_name(relation: str) -> str:
 
     >>> plain_name("bornIn"), plain_name("discovery_year"), plain_name("capital of")
     ('born in', 'discovery year', 'capital of')
+    >>> plain_name("http://schema.org/birthPlace"), plain_name("date-of-birth")
+    ('birth place', 'date of birth')
     """
-    words = [word for word in _WORDS.split(relation) if word]
+    name = _NAMESPACE.sub("", relation)
+    if name.count("-") > 1 and " " not in name:
+        name = name.replace("-", " ")
+    words = [word for word in _WORDS.split(name) if word]
     return " ".join(word if word.isupper() else word.lower() for word in words)
 
 
-def noun_of(relation: str) -> str | None:
-    """Return the noun that names what a relation leads to; None if its name is a predicate.
+class Meaning(NamedTuple):
+    """What the name of a relation says: a predicate of the subject, or a noun for one of its ends.
 
-    >>> noun_of("capital of"), noun_of("discovery_year"), noun_of("bornIn"), noun_of("has part")
-    ('capital', 'discovery year', None, None)
+    Attributes:
+        predicate: what is said of the subject, before the object; empty: the name is a noun.
+        noun: the noun.
+        of_subject: whether the subject is the noun of the object ("capital of"); otherwise the
+            object is the noun of the subject ("capital").
     """
-    words = plain_name(relation).removesuffix(" of").split()
-    if not words or words[0] in VERBS or words[-1] in PREPOSITIONS:
-        return None
-    return " ".join(words)
+
+    predicate: str = ""
+    noun: str = ""
+    of_subject: bool = False
+
+
+def meaning_of(relation: str) -> Meaning:
+    """Return what the name of a relation says.
+
+    >>> meaning_of("discovery_year").noun, meaning_of("place of birth").noun
+    ('discovery year', 'place of birth')
+    >>> meaning_of("capital of")
+    Meaning(predicate='', noun='capital', of_subject=True)
+    >>> [meaning_of(name).predicate for name in ("bornIn", "part of", "has part", "speaks", "")]
+    ['was born in', 'is part of', 'has part', 'speaks', 'goes with']
+    """
+    name = plain_name(relation)
+    first, *rest = name.split() or [""]
+    if not first:
+        return Meaning("goes with")
+    if first in word_list("predicates", DATA) or (
+        first.endswith("s") and rest and rest[-1] in PREPOSITIONS[:-2]
+    ):
+        return Meaning(name)
+    if rest[:1] == ["of"] and first in word_list("said_of_subject", DATA):
+        article = "" if first == "part" else f"{_article(first)} "
+        return Meaning(f"is {article}{name}")
+    if rest and rest[-1] == "of":
+        return Meaning("", name.removesuffix(" of"), of_subject=True)
+    if (rest and rest[-1] in PREPOSITIONS) or first in PREPOSITIONS:
+        return Meaning(f"{'was' if first.endswith(('ed', 'en', 'rn')) else 'is'} {name}")
+    return Meaning("", name)
 
 
 def wordings_of(way: Way) -> tuple[str, ...]:
@@ -63,51 +101,53 @@ def wordings_of(way: Way) -> tuple[str, ...]:
     ('{} was born in which of these?', '{} was born in')
     >>> wordings_of(Way(("capital",), inverse=True))
     ('{} is the capital of which of these?', '{} is the capital of')
+    >>> wordings_of(Way(("capital of",))) == wordings_of(Way(("capital",), inverse=True))
+    True
+    >>> wordings_of(Way(("number of moons",)))[1]
+    'The number of moons of {} is'
     >>> wordings_of(Way(("bornIn", "capital")))
-    ('What is the capital of what {} was born in?',)
+    ('What is the capital of the place where {} was born?',)
     >>> wordings_of(Way(("discoverers",)))[1]
     'The discoverers of {} are'
     """
+    if way.as_stated:
+        return ("{}",)
     *before, last = way.relations
-    noun = noun_of(last)
     subject = "{}"
     for name in before:
-        own = noun_of(name)
-        subject = f"what {subject} {_predicate(name)}" if own is None else f"the {own} of {subject}"
-    if way.inverse:
-        if noun is None:
-            return (f"Which of these {_predicate(last)} {{}}?",)
-        article = _article(noun) if way.several and noun != _singular(noun) else "the"
-        noun = _singular(noun)
-        return f"{{}} is {article} {noun} of which of these?", f"{{}} is {article} {noun} of"
-    if noun is None:
-        predicate = _predicate(last)
-        if before:
-            return (f"{_upper(subject)} {predicate} which of these?",)
-        return f"{subject} {predicate} which of these?", f"{subject} {predicate}"
+        subject = _reached_from(subject, meaning_of(name))
+    meaning = meaning_of(last)
+    if meaning.predicate:
+        if way.inverse:
+            return (f"Which of these {meaning.predicate} {{}}?",)
+        asked = f"{_upper(subject)} {meaning.predicate} which of these?"
+        return (asked,) if before else (asked, f"{subject} {meaning.predicate}")
+    noun = _singular(meaning.noun)
+    if meaning.of_subject != way.inverse:
+        article = "the"
+        if way.shared or noun != meaning.noun:
+            article = _article(noun)
+        asked = f"{_upper(subject)} is {article} {noun} of which of these?"
+        return (asked,) if before else (asked, f"{subject} is {article} {noun} of")
     if way.several:
-        noun = _singular(noun)
         asked = f"Which of these is {_article(noun)} {noun} of {subject}?"
         return (asked,) if before else (asked, f"One {noun} of {subject} is")
-    noun = _singular(noun) if way.single else noun
+    noun = noun if way.single or way.inverse else meaning.noun
     verb = "is" if noun == _singular(noun) else "are"
     asked = f"What {verb} the {noun} of {subject}?"
     return (asked,) if before else (asked, f"The {noun} of {subject} {verb}")
 
 
-def _predicate(relation: str) -> str:
-    """Return a relation's name as the predicate of a sentence.
-
-    >>> _predicate("bornIn"), _predicate("part of"), _predicate("has part"), _predicate("")
-    ('was born in', 'is part of', 'has part', 'goes with')
-    """
-    name = plain_name(relation)
-    words = name.split()
-    if not words:
-        return "goes with"
-    if words[0] in VERBS:
-        return name
-    return f"{'was' if words[0].endswith(('ed', 'en', 'rn')) else 'is'} {name}"
+def _reached_from(subject: str, meaning: Meaning) -> str:
+    """Return what a first relation leads to, as a phrase."""
+    if meaning.noun:
+        if meaning.of_subject:
+            return f"what {subject} is the {meaning.noun} of"
+        return f"the {_singular(meaning.noun)} of {subject}"
+    verb, _, preposition = meaning.predicate.rpartition(" ")
+    if preposition in ("in", "at"):
+        return f"the place where {subject} {verb}"
+    return f"what {subject} {meaning.predicate}"
 
 
 def _upper(text: str) -> str:
@@ -122,11 +162,15 @@ def _english() -> inflect.engine:
 def _singular(noun: str) -> str:
     """Return the singular of a noun phrase: a column of several values is often named so.
 
-    >>> _singular("official languages"), _singular("discoverer"), _singular("series")
-    ('official language', 'discoverer', 'series')
+    >>> _singular("official languages"), _singular("places of birth"), _singular("series")
+    ('official language', 'place of birth', 'series')
     """
-    *before, last = noun.split()
-    return " ".join([*before, _english().singular_noun(last) or last])
+    words = noun.split()
+    head = (
+        next((at for at, word in enumerate(words) if at and word in PREPOSITIONS), len(words)) - 1
+    )
+    singular = _english().singular_noun(words[head])
+    return " ".join([*words[:head], singular or words[head], *words[head + 1 :]])
 
 
 def _article(noun: str) -> str:
@@ -140,37 +184,33 @@ def read_wordings(path: Path, ways: Sequence[Way]) -> Mapping[str, tuple[str, ..
         TemplateError: the file cannot be read, names a relation that is not asked about, or has a
             text without the subject.
     """
-    import yaml
-
-    try:
-        given: Any = yaml.safe_load(read_text(path))
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise TemplateError(f"it is not YAML: {error.problem}", where=f"{path}:{line}") from error
+    source = str(path)
+    given = plain_values(read_nodes(path, source, "a file of wordings")[1], source)
+    names = [way.name for way in ways]
     if not isinstance(given, dict):
+        noun = meaning_of(ways[0].relations[-1]).noun or "capital"
         raise TemplateError(
             f"it has no wordings. Write a relation and its texts in each line, such as\n"
-            f'  {ways[0].name}: ["What is the {noun_of(ways[0].relations[-1])} of {WORD}?"]',
-            where=str(path),
+            f'  {ways[0].name}: ["What is the {noun} of {WORD}?"]',
+            where=source,
         )
-    names = [way.name for way in ways]
     wordings = {}
     for name, texts in given.items():
         if name not in names:
-            hint = did_you_mean(str(name), names)
+            hint = did_you_mean(name, names)
             raise TemplateError(
                 f"{name!r} is no relation that is asked about.{hint} They are: {', '.join(names)}",
-                where=str(path),
+                where=source,
             )
         listed = [texts] if isinstance(texts, str) else texts
         if not isinstance(listed, list) or not listed:
-            raise TemplateError(f"{name!r} has no texts", where=str(path))
+            raise TemplateError(f"{name!r} has no texts", where=source)
         for text in listed:
             if not isinstance(text, str) or "word" not in text:
                 raise TemplateError(
                     f"a wording of {name!r} does not show the subject; write {WORD} where it "
                     f"stands: {text!r}",
-                    where=str(path),
+                    where=source,
                 )
         wordings[name] = tuple(listed)
     return wordings
@@ -188,7 +228,7 @@ def texts_of(ways: Sequence[Way], override: Path | None) -> list[tuple[str, ...]
 def _key_words(way: Way, text: str) -> tuple[str, ...]:
     """Return the words of a wording that say what is asked for."""
     names = " ".join(map(plain_name, way.relations)).split()
-    named = {*names, *map(_singular, names)} - {*PREPOSITIONS, *VERBS}
+    named = {*names, *map(_singular, names)} - {*PREPOSITIONS, "is", "was", "are"}
     words = re.findall(r"[^\W\d_]+", re.sub(r"{.*?}", " ", text))
     found = tuple(dict.fromkeys(word for word in words if word in named))
     return found or (max(words, key=len),) if words else ()

@@ -13,8 +13,9 @@ from pydantic import Field, model_validator
 
 from kb_cache.base import CREDITS, Compiled, Download, Kind, OwnDataOptions, Progress
 from kb_cache.corpora.annotate import TextAnnotator
-from kb_cache.corpora.source import PREFIX, CorpusSource, read_source
+from kb_cache.corpora.source import CorpusSource, read_source
 from kb_cache.corpora.types import KIND
+from kb_cache.hub import PREFIX
 from kbprobe.errors import UsageError
 from kbprobe.format.licences import UNSTATED
 from kbprobe.options import Metavar, named

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kb_cache.base import Compiled, Kind, OwnDataOptions, Progress, Source
+from kb_cache.base import Compiled, Kind, OwnDataOptions, Progress, Source, version_of
+from kb_cache.hub import PREFIX
 from kbprobe.format.licences import UNSTATED
 from kbprobe.options import named
 
@@ -42,7 +43,7 @@ class TableKind(Kind[Source, FetchTableOptions]):
         self, source: Source, options: FetchTableOptions, folder: Path, progress: Progress
     ) -> Compiled:
         """Keep all columns, as texts or lists of texts."""
-        from kb_cache.tables.read import as_texts, read_table
+        from kb_cache.tables.read import read_table
 
         credits_ = self.credits_of(options, source)
         notes: tuple[str, ...] = ()
@@ -51,7 +52,7 @@ class TableKind(Kind[Source, FetchTableOptions]):
         text = credits_["attribution"]
         return Compiled(
             description=f"facts from {source.path.name}",
-            tables={PART: as_texts(read_table(source.path))},
+            tables={PART: read_table(source.path)},
             texts={"NOTICE.txt": f"{text}\n".encode()} if text else {},
             notes=notes,
         )
@@ -70,3 +71,17 @@ def kept_table(name: str) -> tuple[dict[str, str], pa.Table]:
 
     info, tables = open_snapshot(KIND, name)
     return info.identity, tables[PART]
+
+
+def loaded_table(address: str) -> tuple[dict[str, str], pa.Table]:
+    """Return the identity of a dataset, ``hub:ID[:CONFIG[:SPLIT]]``, and its rows.
+
+    Raises:
+        SourceError: it cannot be loaded.
+    """
+    from kb_cache.tables.read import digest_of, load_rows
+
+    rows = load_rows(address)
+    version = version_of(address.removeprefix(PREFIX))
+    identity = {"name": f"table-{version}", "version": version, "digest": digest_of(rows)}
+    return {**identity, "licence": UNSTATED}, rows

@@ -16,13 +16,17 @@ class FactTable(Loaded):
     """A table of facts, each once.
 
     Attributes:
-        texts: the distinct texts of subjects and objects.
+        texts: the distinct texts of subjects, objects and their other names.
         relations: the names of the relations, in the order of the table.
         subject, relation, object: (facts,) numbers of texts and relations.
         current: (facts,) whether a fact is the latest of its subject and relation, where the table
             has a column of years; earlier ones are not asked about.
-        kind: (facts,) the number of the object's kind; 0 if the table has no such column.
+        kind, subject_kind: (facts,) the number of the kind of the object and of the subject; 0 if
+            the table has no such column.
         split: (facts,) index into SPLITS of the split that the table puts the subject in; -1: none.
+        other_names: (2, pairs) texts, and other names of what they name.
+        own_words: the relations that are asked for in the table's own sentences: these are the
+            subjects of their facts.
         left_out: reason -> how many of the table's facts are left out.
     """
 
@@ -33,7 +37,10 @@ class FactTable(Loaded):
     object: Ints
     current: Bools
     kind: Ints
+    subject_kind: Ints
     split: Ints
+    other_names: Ints
+    own_words: frozenset[str] = frozenset()
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:

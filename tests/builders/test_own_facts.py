@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import builders
-from builders.tables.alike import one_letter_apart, plain, unit_of, values_of, within
+from builders.tables.alike import are_years, one_letter_apart, plain, quantity, within
 from builders.tables.ways import Way
 from builders.tables.wordings import wordings_of
 from kbprobe.errors import KbprobeError, UsageError
@@ -234,7 +234,7 @@ def test_near_numbers_are_those_of_a_loop(numbers: list[float], tolerance: float
     import numpy as np
 
     values = np.array(numbers, dtype=np.float64)
-    one, other = within(values, tolerance, years=False)
+    one, other = within(values, tolerance)
     found = {frozenset(pair) for pair in zip(one.tolist(), other.tolist(), strict=True)}
     for a in range(len(numbers)):
         for b in range(a):
@@ -249,12 +249,26 @@ def test_labels_and_values() -> None:
     pairs = {frozenset(pair) for pair in zip(*map(list, one_letter_apart(texts)), strict=True)}
     assert frozenset((0, 1)) in pairs
     assert frozenset((3, 4)) not in pairs
-    assert unit_of("12 kg") == "kg"
-    assert values_of(["1", "2", "x"]) is None
-    stated = values_of(["1969-07-20", "1970-01-01"])
-    assert stated is not None
-    assert stated[1]
-    assert stated[0].tolist() == [1969, 1970]
+    assert are_years(["1969", "2001"])
+    assert not are_years(["1969", "12"])
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"),
+    [
+        ("12 kg", 12, "kg"), ("1,900", 1900, ""), ("$1,900", 1900, "$"), ("163,5", 163.5, ""),
+        ("1.234.567", 1234567, ""), ("1 234 567", 1234567, ""), ("ca. 30 %", 30, "%"),
+        ("−5", -5, ""), ("1.5e3", 1500, ""), ("1969-07-20", 1969, "date"),
+        ("1969-07-20 10:00", 1969, "date"), ("20 July 1969", 1969, "date"),
+        ("July 1969", 1969, "month"), ("20.07.1969", 1969, "date"),
+    ],
+)  # fmt: skip
+def test_numbers_are_read_as_people_write_them(text: str, value: float, unit: str) -> None:
+    assert quantity(text) == (value, unit)
+
+
+def test_what_is_no_number() -> None:
+    assert not any(map(quantity, ["two", "Apollo 11", "10-20", "1,2,3", "B-52", ""]))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from evaluation.items.folds import open_rows
 from evaluation.items.sources import open_probe
 from evaluation.options import RunOptions
 from evaluation.runs.reading import SplitReader
-from kb_cache.corpora.source import read_hub
+from kb_cache.hub import read_hub
 from kbprobe.errors import KbprobeError, UsageError
 
 ORDER = ["Entails", "contradiction", "neutral"]

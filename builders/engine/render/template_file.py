@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import yaml
 
 MAX_BYTES = 1 << 18
+MAX_DEPTH = 12
 STRING = "tag:yaml.org,2002:str"
 BOOLEAN = "tag:yaml.org,2002:bool"
 
@@ -72,6 +73,46 @@ def read_nodes(path: Path, source: str, what: str) -> tuple[str, yaml.Node]:
     if root is None:
         raise refused("the file is empty", 1)
     return text, root
+
+
+def plain_values(root: yaml.Node, source: str) -> Any:
+    """Turn nodes into lists, dicts with texts as keys, texts and booleans.
+
+    Raises:
+        UsageError: there is something else; the message names the line of ``source``.
+    """
+    import yaml
+
+    seen: set[int] = set()
+
+    def refuse(node: yaml.Node, problem: str) -> UsageError:
+        return UsageError(f"{source}:{node.start_mark.line + 1}: {problem}")
+
+    def value(node: yaml.Node, depth: int) -> Any:
+        if id(node) in seen:
+            raise refuse(node, "aliases (*name) are not allowed here; write it out")
+        seen.add(id(node))
+        if depth > MAX_DEPTH:
+            raise refuse(node, "nested too deep")
+        if isinstance(node, yaml.SequenceNode):
+            return [value(item, depth + 1) for item in node.value]
+        if isinstance(node, yaml.MappingNode):
+            found: dict[str, Any] = {}
+            for key, item in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    raise refuse(key, "a key must be a word")
+                if key.value in found:
+                    raise refuse(key, f"the key {key.value!r} is given twice")
+                found[key.value] = value(item, depth + 1)
+            return found
+        if node.tag == BOOLEAN:
+            # YAML 1.1 reads the language code "no" as false.
+            return node.value.lower() in ("true", "yes", "on")
+        if node.tag != STRING:
+            raise refuse(node, f"expected a text, not {node.value!r}; put quotes around it")
+        return node.value
+
+    return value(root, 0)
 
 
 __all__ = ["Template", "TemplateError", "Wording", "key_words_of_text", "load_template", "names"]

@@ -1,0 +1,403 @@
+"""The facts that a table states.
+
+A table is *long*, with a row for each fact and columns for subject, relation and object, or *wide*,
+with a row for each subject and a column for each relation. Everything that is left out is counted,
+by reason.
+
+Cost: O(rows log rows), in Arrow and NumPy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kb_cache.base import readable, version_of
+from kb_cache.tables.read import read_table
+from kb_cache.tables.types import FactTable
+from kbprobe.arrays import Bools, Ints, mask_at, ragged_ranges
+from kbprobe.columns import single_chunk
+from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.files import file_sha256
+from kbprobe.format.licences import UNSTATED
+from kbprobe.format.setups import SPLITS
+
+USUAL: Mapping[str, tuple[str, ...]] = {
+    "subject": ("subject", "subject_label", "sub", "sub_label", "head", "s"),
+    "relation": ("relation", "predicate", "property", "predicate_id", "rel", "p"),
+    "object": ("object", "object_label", "obj", "obj_label", "tail", "o"),
+    "kind": ("object_kind", "object_type"),
+    "subject_kind": ("subject_kind", "subject_type"),
+    "other_names": ("object_aliases", "o_aliases"),
+    "sentence": (),
+    "split": ("split",),
+    "year": (),
+}
+"""The usual names of columns, by what they hold; the first that a table has is taken."""
+
+FACT = ("subject", "relation", "object")
+
+NO_ANSWER = ("-", "--", "?", "n/a", "<na>", "nan", "nat", "none", "null", "unknown", "not known")
+"""Values that state nothing, in lower case."""
+
+SPACES = r"[\s\p{Z}]+"
+
+_SUBJECT, _OBJECT = re.compile(r"\[X\]|\[SUBJECT\]"), re.compile(r"\[Y\]|\[MASK\]|<mask>|_{2,}")
+"""What stands for the subject and for the object in sentences, as in LAMA and its successors."""
+
+
+class Layout(NamedTuple):
+    """Which columns of a table hold what.
+
+    Attributes:
+        objects: the column of objects; of a wide table, the columns that are relations.
+        others: role -> the column of the subjects and of all else that a row states; empty: none.
+            A wide table has no column of relations.
+    """
+
+    objects: tuple[str, ...]
+    others: Mapping[str, str]
+
+
+def read_facts(
+    path: Path, columns: Mapping[str, str], relations: Sequence[str], separator: str
+) -> FactTable:
+    """Read a table of facts from a file, whose ending says its format; see `facts_of`."""
+    with readable(path):
+        table = read_table(path)
+        digest = file_sha256(path)
+    version = version_of(path.name)
+    identity = {
+        "name": f"table-{version}",
+        "version": version,
+        "digest": digest,
+        "licence": UNSTATED,
+    }
+    return facts_of(table, str(path), identity, columns, relations, separator)
+
+
+def facts_of(
+    table: pa.Table,
+    place: str,
+    identity: Mapping[str, Any],
+    columns: Mapping[str, str],
+    relations: Sequence[str],
+    separator: str,
+) -> FactTable:
+    """Return the facts that a table states.
+
+    Args:
+        table: the table.
+        place: its name in messages.
+        identity: the fields of `kb_cache.knowledge.Loaded`.
+        columns: the role of a column (a key of `USUAL`) -> its name, where it has no usual one.
+        relations: the relations to read, in a wide table the columns; none: all of a long table.
+        separator: what separates several objects in a cell; empty: nothing does.
+
+    Raises:
+        UsageError: it is not clear which columns hold what, or there is no fact.
+    """
+    layout = _layout(place, table.column_names, columns, relations)
+    stated = _stated(table, layout, separator)
+    left_out: Counter[str] = Counter()
+    stated = _clean(stated, left_out)
+    stated = stated.set_column(1, "relation", _spelled_once(stated["relation"]))
+    stated = _asked_for(place, stated, layout, relations, left_out)
+    if not stated.num_rows:
+        reasons = "".join(f"; {reason}: {number:,}" for reason, number in left_out.items())
+        raise UsageError(f"{place} states no fact{reasons}")
+    subjects = _spelled_once(stated["subject"])
+    own_words: frozenset[str] = frozenset()
+    if layout.others["sentence"]:
+        subjects, own_words = _sentences(place, stated, subjects)
+    row, names = _values(table, layout.others["other_names"], separator)
+    named = _rows_of(stated, row)
+    both = pa.concat_arrays([subjects, single_chunk(stated["object"]), clean(names.take(named[1]))])
+    coded = both.dictionary_encode()
+    code = coded.indices.to_numpy().astype(np.int64)
+    subject, target, other = np.split(code, [stated.num_rows, 2 * stated.num_rows])
+    numbered = single_chunk(stated["relation"]).dictionary_encode()
+    relation = numbered.indices.to_numpy().astype(np.int64)
+    key = (subject * len(numbered.dictionary) + relation) * len(coded.dictionary) + target
+    current = _current(place, layout, stated, subject * len(numbered.dictionary) + relation)
+    # Of a fact that is stated for several years, the latest stands for all.
+    latest = np.lexsort((~current, key))
+    first = np.sort(latest[np.append(True, key[latest][1:] != key[latest][:-1])])
+    if first.size < key.size:
+        left_out["stated twice"] += key.size - first.size
+    kind, subject_kind = (
+        single_chunk(stated[role]).dictionary_encode().indices.to_numpy().astype(np.int64)
+        for role in ("kind", "subject_kind")
+    )
+    split = _splits(place, layout, stated, subject)
+    return FactTable(
+        **identity,
+        texts=coded.dictionary,
+        relations=tuple(numbered.dictionary.to_pylist()),
+        subject=subject[first],
+        relation=relation[first],
+        object=target[first],
+        current=current[first],
+        kind=kind[first],
+        subject_kind=subject_kind[first],
+        split=split[first],
+        other_names=np.stack([target[named[0]], other]),
+        own_words=own_words,
+        left_out=dict(left_out),
+    )
+
+
+def _layout(
+    place: str, names: Sequence[str], columns: Mapping[str, str], relations: Sequence[str]
+) -> Layout:
+    if unknown := [role for role in columns if role not in USUAL]:
+        raise UsageError(
+            f"--columns {unknown[0]}=...: there is no such role, but {', '.join(USUAL)}"
+        )
+    for role, name in columns.items():
+        if name not in names:
+            raise UsageError(f"--columns {role}={name}: {_no_column(place, name, names)}")
+    found = {
+        role: columns.get(role) or next((name for name in usual if name in names), "")
+        for role, usual in USUAL.items()
+    }
+    if not found["subject"]:
+        raise UsageError(
+            f"{place} has no column named subject. Name the one that holds what is asked about, "
+            f"such as --columns subject={names[0]}. It has: {', '.join(names)}"
+        )
+    if found["object"] and not found["relation"] and not relations:
+        raise UsageError(
+            f"{place} has no column named relation. Name it: --columns relation=NAME. It has: "
+            f"{', '.join(names)}"
+        )
+    others = {role: name for role, name in found.items() if role != "object"}
+    if found["object"] and found["relation"]:
+        return Layout((found["object"],), others)
+    if found["sentence"]:
+        raise UsageError(f"--columns sentence: {place} needs columns of relations and objects too")
+    for name in relations:
+        if name not in names:
+            raise UsageError(f"--relations {name}: {_no_column(place, name, names)}")
+    if not relations:
+        rest = [name for name in names if name not in others.values()]
+        raise UsageError(
+            f"{place} has no columns named relation and object. If each column is a relation, name "
+            f"those to ask about, such as --relations {rest[0] if rest else 'NAME'}. It has: "
+            f"{', '.join(rest)}"
+        )
+    return Layout(tuple(relations), {**others, "relation": ""})
+
+
+def _no_column(place: str, name: str, names: Sequence[str]) -> str:
+    return f"{place} has no column {name!r}.{did_you_mean(name, names)} It has: {', '.join(names)}"
+
+
+def _stated(table: pa.Table, layout: Layout, separator: str) -> pa.Table:
+    """Return a row for each value of each cell that states a fact, and the number of its row."""
+    parts = []
+    for column in layout.objects:
+        row, values = _values(table, column, separator)
+        of_row = {
+            role: single_chunk(table[name]).take(pa.array(row))
+            if name
+            else pa.array([column if role == "relation" else ""] * row.size, pa.string())
+            for role, name in layout.others.items()
+            if role != "other_names"
+        }
+        for role, cells in of_row.items():
+            if pa.types.is_list(cells.type):
+                name = layout.others[role]
+                raise UsageError(f"the column {name!r} ({role}) holds lists, not single values")
+        parts.append(pa.table({**of_row, "object": values, "row": row}))
+    return pa.concat_tables(parts)
+
+
+def _values(table: pa.Table, name: str, separator: str) -> tuple[Ints, pa.Array]:
+    """Return the values of a column's cells, several where a cell has several, and their rows."""
+    if not name:
+        return np.empty(0, dtype=np.int64), pa.array([], pa.string())
+    column = single_chunk(table[name])
+    if not pa.types.is_list(column.type):
+        lists = _json_lists(column)
+        if lists is None and not separator:
+            return np.arange(len(column), dtype=np.int64), column
+        column = pc.split_pattern(column, separator) if lists is None else lists
+    row = pc.list_parent_indices(column).to_numpy().astype(np.int64)
+    return row, pc.fill_null(pc.list_flatten(column), "")
+
+
+def _json_lists(column: pa.Array) -> pa.Array | None:
+    """Return the lists that the cells of a column hold as JSON; None if one is no list."""
+    listed = pc.match_substring_regex(column, r"^\[.*\]$")
+    if not (pc.any(listed).as_py() and pc.all(pc.or_(listed, pc.equal(column, ""))).as_py()):
+        return None
+    try:
+        lists = [json.loads(text) if text else [text] for text in column.to_pylist()]
+        return pa.array(lists, pa.list_(pa.string()))
+    except (json.JSONDecodeError, pa.ArrowException):
+        return None
+
+
+def _rows_of(stated: pa.Table, row: Ints) -> tuple[Ints, Ints]:
+    """Return the pairs of a fact and a value that stand in the same row of a table."""
+    own = stated["row"].to_numpy()
+    order = np.argsort(row, kind="stable")
+    low, high = (np.searchsorted(row[order], own, side) for side in ("left", "right"))
+    fact = np.repeat(np.arange(own.size), high - low)
+    return fact, order[ragged_ranges(low, high - low)]
+
+
+def _clean(stated: pa.Table, left_out: Counter[str]) -> pa.Table:
+    """Normalise the texts, and leave out and count what states nothing."""
+    texts = {
+        name: clean(single_chunk(stated[name])) if name != "row" else stated[name]
+        for name in stated.column_names
+    }
+    stated = pa.table(texts).select([*FACT, *(name for name in texts if name not in FACT)])
+    for end in ("subject", "object"):
+        stated = _keep(stated, pc.not_equal(stated[end], ""), "the cell is empty", left_out)
+        nothing = pc.is_in(pc.utf8_lower(stated[end]), pa.array(NO_ANSWER))
+        reason = f"the cell says nothing ({', '.join(NO_ANSWER[:6])}, ...)"
+        stated = _keep(stated, pc.invert(nothing), reason, left_out)
+    stated = _keep(stated, pc.not_equal(stated["relation"], ""), "no relation", left_out)
+    apart = pc.not_equal(stated["subject"], stated["object"])
+    return _keep(stated, apart, "subject and object are the same", left_out)
+
+
+def _keep(stated: pa.Table, mask: pa.ChunkedArray, reason: str, left_out: Counter[str]) -> pa.Table:
+    kept = stated.filter(mask)
+    if kept.num_rows < stated.num_rows:
+        left_out[reason] += stated.num_rows - kept.num_rows
+    return kept
+
+
+def _asked_for(
+    place: str, stated: pa.Table, layout: Layout, relations: Sequence[str], left_out: Counter[str]
+) -> pa.Table:
+    """Keep the facts of the relations to read.
+
+    Raises:
+        UsageError: the table has none of a name.
+    """
+    if not relations or not layout.others["relation"]:
+        return stated
+    known = stated["relation"].unique().to_pylist()
+    for name in relations:
+        if name not in known:
+            raise UsageError(
+                f"--relations {name}: {place} has no such relation.{did_you_mean(name, known)} "
+                f"It has: {', '.join(sorted(known)[:20])}"
+            )
+    asked = pc.is_in(stated["relation"], pa.array(relations, pa.string()))
+    return _keep(stated, asked, "of another relation (--relations)", left_out)
+
+
+def _spelled_once(column: pa.ChunkedArray) -> pa.Array:
+    """Return texts, of which those that differ in case or width only are spelled like the first."""
+    coded = single_chunk(column).dictionary_encode()
+    folded = pc.utf8_lower(pc.utf8_normalize(coded.dictionary, "NFKC"))
+    same = pc.replace_substring_regex(folded, r"[_\s]+", " ").dictionary_encode()
+    _, first = np.unique(same.indices.to_numpy(), return_index=True)
+    return coded.dictionary.take(pa.array(first)).take(same.indices).take(coded.indices)
+
+
+def _sentences(place: str, stated: pa.Table, subjects: pa.Array) -> tuple[pa.Array, frozenset[str]]:
+    """Return what each fact asks about: the sentence of its subject and relation, if there is one.
+
+    Raises:
+        UsageError: the object does not end a sentence.
+    """
+    facts = [c.to_pylist() for c in (subjects, stated["relation"])]
+    first: dict[tuple[str, str], str] = {}
+    texts = (stated[name].to_pylist() for name in ("object", "sentence"))
+    for subject, relation, target, text in zip(*facts, *texts, strict=True):
+        if not text or (subject, relation) in first:
+            continue
+        begun = _put(_OBJECT, target, _put(_SUBJECT, subject, text))
+        ended = begun.rstrip(" .")
+        if not ended.endswith(target) and (target in begun or _OBJECT.search(text)):
+            raise UsageError(
+                f"{place}: the object must end its sentence, as in '[X] was born in [Y].', or "
+                f"be absent, as in a question: {text!r}"
+            )
+        first[subject, relation] = ended.removesuffix(target).strip()
+    shown = [first.get(fact, fact[0]) for fact in zip(*facts, strict=True)]
+    return pa.array(shown, pa.string()), frozenset(relation for _, relation in first)
+
+
+def _put(place: re.Pattern[str], name: str, text: str) -> str:
+    return place.sub(lambda _: name, text)
+
+
+def clean(texts: pa.Array) -> pa.Array:
+    r"""Return texts in composed form, with single spaces.
+
+    >>> clean(pa.array(["  New\u00a0 York\n"]))[0].as_py()
+    'New York'
+    """
+    composed = pc.utf8_normalize(texts, "NFC")
+    return pc.utf8_trim(pc.replace_substring_regex(composed, SPACES, " "), " ")
+
+
+def _splits(place: str, layout: Layout, stated: pa.Table, subject: Ints) -> Ints:
+    """Return the split of each fact; a subject is in one."""
+    column = layout.others["split"]
+    if not column:
+        return np.full(subject.size, -1, dtype=np.int64)
+    usual = {"dev": "validation", "valid": "validation", "training": "train"}
+    named = single_chunk(stated["split"]).dictionary_encode()
+    codes = []
+    for name in named.dictionary.to_pylist():
+        known = usual.get(name.lower(), name.lower())
+        if known not in SPLITS:
+            raise UsageError(
+                f"{place}: column {column!r} has the value {name!r}; splits are {', '.join(SPLITS)}"
+            )
+        codes.append(SPLITS.index(known))
+    split: Ints = np.array(codes, dtype=np.int64)[named.indices.to_numpy()]
+    low, high = (np.full(int(subject.max()) + 1, start) for start in (len(SPLITS), -1))
+    np.minimum.at(low, subject, split)
+    np.maximum.at(high, subject, split)
+    if (both := np.flatnonzero(low[subject] < high[subject])).size:
+        name = stated["subject"][int(both[0])].as_py()
+        raise UsageError(f"{place} puts the subject {name!r} in several splits")
+    return split
+
+
+def _current(place: str, layout: Layout, stated: pa.Table, group: Ints) -> Bools:
+    """Mark the facts of the latest year of each subject and relation; all if there are no years."""
+    column = layout.others["year"]
+    if not column:
+        return np.ones(group.size, dtype=np.bool_)
+    texts = pc.utf8_slice_codeunits(stated["year"], 0, 10)
+    wrong = pc.invert(pc.match_substring_regex(texts, r"^-?\d{1,4}(-\d\d){0,2}$|^$"))
+    if pc.any(wrong).as_py():
+        value = texts.filter(wrong)[0].as_py()
+        raise UsageError(
+            f"{place}: column {column!r} has the value {value!r}, which is no year (2024) and no "
+            f"date (2024-05-31)"
+        )
+    # Dates as numbers: 2024-05-31 is 20240531; a missing year is the earliest.
+    number = np.array([_date(text) for text in texts.to_pylist()], dtype=np.int64)
+    order = np.lexsort((number, group))
+    last = np.flatnonzero(np.append(group[order][1:] != group[order][:-1], True))
+    latest = np.zeros(int(group.max()) + 1, dtype=np.int64)
+    latest[group[order][last]] = number[order][last]
+    return mask_at(group.size, np.flatnonzero(number == latest[group]))
+
+
+def _date(text: str) -> int:
+    if not text:
+        return -(10**9)
+    sign = -1 if text.startswith("-") else 1
+    year, month, day = [*map(int, text.lstrip("-").split("-")), 0, 0][:3]
+    return sign * year * 10_000 + month * 100 + day

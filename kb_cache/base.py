@@ -38,6 +38,7 @@ KINDS: dict[str, str] = {
     "corpus": "kb_cache.corpora.kind:CORPUS",
     "gcide": "kb_cache.gcide.kind:GCIDE",
     "omw": "kb_cache.omw.kind:OMW",
+    "ontology": "kb_cache.ontologies.kind:ONTOLOGIES",
     "table": "kb_cache.tables.kind:TABLES",
     "vectors": "kb_cache.vectors.kind:VECTORS",
     "wikidata": "kb_cache.wikidata.kind:WIKIDATA",
@@ -52,7 +53,7 @@ CREDITS = ("licence", "attribution", "citation")
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
 _ENDINGS = re.compile(
-    r"(\.(csv|tsv|txt|jsonl?|parquet|xml|db|sqlite|nt|nq|ttl|gz|bz2|xz|zip))+$", re.IGNORECASE
+    r"(\.(csv|tsv|txt|jsonl?|parquet|xml|db|sqlite|nt|nq|ttl|obo|owl|rdf|skos|gz|bz2|xz|zip))+$", re.IGNORECASE
 )
 _SPDX = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 

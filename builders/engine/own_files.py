@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import NamedTuple
 
 from builders.engine.registry import FACTS, ONTOLOGY
+from kb_cache.hub import PREFIX
 from kb_cache.ontologies import is_ontology
 from kb_cache.tables import is_table
 
@@ -35,12 +37,13 @@ def own_file(word: str) -> OwnFile | None:
     """
     from kb_cache.base import version_of
 
-    if is_table(word):
-        return OwnFile(FACTS, {"table": word}, version_of(word))
+    if is_table(word) or word.startswith(PREFIX):
+        return OwnFile(FACTS, {"table": word}, version_of(PurePath(word).name))
     file, colon, ask = word.rpartition(":")
     if not colon:
         file, ask = word, ""
     if is_ontology(file):
-        name = f"{version_of(file)}-{ask}" if ask else version_of(file)
-        return OwnFile(ONTOLOGY, {"file": file, **({"ask": ask} if ask else {})}, name)
+        named = version_of(PurePath(file).name)
+        asked = {"ask": ask} if ask else {}
+        return OwnFile(ONTOLOGY, {"file": file, **asked}, "-".join([named, *asked.values()]))
     return None

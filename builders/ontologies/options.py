@@ -22,7 +22,8 @@ class OntologyOptions(DrawOptions):
     file: Annotated[str, Metavar("FILE")] = Field(
         "",
         description="The ontology: OBO (.obo), OBO Graphs (.json), or OWL and SKOS in RDF/XML "
-        "(.owl, .rdf), Turtle (.ttl) or N-Triples (.nt), all also with .gz.",
+        "(.owl, .rdf), Turtle (.ttl) or N-Triples (.nt), all also with .gz; or the name of one in "
+        "the cache (kb-cache fetch ontology).",
     )
     ask: Literal["hypernymy", "hyponymy", "definitions", "synonymy", "meronymy"] = Field(
         "hypernymy",
@@ -39,6 +40,8 @@ class OntologyOptions(DrawOptions):
         "the top: of very general terms, more is true than an ontology states. [default: a quarter "
         "of the depth of the deepest term]",
     )
-    language: Annotated[str, Metavar("CODE")] = Field(
-        "en", description="Language of the labels, where an ontology has several."
+    labels: Annotated[str, Metavar("CODE")] = Field(
+        "en",
+        pattern="^[A-Za-z]{2,3}(-[A-Za-z0-9]+)*$",
+        description="Language of the labels, where a file has several; questions are in English.",
     )

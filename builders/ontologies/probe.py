@@ -19,12 +19,14 @@ from builders.engine.render.template_file import Template
 from builders.engine.rows import Asking, Territory
 from builders.engine.splits import assign_splits
 from builders.ontologies.options import ASKED, OntologyOptions
-from builders.relations import AskedEdges, NodeSource, closure, relation_plan, union
-from builders.tables.alike import reads_of
+from builders.relations import AskedEdges, NodeSource, closure, relation_plan, then, union
+from builders.tables.alike import of_equal, reads_of
 from kb_cache.graph import Graph
+from kb_cache.ontologies import is_ontology
+from kb_cache.ontologies.kind import kept_ontology
 from kb_cache.ontologies.read import read_ontology
 from kb_cache.ontologies.types import Ontology
-from kbprobe.arrays import Bools, Ints, lines_of
+from kbprobe.arrays import Bools, Ints, lines_of, ragged_ranges
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.reading import stamp_of
@@ -52,6 +54,8 @@ RELATIONS = {
 
 @lru_cache(maxsize=1)
 def _read(path: str, stamp: tuple[int, int], language: str) -> Ontology:
+    if not is_ontology(path) and not Path(path).suffix:
+        return kept_ontology(path)
     return read_ontology(Path(path), language)
 
 
@@ -59,7 +63,7 @@ def open_ontology(options: OntologyOptions) -> Ontology:
     """Read the ontology that the options name."""
     if not options.file:
         raise UsageError("ontology needs a file: build-probe FILE.obo, or --file FILE")
-    return _read(options.file, stamp_of(Path(options.file)), options.language)
+    return _read(options.file, stamp_of(Path(options.file)), options.labels)
 
 
 def wordings_asked_for(template: Template, options: OntologyOptions) -> Template:
@@ -84,7 +88,9 @@ def ontology(knowledge: Ontology, options: OntologyOptions, rng: RandomGenerator
     terms = len(knowledge)
     ancestors = closure(knowledge.is_a)
     both = union(ancestors, ancestors.reversed)
-    shown, owner = knowledge.names, np.arange(terms, dtype=np.int64)
+    names = knowledge.column("name")
+    shown, owner = names, np.arange(terms, dtype=np.int64)
+    same = _called_alike(knowledge)
     edges: Steps
     if options.ask in ("hypernymy", "hyponymy"):
         term, other, hops = _within(knowledge.is_a, options.max_hops)
@@ -96,18 +102,26 @@ def ontology(knowledge: Ontology, options: OntologyOptions, rng: RandomGenerator
         part, other, hops = _within(knowledge.part_of, options.max_hops)
         edges = other, part, hops
         whole = closure(union(knowledge.is_a, knowledge.part_of))
-        true = union(whole, whole.reversed, both)
+        # What is part of a broader term may be part of this one.
+        of_broader = then(ancestors, knowledge.part_of.reversed)
+        true = union(whole, whole.reversed, both, of_broader, then(of_broader, ancestors.reversed))
     else:
         shown, owner = _answers(knowledge, options.ask)
         answers = np.arange(terms, owner.size, dtype=np.int64)
         edges = owner[terms:], answers, np.ones_like(answers)
-        true = _of_answers(both, owner, terms)
-    alone = _told_apart(knowledge)
+        true = _of_answers(union(both, same), owner, terms)
+    reads = reads_of(shown.to_pylist())
+    true = union(true, _related(knowledge, shown))
+    alone = np.ones(terms, dtype=np.bool_)
+    alone[same.sources] = False
     edges = _kept(edges, alone[owner[edges[0]]], "several terms have this label", dropped)
     if options.ask == "definitions":
         edges = _kept(edges, _long_enough(shown, edges[1]), "the definition is empty", dropped)
+    elif options.ask == "synonymy":
+        apart = reads[edges[0]] != reads[edges[1]]
+        edges = _kept(edges, apart, "the synonym reads like the label", dropped)
     dropped.require(edges[0].size, f"The file states nothing to ask for with --ask {options.ask}.")
-    source = _node_source(knowledge, shown, owner)
+    source = _node_source(knowledge, shown, owner, reads, same)
     asked = AskedEdges(
         {RELATIONS[options.ask]: edges[:2]},
         hops=edges[2],
@@ -139,23 +153,39 @@ def _specific(knowledge: Ontology, options: OntologyOptions) -> Bools:
     return np.asarray(depth >= least)
 
 
-def _told_apart(knowledge: Ontology) -> Bools:
-    """Mark the terms whose label no other term has, nor as a synonym."""
-    reads = reads_of([*knowledge.names.to_pylist(), *knowledge.synonyms.flatten().to_pylist()])
-    own = np.arange(len(knowledge))
-    of_synonym = np.repeat(own, pc.list_value_length(knowledge.synonyms).to_numpy())
-    pairs = np.unique(np.stack([reads, np.concatenate([own, of_synonym])]), axis=1)
-    return np.asarray(np.bincount(pairs[0])[reads[: own.size]] == 1)
+def _called_alike(knowledge: Ontology) -> Graph:
+    """Return the graph between terms that have a label or an exact synonym in common."""
+    synonyms = knowledge.column("synonyms")
+    reads = reads_of([*knowledge.column("name").to_pylist(), *synonyms.flatten().to_pylist()])
+    own = np.arange(len(knowledge), dtype=np.int64)
+    owner = np.concatenate([own, pc.list_parent_indices(synonyms).to_numpy().astype(np.int64)])
+    one, other = of_equal(reads)
+    apart = owner[one] != owner[other]
+    return Graph.from_edges(own.size, owner[one][apart], owner[other][apart])
+
+
+def _related(knowledge: Ontology, shown: pa.Array) -> Graph:
+    """Return the graph from each term to the nodes that read like it or like a related label."""
+    related = knowledge.column("related")
+    terms, size = len(knowledge), len(shown)
+    reads = reads_of([*shown.to_pylist(), *related.flatten().to_pylist()])
+    owner = np.append(np.arange(terms), pc.list_parent_indices(related).to_numpy())
+    label = np.append(reads[:terms], reads[size:])
+    node = np.argsort(reads[:size], kind="stable")
+    low, high = (np.searchsorted(reads[node], label, side) for side in ("left", "right"))
+    return Graph.from_edges(
+        size, np.repeat(owner, high - low), node[ragged_ranges(low, high - low)]
+    )
 
 
 def _answers(knowledge: Ontology, ask: str) -> tuple[pa.Array, Ints]:
     """Return the labels and then the answers, definitions or synonyms, and the term of each."""
     own = np.arange(len(knowledge), dtype=np.int64)
+    names, synonyms = knowledge.column("name"), knowledge.column("synonyms")
     if ask == "definitions":
-        return pa.concat_arrays([knowledge.names, knowledge.definitions]), np.tile(own, 2)
-    owner = np.repeat(own, pc.list_value_length(knowledge.synonyms).to_numpy())
-    flat = knowledge.synonyms.flatten()
-    return pa.concat_arrays([knowledge.names, flat]), np.concatenate([own, owner])
+        return pa.concat_arrays([names, knowledge.column("definition")]), np.tile(own, 2)
+    owner = pc.list_parent_indices(synonyms).to_numpy().astype(np.int64)
+    return pa.concat_arrays([names, synonyms.flatten()]), np.append(own, owner)
 
 
 def _of_answers(terms: Graph, owner: Ints, count: int) -> Graph:
@@ -171,16 +201,18 @@ def _long_enough(shown: pa.Array, answers: Ints) -> Bools:
     return np.asarray(pc.utf8_length(shown.take(pa.array(answers))).to_numpy() > 0)
 
 
-def _node_source(knowledge: Ontology, shown: pa.Array, owner: Ints) -> NodeSource:
+def _node_source(
+    knowledge: Ontology, shown: pa.Array, owner: Ints, reads: Ints, same: Graph
+) -> NodeSource:
     size = owner.size
     none = pa.array([[]] * size, pa.list_(pa.string()))
     empty = pa.array([""] * size)
-    ids = knowledge.ids.take(pa.array(owner)).to_pylist()
+    ids = knowledge.column("id").take(pa.array(owner)).to_pylist()
     labels = pa.array([f"{name}/{at}" if at >= len(knowledge) else name
                        for at, name in enumerate(ids)])  # fmt: skip
-    namespace = knowledge.namespaces.dictionary_encode().indices.to_numpy().astype(np.int64)
+    namespace = knowledge.column("namespace").dictionary_encode().indices.to_numpy()
     nothing = np.empty((2, 0), dtype=np.int64)
-    reads = reads_of(shown.to_pylist())
+    alike = np.concatenate([[same.sources, same.indices], of_equal(reads)], axis=1)
 
     def families(asking: Asking) -> Iterator[Family]:
         yield Family(FAMILY, 0, np.zeros_like(asking.gold))
@@ -202,8 +234,8 @@ def _node_source(knowledge: Ontology, shown: pa.Array, owner: Ints) -> NodeSourc
         synonyms=none,
         glosses=empty,
         pos=empty,
-        kinds=namespace[owner],
-        alike=Graph.from_edges(size, *nothing),
+        kinds=namespace.astype(np.int64)[owner],
+        alike=Graph.from_edges(size, *alike),
         near=Graph.from_edges(size, *nothing),
         families=families,
         territory=territory,

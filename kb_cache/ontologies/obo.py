@@ -88,8 +88,8 @@ def _read_tag(term: Term, tag: str, value: str) -> bool:
             return False
         if tag == "def":
             term.definition = text
-        elif scope == "EXACT":
-            term.synonyms.append(text)
+        else:
+            (term.synonyms if scope == "EXACT" else term.related).append(text)
     return True
 
 
@@ -115,46 +115,68 @@ def read_obo_graphs(text: str, place: str) -> Stated:
         UsageError: it is not JSON, or holds no graph.
     """
     try:
-        graphs = json.loads(text)["graphs"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise UsageError(f"{place} is no OBO Graphs JSON: {error!r}") from error
+        graphs = [dict(graph) for graph in json.loads(text)["graphs"]]
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"{place} is no OBO Graphs JSON: {error!r}. A table of facts is read as JSON lines: "
+            f"name it .jsonl, with one fact in each line"
+        ) from error
     terms: dict[str, Term] = {}
     skipped: Counter[str] = Counter()
     licence = title = ""
     for graph in graphs:
-        for pair in graph.get("meta", {}).get("basicPropertyValues", ()):
-            name = pair.get("pred", "").rpartition("/")[2].lower()
-            licence = licence or (pair.get("val", "") if name in ("license", "rights") else "")
-            title = title or (pair.get("val", "") if name == "title" else "")
-        for node in graph.get("nodes", ()):
-            if node.get("type", "CLASS") == "CLASS":
+        for pair in _dicts(_meta(graph).get("basicPropertyValues")):
+            name = _text(pair, "pred").rpartition("/")[2].lower()
+            licence = licence or (_text(pair, "val") if name in ("license", "rights") else "")
+            title = title or (_text(pair, "val") if name == "title" else "")
+        for node in _dicts(graph.get("nodes")):
+            if not _text(node, "id"):
+                skipped["a node without an id"] += 1
+            elif (node.get("type") or "CLASS") == "CLASS":
                 terms.setdefault(node["id"], _term_of(node))
-        for edge in graph.get("edges", ()):
-            term = terms.get(edge.get("sub"))
-            if term is None:
+        for edge in _dicts(graph.get("edges")):
+            term, target = terms.get(_text(edge, "sub")), _text(edge, "obj")
+            if term is None or not target:
                 skipped["a relation of a term that is absent"] += 1
             elif edge.get("pred") == "is_a":
-                term.is_a.append(edge["obj"])
+                term.is_a.append(target)
             elif edge.get("pred") in PART_OF:
-                term.part_of.append(edge["obj"])
+                term.part_of.append(target)
     return Stated(terms.values(), licence, title, skipped)
 
 
+def _dicts(value: Any) -> Iterator[dict[str, Any]]:
+    return (one for one in value if isinstance(one, dict)) if isinstance(value, list) else iter(())
+
+
+def _text(entry: Mapping[str, Any], key: str) -> str:
+    value = entry.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _meta(entry: Mapping[str, Any]) -> dict[str, Any]:
+    meta = entry.get("meta")
+    return meta if isinstance(meta, dict) else {}
+
+
 def _term_of(node: Mapping[str, Any]) -> Term:
-    meta = node.get("meta", {})
+    meta = _meta(node)
     values = {
-        pair.get("pred", "").rpartition("#")[2]: pair.get("val", "")
-        for pair in meta.get("basicPropertyValues", ())
+        _text(pair, "pred").rpartition("#")[2]: _text(pair, "val")
+        for pair in _dicts(meta.get("basicPropertyValues"))
     }
+    definition = meta.get("definition")
+    exact: list[str] = []
+    related: list[str] = []
+    for synonym in _dicts(meta.get("synonyms")):
+        same = synonym.get("pred") == "hasExactSynonym"
+        (exact if same else related).append(_text(synonym, "val"))
     return Term(
         node["id"],
-        node.get("lbl", "") or "",
-        meta.get("definition", {}).get("val", ""),
+        _text(node, "lbl"),
+        _text(definition, "val") if isinstance(definition, dict) else "",
         values.get("hasOBONamespace", ""),
-        [one["val"] for one in _exact(meta.get("synonyms", ()))],
+        [*filter(None, exact)],
+        [*filter(None, related)],
         obsolete=bool(meta.get("deprecated")),
     )
-
-
-def _exact(synonyms: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    return (one for one in synonyms if one.get("pred") == "hasExactSynonym")

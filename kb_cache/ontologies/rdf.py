@@ -27,10 +27,15 @@ OBO_IN_OWL = "http://www.geneontology.org/formats/oboInOwl#"
 LABELS = (f"{SKOS}prefLabel", f"{RDFS}label")
 DEFINITIONS = (f"{OBO}IAO_0000115", f"{SKOS}definition", f"{OBO_IN_OWL}hasDefinition")
 SYNONYMS = (f"{OBO_IN_OWL}hasExactSynonym", f"{SKOS}altLabel")
+RELATED = (
+    *(f"{OBO_IN_OWL}has{scope}Synonym" for scope in ("Broad", "Narrow", "Related")),
+    f"{SKOS}hiddenLabel",
+)
 KINDS = (f"{RDFS}subClassOf", f"{SKOS}broader", f"{SKOS}broaderGeneric")
 PARTS = (f"{SKOS}broaderPartitive",)
+KINDS_OF_IT = (f"{SKOS}narrower", f"{SKOS}narrowerGeneric")
 FIELDS = (f"{OBO_IN_OWL}hasOBONamespace", f"{SKOS}inScheme")
-TERMS = (f"{OWL}Class", f"{SKOS}Concept")
+TERMS = (f"{OWL}Class", f"{RDFS}Class", f"{SKOS}Concept")
 CREDITS = {"license": "licence", "licence": "licence", "rights": "licence", "title": "title"}
 
 FORMATS = {
@@ -71,16 +76,26 @@ def read_rdf(content: bytes, place: str, ending: str, language: str) -> Stated:
                 skipped[f"imports {triple.object.value} (not read)"] += 1
             elif (name in CREDITS and "/elements/1.1/" in predicate) or "/dc/terms/" in predicate:
                 credits_.setdefault(CREDITS.get(name, name), triple.object.value)
+            if predicate in KINDS_OF_IT:
+                about[str(triple.object)][KINDS[1]].append(triple.subject)
             about[str(triple.subject)][predicate].append(triple.object)
     except (SyntaxError, ValueError, OSError) as error:
         raise UsageError(f"{place} cannot be read as {FORMATS[ending]}: {error}") from error
     wanted = {f"<{name}>" for name in TERMS}
-    terms = [
-        _term_of(subject, stated, about, language, skipped)
+    terms = {
+        subject: stated
         for subject, stated in about.items()
         if subject.startswith("<") and wanted & {str(kind) for kind in stated.get(f"{RDF}type", ())}
-    ]
-    return Stated(terms, credits_.get("licence", ""), credits_.get("title", ""), skipped)
+    }
+    languages = Counter(
+        getattr(label, "language", None) or "no language"
+        for stated in terms.values()
+        for name in LABELS
+        for label in stated.get(name, ())
+    )
+    read = [_term_of(name, stated, about, language, skipped) for name, stated in terms.items()]
+    credits = credits_.get("licence", ""), credits_.get("title", "")
+    return Stated(read, *credits, skipped, languages)
 
 
 def _term_of(
@@ -110,14 +125,16 @@ def _term_of(
             parts.append(str(some[0]))
         else:
             skipped["a superclass that is no class with a name"] += 1
-    labels, definitions, fields = texts(LABELS), texts(DEFINITIONS), stated.get(FIELDS[0], ())
+    labels, definitions = texts(LABELS), texts(DEFINITIONS)
+    fields = next((stated[name] for name in FIELDS if name in stated), ())
     return Term(
         subject,
         labels[0] if labels else "",
         definitions[0] if definitions else "",
         fields[0].value if fields else "",
         texts(SYNONYMS),
-        kinds,
+        texts(RELATED),
+        [*dict.fromkeys(kinds)],
         parts,
         any(value.value == "true" for value in stated.get(f"{OWL}deprecated", ())),
     )

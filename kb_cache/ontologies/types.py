@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from kb_cache.graph import Graph
 from kb_cache.knowledge import Loaded
+from kbprobe.columns import single_chunk
 from kbprobe.errors import UsageError
 from kbprobe.format.licences import UNSTATED
 
@@ -25,6 +27,18 @@ LICENCES = {
 """The part of Creative Commons' addresses that names a licence -> its SPDX identifier."""
 
 
+RELATIONS = {"is_a": "kind", "part_of": "part"}
+"""The graphs of an ontology -> what a term is in them."""
+
+TERM = pa.schema(
+    [
+        *((name, pa.string()) for name in ("id", "name", "definition", "namespace")),
+        *((name, pa.list_(pa.string())) for name in ("synonyms", "related")),
+    ]
+)
+LEFT_OUT = pa.schema([("reason", pa.string()), ("count", pa.int64())])
+
+
 @dataclass
 class Term:
     """A term of an ontology, as its file states it.
@@ -35,6 +49,7 @@ class Term:
         definition: its definition.
         namespace: that of the term: terms of different fields are no choices of the same question.
         synonyms: other labels that mean exactly the same.
+        related: labels of what is broader, narrower or related.
         is_a, part_of: the identifiers of what it is a kind and a part of.
         obsolete: whether it is marked so.
     """
@@ -44,6 +59,7 @@ class Term:
     definition: str = ""
     namespace: str = ""
     synonyms: list[str] = field(default_factory=list)
+    related: list[str] = field(default_factory=list)
     is_a: list[str] = field(default_factory=list)
     part_of: list[str] = field(default_factory=list)
     obsolete: bool = False
@@ -58,12 +74,14 @@ class Stated:
         licence: the address or the name of its licence; empty: it states none.
         title: the title of the ontology.
         skipped: what was not understood -> how often.
+        languages: the languages of labels -> how many there are; empty: the format has none.
     """
 
     terms: Iterable[Term]
     licence: str
     title: str
     skipped: Mapping[str, int]
+    languages: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,24 +89,50 @@ class Ontology(Loaded):
     """An ontology; obsolete terms and those without a label are left out.
 
     Attributes:
-        ids, names, definitions, namespaces: (terms,) texts; empty where the file states none.
-        synonyms: (terms,) lists of texts.
+        terms: their ``id``, ``name``, ``definition`` and ``namespace`` (empty where the file states
+            none), and the lists ``synonyms`` and ``related``.
         is_a, part_of: graphs from each term to what it is a kind or a part of.
         left_out: reason -> how many terms or relations are left out.
     """
 
-    ids: pa.Array
-    names: pa.Array
-    definitions: pa.Array
-    namespaces: pa.Array
-    synonyms: pa.Array
+    terms: pa.Table
     is_a: Graph
     part_of: Graph
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of terms."""
-        return len(self.ids)
+        return int(self.terms.num_rows)
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column of the terms."""
+        return single_chunk(self.terms[name])
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return all that a snapshot keeps."""
+        graphs = {name: getattr(self, name) for name in RELATIONS}
+        left_out = [[*self.left_out], [*self.left_out.values()]]
+        return {
+            "terms": self.terms,
+            **{
+                name: pa.table({"source": graph.sources, "target": graph.indices})
+                for name, graph in graphs.items()
+            },
+            "left_out": pa.table(left_out, schema=LEFT_OUT),
+        }
+
+    @classmethod
+    def of_tables(cls, identity: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Ontology:
+        """Return the ontology that a snapshot keeps."""
+        terms, left_out = tables["terms"], tables["left_out"]
+        graphs: dict[str, Any] = {
+            name: Graph.from_edges(
+                terms.num_rows, tables[name]["source"].to_numpy(), tables[name]["target"].to_numpy()
+            )
+            for name in RELATIONS
+        }
+        counts = zip(*(left_out[name].to_pylist() for name in left_out.column_names), strict=True)
+        return cls(**identity, terms=terms, **graphs, left_out=dict(counts))
 
 
 def licence_of(stated: str) -> str:
@@ -100,7 +144,7 @@ def licence_of(stated: str) -> str:
     return next((spdx for part, spdx in LICENCES.items() if part in stated), UNSTATED)
 
 
-def ontology_of(stated: Stated, place: str, identity: Mapping[str, str]) -> Ontology:
+def ontology_of(stated: Stated, place: str, identity: Mapping[str, Any]) -> Ontology:
     """Return an ontology from what a file states.
 
     Args:
@@ -121,10 +165,12 @@ def ontology_of(stated: Stated, place: str, identity: Mapping[str, str]) -> Onto
         else:
             terms.append(term)
     if not terms:
-        raise UsageError(f"{place} has no term with a label")
+        others = ", ".join(stated.languages)
+        hint = f" in that language; it has some in {others} (--labels CODE)" if others else ""
+        raise UsageError(f"{place} has no term with a label{hint}")
     number = {term.id: at for at, term in enumerate(terms)}
-    graphs = []
-    for attribute, relation in (("is_a", "kind"), ("part_of", "part")):
+    graphs: dict[str, Any] = {}
+    for attribute, relation in RELATIONS.items():
         ends = []
         for at, term in enumerate(terms):
             for other in getattr(term, attribute):
@@ -133,19 +179,15 @@ def ontology_of(stated: Stated, place: str, identity: Mapping[str, str]) -> Onto
                 elif target != at:
                     ends.append((at, target))
         source, target_ = zip(*ends, strict=True) if ends else ((), ())
-        graphs.append(Graph.from_edges(len(terms), source, target_))
+        graphs[attribute] = Graph.from_edges(len(terms), source, target_)
     licence = licence_of(stated.licence)
     title = stated.title or identity["name"]
+    columns = {field.name: [getattr(term, field.name) for term in terms] for field in TERM}
     return Ontology(
         **identity,
         licence=licence,
         attribution=f"Contains terms of {title} ({stated.licence})." if stated.licence else "",
-        ids=pa.array([term.id for term in terms], pa.string()),
-        names=pa.array([term.name for term in terms], pa.string()),
-        definitions=pa.array([term.definition for term in terms], pa.string()),
-        namespaces=pa.array([term.namespace for term in terms], pa.string()),
-        synonyms=pa.array([term.synonyms for term in terms], pa.list_(pa.string())),
-        is_a=graphs[0],
-        part_of=graphs[1],
+        terms=pa.table(columns, schema=TERM),
+        **graphs,
         left_out=dict(left_out),
     )

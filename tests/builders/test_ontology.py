@@ -29,7 +29,7 @@ def rows_of(ask: str, **options: Any) -> list[dict[str, Any]]:
 
 def above(units: Ontology) -> dict[str, set[str]]:
     """Return the labels of all that is above each label."""
-    names = units.names.to_pylist()
+    names = units.column("name").to_pylist()
     found: dict[str, set[str]] = {}
     for start in range(len(names)):
         waiting, seen = [start], set[int]()
@@ -50,8 +50,8 @@ def test_kinds_are_true_and_distractors_false(units: Ontology, ask: str) -> None
     rows = rows_of(ask, max_hops=3)
     assert len(rows) > 200
     assert {row["hops"] for row in rows} >= {1, 2}
-    word = {name: text for name, text in zip(units.ids.to_pylist(), units.names.to_pylist(),
-                                             strict=True)}  # fmt: skip
+    columns = (list_of(units.column(name)) for name in ("id", "name"))
+    word = dict(zip(*columns, strict=True))
     for row in rows:
         own = word[row["concept"]]
         for place, other in enumerate(row["choices"]["text"]):
@@ -63,7 +63,7 @@ def test_kinds_are_true_and_distractors_false(units: Ontology, ask: str) -> None
 
 
 def test_definitions_and_synonyms_are_those_of_the_term(units: Ontology) -> None:
-    columns = (units.ids, units.definitions, units.synonyms)
+    columns = map(units.column, ("id", "definition", "synonyms"))
     stated = {one: (text, names) for one, text, names in zip(*map(list_of, columns), strict=True)}
     for ask in ("definitions", "synonymy"):
         rows = rows_of(ask)
@@ -159,8 +159,8 @@ def test_all_formats_are_read_alike(tmp_path: Path, name: str, content: str) -> 
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
     read = read_ontology(path)
-    assert read.names.to_pylist() == ["animal", "dog"]
-    assert read.synonyms.to_pylist() == [[], ["hound"]]
+    assert read.column("name").to_pylist() == ["animal", "dog"]
+    assert read.column("synonyms").to_pylist() == [[], ["hound"]]
     assert read.is_a.sources.tolist() == [1]
     assert read.is_a.indices.tolist() == [0]
 
@@ -170,7 +170,7 @@ def test_what_an_obo_file_states_besides(tmp_path: Path) -> None:
     path.write_text(OBO, encoding="utf-8")
     read = read_ontology(path)
     assert read.licence == "CC-BY-4.0"
-    assert read.definitions[0].as_py() == 'A "living" thing.'
+    assert read.column("definition")[0].as_py() == 'A "living" thing.'
     assert dict(read.left_out) == {
         "a line is not understood (the first is line 17)": 1,
         "the term is obsolete": 1,

@@ -53,7 +53,8 @@ CREDITS = ("licence", "attribution", "citation")
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
 _ENDINGS = re.compile(
-    r"(\.(csv|tsv|txt|jsonl?|parquet|xml|db|sqlite|nt|nq|ttl|obo|owl|rdf|skos|gz|bz2|xz|zip))+$", re.IGNORECASE
+    r"(\.(csv|tsv|txt|jsonl?|parquet|xml|db|sqlite|nt|nq|ttl|obo|owl|rdf|skos|gz|bz2|xz|zip))+$",
+    re.IGNORECASE,
 )
 _SPDX = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from builders.engine.options import DrawOptions
 from kbprobe.options import Metavar, named
 
-ASKED = ("hypernymy", "hyponymy", "definitions", "synonymy", "meronymy")
+ASKED = ("hypernymy", "hyponymy", "conjunction", "definitions", "synonymy", "meronymy")
 """What can be asked of an ontology."""
 
 
@@ -25,10 +25,13 @@ class OntologyOptions(DrawOptions):
         "(.owl, .rdf), Turtle (.ttl) or N-Triples (.nt), all also with .gz; or the name of one in "
         "the cache (kb-cache fetch ontology).",
     )
-    ask: Literal["hypernymy", "hyponymy", "definitions", "synonymy", "meronymy"] = Field(
-        "hypernymy",
-        description="What is asked for: what a term is a kind of, a kind of it, its definition, "
-        "another name, or a part of it. build-probe FILE:ASK says the same.",
+    ask: Literal["hypernymy", "hyponymy", "conjunction", "definitions", "synonymy", "meronymy"] = (
+        Field(
+            "hypernymy",
+            description="What is asked for: what a term is a kind of, a kind of it, what two terms "
+            "are both a kind of, a definition, another name, or a part. build-probe FILE:ASK says "
+            "the same.",
+        )
     )
     max_hops: Annotated[int, Metavar("N")] = Field(
         1, ge=1, le=20, description="Maximum number of steps from a term to its kind or part."
@@ -36,7 +39,7 @@ class OntologyOptions(DrawOptions):
     min_depth: Annotated[int | None, Metavar("N")] = Field(
         None,
         ge=0,
-        description="Minimum depth of the broader term of hypernymy and hyponymy, in steps from "
+        description="Minimum depth of the broader term (not of meronymy), in steps from "
         "the top: of very general terms, more is true than an ontology states. [default: a quarter "
         "of the depth of the deepest term]",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ from kb_cache.ontologies import is_ontology
 from kb_cache.ontologies.kind import kept_ontology
 from kb_cache.ontologies.read import read_ontology
 from kb_cache.ontologies.types import Ontology
-from kbprobe.arrays import Bools, Ints, lines_of, ragged_ranges
+from kbprobe.arrays import Bools, Ints, contains, lines_of, ragged_ranges
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.reading import stamp_of
@@ -37,6 +38,11 @@ FAMILY = "same_namespace"
 
 VAGUE = "the broader term is too general (--min-depth 0)"
 
+SEVERAL = "several terms have this label"
+
+MOST_PAIRS = 5
+"""Maximum number of questions about what two terms are both a kind of, for each kind."""
+
 SHARE_OF_DEPTH = 4
 """The broader term is at least at this fraction of an ontology's depth. Of the Gene Ontology's
 questions about terms less than three steps from the top, readers found 8 of 17 sound, of others 19
@@ -45,6 +51,7 @@ of 23."""
 RELATIONS = {
     "hypernymy": "hypernym",
     "hyponymy": "hyponym",
+    "conjunction": "hypernym",
     "definitions": "definition",
     "synonymy": "synonym",
     "meronymy": "part",
@@ -75,7 +82,7 @@ def wordings_asked_for(template: Template, options: OntologyOptions) -> Template
     "ontology",
     options=OntologyOptions,
     open=open_ontology,
-    question_fields=("word", "relation"),
+    question_fields=("word", "gloss", "relation"),
     choice_fields=("lemma",),
     controls=(NO_LANGUAGE, PERTURBED),
     fit=wordings_asked_for,
@@ -89,7 +96,7 @@ def ontology(knowledge: Ontology, options: OntologyOptions, rng: RandomGenerator
     ancestors = closure(knowledge.is_a)
     both = union(ancestors, ancestors.reversed)
     names = knowledge.column("name")
-    shown, owner = names, np.arange(terms, dtype=np.int64)
+    shown, owner, second = names, np.arange(terms, dtype=np.int64), pa.array([], pa.string())
     same = _called_alike(knowledge)
     edges: Steps
     if options.ask in ("hypernymy", "hyponymy"):
@@ -98,6 +105,18 @@ def ontology(knowledge: Ontology, options: OntologyOptions, rng: RandomGenerator
         edges = _kept(edges, _specific(knowledge, options)[other], VAGUE, dropped)
         edges = edges if options.ask == "hypernymy" else (edges[1], edges[0], edges[2])
         true = both
+    elif options.ask == "conjunction":
+        steps = _within(knowledge.is_a, options.max_hops)
+        steps = _kept(steps, _specific(knowledge, options)[steps[1]], VAGUE, dropped)
+        alone = _alone(same)
+        steps = _kept(steps, alone[steps[0]], SEVERAL, dropped)
+        pairs = _pairs(steps, ancestors, rng.child("pairs"))
+        node = np.arange(terms, terms + pairs.one.size, dtype=np.int64)
+        edges = node, pairs.kind, pairs.hops
+        second = names.take(pa.array(pairs.other))
+        shown = pa.concat_arrays([names, names.take(pa.array(pairs.one))])
+        owner = np.append(owner, pairs.kind)
+        true = Graph.from_edges(owner.size, terms + pairs.common[0], pairs.common[1])
     elif options.ask == "meronymy":
         part, other, hops = _within(knowledge.part_of, options.max_hops)
         edges = other, part, hops
@@ -112,16 +131,14 @@ def ontology(knowledge: Ontology, options: OntologyOptions, rng: RandomGenerator
         true = _of_answers(union(both, same), owner, terms)
     reads = reads_of(shown.to_pylist())
     true = union(true, _related(knowledge, shown))
-    alone = np.ones(terms, dtype=np.bool_)
-    alone[same.sources] = False
-    edges = _kept(edges, alone[owner[edges[0]]], "several terms have this label", dropped)
+    edges = _kept(edges, _alone(same)[owner[edges[0]]], SEVERAL, dropped)
     if options.ask == "definitions":
         edges = _kept(edges, _long_enough(shown, edges[1]), "the definition is empty", dropped)
     elif options.ask == "synonymy":
         apart = reads[edges[0]] != reads[edges[1]]
         edges = _kept(edges, apart, "the synonym reads like the label", dropped)
     dropped.require(edges[0].size, f"The file states nothing to ask for with --ask {options.ask}.")
-    source = _node_source(knowledge, shown, owner, reads, same)
+    source = _node_source(knowledge, shown, second, owner, reads, same)
     asked = AskedEdges(
         {RELATIONS[options.ask]: edges[:2]},
         hops=edges[2],
@@ -151,6 +168,48 @@ def _specific(knowledge: Ontology, options: OntologyOptions) -> Bools:
     if least is None:
         least = int(depth.max(initial=0)) // SHARE_OF_DEPTH
     return np.asarray(depth >= least)
+
+
+def _alone(same: Graph) -> Bools:
+    """Mark the terms that no other term is called like."""
+    alone = np.ones(len(same), dtype=np.bool_)
+    alone[same.sources] = False
+    return alone
+
+
+class _Pairs(NamedTuple):
+    """Pairs of terms, and the nearest kind of both: parallel arrays.
+
+    ``common`` are all kinds of both: (lines of pairs, terms).
+    """
+
+    one: Ints
+    other: Ints
+    kind: Ints
+    hops: Ints
+    common: tuple[Ints, Ints]
+
+
+def _pairs(steps: Steps, ancestors: Graph, rng: RandomGenerator) -> _Pairs:
+    """Return pairs of terms of which neither is a kind of the other, a few for each kind."""
+    term, kind, hops = steps
+    order = np.lexsort((rng.bits(term, kind), kind))
+    place = np.arange(order.size) - np.searchsorted(kind[order], kind[order])
+    first = np.flatnonzero((place[:-1] % 2 == 0) & (np.diff(kind[order]) == 0))
+    first = first[place[first] < 2 * MOST_PAIRS]
+    one, other = order[first], order[first + 1]
+    pairs = term[one], term[other], kind[one], np.maximum(hops[one], hops[other])
+    size, keys = len(ancestors), ancestors.keys
+    line, node = ancestors.expand(pairs[0])
+    of_both = contains(keys, pairs[1][line] * size + node)
+    line, node = line[of_both], node[of_both]
+    nearer = contains(keys, node * size + pairs[2][line])
+    apart = ~contains(keys, pairs[0] * size + pairs[1]) & ~contains(
+        keys, pairs[1] * size + pairs[0]
+    )
+    kept = apart & (np.bincount(line, nearer, minlength=apart.size) == 0)
+    number = np.cumsum(kept) - 1
+    return _Pairs(*lines_of(pairs, kept), (number[line][kept[line]], node[kept[line]]))
 
 
 def _called_alike(knowledge: Ontology) -> Graph:
@@ -202,11 +261,13 @@ def _long_enough(shown: pa.Array, answers: Ints) -> Bools:
 
 
 def _node_source(
-    knowledge: Ontology, shown: pa.Array, owner: Ints, reads: Ints, same: Graph
+    knowledge: Ontology, shown: pa.Array, second: pa.Array, owner: Ints, reads: Ints, same: Graph
 ) -> NodeSource:
+    """Return the nodes; ``second`` are the second terms of pairs, which are the last nodes."""
     size = owner.size
     none = pa.array([[]] * size, pa.list_(pa.string()))
     empty = pa.array([""] * size)
+    glosses = pa.concat_arrays([pa.array([""] * (size - len(second)), pa.string()), second])
     ids = knowledge.column("id").take(pa.array(owner)).to_pylist()
     labels = pa.array([f"{name}/{at}" if at >= len(knowledge) else name
                        for at, name in enumerate(ids)])  # fmt: skip
@@ -224,7 +285,8 @@ def _node_source(
     def compared(questions: Questions, asking: Asking) -> ComparedTexts:
         line, question = np.unique(asking.question, return_inverse=True)
         gold, choice = np.unique(asking.gold, return_inverse=True)
-        asked = questions.fields["word"].take(pa.array(line)).to_pylist()
+        words = (questions.fields[name].take(pa.array(line)) for name in ("word", "gloss"))
+        asked = pc.utf8_trim_whitespace(pc.binary_join_element_wise(*words, " ")).to_pylist()
         return ComparedTexts(asked, shown.take(pa.array(gold)).to_pylist(), question, choice)
 
     return NodeSource(
@@ -232,7 +294,7 @@ def _node_source(
         words=shown,
         reads=reads,
         synonyms=none,
-        glosses=empty,
+        glosses=glosses,
         pos=empty,
         kinds=namespace.astype(np.int64)[owner],
         alike=Graph.from_edges(size, *alike),

@@ -7,7 +7,7 @@ distractor families exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
@@ -35,6 +35,9 @@ QUESTION_FIELDS = ("word", "synonyms", "gloss", "pos", "relation")
 SHORTEST_SHARED = 3
 """Minimum length of a common beginning that gives a word away, if it is half of the
 shorter one (joyous, joyless). A word inside the other (happy, unhappy) gives it away as well."""
+
+
+NONE: Ints = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,61 @@ class NodeSource:
     compared: Callable[[Questions, Asking], ComparedTexts] | None = None
 
 
-NONE: Ints = np.empty(0, dtype=np.int64)
+def labelled_nodes(
+    labels: pa.Array,
+    shown: pa.Array,
+    reads: Ints,
+    kinds: Ints,
+    family: str,
+    territory: Callable[[tuple[float, float, float], int], Territory],
+    alike: Graph,
+    near: Graph | None = None,
+    glosses: pa.Array | None = None,
+    compared: Sequence[str] = ("word", "gloss"),
+) -> NodeSource:
+    """Return nodes of which nothing is known but a text: those of tables and ontologies.
+
+    Args:
+        labels: (nodes,) their names in items.
+        shown: (nodes,) the texts, of questions as of choices.
+        reads: as in `NodeSource`.
+        kinds: as in `NodeSource`.
+        family: the only distractor family: the golds of other questions.
+        territory: as in `NodeSource`.
+        alike: as in `NodeSource`.
+        near: as in `NodeSource`; None: there are none.
+        glosses: as in `NodeSource`; None: there are none.
+        compared: the fields of questions by which matched groups compare them with choices.
+    """
+    none = pa.array([[]] * len(shown), pa.list_(pa.string()))
+    empty = pa.array([""] * len(shown), pa.string())
+
+    def families(asking: Asking) -> Iterable[Family]:
+        return (Family(family, 0, np.zeros_like(asking.gold)),)
+
+    def compared_texts(questions: Questions, asking: Asking) -> ComparedTexts:
+        line, question = np.unique(asking.question, return_inverse=True)
+        gold, choice = np.unique(asking.gold, return_inverse=True)
+        fields = (questions.fields[name].take(pa.array(line)) for name in compared)
+        asked = pc.utf8_trim_whitespace(pc.binary_join_element_wise(*fields, " "))
+        golds = shown.take(pa.array(gold))
+        return ComparedTexts(asked.to_pylist(), golds.to_pylist(), question, choice)
+
+    return NodeSource(
+        choices=Nodes.from_columns(labels, {"lemma": shown, "others": none}),
+        words=shown,
+        reads=reads,
+        synonyms=none,
+        glosses=empty if glosses is None else glosses,
+        pos=empty,
+        kinds=kinds,
+        alike=alike,
+        near=Graph.from_edges(len(shown), NONE, NONE) if near is None else near,
+        families=families,
+        territory=territory,
+        compared=compared_texts,
+    )
+
 
 Edges = tuple[Ints, Ints]
 """The concept and the gold of each question: parallel arrays of nodes."""

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from builders.engine.registry import FACTS, ONTOLOGY
 from kb_cache.hub import PREFIX
+from kb_cache.ontologies import SUFFIXES as ONTOLOGIES
 from kb_cache.ontologies import is_ontology
+from kb_cache.tables import SUFFIXES as TABLES
 from kb_cache.tables import is_table
 
 
@@ -23,6 +25,16 @@ class OwnFile(NamedTuple):
     probe: str
     options: dict[str, str]
     folder: str
+
+
+def own_endings() -> str:
+    """Return which files are read, as messages say it.
+
+    >>> own_endings()[:44]
+    'tables end with .csv, .tsv, .jsonl, .parquet'
+    """
+    tables, ontologies = ", ".join(TABLES), ", ".join(ONTOLOGIES)
+    return f"tables end with {tables}, ontologies with {ontologies} (or with these and .gz)"
 
 
 def own_file(word: str) -> OwnFile | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from builders.engine.options import ProbeOptions
+from builders.engine.own_files import own_endings
 from builders.engine.registry import PROBES
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.format.licences import PAPERS
@@ -285,6 +286,8 @@ def find_probe(name: str, others: Iterable[str] = ()) -> Probe:
         if name in _broken:
             raise KbprobeError(f"the probe {name!r} of another package, {_broken[name]}")
         known = summaries()
+        if Path(name).is_file():
+            raise UsageError(f"{name} is no table or ontology that is read: {own_endings()}")
         raise UsageError(
             f"no probe is called {name!r}.{did_you_mean(name, (*known, *others))} "
             "`build-probe list` shows them all."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -11,16 +10,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.draw.families import Family
-from builders.engine.draw.likeness import ComparedTexts
 from builders.engine.drops import DropLog
-from builders.engine.plan import Nodes, Plan, Questions
+from builders.engine.plan import Plan
 from builders.engine.probe import probe
 from builders.engine.render.template_file import Template
-from builders.engine.rows import Asking, Territory
+from builders.engine.rows import Territory
 from builders.engine.splits import assign_splits
 from builders.ontologies.options import ASKED, OntologyOptions
-from builders.relations import AskedEdges, NodeSource, closure, relation_plan, then, union
+from builders.relations import (
+    AskedEdges,
+    NodeSource,
+    closure,
+    labelled_nodes,
+    relation_plan,
+    then,
+    union,
+)
 from builders.tables.alike import of_equal, reads_of
 from kb_cache.graph import Graph
 from kb_cache.ontologies import is_ontology
@@ -265,41 +270,22 @@ def _node_source(
 ) -> NodeSource:
     """Return the nodes; ``second`` are the second terms of pairs, which are the last nodes."""
     size = owner.size
-    none = pa.array([[]] * size, pa.list_(pa.string()))
-    empty = pa.array([""] * size)
-    glosses = pa.concat_arrays([pa.array([""] * (size - len(second)), pa.string()), second])
     ids = knowledge.column("id").take(pa.array(owner)).to_pylist()
-    labels = pa.array([f"{name}/{at}" if at >= len(knowledge) else name
-                       for at, name in enumerate(ids)])  # fmt: skip
+    labels = [f"{name}/{at}" if at >= len(knowledge) else name for at, name in enumerate(ids)]
     namespace = knowledge.column("namespace").dictionary_encode().indices.to_numpy()
-    nothing = np.empty((2, 0), dtype=np.int64)
     alike = np.concatenate([[same.sources, same.indices], of_equal(reads)], axis=1)
-
-    def families(asking: Asking) -> Iterator[Family]:
-        yield Family(FAMILY, 0, np.zeros_like(asking.gold))
 
     def territory(shares: tuple[float, float, float], seed: int) -> Territory:
         split = assign_splits(owner, shares, RandomGenerator.of(seed, "terms"))
         return Territory(split, np.zeros_like(split))
 
-    def compared(questions: Questions, asking: Asking) -> ComparedTexts:
-        line, question = np.unique(asking.question, return_inverse=True)
-        gold, choice = np.unique(asking.gold, return_inverse=True)
-        words = (questions.fields[name].take(pa.array(line)) for name in ("word", "gloss"))
-        asked = pc.utf8_trim_whitespace(pc.binary_join_element_wise(*words, " ")).to_pylist()
-        return ComparedTexts(asked, shown.take(pa.array(gold)).to_pylist(), question, choice)
-
-    return NodeSource(
-        choices=Nodes.from_columns(labels, {"lemma": shown, "others": none}),
-        words=shown,
-        reads=reads,
-        synonyms=none,
-        glosses=glosses,
-        pos=empty,
-        kinds=namespace.astype(np.int64)[owner],
-        alike=Graph.from_edges(size, *alike),
-        near=Graph.from_edges(size, *nothing),
-        families=families,
-        territory=territory,
-        compared=compared,
+    return labelled_nodes(
+        pa.array(labels, pa.string()),
+        shown,
+        reads,
+        namespace.astype(np.int64)[owner],
+        FAMILY,
+        territory,
+        Graph.from_edges(size, *alike),
+        glosses=pa.concat_arrays([pa.array([""] * (size - len(second)), pa.string()), second]),
     )

@@ -39,6 +39,11 @@ class FactOptions(DrawOptions):
     separator: Annotated[str, Metavar("TEXT")] = Field(
         "", description="What separates several objects in a cell, such as '|'."
     )
+    no_answer: Annotated[tuple[str, ...], Metavar("TEXT,...")] = Field(
+        (),
+        description="Texts of cells that state nothing, besides '-', '?', 'n/a', 'unknown' and the "
+        "like.",
+    )
     closed: Annotated[tuple[str, ...], Metavar("NAME,...")] = Field(
         (),
         description="The relations of which the table states all objects of each subject ('all': "

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.draw.families import Family
-from builders.engine.draw.likeness import ComparedTexts
 from builders.engine.drops import DropLog
-from builders.engine.plan import Nodes, Plan, Questions
+from builders.engine.plan import Plan
 from builders.engine.probe import probe
 from builders.engine.render.template_file import Template
-from builders.engine.rows import Asking, Territory
+from builders.engine.rows import Territory
 from builders.engine.splits import assign_splits
-from builders.relations import AskedEdges, NodeSource, relation_plan
+from builders.relations import AskedEdges, NodeSource, labelled_nodes, relation_plan
 from builders.tables.alike import (
     DATE,
     MONTH,
@@ -36,7 +35,7 @@ from builders.tables.wordings import name_of, template_of
 from kb_cache.graph import Graph
 from kb_cache.hub import PREFIX
 from kb_cache.tables import is_table
-from kb_cache.tables.facts import facts_of, read_facts
+from kb_cache.tables.facts import Reading, facts_of, read_facts
 from kb_cache.tables.kind import kept_table, loaded_table
 from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Ints, lines_of
@@ -59,18 +58,13 @@ FAMILY = "same_relation"
 
 
 @lru_cache(maxsize=1)
-def _read(
-    path: str,
-    stamp: tuple[int, int],
-    columns: tuple[str, ...],
-    relations: tuple[str, ...],
-    separator: str,
-) -> FactTable:
-    pairs = dict(column.split("=", 1) for column in columns)
+def _read(path: str, stamp: tuple[int, int], how: tuple[Any, ...]) -> FactTable:
+    columns, *others = how
+    reading = Reading(dict(column.split("=", 1) for column in columns), *others)
     if is_table(path):
-        return read_facts(Path(path), pairs, relations, separator)
+        return read_facts(Path(path), reading)
     identity, rows = loaded_table(path) if path.startswith(PREFIX) else kept_table(path)
-    return facts_of(rows, path, identity, pairs, relations, separator)
+    return facts_of(rows, path, identity, reading)
 
 
 def open_table(options: FactOptions) -> FactTable:
@@ -79,8 +73,8 @@ def open_table(options: FactOptions) -> FactTable:
         raise UsageError(
             "facts needs a table: build-probe FILE.csv, or --table NAME (kb-cache list)"
         )
-    stamp = stamp_of(Path(options.table))
-    return _read(options.table, stamp, options.columns, options.relations, options.separator)
+    how = options.columns, options.relations, options.separator, options.no_answer
+    return _read(options.table, stamp_of(Path(options.table)), how)
 
 
 def wordings_of_table(options: FactOptions, file: Path | None = None) -> Template:
@@ -165,25 +159,17 @@ class _Nodes:
     def source(self) -> NodeSource:
         """Return the nodes as questions and choices."""
         shown = pa.array(self._texts, pa.string()).take(pa.array(self.text))
-        names = [f" ({way.name})" for way in self._asked.ways] + [""]
-        labels = pc.binary_join_element_wise(
-            shown, pa.array(names).take(pa.array(self._way)), pa.scalar("", pa.string())
-        )
-        none = pa.array([[]] * len(shown), pa.list_(pa.string()))
-        empty = pa.array([""] * len(shown))
-        return NodeSource(
-            choices=Nodes.from_columns(labels, {"lemma": shown, "others": none}),
-            words=shown,
-            reads=self._reads[self.text],
-            synonyms=none,
-            glosses=empty,
-            pos=empty,
-            kinds=self._kinds(),
-            alike=self._alike(),
-            near=self._near(),
-            families=_families,
-            territory=self._territory,
-            compared=self._compared(shown),
+        names = pa.array([*(f" ({way.name})" for way in self._asked.ways), ""])
+        return labelled_nodes(
+            pc.binary_join_element_wise(shown, names.take(pa.array(self._way)), ""),
+            shown,
+            self._reads[self.text],
+            self._kinds(),
+            FAMILY,
+            self._territory,
+            self._alike(),
+            self._near(),
+            compared=("relation", "word"),
         )
 
     @cached_property
@@ -268,19 +254,3 @@ class _Nodes:
             split = np.full(self.text.size, -1, dtype=np.int64)
             split[: self._used.size] = of_text[self._used]
         return Territory(split, np.zeros_like(split))
-
-    def _compared(self, shown: pa.Array) -> Callable[[Questions, Asking], ComparedTexts]:
-        def compared(questions: Questions, asking: Asking) -> ComparedTexts:
-            line, question = np.unique(asking.question, return_inverse=True)
-            gold, choice = np.unique(asking.gold, return_inverse=True)
-            rows = pa.array(line)
-            asked = pc.binary_join_element_wise(
-                questions.fields["relation"].take(rows), questions.fields["word"].take(rows), " "
-            ).to_pylist()
-            return ComparedTexts(asked, shown.take(pa.array(gold)).to_pylist(), question, choice)
-
-        return compared
-
-
-def _families(asking: Asking) -> Iterator[Family]:
-    yield Family(FAMILY, 0, np.zeros_like(asking.gold))

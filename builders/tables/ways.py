@@ -33,7 +33,7 @@ class Way(NamedTuple):
         several: whether some question has several answers.
         shared: whether some answer is that of several questions.
         single: whether each answer is known to be a single thing, whatever the relation is called.
-        as_stated: whether what is asked about is a sentence of the table itself.
+        sentences: how the table itself asks, with ``{}`` for what is asked about.
     """
 
     relations: tuple[str, ...]
@@ -41,7 +41,7 @@ class Way(NamedTuple):
     several: bool = False
     shared: bool = False
     single: bool = False
-    as_stated: bool = False
+    sentences: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -118,10 +118,9 @@ def _asked_facts(table: FactTable, known: _Known) -> AskedFacts:
         subject, target, kind, subject_kind = lines_of(columns, lines)
         more = _true_as_well(subject, target, name in known.transitive)
         single = known.single or name in known.functional
-        as_stated = name in table.own_words
-        ways.append(Way((name,), single=single, as_stated=as_stated))
+        ways.append(Way((name,), single=single, sentences=table.sentences.get(name, ())))
         parts.append(_with_more((subject, target, kind, asked), more))
-        if known.inverse and not as_stated:
+        if known.inverse:
             ways.append(Way((name,), inverse=True))
             parts.append(_with_more((target, subject, subject_kind, asked), more))
     dropped.require(len(ways), "Say what you know of these relations.")
@@ -215,7 +214,7 @@ def _paths(ways: Sequence[Way], parts: Sequence[Ends], known: _Known) -> list[tu
     plain = [
         (way, ends, np.argsort(ends[0], kind="stable"))
         for way, ends in zip(ways, parts, strict=True)
-        if not (way.inverse or way.as_stated)
+        if not way.inverse
     ]
     for first, (subject, middle, _, now), _ in plain:
         for second_way, (source, target, kind, then), order in plain:
@@ -251,7 +250,9 @@ def _large_enough(facts: AskedFacts, least: int) -> AskedFacts:
         lines = (facts.way == code) & facts.asked
         answers = np.unique(facts.object[lines]).size
         if answers < least:
-            reason = f"{way.name!r} has {answers} different answers, fewer than --min-objects"
+            reason = (
+                f"{way.name!r} has {answers} different answers, fewer than --min-objects {least}"
+            )
             facts.dropped[reason] += int(lines.sum())
         else:
             kept.append(code)

@@ -21,7 +21,10 @@ from builders.english.word_lists import word_list
 from builders.tables.ways import Way
 from kbprobe.errors import did_you_mean
 
-PREPOSITIONS = ("at", "by", "for", "from", "in", "into", "of", "on", "to", "with")
+PREPOSITIONS = (
+    "about", "after", "against", "as", "at", "before", "between", "by", "during", "for", "from",
+    "in", "into", "near", "of", "on", "over", "through", "to", "under", "via", "with", "within",
+)  # fmt: skip
 
 DATA = "builders.tables"
 
@@ -44,7 +47,7 @@ def plain_name(relation: str) -> str:
     if name.count("-") > 1 and " " not in name:
         name = name.replace("-", " ")
     words = [word for word in _WORDS.split(name) if word]
-    return " ".join(word if word.isupper() else word.lower() for word in words)
+    return " ".join(word if word[1:].isupper() else word.lower() for word in words)
 
 
 class Meaning(NamedTuple):
@@ -69,23 +72,30 @@ def meaning_of(relation: str) -> Meaning:
     ('discovery year', 'place of birth')
     >>> meaning_of("capital of")
     Meaning(predicate='', noun='capital', of_subject=True)
-    >>> [meaning_of(name).predicate for name in ("bornIn", "part of", "has part", "speaks", "")]
-    ['was born in', 'is part of', 'has part', 'speaks', 'goes with']
+    >>> [meaning_of(name).predicate for name in ("bornIn", "part of", "located_in", "speaks", "")]
+    ['was born in', 'is part of', 'is located in', 'speaks', 'goes with']
     """
     name = plain_name(relation)
     first, *rest = name.split() or [""]
     if not first:
         return Meaning("goes with")
-    if first in word_list("predicates", DATA) or (
-        first.endswith("s") and rest and rest[-1] in PREPOSITIONS[:-2]
-    ):
+    ends_open = bool(rest) and rest[-1] in PREPOSITIONS
+    if ends_open and first in word_list("states", DATA):
+        return Meaning(f"is {name}")
+    if rest[-1:] == ["by"]:
+        return Meaning(f"was {name}")
+    if first in ("has", "have") and rest:
+        return Meaning("", " ".join(rest))
+    verbs = first in word_list("predicates", DATA)
+    if verbs or (ends_open and first.endswith("s") and rest[-1] != "of"):
         return Meaning(name)
-    if rest[:1] == ["of"] and first in word_list("said_of_subject", DATA):
-        article = "" if first == "part" else f"{_article(first)} "
-        return Meaning(f"is {article}{name}")
-    if rest and rest[-1] == "of":
+    if rest[:1] == ["of"] and _singular(first) in word_list("said_of_subject", DATA):
+        noun = _singular(first)
+        article, whole = "" if noun == "part" else f"{_article(noun)} ", " ".join(rest[1:])
+        return Meaning(f"is {article}{noun} of{f' the {whole}' if whole else ''}")
+    if rest[-1:] == ["of"]:
         return Meaning("", name.removesuffix(" of"), of_subject=True)
-    if (rest and rest[-1] in PREPOSITIONS) or first in PREPOSITIONS:
+    if ends_open or first in PREPOSITIONS:
         return Meaning(f"{'was' if first.endswith(('ed', 'en', 'rn')) else 'is'} {name}")
     return Meaning("", name)
 
@@ -110,8 +120,8 @@ def wordings_of(way: Way) -> tuple[str, ...]:
     >>> wordings_of(Way(("discoverers",)))[1]
     'The discoverers of {} are'
     """
-    if way.as_stated:
-        return ("{}",)
+    if way.sentences:
+        return way.sentences
     *before, last = way.relations
     subject = "{}"
     for name in before:

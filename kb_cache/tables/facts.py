@@ -48,7 +48,10 @@ FACT = ("subject", "relation", "object")
 NO_ANSWER = ("-", "--", "?", "n/a", "<na>", "nan", "nat", "none", "null", "unknown", "not known")
 """Values that state nothing, in lower case."""
 
-SPACES = r"[\s\p{Z}]+"
+MOST_SENTENCES = 20
+"""Maximum number of a table's own sentences about a relation."""
+
+SPACES, INVISIBLE = r"[\s\p{Z}\p{Cc}]+", "[\u200b\ufeff\u00ad]"
 
 _SUBJECT, _OBJECT = re.compile(r"\[X\]|\[SUBJECT\]"), re.compile(r"\[Y\]|\[MASK\]|<mask>|_{2,}")
 """What stands for the subject and for the object in sentences, as in LAMA and its successors."""
@@ -67,9 +70,23 @@ class Layout(NamedTuple):
     others: Mapping[str, str]
 
 
-def read_facts(
-    path: Path, columns: Mapping[str, str], relations: Sequence[str], separator: str
-) -> FactTable:
+class Reading(NamedTuple):
+    """How a table is read.
+
+    Attributes:
+        columns: the role of a column (a key of `USUAL`) -> its name, where it has no usual one.
+        relations: the relations to read, in a wide table the columns; none: all of a long table.
+        separator: what separates several objects in a cell; empty: nothing does.
+        no_answer: further texts of cells that state nothing.
+    """
+
+    columns: Mapping[str, str]
+    relations: Sequence[str] = ()
+    separator: str = ""
+    no_answer: Sequence[str] = ()
+
+
+def read_facts(path: Path, how: Reading) -> FactTable:
     """Read a table of facts from a file, whose ending says its format; see `facts_of`."""
     with readable(path):
         table = read_table(path)
@@ -81,46 +98,40 @@ def read_facts(
         "digest": digest,
         "licence": UNSTATED,
     }
-    return facts_of(table, str(path), identity, columns, relations, separator)
+    return facts_of(table, str(path), identity, how)
 
 
-def facts_of(
-    table: pa.Table,
-    place: str,
-    identity: Mapping[str, Any],
-    columns: Mapping[str, str],
-    relations: Sequence[str],
-    separator: str,
-) -> FactTable:
+def facts_of(table: pa.Table, place: str, identity: Mapping[str, Any], how: Reading) -> FactTable:
     """Return the facts that a table states.
 
     Args:
         table: the table.
         place: its name in messages.
         identity: the fields of `kb_cache.knowledge.Loaded`.
-        columns: the role of a column (a key of `USUAL`) -> its name, where it has no usual one.
-        relations: the relations to read, in a wide table the columns; none: all of a long table.
-        separator: what separates several objects in a cell; empty: nothing does.
+        how: how it is read.
 
     Raises:
         UsageError: it is not clear which columns hold what, or there is no fact.
     """
-    layout = _layout(place, table.column_names, columns, relations)
-    stated = _stated(table, layout, separator)
+    layout = _layout(place, table.column_names, how.columns, how.relations)
+    stated = _stated(table, layout, how.separator)
     left_out: Counter[str] = Counter()
-    stated = _clean(stated, left_out)
+    stated = _clean(stated, [one.lower() for one in how.no_answer], left_out)
     stated = stated.set_column(1, "relation", _spelled_once(stated["relation"]))
-    stated = _asked_for(place, stated, layout, relations, left_out)
+    stated = _asked_for(place, stated, layout, how.relations, left_out)
     if not stated.num_rows:
         reasons = "".join(f"; {reason}: {number:,}" for reason, number in left_out.items())
         raise UsageError(f"{place} states no fact{reasons}")
     subjects = _spelled_once(stated["subject"])
-    own_words: frozenset[str] = frozenset()
-    if layout.others["sentence"]:
-        subjects, own_words = _sentences(place, stated, subjects)
-    row, names = _values(table, layout.others["other_names"], separator)
+    sentences = _sentences(place, stated) if layout.others["sentence"] else {}
+    row, names = _values(table, layout.others["other_names"], how.separator)
+    names = clean(names)
+    named_at = np.flatnonzero(pc.not_equal(names, "").to_numpy(zero_copy_only=False))
+    row, names = row[named_at], names.take(pa.array(named_at))
     named = _rows_of(stated, row)
-    both = pa.concat_arrays([subjects, single_chunk(stated["object"]), clean(names.take(named[1]))])
+    both = pa.concat_arrays(
+        [subjects, single_chunk(stated["object"]), names.take(pa.array(named[1]))]
+    )
     coded = both.dictionary_encode()
     code = coded.indices.to_numpy().astype(np.int64)
     subject, target, other = np.split(code, [stated.num_rows, 2 * stated.num_rows])
@@ -150,7 +161,7 @@ def facts_of(
         subject_kind=subject_kind[first],
         split=split[first],
         other_names=np.stack([target[named[0]], other]),
-        own_words=own_words,
+        sentences=sentences,
         left_out=dict(left_out),
     )
 
@@ -256,7 +267,7 @@ def _rows_of(stated: pa.Table, row: Ints) -> tuple[Ints, Ints]:
     return fact, order[ragged_ranges(low, high - low)]
 
 
-def _clean(stated: pa.Table, left_out: Counter[str]) -> pa.Table:
+def _clean(stated: pa.Table, no_answer: Sequence[str], left_out: Counter[str]) -> pa.Table:
     """Normalise the texts, and leave out and count what states nothing."""
     texts = {
         name: clean(single_chunk(stated[name])) if name != "row" else stated[name]
@@ -265,8 +276,8 @@ def _clean(stated: pa.Table, left_out: Counter[str]) -> pa.Table:
     stated = pa.table(texts).select([*FACT, *(name for name in texts if name not in FACT)])
     for end in ("subject", "object"):
         stated = _keep(stated, pc.not_equal(stated[end], ""), "the cell is empty", left_out)
-        nothing = pc.is_in(pc.utf8_lower(stated[end]), pa.array(NO_ANSWER))
-        reason = f"the cell says nothing ({', '.join(NO_ANSWER[:6])}, ...)"
+        nothing = pc.is_in(pc.utf8_lower(stated[end]), pa.array([*NO_ANSWER, *no_answer]))
+        reason = f"the cell states nothing ({', '.join(NO_ANSWER[:6])}, ...)"
         stated = _keep(stated, pc.invert(nothing), reason, left_out)
     stated = _keep(stated, pc.not_equal(stated["relation"], ""), "no relation", left_out)
     apart = pc.not_equal(stated["subject"], stated["object"])
@@ -310,32 +321,40 @@ def _spelled_once(column: pa.ChunkedArray) -> pa.Array:
     return coded.dictionary.take(pa.array(first)).take(same.indices).take(coded.indices)
 
 
-def _sentences(place: str, stated: pa.Table, subjects: pa.Array) -> tuple[pa.Array, frozenset[str]]:
-    """Return what each fact asks about: the sentence of its subject and relation, if there is one.
+def _sentences(place: str, stated: pa.Table) -> dict[str, tuple[str, ...]]:
+    """Return how the table's own sentences ask for each relation, with ``{}`` for the subject.
 
     Raises:
-        UsageError: the object does not end a sentence.
+        UsageError: one does not name its subject, or goes on after the object, or a relation has
+            too many to be wordings.
     """
-    facts = [c.to_pylist() for c in (subjects, stated["relation"])]
-    first: dict[tuple[str, str], str] = {}
-    texts = (stated[name].to_pylist() for name in ("object", "sentence"))
-    for subject, relation, target, text in zip(*facts, *texts, strict=True):
-        if not text or (subject, relation) in first:
+    columns = (stated[name].to_pylist() for name in (*FACT, "sentence"))
+    found: dict[str, dict[str, None]] = {}
+    for subject, relation, target, text in zip(*columns, strict=True):
+        if not text:
             continue
-        begun = _put(_OBJECT, target, _put(_SUBJECT, subject, text))
+        plain = text.replace("{", "").replace("}", "")
+        asked = (
+            _SUBJECT.sub("{}", plain) if _SUBJECT.search(plain) else plain.replace(subject, "{}")
+        )
+        begun = _OBJECT.sub(lambda _, own=target: own, asked)
         ended = begun.rstrip(" .")
-        if not ended.endswith(target) and (target in begun or _OBJECT.search(text)):
+        if "{}" not in asked:
+            raise UsageError(f"{place}: the sentence {text!r} does not name {subject!r}, or [X]")
+        if not ended.endswith(target) and target in begun:
             raise UsageError(
                 f"{place}: the object must end its sentence, as in '[X] was born in [Y].', or "
                 f"be absent, as in a question: {text!r}"
             )
-        first[subject, relation] = ended.removesuffix(target).strip()
-    shown = [first.get(fact, fact[0]) for fact in zip(*facts, strict=True)]
-    return pa.array(shown, pa.string()), frozenset(relation for _, relation in first)
-
-
-def _put(place: re.Pattern[str], name: str, text: str) -> str:
-    return place.sub(lambda _: name, text)
+        found.setdefault(relation, {})[ended.removesuffix(target).strip()] = None
+    for relation, texts in found.items():
+        if len(texts) > MOST_SENTENCES:
+            raise UsageError(
+                f"{place} asks for {relation!r} in {len(texts):,} different sentences, which must "
+                f"differ in subject and object only (at most {MOST_SENTENCES}): write them with "
+                f"--template instead of --columns sentence"
+            )
+    return {relation: tuple(texts) for relation, texts in found.items()}
 
 
 def clean(texts: pa.Array) -> pa.Array:
@@ -344,7 +363,7 @@ def clean(texts: pa.Array) -> pa.Array:
     >>> clean(pa.array(["  New\u00a0 York\n"]))[0].as_py()
     'New York'
     """
-    composed = pc.utf8_normalize(texts, "NFC")
+    composed = pc.replace_substring_regex(pc.utf8_normalize(texts, "NFC"), INVISIBLE, "")
     return pc.utf8_trim(pc.replace_substring_regex(composed, SPACES, " "), " ")
 
 

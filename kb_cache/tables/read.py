@@ -80,7 +80,11 @@ def _read_json(content: bytes) -> pa.Table:
 
 def _read_csv(path: Path, content: bytes) -> pa.Table:
     first = _first_lines(path, content)
-    headers = {one: next(csv.reader(io.StringIO(first), delimiter=one), []) for one in DELIMITERS}
+    lines = io.StringIO(first, newline=None).readlines()
+    try:
+        headers = {one: next(csv.reader(lines, delimiter=one), []) for one in DELIMITERS}
+    except csv.Error as error:
+        raise UsageError(f"{path} has no header that can be read: {error}") from error
     delimiter = max(headers, key=lambda one: len(headers[one]))
     header = headers[delimiter]
     if twice := [name for name, times in Counter(header).items() if times > 1]:

@@ -25,8 +25,7 @@ class FactTable(Loaded):
             the table has no such column.
         split: (facts,) index into SPLITS of the split that the table puts the subject in; -1: none.
         other_names: (2, pairs) texts, and other names of what they name.
-        own_words: the relations that are asked for in the table's own sentences: these are the
-            subjects of their facts.
+        sentences: relation -> how the table's own sentences ask for it, ``{}`` is the subject.
         left_out: reason -> how many of the table's facts are left out.
     """
 
@@ -40,7 +39,7 @@ class FactTable(Loaded):
     subject_kind: Ints
     split: Ints
     other_names: Ints
-    own_words: frozenset[str] = frozenset()
+    sentences: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:

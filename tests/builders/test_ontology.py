@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import builders
+from kb_cache.fetching import fetch
 from kb_cache.ontologies.read import read_ontology
 from kb_cache.ontologies.types import Ontology
 from kbprobe.errors import UsageError
@@ -178,6 +179,94 @@ def test_what_an_obo_file_states_besides(tmp_path: Path) -> None:
     }
 
 
+def small(count: int = 120, more: str = "") -> str:
+    """Return an OBO file of a tree, of which each node has three children."""
+    names = [f"{chr(97 + n % 26)}{chr(97 + n // 26)}thing" for n in range(count)]
+    return "format-version: 1.2\n\n" + "".join(
+        f"[Term]\nid: T:{n}\nname: {name}\n{f'is_a: T:{(n - 1) // 3}' if n else ''}\n\n"
+        for n, name in enumerate(names)
+    ) + more  # fmt: skip
+
+
+def built(tmp_path: Path, content: str, ask: str, **options: Any) -> list[dict[str, Any]]:
+    path = tmp_path / "small.obo"
+    path.write_text(content, encoding="utf-8")
+    options = {"stem_overlap": "keep", "match": "none", **options}
+    return list(builders.build(f"{path}:{ask}", audit=False, **options)["test"])
+
+
+def test_terms_that_are_called_alike_are_told_apart_by_nothing(tmp_path: Path) -> None:
+    twin = '[Term]\nid: T:200\nname: zzz\nsynonym: "bathing" EXACT []\nis_a: T:5\n'
+    rows = built(tmp_path, small(more=twin), "hyponymy", min_depth=0)
+    assert {"bathing", "zzz"} & {text for row in rows for text in row["choices"]["text"]}
+    for row in rows:
+        texts = row["choices"]["text"]
+        assert not {"bathing", "zzz"} <= {*texts}
+        assert row["concept"] != "T:200"
+
+
+def test_related_labels_are_no_distractors_of_synonymy(tmp_path: Path) -> None:
+    content = small()
+    for n in range(120):
+        name = f"{chr(97 + n % 26)}{chr(97 + n // 26)}thing"
+        near = f"{chr(97 + (n + 1) % 26)}{chr(97 + (n + 1) // 26)}ish"
+        content = content.replace(
+            f"name: {name}\n",
+            f'name: {name}\nsynonym: "{name[:2]}ish" EXACT []\nsynonym: "{near}" RELATED []\n'
+            f'synonym: "{name.upper()}" EXACT []\n',
+        )
+    rows = built(tmp_path, content, "synonymy")
+    assert rows
+    for row in rows:
+        asked = re.search(r'"(..)thing"', row["question"])
+        assert asked is not None
+        first, second = map(ord, asked[1])
+        number = (second - 97) * 26 + first - 97 + 1
+        texts = row["choices"]["text"]
+        assert f"{chr(97 + number % 26)}{chr(97 + number // 26)}ish" not in texts
+        assert row["choices"]["text"][row["answer"]] == f"{asked[1]}ish"
+
+
+def test_parts_of_a_broader_term_are_no_distractors(tmp_path: Path) -> None:
+    parts = "".join(
+        f"[Term]\nid: P:{n}\nname: part{n}q\nrelationship: part_of T:{n}\n\n" for n in range(120)
+    )
+    rows = built(tmp_path, small(more=parts), "meronymy")
+    assert rows
+    for row in rows:
+        whole = int(row["concept"][2:])
+        above = {whole}
+        while whole:
+            whole = (whole - 1) // 3
+            above.add(whole)
+        numbers = [int(re.sub(r"\D", "", text)) for text in row["choices"]["text"]]
+        assert [number in above for number in numbers].count(True) == 1, row
+
+
+def test_two_terms_have_the_nearest_kind_of_both(units: Ontology) -> None:
+    over = above(units)
+    rows = rows_of("conjunction", max_hops=3, min_depth=0)
+    assert len(rows) > 100
+    for row in rows:
+        one, other = re.findall(r'"([^"]+)"', row["question"])
+        common = over[one] & over[other]
+        texts = row["choices"]["text"]
+        assert [text in common for text in texts].index(True) == row["answer"]
+        assert sum(text in common for text in texts) == 1
+        assert not any(texts[row["answer"]] in over[nearer] for nearer in common)
+
+
+def test_an_ontology_that_is_kept_gives_the_same_rows(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KBPROBE_CACHE", str(cache))
+    fetch("ontology", source=UNITS, name="units")
+    kept = builders.build("ontology", file="units", ask="hyponymy", audit=False)["test"]
+    read = builders.build(f"{UNITS}:hyponymy", audit=False)["test"]
+    for column in ("question", "choices", "answer", "cluster"):
+        assert kept[column] == read[column]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -187,6 +276,13 @@ def test_what_an_obo_file_states_besides(tmp_path: Path) -> None:
         ("a.ttl", "<x> <y", "cannot be read as TURTLE"),
         ("a.owl", "no xml", "cannot be read as RDF_XML"),
         ("a.obo.gz", "no gzip", "no gzip file"),
+        (
+            "a.json",
+            '{"graphs": [{"meta": null, "nodes": [{"id": null}, 3], "edges": null}]}',
+            "no term with a label",
+        ),
+        ("a.json", '{"graphs": 3}', "name it .jsonl"),
+        ("a.ttl", TURTLE.replace("@en", "@fi"), "it has some in fi (--labels CODE)"),
     ],
 )
 def test_what_is_wrong_with_an_ontology_is_said(

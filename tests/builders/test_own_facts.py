@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -197,6 +199,204 @@ def test_a_file_that_was_changed_is_read_again(tmp_path: Path) -> None:
         path.write_text("subject,relation,object\n" + "\n".join(lines), encoding="utf-8")
         rows = build(str(path))
         assert all(text.startswith(country) for row in rows for text in row["choices"]["text"])
+
+
+def golds(rows: list[dict[str, Any]]) -> set[Fact]:
+    return {
+        (row["concept"], row["relation"], row["choices"]["text"][row["answer"]]) for row in rows
+    }
+
+
+def wrong_answers(rows: list[dict[str, Any]]) -> set[Fact]:
+    return {
+        (row["concept"], row["relation"], text)
+        for row in rows
+        for place, text in enumerate(row["choices"]["text"])
+        if place != row["answer"]
+    }
+
+
+def likes(count: int = 60, *more: Fact) -> list[Fact]:
+    return [*((f"P{n}", "likes", f"F{n % 25}z") for n in range(count)), *more]
+
+
+def test_a_relation_named_of_says_what_the_subject_is() -> None:
+    facts = [(f"Town {n}", "capital of", f"Land {n + 700}") for n in range(40)]
+    for row in build(facts, inverse=True):
+        if row["relation"] == "capital of":
+            assert re.fullmatch(r"Town \d+ is the capital of( which of these\?)?", row["question"])
+        else:
+            assert re.fullmatch(
+                r"(What is the|The) capital of Land \d+(\?| is)", row["question"]
+            ), row["question"]
+
+
+def test_what_holds_the_other_way_round_is_no_distractor() -> None:
+    facts = [(f"P{n}", "knows", f"P{(n + step) % 60}") for n in range(60) for step in (1, 2)]
+    rows = build(facts, closed="knows", match="none")
+    both = {*facts, *((target, relation, subject) for subject, relation, target in facts)}
+    assert golds(rows) <= {*facts}
+    assert not wrong_answers(rows) & both
+
+
+def test_what_is_left_out_of_a_functional_relation_stays_true_of_paths() -> None:
+    facts = [(f"P{n}", "born in", f"City {n % 30}") for n in range(60)]
+    facts += [("P0", "born in", "City 7"), *((f"City {n}", "country", f"Land {n + 40}")
+                                            for n in range(30))]  # fmt: skip
+    options = {"functional": "born in", "hops": 2, "stem_overlap": "keep", "inverse": True}
+    rows = build(facts, match="none", **options)
+    assert {row["hops"] for row in rows} == {1, 2}
+    assert {row["hops"] for row in rows if "," in row["relation"]} == {2}
+    assert not any(row["concept"] == "P0" for row in rows if "inverse" not in row["relation"])
+    inverse = {(one, other) for one, relation, other in wrong_answers(rows)
+               if relation == "born in (inverse)"}  # fmt: skip
+    assert not inverse & {(target, subject) for subject, _, target in facts}
+
+
+def test_a_path_is_asked_about_if_all_its_middles_lead_on() -> None:
+    facts = [(f"P{n}", "lives in", f"City {(n + step) % 30}") for n in range(60) for step in (0, 1)]
+    facts += [(f"City {n}", "country", f"Land {n + 40}") for n in range(29)]
+    rows = build(facts, closed="lives in", hops=2, stem_overlap="keep", match="none")
+    asked = {row["concept"] for row in rows if row["hops"] == 2}
+    assert asked
+    assert not asked & {f"P{n}" for n in (28, 29, 58, 59)}
+
+
+def test_the_latest_year_counts() -> None:
+    header = "subject,relation,object,when\n"
+    lines = [f"P{n},likes,F{n % 25}z,{year}" for n in range(60) for year in (1990, 2020)]
+    lines += [f"P{n},likes,Old{n},2000" for n in range(60)]
+    rows = build_csv(header + "\n".join(lines), columns="year=when", match="none")
+    assert len({row["concept"] for row in rows}) > 50
+    assert not any("Old" in text for _, _, text in golds(rows) | wrong_answers(rows))
+
+
+def build_csv(content: str, **options: Any) -> list[dict[str, Any]]:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "facts.csv"
+        path.write_text(content, encoding="utf-8")
+        return build(str(path), **options)
+
+
+def test_other_names_of_a_right_answer_are_no_distractors() -> None:
+    rows = [f"P{n},likes,F{n % 25}z,Fruit {n % 25}" for n in range(60)]
+    rows += [f"Q{n},likes,Fruit {n % 25}," for n in range(60)]
+    content = "subject,relation,object,object_aliases\n" + "\n".join(rows)
+    for row in build_csv(content):
+        numbers = [re.sub(r"\D", "", text) for text in row["choices"]["text"]]
+        assert len({*numbers}) == len(numbers), row["choices"]["text"]
+
+
+def test_subjects_and_relations_that_differ_in_case_are_one() -> None:
+    facts = [(f"P{n}", ("Likes", "likes")[n % 2], f"F{n % 25}z") for n in range(60)]
+    assert {row["relation"] for row in build(facts)} == {"Likes"}
+    with pytest.raises(UsageError, match=r"'likes' has several objects for 1 of 60 subjects"):
+        build(likes(60, ("p7", "likes", "F3z")))
+    rows = build(likes(60, ("p7", "likes", "F3z")), functional="likes")
+    assert "P7" not in {row["concept"] for row in rows}
+
+
+def test_links_of_another_relation_are_no_choices_of_one_question() -> None:
+    facts = likes(60) + [(f"F{n}z", "grows in", f"F{n + 1}z") for n in range(0, 24, 2)]
+    for row in build(facts, relations="likes,grows in", match="none"):
+        gold = row["choices"]["text"][row["answer"]]
+        number = int(re.sub(r"\D", "", gold))
+        assert f"F{number ^ 1}z" not in row["choices"]["text"] or number == 24
+
+
+def test_kinds_are_kept_apart_even_of_one_text() -> None:
+    header = "subject,relation,object,object_kind\n"
+    lines = [f"P{n},likes,F{n % 25}z,{('a', 'b')[n >= 30]}" for n in range(60)]
+    rows = build_csv(header + "\n".join(lines))
+    kinds = {"a": {f"F{n % 25}z" for n in range(30)}, "b": {f"F{n % 25}z" for n in range(30, 60)}}
+    for row in rows:
+        kind = "ab"[int(row["concept"][1:]) >= 30]
+        assert {*row["choices"]["text"]} <= kinds[kind]
+
+
+def test_the_tables_own_sentences_ask() -> None:
+    header = "subject,relation,object,sentence\n"
+    lines = [f"P{n},likes,F{n % 25}z,[X] is fond of [Y] ." for n in range(60)]
+    rows = build_csv(header + "\n".join(lines), columns="sentence=sentence")
+    assert {re.sub(r"\d+", "", row["question"]) for row in rows} == {"P is fond of"}
+    for sentence, message in (
+        ("[Y] is liked by [X]", "must end its sentence"),
+        ("is fond of [Y]", "does not name"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            build_csv(header + f"a,likes,b,{sentence}\n", columns="sentence=sentence")
+
+
+def test_dates_and_whole_numbers_of_frames_are_written_plainly() -> None:
+    import pandas as pd
+
+    days = pd.date_range("1900-01-01", periods=40, freq="500D")
+    frame = pd.DataFrame({"subject": [f"P{n}" for n in range(40)], "relation": "born on",
+                          "object": days})  # fmt: skip
+    assert {text for _, _, text in golds(build(frame))} <= {str(day.date()) for day in days}
+    frame["object"] = [float(1000 + 40 * n) for n in range(39)] + [None]
+    assert all(text.isdigit() for _, _, text in golds(build(frame)))
+    frame["object"] = pd.to_timedelta(range(40), unit="h")
+    with pytest.raises(UsageError, match="'object' holds duration"):
+        build(frame)
+
+
+def test_names_of_classes_and_datasets_of_a_folder(tmp_path: Path) -> None:
+    import datasets
+
+    names = [f"name {n}q" for n in range(25)]
+    features = datasets.Features({
+        "subject": datasets.Value("string"), "relation": datasets.Value("string"),
+        "object": datasets.ClassLabel(names=names),
+    })  # fmt: skip
+    columns = {"subject": [f"P{n}" for n in range(60)], "relation": ["class"] * 60,
+               "object": [n % 25 for n in range(60)]}  # fmt: skip
+    rows = datasets.Dataset.from_dict(columns, features=features)
+    assert {text for _, _, text in golds(build(rows))} <= {*names}
+    with pytest.raises(UsageError, match="name one split of the DatasetDict: train"):
+        build(datasets.DatasetDict(train=rows))
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "data.csv").write_text(
+        "subject,relation,object\n" + "".join(",".join(fact) + "\n" for fact in likes()),
+        encoding="utf-8",
+    )
+    assert asked_in(build(f"hub:{folder}")) == asked_in(build(likes()))
+
+
+def test_the_same_build_twice_reads_every_option() -> None:
+    assert build(likes(), closed="likes") == build(likes(), closed="likes")
+
+
+def test_braces_in_names_and_names_that_collide() -> None:
+    facts = [(one, "a {{ 7*7 }} {% x %}", other) for one, _, other in likes()]
+    assert all("7*7" in row["question"] for row in build(facts))
+    twice = [(one, name, other) for one, _, other in likes() for name in ("x", "x (inverse)")]
+    with pytest.raises(UsageError, match="two relations are called"):
+        build(twice, inverse=True)
+
+
+def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
+    content = "subject,relation,object\n" + "".join(",".join(fact) + "\n" for fact in likes())
+    expected = asked_in(build_csv(content))
+    for written in (
+        content.replace("\n", "\r"), content.replace("\n", "\r\n"), content.replace(",", ";"),
+        "\ufeff" + content,
+    ):  # fmt: skip
+        path = tmp_path / "facts.csv"
+        path.write_bytes(written.encode())
+        assert asked_in(build(str(path))) == expected
+    for written_bytes, message in (
+        (content.replace("P3,", '"P3,').encode(), "columns instead of 3"),
+        (content.replace("P3,", "Pé,").encode("latin-1"), "is not UTF-8"),
+    ):
+        path.write_bytes(written_bytes)
+        with pytest.raises(UsageError, match=message):
+            build(str(path))
+    other = tmp_path / "facts.xlsx"
+    other.write_bytes(b"PK")
+    with pytest.raises(UsageError, match=r"tables end with \.csv"):
+        builders.build(str(other))
 
 
 def asked_in(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:

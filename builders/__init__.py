@@ -25,7 +25,7 @@ __all__ = ["build", "list_probes", "names"]
 
 @naming_extras()
 def build(
-    name: str,
+    name: str | None = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -39,7 +39,8 @@ def build(
 
     Args:
         name: the probe's name (:func:`names` lists them), or the file of a table or
-            an ontology (``facts.csv``, ``go.obo:hyponymy``).
+            an ontology (``facts.csv``, ``go.obo:hyponymy``). It can be left out where ``table`` is
+            given: facts of your own, such as a DataFrame.
         output: folder to also write the probe to (Parquet, card and manifest); if None, it stays in
             memory.
         seed: seed of every draw. The same knowledge base, options and seed give the same rows.
@@ -62,6 +63,7 @@ def build(
     from builders.engine.options import with_snapshots
     from builders.engine.own_files import own_file
     from builders.engine.probe import find_probe
+    from builders.engine.registry import FACTS
     from builders.engine.request import Request
     from kbprobe.errors import optional_path, wrong_argument
     from kbprobe.files.targets import taking
@@ -69,6 +71,8 @@ def build(
     from kbprobe.format.in_memory import dataset_info
     from kbprobe.format.items import plain
 
+    if name is None and "table" in options:
+        name = FACTS
     if not isinstance(name, str):
         accepted = "the name of a probe, or FILE.py:function. Several are built one after another"
         raise wrong_argument("build(name=...)", name, accepted)

@@ -123,7 +123,11 @@ def _asked_facts(table: FactTable, known: _Known) -> AskedFacts:
         if known.inverse:
             ways.append(Way((name,), inverse=True))
             parts.append(_with_more((target, subject, subject_kind, asked), more))
-    dropped.require(len(ways), "Say what you know of these relations.")
+    dropped.require(
+        len(ways),
+        "Say with --closed NAME,... that the table states all objects of a relation, or with "
+        "--functional NAME,... that there is only one.",
+    )
     if known.hops > 1:
         for way, some in _paths([*ways], [*parts], known):
             ways.append(way)
@@ -164,8 +168,8 @@ def _known_to_be_whole(table: FactTable, lines: Ints, known: _Known, dropped: Dr
         reason = f"{name!r} is --functional, but {several.size:,} subjects have several objects"
         return asked & dropped.drop(reason, asked & np.isin(table.subject[lines], several))
     reason = (
-        f"{name!r} has several objects for {several.size:,} of {subjects.size:,} subjects: ask "
-        f"with --closed {name} if the table states all, or --functional {name} if there is only one"
+        f"{name!r} has several objects for {several.size:,} of {subjects.size:,} subjects "
+        f"(--closed or --functional)"
     )
     dropped[reason] += int(asked.sum())
     return np.zeros_like(asked)

@@ -415,8 +415,8 @@ def paths_of_properties(text: str) -> _PathFile:
     Raises:
         UsageError: a property has no number or no name, or is given twice.
     """
-    from builders.tables.wordings import wordings_of
     from builders.tables.ways import Way as NamedWay
+    from builders.tables.wordings import wordings_of
 
     hops: dict[str, Hop] = {}
     for entry in text.split(","):
@@ -424,8 +424,8 @@ def paths_of_properties(text: str) -> _PathFile:
         if not found:
             raise UsageError(
                 f"{BY_NUMBER}: {entry.strip()!r} is no property with a name. Write its number, a "
-                f"colon and what it is called, such as P36:capital or P36:capital,P38:currency (^P36 "
-                "follows it backwards); longer paths are declared in a file"
+                "colon and what it is called, such as P36:capital or P36:capital,P38:currency "
+                "(^P36 follows it backwards); longer paths are declared in a file"
             )
         edge, name = found[1], found[2].strip()
         way = Way(edge.removeprefix("^"), edge.startswith("^"))

@@ -624,8 +624,8 @@ def test_a_fact_alone_starts_at_the_best_known_that_have_it(dump: Cut) -> None:
     toy = places()
     for at in range(45):
         toy.sitelinks(f"Q{500 + at}", at)
-    name, options = dump(toy), {"paths": "P159:seat", "min_sitelinks": 0, "max_listed": 30}
-    rows = flat(rows_of(built(dump=name, **options)))
+    done = built(dump=dump(toy), paths="P159:seat", min_sitelinks=0, max_listed=30)
+    rows = flat(rows_of(done))
     assert rows
     assert {row["concept"] for row in rows} <= {f"Q{515 + at}" for at in range(30)}
 

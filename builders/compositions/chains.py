@@ -190,6 +190,10 @@ class Knowledge:
         meant = {start, *self.named(self.label(start))}
         return frozenset().union(*(self.ends(hops, entity) for entity in meant))
 
+    def has_several(self, hops: Sequence[Hop], start: str) -> bool:
+        """Return whether a question has several valid answers."""
+        return len(self.valid(hops, start)) > 1
+
     def other_readings(self, hops: Sequence[Hop], start: str) -> frozenset[str]:
         """Return answers under other readings of a question, such as a year of opening."""
         also = self.collected.also.get(hops[-1].id, {})
@@ -224,7 +228,7 @@ def find_chains(knowledge: Knowledge, *, unambiguous: bool, dropped: Counter[str
         for start in sorted(knowledge.collected.links.get(hops[0].id, {}), key=number_of):
             for chain in _chains_from(knowledge, path, hops, start):
                 reason = _reason_against(knowledge, hops, chain)
-                if not reason and unambiguous and len(knowledge.valid(hops, start)) > 1:
+                if not reason and unambiguous and knowledge.has_several(hops, start):
                     reason = "several answers are valid (--unambiguous)"
                 if reason:
                     dropped[f"{path.id}: {reason}"] += 1
@@ -280,7 +284,7 @@ def _reason_against(knowledge: Knowledge, hops: Sequence[Hop], chain: Chain) -> 
             return "not among those that --min-sitelinks and --max-listed look up"
     if hops[-1].value == "year" and (
         any(knowledge.died(node) < int(chain.gold) for node in chain.nodes)
-        or knowledge.latest(hops[-2], chain.edges[-2].source) < int(chain.gold)
+        or (len(hops) > 1 and knowledge.latest(hops[-2], chain.edges[-2].source) < int(chain.gold))
     ):
         return "the year is later than the life of somebody on the way"
     labels = [knowledge.label(node) for node in chain.nodes]

@@ -34,6 +34,9 @@ YEAR_PRECISION = 9
 
 OCCUPATION = "P106"
 
+_WIDER = "wdt:P131|wdt:P17|wdt:P279|wdt:P361"
+"""What leads to a place, class or whole that something of any kind lies in or belongs to."""
+
 _VALUE_NODE = "http://www.wikidata.org/prop/statement/value/"
 
 
@@ -108,6 +111,7 @@ class _FactCollector:
                     self.dated |= entities
                 ends = (self.links[hop.id][entity] for entity in entities)
                 entities = {link.target for links in ends for link in links if link.target}
+        of_any_kind = self._values_of_any_kind()
         entities, targets = self._entities()
         if not targets:
             raise SourceError(
@@ -142,7 +146,10 @@ class _FactCollector:
             "death": self._years("P570", self.dated),
             "citizenship": self._sets("?entity wdt:P27 ?value", people),
             "country": self._sets("?entity wdt:P131*/wdt:P17 ?value", places),
-            "areas": self._sets("?entity wdt:P131+ ?value", places),
+            "areas": {
+                **self._sets("?entity wdt:P131+ ?value", places),
+                **self._sets(f"?entity ({_WIDER})+ ?value", of_any_kind),
+            },
             "sitelinks": self._sitelinks(set().union(*targets.values())),
         }
 
@@ -201,11 +208,15 @@ class _FactCollector:
         return self._best_known(starts)
 
     def _listed(self, hop: Hop) -> set[str]:
-        """Query all entities of the hop's classes that have such a statement."""
+        """Query all entities of the hop's classes, if it names any, that have such a statement."""
         ends = ("?entity", "?end") if hop.listed == "from" else ("?end", "?entity")
-        several = (f"{{ {_pattern(*way, *ends)} }}" for way in hop.ways)
-        has = f"FILTER EXISTS {{ {' UNION '.join(several)} }}"
+        several = " UNION ".join(f"{{ {_pattern(*way, *ends)} }}" for way in hop.ways)
+        has = f"FILTER EXISTS {{ {several} }}"
         variables, known = self._well_known("?entity")
+        if not hop.start_classes:
+            query = f"SELECT DISTINCT ?entity {variables} WHERE {{ {several} {known}}}"
+            rows = self.session.select(query).rows
+            return self._best_known({entity_of(row[0]): _count(row[1:]) for row in rows})
         classes = set().union(*(self.kinds[name] for name in hop.start_classes))
         query = (
             f"SELECT DISTINCT ?class ?entity {variables} WHERE {{ "
@@ -365,6 +376,27 @@ class _FactCollector:
                     targets[hop.choices] |= {link.target for link in links if link.target}
         entities |= set().union(*targets.values())
         return entities, targets
+
+    def _values_of_any_kind(self) -> set[str]:
+        """Return the values of hops that begin a path and name no class.
+
+        Raises:
+            SourceError: the source states none of one of them.
+        """
+        found: set[str] = set()
+        for path in self.paths.paths.values():
+            hop = self.paths.hops[path.hops[0]]
+            if not hop.start_classes:
+                links = self.links[hop.id].values()
+                own = {link.target for some in links for link in some} - {UNKNOWN}
+                if not own:
+                    raise SourceError(
+                        f"{self.session.source.name} states no entity as {hop.edges[0]} of "
+                        "another. Check its number in --paths, or leave it out; dates, numbers and "
+                        f"texts cannot be asked for by a number.{self._about_sitelinks()}"
+                    )
+                found |= own
+        return found
 
     def _sets(self, pattern: str, entities: Iterable[str]) -> dict[str, frozenset[str]]:
         query = f"SELECT DISTINCT ?entity ?value WHERE {{ $values {pattern} }}"

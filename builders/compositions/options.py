@@ -43,10 +43,14 @@ class CompositionOptions(ProbeOptions):
     language: Annotated[str, Metavar("CODE")] = Field(
         "en", pattern="^[a-z]{2,3}(-[a-z0-9]+)*$", description="Language of labels and questions."
     )
-    paths: Annotated[str, Metavar("FILE")] = Field(
-        "", description="A YAML file of further paths, or of other ones by a name."
+    paths: Annotated[str, Metavar("FILE|P36:NAME,...")] = Field(
+        "",
+        description="A YAML file of further paths, or of other ones by a name; or properties, each "
+        "with its name, to ask about alone: P36:capital,P38:currency.",
     )
-    only_paths: tuple[str, ...] = Field((), description="Paths to ask about; all if empty.")
+    only_paths: tuple[str, ...] = Field(
+        (), description="Paths to ask about; if empty, all, or the properties that --paths names."
+    )
     unambiguous: bool = Field(
         False, description="Leave out questions that have several valid answers."
     )

@@ -1,7 +1,7 @@
 """The paths that encyclopedic_composition asks about, as declared in YAML files.
 
 A *hop* is one step in the knowledge base, with a question for this step alone; a *path* is a chain
-of hops, with a question for its end. See docs/probes/encyclopedic_composition.md.
+of one or more hops, with a question for its end. See docs/probes/encyclopedic_composition.md.
 """
 
 from __future__ import annotations
@@ -37,6 +37,15 @@ YEAR = "year"
 
 FIELDS = (ENTITY, ARTICLE, YEAR)
 
+SEVERAL = "_several"
+"""The end of the name of wordings for several answers."""
+
+BY_NUMBER = "--paths"
+"""Where paths come from that are properties with names: ``--paths P36:capital``."""
+
+_BY_NUMBER = re.compile(r"\s*\^?[a-z]?[0-9]+\s*([:,/]|$)", re.IGNORECASE)
+_NAMED = re.compile(r"\s*(\^?P[1-9][0-9]*)\s*:\s*([^\W_][^{}%#\n]*)")
+
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=60)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[a-z0-9]+)*$")]
 Item = Annotated[str, Field(pattern=r"^Q[1-9][0-9]*$")]
@@ -58,11 +67,14 @@ class PathWording(_PathEntry):
         key_words: what the control ``perturbed`` replaces.
         published: whether the text is from the paper; such texts are used only with
             ``--published-wordings``.
+        several: whether the text is for questions with several valid answers; the others are then
+            for those with one.
     """
 
     text: str
     key_words: tuple[str, ...] = ()
     published: bool = False
+    several: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -198,19 +210,19 @@ class Hop(_PathEntry):
 
 
 class Path(_PathEntry):
-    """A chain of hops, and the question that asks for its end.
+    """One hop or a chain of hops, and the question that asks for its end.
 
     Attributes:
         id: its name, which is also the name of its family in the items.
-        hops: names of two or more hops.
+        hops: names of hops.
         published: whether it is from the paper; see ``--further-share``.
-        questions: language -> questions.
+        questions: language -> questions; a path of one hop without any takes those of its hop.
     """
 
     id: Id
-    hops: Annotated[tuple[Id, ...], Field(min_length=2, max_length=4)]
+    hops: Annotated[tuple[Id, ...], Field(min_length=1, max_length=4)]
     published: bool = False
-    questions: Questions
+    questions: Questions = Field(default_factory=dict)
 
     @field_validator("id")
     @classmethod
@@ -218,6 +230,12 @@ class Path(_PathEntry):
         if name.startswith("fact-"):
             raise ValueError("names that begin with 'fact-' are those of single hops' questions")
         return name
+
+    @model_validator(mode="after")
+    def _asks(self) -> Path:
+        if len(self.hops) > 1 and not self.questions:
+            raise ValueError("questions: a path of several hops needs its own")
+        return self
 
 
 class _PathFile(_PathEntry):
@@ -248,7 +266,10 @@ class PathSet:
 
     @cached_property
     def bounds(self) -> dict[str, tuple[int, int]]:
-        """The range [first, last) of wordings of each path, and of each hop (as ``fact-NAME``)."""
+        """The range [first, last) of wordings of each path, and of each hop (as ``fact-NAME``).
+
+        Those for several answers, where there are others, are under ``NAME_several``.
+        """
         bounds, at = {}, 0
         for name, questions in self._questions():
             bounds[name] = (at, at + len(questions))
@@ -256,10 +277,17 @@ class PathSet:
         return bounds
 
     def _questions(self) -> Iterable[tuple[str, tuple[PathWording, ...]]]:
-        for name, path in self.paths.items():
-            yield name, self._used(path.questions)
-        for name, hop in self.hops.items():
-            yield f"fact-{name}", self._used(hop.questions)
+        chained = {name for path in self.paths.values() if len(path.hops) > 1 for name in path.hops}
+        asked = [(name, path.questions) for name, path in self.paths.items()]
+        asked += [
+            (f"fact-{name}", self.hops[name].questions) for name in self.hops if name in chained
+        ]
+        for name, questions in asked:
+            used = self._used(questions)
+            one = tuple(text for text in used if not text.several)
+            yield name, one or used
+            if one and len(one) < len(used):
+                yield f"{name}{SEVERAL}", tuple(text for text in used if text.several)
 
     def _used(self, questions: Questions) -> tuple[PathWording, ...]:
         texts = questions[self.language]
@@ -309,8 +337,9 @@ def load_paths(
     """Load the built-in paths and those of a user's file, which override built-in names.
 
     Args:
-        file: the user's file; none if empty.
-        only: names of the paths to keep; all if empty.
+        file: the user's file, or properties as :func:`paths_of_properties` reads them; none if
+            empty.
+        only: names of the paths to keep; if empty, all, or those of the properties alone.
         language: the language to ask in.
         as_published: see :class:`PathSet`.
 
@@ -322,9 +351,19 @@ def load_paths(
     hops = {hop.id: (hop, BUILT_IN) for hop in given.hops}
     paths = {path.id: (path, BUILT_IN) for path in given.paths}
     if file:
-        more = read_file(FilePath(file), file)
-        hops |= {hop.id: (hop, file) for hop in more.hops}
-        paths |= {path.id: (path, file) for path in more.paths}
+        there = FilePath(file).exists()
+        by_number = bool(_BY_NUMBER.match(file)) and not there
+        if not (by_number or there):
+            raise UsageError(
+                f"{file}: cannot be read: there is no such file. {BY_NUMBER} takes a YAML file, or "
+                "properties with their names, such as P36:capital"
+            )
+        more = paths_of_properties(file) if by_number else read_file(FilePath(file), file)
+        source = BY_NUMBER if by_number else file
+        hops |= {hop.id: (hop, source) for hop in more.hops}
+        paths |= {path.id: (path, source) for path in more.paths}
+        if by_number:
+            only = only or tuple(path.id for path in more.paths)
     for name in only:
         if name not in paths:
             raise UsageError(
@@ -333,6 +372,7 @@ def load_paths(
             )
     kept = {name: entry for name, entry in paths.items() if not only or name in only}
     used: dict[str, Hop] = {}
+    asked: dict[str, Path] = {}
     for path, source in kept.values():
         for at, name in enumerate(path.hops):
             where = f"{source}: path {path.id!r}: hops[{at}]"
@@ -346,16 +386,73 @@ def load_paths(
                 raise UsageError(f"{where}: {name!r} leads to a year, from which no hop continues")
         if len(set(path.hops)) < len(path.hops):
             raise UsageError(f"{source}: path {path.id!r}: hops: one is given twice")
-        if not used[path.hops[0]].start_classes:
+        if not used[path.hops[0]].start_classes and source != BY_NUMBER:
             end = used[path.hops[0]].listed
             raise UsageError(
                 f"{source}: path {path.id!r}: hops[0]: {path.hops[0]!r} begins no path, for it "
                 f"names no classes of {end!r} to look up"
             )
+        if not path.questions:
+            path = path.model_copy(update={"questions": used[path.hops[0]].questions})
         _check_language(path.questions, language, f"{source}: path {path.id!r}")
+        asked[path.id] = path
     for name, hop in used.items():
         _check_language(hop.questions, language, f"{hops[name][1]}: hop {name!r}")
-    return PathSet({name: path for name, (path, _) in kept.items()}, used, language, as_published)
+    return PathSet(asked, used, language, as_published)
+
+
+def paths_of_properties(text: str) -> _PathFile:
+    """Return a path of one hop for each property that a text names: ``P36:capital,P38:currency``.
+
+    The questions come from the names, as those of `facts` do. Nothing is known of the classes of
+    the ends, so a path starts at any entity that has the property, and distractors are of the same
+    class where there are enough.
+
+    Raises:
+        UsageError: a property has no number or no name, or is given twice.
+    """
+    from builders.tables.ways import Way as NamedWay
+    from builders.tables.wordings import wordings_of
+
+    hops: dict[str, Hop] = {}
+    for entry in text.split(","):
+        found = _NAMED.fullmatch(entry)
+        if not found:
+            raise UsageError(
+                f"{BY_NUMBER}: {entry.strip()!r} is no property with a name. Write its number, a "
+                "colon and what it is called, such as P36:capital or P36:capital,P38:currency "
+                "(^P36 follows it backwards); longer paths are declared in a file"
+            )
+        edge, name = found[1], found[2].strip()
+        way = Way(edge.removeprefix("^"), edge.startswith("^"))
+        if edge in hops:
+            raise UsageError(f"{BY_NUMBER}: {edge} is given twice")
+        questions = [
+            {
+                "text": asking.replace(" {}", " {{ the }}{{ entity }}").replace(
+                    "{}", "{{ entity }}"
+                ),
+                "key_words": "all",
+                "several": several,
+            }
+            for several in (False, True)
+            for asking in wordings_of(
+                NamedWay((name,), inverse=way.inverse, several=several, single=not several)
+            )
+        ]
+        words = re.findall("[a-z0-9]+", f"{way.name} {'of' * way.inverse} {name}".lower())
+        hops[edge] = Hop.model_validate(
+            {
+                "id": "-".join(words)[:60],
+                "edges": (edge,),
+                # What borders on it is no distractor if only that states it.
+                "also": (way.name if way.inverse else f"^{way.name}",),
+                "choices": "same_kind",
+                "questions": {"en": questions},
+            }
+        )
+    paths = tuple(Path(id=hop.id, hops=(hop.id,)) for hop in hops.values())
+    return _PathFile(hops=tuple(hops.values()), paths=paths)
 
 
 @cache

@@ -119,14 +119,14 @@ def encyclopedic_composition(
     rows = with_their_facts(rows, facts, dropped)
     dropped.require(len(rows), "Loosen one of them, or ask a larger source.")
     layout = PathLayout(knowledge)
-    alone = layout.plan(
-        facts, [(row.edges[0].hop, f"fact-{row.edges[0].hop}") for row in facts], whole=False
-    )
+    # Questions about one fact each rest on no others.
+    asked = [(row.edges[0].hop, f"fact-{row.edges[0].hop}") for row in facts]
+    alone = {FACTS: layout.plan(facts, asked, whole=False)} if facts else {}
     return layout.plan(
         [row for _, row in rows],
         [(chain.path, chain.path) for chain, _ in rows],
         whole=True,
-        sub_questions={FACTS: alone},
+        sub_questions=alone,
         flags=replace(flags, bits=np.array([bits[chain] for chain, _ in rows], dtype=np.int64)),
         oracles=composition_oracles(knowledge, rows),
         dropped=dropped,
@@ -156,11 +156,16 @@ def composition_oracles(knowledge: Knowledge, rows: Sequence[tuple[Chain, PathRo
         ),
         "first facts": (
             "all but the last fact: of which country the one is who has the answer",
-            lambda chain, node: knowledge.share_a_country(chain.carrier, node),
+            lambda chain, node: (
+                len(chain.edges) == 1 or knowledge.share_a_country(chain.carrier, node)
+            ),
         ),
     }
     made = {}
+    chained = any(len(row.edges) > 1 for _, row in rows)
     for name, (knows, is_possible) in known.items():
+        if name == "first facts" and not chained:
+            continue
         possible = np.array(
             [[is_possible(chain, node) for node in row.nodes] for chain, row in rows]
         )
@@ -206,13 +211,13 @@ def _most_of_a_path(rows: Counter[str], share: float) -> float:
 
 
 def with_their_facts(rows: Rows, facts: Sequence[PathRow], dropped: Counter[str]) -> Rows:
-    """Drop the choice groups of rows with a fact that has no question of its own."""
+    """Drop the choice groups of rows of several facts one of which has no question of its own."""
     asked = {row.edges[0][:3] for row in facts}
     groups = {_group_of(chain, row) for chain, row in rows}
     lacking = {
         _group_of(chain, row)
         for chain, row in rows
-        if not all(edge[:3] in asked for edge in row.edges)
+        if len(row.edges) > 1 and not all(edge[:3] in asked for edge in row.edges)
     }
     return _kept(rows, groups - lacking, "a fact of it has too few wrong answers", dropped)
 

@@ -23,7 +23,7 @@ from builders.compositions.choices import (
     draw_sets,
 )
 from builders.compositions.options import CompositionOptions
-from builders.compositions.paths import ARTICLE, ENTITY, YEAR, Hop
+from builders.compositions.paths import ARTICLE, ENTITY, SEVERAL, YEAR, Hop
 from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Questions, text_key
 from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.splits import assign_splits
@@ -55,9 +55,11 @@ def _rules() -> tuple[tuple[bool, re.Pattern[str]], ...]:
 
 
 def takes_the(name: str) -> bool:
-    """Return whether the name of a university or similar institution takes *the*.
+    """Return whether the name of an institution or a state takes *the*.
 
     >>> takes_the("University of Vienna"), takes_the("Harvard University")
+    (True, False)
+    >>> takes_the("Kingdom of Sardinia"), takes_the("Czechoslovakia")
     (True, False)
     >>> takes_the("The Wharton School"), takes_the("Royal Holloway, University of London")
     (False, False)
@@ -127,13 +129,13 @@ def facts_alone(
     size: int,
     rng: RandomGenerator,
 ) -> list[PathRow]:
-    """Draw choices for every single fact that the rows are based on.
+    """Draw choices for every single fact that the rows of several facts are based on.
 
     No fact may be missing, so facts left over get their distractors separately.
     """
     cells: dict[tuple[str, int], dict[Fact, Edge]] = {}
     for _, row in rows:
-        for edge in row.edges:
+        for edge in row.edges if len(row.edges) > 1 else ():
             cells.setdefault((edge.hop, row.split), {})[edge[:3]] = edge
     drawn: list[PathRow] = []
     for (name, code), edges in sorted(cells.items()):
@@ -259,14 +261,15 @@ class PathLayout:
         Args:
             rows: the questions, each with its facts and choices.
             asked: the family of each row, and the name of its wordings.
-            whole: whether they ask about whole paths rather than single facts.
+            whole: whether they ask about paths rather than about the single facts of these.
             sub_questions: the plans of further configs.
             flags: the flags of the rows.
             oracles: what oracles reach on them.
             dropped: counts of dropped chains by reason.
         """
         families, family, node_family = self._families(rows, [name for name, _ in asked])
-        questions, question = self._questions(rows, [name for _, name in asked], whole)
+        names = [self._wordings(name, row) for (_, name), row in zip(asked, rows, strict=True)]
+        questions, question = self._questions(rows, names, whole)
         hops = np.array([len(row.edges) for row in rows], dtype=np.int64)
         nodes = self._numbers([node for row in rows for node in row.nodes])
         return plan_rows(
@@ -288,7 +291,7 @@ class PathLayout:
             ),
             families=families,
             relation=self._relations(rows),
-            facts=self._facts(rows, whole),
+            facts=self._facts(rows, bool(sub_questions)),
             cluster=Coded(self.names, self._numbers([row.edges[-1].source for row in rows])),
             order=Shuffled() if whole else ByChoiceGroup(np.array([row.group for row in rows])),
             sub_questions=sub_questions or {},
@@ -296,6 +299,16 @@ class PathLayout:
             oracles=oracles or {},
             dropped=dropped or {},
         )
+
+    def _wordings(self, name: str, row: PathRow) -> str:
+        """Return the name of the wordings for one answer, or for several, if there are such."""
+        several = f"{name}{SEVERAL}"
+        hops = [self.knowledge.paths.hops[edge.hop] for edge in row.edges]
+        if several in self.knowledge.paths.bounds and self.knowledge.has_several(
+            hops, row.edges[0].source
+        ):
+            return several
+        return name
 
     def _numbers(self, nodes: Sequence[str]) -> Ints:
         return np.array([self.number[node] for node in nodes], dtype=np.int64)
@@ -351,8 +364,11 @@ class PathLayout:
         """Return the definite article that an English name takes in a sentence, and a space."""
         return "the " if self.knowledge.paths.language == "en" and takes_the(label) else ""
 
-    def _facts(self, rows: Sequence[PathRow], whole: bool) -> Facts:
-        """Return the triples as the knowledge base states them, in either direction of a hop."""
+    def _facts(self, rows: Sequence[PathRow], named: bool) -> Facts:
+        """Return the triples as the knowledge base states them, in either direction of a hop.
+
+        If ``named``, those of rows of several facts name the rows that ask for each.
+        """
         edges = [edge for row in rows for edge in row.edges]
         ways = [self.knowledge.paths.hops[edge.hop].ways[edge.way] for edge in edges]
         relations = {name: at for at, name in enumerate(sorted({way.name for way in ways}))}
@@ -367,8 +383,15 @@ class PathLayout:
             self.names,
             tuple(relations),
             np.array([len(row.edges) for row in rows], dtype=np.int64),
-            np.array([text_key(*edge[:3]) for edge in edges], dtype=np.int64) if whole else None,
+            self._asking(rows) if named else None,
         )
+
+    def _asking(self, rows: Sequence[PathRow]) -> Ints:
+        """Return for each fact of rows the key of its question; -1 where it is the row's own."""
+        keys = [
+            text_key(*edge[:3]) if len(row.edges) > 1 else -1 for row in rows for edge in row.edges
+        ]
+        return np.array(keys, dtype=np.int64)
 
     def _relations(self, rows: Sequence[PathRow]) -> pa.Array:
         """Return each row's path of facts in SPARQL notation: ``^P112/P159``."""

@@ -49,7 +49,9 @@ paths:
         ("? [a]\n: b", "a key must be a word"),
         (GOOD.replace("id: mine", "id: Mine Own"), r"path 'Mine Own': id: "),
         (GOOD.replace("id: mine", "id: fact-mine"), r"path 'fact-mine': id: names that begin"),
-        (GOOD.replace("actor, spouse", "actor"), r"path 'mine': hops: "),
+        (GOOD.replace("actor, spouse", ""), r"path 'mine': hops: "),
+        (GOOD.replace("    questions:", "#"), r"path 'mine': .*several hops needs its own"),
+        (GOOD.replace("actor, spouse", "headquarters"), "begins no path"),
         (GOOD.replace("actor, spouse", "actor, spoise"), r"hops\[1\]: .*Did you mean 'spouse'"),
         (GOOD.replace("actor, spouse", "actor, actor"), "one is given twice"),
         (GOOD.replace("actor, spouse", "spouse, headquarters"), "."),
@@ -96,3 +98,61 @@ def test_files_that_are_no_text_are_refused(tmp_path: Path, content: bytes) -> N
         load_paths(str(file))
     with pytest.raises(UsageError, match="cannot be read"):
         load_paths(str(tmp_path / "none.yaml"))
+
+
+def test_a_path_of_one_hop_takes_the_questions_of_its_hop(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("paths:\n  - {id: mine, hops: [actor]}\n", encoding="utf-8")
+    paths = load_paths(str(file), ("mine",))
+    assert paths.paths["mine"].questions == paths.hops["actor"].questions
+    assert list(paths.bounds) == ["mine"]
+    assert len(load_paths(str(file), ("mine", "film-actor-spouse")).bounds) == 4
+
+
+def test_properties_by_number_are_asked_for_by_their_names() -> None:
+    paths = load_paths("P36:capital, P37:official languages,^P36:capital")
+    assert list(paths.paths) == ["p36-capital", "p37-official-languages", "p36-of-capital"]
+    texts = [wording.text for wording in paths.template().questions]
+    assert texts == [
+        "What is the capital of {{ the }}{{ entity }}?",
+        "The capital of {{ the }}{{ entity }} is",
+        "Which of these is a capital of {{ the }}{{ entity }}?",
+        "One capital of {{ the }}{{ entity }} is",
+        "What is the official language of {{ the }}{{ entity }}?",
+        "The official language of {{ the }}{{ entity }} is",
+        "Which of these is an official language of {{ the }}{{ entity }}?",
+        "One official language of {{ the }}{{ entity }} is",
+        "{{ entity }} is the capital of which of these?",
+        "{{ entity }} is the capital of",
+        "{{ entity }} is the capital of which of these?",
+        "{{ entity }} is the capital of",
+    ]
+    assert list(load_paths("P36:capital", ("band-start",)).paths) == ["band-start"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("P36", r"^--paths: 'P36' is no property with a name.* such as P36:capital"),
+        ("P36:", "'P36:' is no property"),
+        ("P36: ", "'P36:' is no property"),
+        ("Q36:capital", "'Q36:capital' is no property"),
+        ("p36:capital", "'p36:capital' is no property"),
+        ("P0:capital", "'P0:capital' is no property"),
+        ("P36:{{ entity }}", "is no property"),
+        ("P36:capital,", "'' is no property"),
+        ("P36:capital,currency", "'currency' is no property"),
+        ("P19/P17:country of birth", "longer paths are declared in a file"),
+        ("P36:capital,P36:seat", "P36 is given twice"),
+        ("x.yaml", r"^x\.yaml: cannot be read: .*such as P36:capital"),
+        ("P36.yaml", r"^P36\.yaml: cannot be read"),
+    ],
+)
+def test_properties_without_number_or_name_are_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        load_paths(text)
+
+
+def test_names_of_properties_are_english() -> None:
+    with pytest.raises(UsageError, match=r"--paths: path 'p36-capital': .* 'de' .*--language"):
+        load_paths("P36:capital", language="de")

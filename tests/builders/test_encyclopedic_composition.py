@@ -415,6 +415,81 @@ def test_server_store_and_cache_give_the_same_bytes(
     assert len(written["store"]) == 6
 
 
+BY_NUMBER = {
+    MINIATURE: {"P57": "director", "P495": "country of origin"},
+    SAMPLE: {"P36": "capital", "P37": "official language"},
+}
+"""Properties of real triples, the second of which often leads to several things."""
+
+
+def test_a_property_alone_has_golds_stated_and_distractors_not(
+    sample: Wikidata, wikidata: str, extent: str
+) -> None:
+    names = BY_NUMBER[extent]
+    done = built(dump=wikidata, paths=",".join(f"{edge}:{name}" for edge, name in names.items()))
+    assert list(done.configs) == ["default"]  # questions about one fact rest on no others
+    rows = flat(rows_of(done))
+    assert {row["relation"] for row in rows} == names.keys()
+    assert len(rows) > {MINIATURE: 100, SAMPLE: 500}[extent]
+    several = Counter[str]()
+    for edge, name in names.items():
+        some = [row for row in rows if row["relation"] == edge]
+        shown = {row["concept"]: label_in(row) for row in some}
+        valid = valid_answers(sample, f"?start wdt:{edge} ?answer", shown.values())
+        for row in some:
+            answers = valid[shown[row["concept"]]]
+            for at, node in enumerate(row["choice_nodes"]):
+                assert (node in answers) == (at == row["answer"]), row
+            assert row["hops"] == 1
+            assert row["fact_ids"] == []
+            assert row["triples"] == [
+                {
+                    "subject": row["concept"],
+                    "relation": edge,
+                    "object": row["choice_nodes"][row["answer"]],
+                }
+            ]
+            one_of_several = row["question"].startswith(("Which of these is a", "One "))
+            assert one_of_several == (len(answers) > 1), row
+            several[name] += one_of_several
+    assert several[[*names.values()][1]] > 20
+
+
+def label_in(row: dict[str, Any]) -> str:
+    return str(next(one["value"] for one in row["arguments"] if one["name"] == "entity"))
+
+
+def test_several_objects_can_be_left_out(wikidata: str, extent: str) -> None:
+    edge, name = [*BY_NUMBER[extent].items()][1]
+    done = built(dump=wikidata, paths=f"{edge}:{name}", unambiguous=True)
+    rows = flat(rows_of(done))
+    assert rows
+    assert all(row["question"].startswith(("What is", "The ")) for row in rows)
+    assert len({row["concept"] for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("paths", ["P99999:nothing", "P27:country,P99999:nothing", "P569:birth"])
+@ON_MINIATURE
+def test_a_property_that_leads_to_no_entity_is_named(wikidata: str, paths: str) -> None:
+    wanted = paths.rpartition("P")[2].partition(":")[0]
+    with pytest.raises(SourceError, match=f"miniature states no entity as P{wanted} of another"):
+        built(dump=wikidata, paths=paths)
+
+
+@pytest.mark.slow
+@ON_MINIATURE
+def test_a_server_lists_what_has_a_property_as_a_store_does(
+    oxigraph_server: str, sample: Wikidata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kb_cache.wikidata.sparql.endpoint import QueryLimits, SparqlEndpoint
+    from kb_cache.wikidata.sparql.session import CachedEndpoint
+
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+    patient = CachedEndpoint(SparqlEndpoint(oxigraph_server, limits=QueryLimits(pause=0.0)))
+    paths = load_paths("P495:country of origin")
+    assert collect(patient, paths).digest == collect(sample, paths).digest
+
+
 # ---- invented sources
 
 
@@ -543,6 +618,51 @@ def test_too_few_sitelinks_name_the_option(
         state(toy, f"Q{number}", 3)
     with pytest.raises(SourceError, match="at least 20 sitelinks; --min-sitelinks 0"):
         built(dump=dump(toy), only_paths=("band-start",))
+
+
+def test_a_fact_alone_starts_at_the_best_known_that_have_it(dump: Cut) -> None:
+    toy = places()
+    for at in range(45):
+        toy.sitelinks(f"Q{500 + at}", at)
+    done = built(dump=dump(toy), paths="P159:seat", min_sitelinks=0, max_listed=30)
+    rows = flat(rows_of(done))
+    assert rows
+    assert {row["concept"] for row in rows} <= {f"Q{515 + at}" for at in range(30)}
+
+
+def test_what_a_right_answer_lies_in_is_no_distractor(dump: Cut) -> None:
+    toy = places()
+    countries = {f"Q{10 + at}" for at in range(3)}
+    for country in countries:
+        toy.link(country, "P31", "Q515")  # so that countries stand beside towns
+    for at in range(45):
+        toy.link(f"Q{500 + at}", "P276", f"Q{400 + at}" if at % 2 else f"Q{10 + at % 3}")
+    name, beside = dump(toy), 0
+    for seed in range(3):
+        for row in flat(rows_of(built(seed, dump=name, paths="P276:location", caps=(0, 0, 0)))):
+            town = row["choice_nodes"][row["answer"]]
+            if town not in countries:
+                assert f"Q{10 + (int(town[1:]) - 400) % 3}" not in row["choice_nodes"]
+                beside += bool(countries & {*row["choice_nodes"]})
+    assert beside > 10
+
+
+def test_one_hop_beside_several(dump: Cut, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("paths:\n  - {id: who-founded, hops: [founded]}\n", encoding="utf-8")
+    done = built(
+        dump=dump(places()),
+        paths=str(file),
+        only_paths=("who-founded", "founder-company-headquarters"),
+    )
+    rows, facts = flat(rows_of(done)), flat(rows_of(done, "facts"))
+    assert {(row["distractor_family"].partition(":")[0], row["hops"]) for row in rows} == {
+        ("who-founded", 1),
+        ("founder-company-headquarters", 2),
+    }
+    named = {name for row in rows if row["hops"] == 2 for name in row["fact_ids"]}
+    assert named == {row["id"] for row in facts}
+    assert {name for row in rows if row["hops"] == 1 for name in row["fact_ids"]} == {""}
 
 
 def couples() -> Toy:

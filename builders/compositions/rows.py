@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -28,46 +26,11 @@ from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Quest
 from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.splits import assign_splits
 from builders.engine.strategies import ByChoiceGroup, Shuffled, WordingRange
-from builders.english.word_lists import word_list
+from builders.english.definite import takes_the
 from kbprobe.arrays import Floats, Ints
 from kbprobe.format.items import Coded
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
-
-_PATTERNS = {
-    "any": r"^[^,]*\b{}\b",
-    "start": r"^{}\b",
-    "end": r"\b{}$",
-    "whole": r"^{}$",
-    "bare": r"^{}\b",
-}
-
-
-@cache
-def _rules() -> tuple[tuple[bool, re.Pattern[str]], ...]:
-    """Return patterns of names without an article (False), then of those with one (True)."""
-    rules = []
-    for entry in word_list("definite_names"):
-        place, _, words = entry.partition(":")
-        pattern = _PATTERNS[place].format(re.escape(words.replace("-", " ")))
-        rules.append((place != "bare", re.compile(pattern, re.IGNORECASE)))
-    return tuple(sorted(rules, key=lambda rule: (rule[0], rule[1].pattern)))
-
-
-def takes_the(name: str) -> bool:
-    """Return whether the name of an institution or a state takes *the*.
-
-    >>> takes_the("University of Vienna"), takes_the("Harvard University")
-    (True, False)
-    >>> takes_the("Kingdom of Sardinia"), takes_the("Czechoslovakia")
-    (True, False)
-    >>> takes_the("The Wharton School"), takes_the("Royal Holloway, University of London")
-    (False, False)
-    """
-    if name.lower().startswith("the "):
-        return False
-    return next((the for the, pattern in _rules() if pattern.search(name)), False)
-
 
 Fact = tuple[str, str, str]
 """A hop, the entity that has the answer, and the answer."""

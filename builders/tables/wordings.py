@@ -9,14 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-import inflect
-
 from builders.engine.render.jinja import TemplateError
 from builders.engine.render.template_file import Template, Wording, plain_values, read_nodes
+from builders.english.inflection import inflect_engine, with_article
 from builders.english.word_lists import word_list
 from builders.tables.ways import Way
 from kbprobe.errors import did_you_mean
@@ -164,11 +162,6 @@ def _upper(text: str) -> str:
     return text if text.startswith("{") else text[:1].upper() + text[1:]
 
 
-@lru_cache(maxsize=1)
-def _english() -> inflect.engine:
-    return inflect.engine()
-
-
 def _singular(noun: str) -> str:
     """Return the singular of a noun phrase: a column of several values is often named so.
 
@@ -179,12 +172,12 @@ def _singular(noun: str) -> str:
     head = (
         next((at for at, word in enumerate(words) if at and word in PREPOSITIONS), len(words)) - 1
     )
-    singular = _english().singular_noun(words[head])
+    singular = inflect_engine().singular_noun(words[head])
     return " ".join([*words[:head], singular or words[head], *words[head + 1 :]])
 
 
 def _article(noun: str) -> str:
-    return str(_english().a(noun)).split()[0]
+    return with_article(noun).split()[0]
 
 
 def read_wordings(path: Path, ways: Sequence[Way]) -> Mapping[str, tuple[str, ...]]:
@@ -230,9 +223,15 @@ def texts_of(ways: Sequence[Way], override: Path | None) -> list[tuple[str, ...]
     """Return the wordings of each way as Jinja texts."""
     given = read_wordings(override, ways) if override else {}
     return [
-        given.get(way.name) or tuple(text.replace("{}", WORD) for text in wordings_of(way))
-        for way in ways
+        given.get(way.name) or tuple(_with_word(text) for text in wordings_of(way)) for way in ways
     ]
+
+
+def _with_word(text: str) -> str:
+    """Return a wording as a Jinja text, which shows the subject with *the* where it takes it."""
+    first, rest = text[:2], text[2:]
+    start = "{{ word | definite('The') }}" if first == "{}" else first
+    return start + rest.replace("{}", "{{ word | definite }}")
 
 
 def _key_words(way: Way, text: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from builders.english.definite import with_the
 from builders.english.inflection import noun_plural, with_article
 from kbprobe.errors import UsageError, did_you_mean
 
@@ -107,6 +108,7 @@ FILTERS: Mapping[str, Filter] = {
     "a": Filter(with_article),
     "as_term": Filter(_as_term),
     "capitalize_first": Filter(_capitalize_first),
+    "definite": Filter(with_the, (str,), (0, 1)),
     "default": Filter(lambda value, other: value or other, (object,), (1, 1)),
     "first": Filter(_first, (list, tuple)),
     # Strings are refused although Python could join their letters: nested joins would multiply.

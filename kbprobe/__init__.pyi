@@ -25,7 +25,7 @@ _Several: TypeAlias = builtins.list[_T] | tuple[_T, ...]
 
 @overload
 def build(
-    name: Literal["age_comparison"],
+    name: Literal["age_comparison"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -48,7 +48,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["always_never"],
+    name: Literal["always_never"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -77,7 +77,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["antonym_negation"],
+    name: Literal["antonym_negation"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -108,7 +108,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["dictionary_wordsense"],
+    name: Literal["dictionary_wordsense"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -140,7 +140,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["encyclopedic_composition"],
+    name: Literal["encyclopedic_composition"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -174,7 +174,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["facts"],
+    name: Literal["facts"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -204,17 +204,18 @@ def build(
     columns: _Several[str] = ...,
     relations: _Several[str] = ...,
     separator: str = "",
+    no_answer: _Several[str] = ...,
     closed: _Several[str] = ...,
     functional: _Several[str] = ...,
     transitive: _Several[str] = ...,
     inverse: bool = False,
     hops: int = 1,
-    tolerance: float = 0.1,
+    tolerance: float | None = None,
     min_objects: int = 20,
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_comparatives", "fw_quantification", "fw_spatial"],
+    name: Literal["fw_comparatives", "fw_quantification", "fw_spatial"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -244,7 +245,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_coordination", "fw_definiteness"],
+    name: Literal["fw_coordination", "fw_definiteness"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -272,7 +273,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_eos"],
+    name: Literal["fw_eos"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -301,7 +302,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_negation"],
+    name: Literal["fw_negation"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -331,7 +332,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_prepositions"],
+    name: Literal["fw_prepositions"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -361,7 +362,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_wh_words"],
+    name: Literal["fw_wh_words"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -389,7 +390,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["multihop_comparison"],
+    name: Literal["multihop_comparison"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -412,7 +413,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["object_comparison"],
+    name: Literal["object_comparison"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -436,7 +437,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["ontology"],
+    name: Literal["ontology"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -463,14 +464,14 @@ def build(
     cap_per_gold: int = 40,
     stem_overlap: Literal["drop", "keep"] = "drop",
     file: str = "",
-    ask: Literal["hypernymy", "hyponymy", "definitions", "synonymy", "meronymy"] = "hypernymy",
+    ask: Literal["hypernymy", "hyponymy", "conjunction", "definitions", "synonymy", "meronymy"] = "hypernymy",
     max_hops: int = 1,
     min_depth: int | None = None,
-    language: str = "en",
+    labels: str = "en",
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["property_conjunction", "property_conjunction_but_not"],
+    name: Literal["property_conjunction", "property_conjunction_but_not"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -499,7 +500,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["taxonomy_conjunction"],
+    name: Literal["taxonomy_conjunction"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -529,7 +530,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["wordnet_antonymy"],
+    name: Literal["wordnet_antonymy"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -564,7 +565,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["wordnet_definitions"],
+    name: Literal["wordnet_definitions"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -601,7 +602,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["wordnet_hypernymy"],
+    name: Literal["wordnet_hypernymy"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -641,7 +642,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["wordnet_hyponymy"],
+    name: Literal["wordnet_hyponymy"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -683,7 +684,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["wordnet_meronymy"],
+    name: Literal["wordnet_meronymy"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -720,7 +721,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["wordnet_synonymy"],
+    name: Literal["wordnet_synonymy"] = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -757,7 +758,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: str,
+    name: str | None = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,

@@ -25,7 +25,7 @@ _Several: TypeAlias = builtins.list[_T] | tuple[_T, ...]
 
 @overload
 def build(
-    name: Literal["age_comparison"] = None,
+    name: Literal["age_comparison"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -48,7 +48,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["always_never"] = None,
+    name: Literal["always_never"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -77,7 +77,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["antonym_negation"] = None,
+    name: Literal["antonym_negation"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -108,7 +108,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["dictionary_wordsense"] = None,
+    name: Literal["dictionary_wordsense"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -140,7 +140,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["encyclopedic_composition"] = None,
+    name: Literal["encyclopedic_composition"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -174,7 +174,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["facts"] = None,
+    name: Literal["facts"] | None = None,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -200,7 +200,7 @@ def build(
     max_fill: int | None = None,
     cap_per_gold: int = 40,
     stem_overlap: Literal["drop", "keep"] = "drop",
-    table: str = "",
+    table: Any = "",
     columns: _Several[str] = ...,
     relations: _Several[str] = ...,
     separator: str = "",
@@ -215,7 +215,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_comparatives", "fw_quantification", "fw_spatial"] = None,
+    name: Literal["fw_comparatives", "fw_quantification", "fw_spatial"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -245,7 +245,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_coordination", "fw_definiteness"] = None,
+    name: Literal["fw_coordination", "fw_definiteness"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -273,7 +273,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_eos"] = None,
+    name: Literal["fw_eos"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -302,7 +302,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_negation"] = None,
+    name: Literal["fw_negation"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -332,7 +332,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_prepositions"] = None,
+    name: Literal["fw_prepositions"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -362,7 +362,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_wh_words"] = None,
+    name: Literal["fw_wh_words"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -390,7 +390,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["multihop_comparison"] = None,
+    name: Literal["multihop_comparison"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -413,7 +413,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["object_comparison"] = None,
+    name: Literal["object_comparison"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -437,7 +437,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["ontology"] = None,
+    name: Literal["ontology"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -471,7 +471,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["property_conjunction", "property_conjunction_but_not"] = None,
+    name: Literal["property_conjunction", "property_conjunction_but_not"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -500,7 +500,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["taxonomy_conjunction"] = None,
+    name: Literal["taxonomy_conjunction"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -530,7 +530,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["wordnet_antonymy"] = None,
+    name: Literal["wordnet_antonymy"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -565,7 +565,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["wordnet_definitions"] = None,
+    name: Literal["wordnet_definitions"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -602,7 +602,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["wordnet_hypernymy"] = None,
+    name: Literal["wordnet_hypernymy"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -642,7 +642,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["wordnet_hyponymy"] = None,
+    name: Literal["wordnet_hyponymy"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -684,7 +684,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["wordnet_meronymy"] = None,
+    name: Literal["wordnet_meronymy"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -721,7 +721,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["wordnet_synonymy"] = None,
+    name: Literal["wordnet_synonymy"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -758,7 +758,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: str | None = None,
+    name: str,
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -887,7 +887,7 @@ class ProbeCallback(_ProbeCallback):
         every: int | Event = 500,
         at_start: bool = True,
         limit: int | None = 500,
-        tokenizer: Any = None,
+        tokenizer: Any,
         chat: bool = False,
         chat_date: str = "2024-07-26",
         batch_tokens: int | None = None,

@@ -101,8 +101,12 @@ def _builds() -> Iterator[str]:
         literal = f"Literal[{', '.join(map(_quoted, probes))}]"
         if len(literal) > WIDTH - len("    name: ,"):
             literal = literal.replace("[", "[\n        ").replace("]", "\n    ]")
-        yield "@overload\n" + _definition(builders.build, _keywords(model), {"name": literal})
-    yield "@overload\n" + _definition(builders.build, _keywords(ProbeOptions))
+        keywords = _keywords(model)
+        if "table" in keywords:
+            # A table may be any of several types, and needs no name.
+            keywords["table"], literal = 'table: Any = ""', f"{literal} | None"
+        yield "@overload\n" + _definition(builders.build, keywords, {"name": literal})
+    yield "@overload\n" + _definition(builders.build, _keywords(ProbeOptions), {"name": "str"})
 
 
 def _own(entries: Iterable[ScorerEntry | LearnerEntry]) -> list[type[Options]]:
@@ -193,7 +197,8 @@ def _definition(
         star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
         kind = other.get(parameter.name, parameter.annotation)
         said = parameter.name if kind is parameter.empty else f"{parameter.name}: {kind}"
-        if parameter.default is not parameter.empty:
+        may_be_none = parameter.default is not None or "None" in str(kind)
+        if parameter.default is not parameter.empty and may_be_none:
             simple = isinstance(parameter.default, bool | int | float | str | None)
             said += f" = {_quoted(parameter.default) if simple else '...'}"
         lines.append(star + said)

@@ -20,6 +20,11 @@ from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Bools, Ints, lines_of, ragged_ranges
 from kbprobe.errors import UsageError, did_you_mean
 
+LINKED = 0.15
+"""The least share of the things between two relations in which both occur, of those that the first
+leads to or of those that the second is about. Below it, a path is one of namesakes: of cities that
+are titles of films."""
+
 Ends = tuple[Ints, Ints, Ints, Bools]
 """The subject, object and kind of each fact, and whether it is asked for: parallel arrays."""
 
@@ -32,6 +37,7 @@ class Way(NamedTuple):
         inverse: whether the only relation is followed from object to subject.
         several: whether some question has several answers.
         shared: whether some answer is that of several questions.
+        through_several: whether the first of two relations leads to several things from somewhere.
         single: whether each answer is known to be a single thing, whatever the relation is called.
         sentences: how the table itself asks, with ``{}`` for what is asked about.
     """
@@ -40,6 +46,7 @@ class Way(NamedTuple):
     inverse: bool = False
     several: bool = False
     shared: bool = False
+    through_several: bool = False
     single: bool = False
     sentences: tuple[str, ...] = ()
 
@@ -129,7 +136,7 @@ def _asked_facts(table: FactTable, known: _Known) -> AskedFacts:
         "--functional NAME,... that there is only one.",
     )
     if known.hops > 1:
-        for way, some in _paths([*ways], [*parts], known):
+        for way, some in _paths([*ways], [*parts], known, dropped):
             ways.append(way)
             parts.append(some)
     ways = [
@@ -209,7 +216,9 @@ def _with_more(stated: Ends, more: tuple[Ints, Ints]) -> Ends:
     )
 
 
-def _paths(ways: Sequence[Way], parts: Sequence[Ends], known: _Known) -> list[tuple[Way, Ends]]:
+def _paths(
+    ways: Sequence[Way], parts: Sequence[Ends], known: _Known, dropped: DropLog
+) -> list[tuple[Way, Ends]]:
     """Return the paths of two relations: the objects of objects.
 
     A path is asked about if the second relation is stated of all that the first leads to.
@@ -224,6 +233,18 @@ def _paths(ways: Sequence[Way], parts: Sequence[Ends], known: _Known) -> list[tu
         for second_way, (source, target, kind, then), order in plain:
             if first is second_way and first.relations[0] in known.transitive:
                 continue
+            middles, about = (
+                np.unique(middle),
+                source[order][np.diff(source[order], prepend=-1) > 0],
+            )
+            linked = int(np.isin(middles, about).sum())
+            name = f"{first.name}, {second_way.name}"
+            if linked < LINKED * min(middles.size, about.size):
+                if linked:
+                    dropped[f"{name!r} may link namesakes, {linked:,} of {middles.size:,}"] += (
+                        linked
+                    )
+                continue
             low, high = (np.searchsorted(source[order], middle, side) for side in ("left", "right"))
             count = high - low
             line = np.repeat(np.arange(subject.size), count)
@@ -234,7 +255,11 @@ def _paths(ways: Sequence[Way], parts: Sequence[Ends], known: _Known) -> list[tu
             line, edge = line[apart], edge[apart]
             asked = now[line] & then[edge] & whole[line]
             if asked.any():
-                way = Way((*first.relations, *second_way.relations), single=second_way.single)
+                way = Way(
+                    (*first.relations, *second_way.relations),
+                    through_several=_repeats(subject[now]),
+                    single=second_way.single,
+                )
                 found.append((way, _each_once((subject[line], target[edge], kind[edge], asked))))
     return found
 

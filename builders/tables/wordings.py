@@ -123,7 +123,7 @@ def wordings_of(way: Way) -> tuple[str, ...]:
     *before, last = way.relations
     subject = "{}"
     for name in before:
-        subject = _reached_from(subject, meaning_of(name))
+        subject = _reached_from(subject, meaning_of(name), way.through_several)
     meaning = meaning_of(last)
     if meaning.predicate:
         if way.inverse:
@@ -146,12 +146,13 @@ def wordings_of(way: Way) -> tuple[str, ...]:
     return (asked,) if before else (asked, f"The {noun} of {subject} {verb}")
 
 
-def _reached_from(subject: str, meaning: Meaning) -> str:
+def _reached_from(subject: str, meaning: Meaning, several: bool) -> str:
     """Return what a first relation leads to, as a phrase."""
     if meaning.noun:
         if meaning.of_subject:
             return f"what {subject} is the {meaning.noun} of"
-        return f"the {_singular(meaning.noun)} of {subject}"
+        noun = _singular(meaning.noun)
+        return f"{_article(noun) if several else 'the'} {noun} of {subject}"
     verb, _, preposition = meaning.predicate.rpartition(" ")
     if preposition in ("in", "at"):
         return f"the place where {subject} {verb}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
@@ -83,6 +84,13 @@ class FactOptions(DrawOptions):
         from builders.tables.stored import stored_table
 
         return stored_table(table)
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _from_mapping(cls, columns: Any) -> Any:
+        if isinstance(columns, Mapping):
+            return [f"{role}={name}" for role, name in columns.items()]
+        return columns
 
     @field_validator("columns")
     @classmethod

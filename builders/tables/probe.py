@@ -44,8 +44,9 @@ from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.reading import stamp_of
 from kbprobe.rng import RandomGenerator
 
-MOST_ASKED = 30_000
-"""The most facts of a relation that are asked for: of more, a sample; all are known to be true."""
+MOST_ASKED, MOST_OF_ALL = 10_000, 50_000
+"""The most facts that are asked for, of a relation and of all: of more, a sample. All are known to
+be true."""
 
 TOLERANCE = 0.1
 """The usual `FactOptions.tolerance` of numbers that are no years."""
@@ -115,15 +116,17 @@ def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
 
 
 def _sampled(facts: AskedFacts, rng: RandomGenerator) -> tuple[AskedFacts, DropLog]:
-    """Ask for at most ``MOST_ASKED`` facts of each way; keep all that is true of their subjects."""
+    """Ask for a sample of the facts of each way; keep all that is true of their subjects."""
     dropped = DropLog(facts.dropped)
+    most = min(MOST_ASKED, MOST_OF_ALL // len(facts.ways))
     asked = facts.asked.copy()
-    order = np.argsort(rng.bits(facts.subject, facts.object))
-    for code, way in enumerate(facts.ways):
-        lines = order[(facts.way[order] == code) & asked[order]]
-        if lines.size > MOST_ASKED:
-            asked[lines[MOST_ASKED:]] = False
-            dropped[f"{way.name!r}: beyond {MOST_ASKED:,} facts"] += lines.size - MOST_ASKED
+    lines = np.flatnonzero(asked)
+    bits = rng.bits(facts.subject[lines], facts.object[lines])
+    lines = lines[np.lexsort((bits, facts.way[lines]))]
+    way = facts.way[lines]
+    beyond = lines[np.arange(lines.size) - np.searchsorted(way, way) >= most]
+    asked[beyond] = False
+    dropped[f"beyond {most:,} facts of a relation"] += beyond.size
     about = facts.way * (int(facts.subject.max()) + 1) + facts.subject
     kept = np.isin(about, about[asked])
     facts = facts._replace(asked=asked)

@@ -192,17 +192,21 @@ def _true_as_well(subject: Ints, target: Ints, transitive: bool) -> tuple[Ints, 
     These are what is stated the other way round (it may be symmetric), and of a transitive
     relation what is reached in several steps, both ways.
     """
+    back = np.isin(target, subject)
+    if not (transitive and back.any()):
+        return target[back], subject[back]
     node, local = np.unique(np.concatenate([subject, target]), return_inverse=True)
     one, other = np.split(local, 2)
-    if transitive:
-        walk = Graph.from_edges(node.size, one, other).walk(np.arange(node.size), None)
-        one, other = walk.source, walk.node
+    walk = Graph.from_edges(node.size, one, other).walk(np.arange(node.size), None)
+    one, other = walk.source, walk.node
     return node[np.concatenate([one, other])], node[np.concatenate([other, one])]
 
 
 def _with_more(stated: Ends, more: tuple[Ints, Ints]) -> Ends:
     """Add pairs that are true but not asked for, of what is asked about and can be an answer."""
     one, other, kind, asked = stated
+    if not more[0].size:
+        return stated
     size = int(max(one.max(), other.max())) + 1
     fits = np.isin(more[0], one[asked]) & np.isin(more[1], other)
     fits &= ~np.isin(more[0] * size + more[1], one * size + other)

@@ -363,8 +363,10 @@ def clean(texts: pa.Array) -> pa.Array:
     >>> clean(pa.array(["  New\u00a0 York\n"]))[0].as_py()
     'New York'
     """
-    composed = pc.replace_substring_regex(pc.utf8_normalize(texts, "NFC"), INVISIBLE, "")
-    return pc.utf8_trim(pc.replace_substring_regex(composed, SPACES, " "), " ")
+    coded = texts.dictionary_encode()
+    composed = pc.replace_substring_regex(pc.utf8_normalize(coded.dictionary, "NFC"), INVISIBLE, "")
+    spaced = pc.utf8_trim(pc.replace_substring_regex(composed, SPACES, " "), " ")
+    return spaced.take(coded.indices)
 
 
 def _splits(place: str, layout: Layout, stated: pa.Table, subject: Ints) -> Ints:

@@ -61,7 +61,7 @@ def test_golds_are_stated_and_distractors_are_not() -> None:
 
 
 def test_each_choice_of_a_group_is_right_once() -> None:
-    rows = build(ELEMENTS, columns="subject=name", relations="discoverers")
+    rows = build(ELEMENTS, columns={"subject": "name"}, relations="discoverers")
     golds = Counter((frozenset(row["choices"]["text"]), row["answerKey"]) for row in rows)
     for choices in {choices for choices, _ in golds}:
         assert len({golds[choices, label] for label in "ABCDE"}) == 1

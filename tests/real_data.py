@@ -17,6 +17,17 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 MINIATURES = Path(__file__).resolve().parent / "data" / "miniatures"
 
 
+OWN = Path(__file__).resolve().parent / "data" / "own"
+OWN_DATA: dict[str, dict[str, Any]] = {
+    "facts": {
+        "table": str(OWN / "elements.csv"),
+        "columns": ("subject=name",),
+        "relations": ("symbol", "discoverers", "discovery_year"),
+    },
+    "ontology": {"file": str(OWN / "unit.obo"), "stem_overlap": "keep"},
+}
+"""The options with which probes of users' files are built: of a table and of an ontology."""
+
 OF_SAMPLE = pytest.param(SAMPLE, marks=pytest.mark.real_data)
 
 ON_SAMPLE = pytest.mark.parametrize("extent", [OF_SAMPLE], indirect=True)

@@ -16,7 +16,7 @@ ASKED = ("hypernymy", "hyponymy", "conjunction", "definitions", "synonymy", "mer
 class OntologyOptions(DrawOptions):
     """Options of ontology."""
 
-    WITHOUT = ("variants",)
+    WITHOUT = ("variants", "random_share")  # there is one family
     DEFAULTS = named(split_shares=(0.0, 0.0, 1.0), train_rows=0)
 
     file: Annotated[str, Metavar("FILE")] = Field(
@@ -40,8 +40,8 @@ class OntologyOptions(DrawOptions):
         None,
         ge=0,
         description="Minimum depth of the broader term (not of meronymy), in steps from "
-        "the top: of very general terms, more is true than an ontology states. [default: a quarter "
-        "of the depth of the deepest term]",
+        "the top: of very general terms, more is true than an ontology states (by default a "
+        "quarter of the depth of the deepest term).",
     )
     labels: Annotated[str, Metavar("CODE")] = Field(
         "en",

@@ -16,7 +16,7 @@ ALL = "all"
 class FactOptions(DrawOptions):
     """Options of facts."""
 
-    WITHOUT = ("variants",)
+    WITHOUT = ("variants", "random_share")  # there is one family
     DEFAULTS = named(split_shares=(0.0, 0.0, 1.0), train_rows=0)
 
     table: Annotated[str, Metavar("FILE")] = Field(
@@ -70,7 +70,7 @@ class FactOptions(DrawOptions):
         ge=0,
         le=10,
         description="Numbers that differ by less than this share of the larger one are not choices "
-        "of the same question. [default: 0.1; of years and dates, only the same year]",
+        "of the same question (by default 0.1; of years and dates, only the same year).",
     )
     min_objects: Annotated[int, RARE] = Field(
         20, ge=2, description="Minimum number of different objects of a relation that is asked for."

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kb_cache.store import derived_dir
 from kb_cache.tables.read import digest_of, table_of
-from kbprobe.files import write_file
+from kbprobe.files import plain_path, replacing_file
 
 
 def stored_table(value: Any) -> str:
@@ -27,7 +26,6 @@ def stored_table(value: Any) -> str:
     path = derived_dir() / "tables" / f"{digest_of(table)[:16]}.parquet"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink)
-        write_file(path, sink.getvalue().to_pybytes())
+        with replacing_file(path) as unfinished:
+            pq.write_table(table, plain_path(unfinished))
     return str(path)

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from kb_cache.tables import SUFFIXES, is_table
 from kbprobe.columns import single_chunk
 from kbprobe.errors import UsageError, naming_extras, wrong_argument
+from kbprobe.files import regular_path
 from kbprobe.reading import open_file
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def read_table(path: Path) -> pa.Table:
     ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     try:
         if ending == "parquet":
-            return as_texts(pq.read_table(path), str(path))
+            return as_texts(pq.read_table(regular_path(path)), str(path))
         with open_file(path) as raw:
             zipped = path.name.lower().endswith(".gz")
             content = pa.input_stream(raw, compression="gzip" if zipped else None).read()

@@ -25,7 +25,7 @@ from kbprobe.format.items import COLUMNS, LABELS, arrow_schema
 from kbprobe.format.manifest import SCHEMA_VERSION
 from kbprobe.format.setups import CLOZE, MASK, NO_LANGUAGE, SETUPS
 from tests.conftest import Make
-from tests.real_data import BESIDE, MINIATURE, SAMPLE
+from tests.real_data import BESIDE, MINIATURE, OWN_DATA, SAMPLE
 
 Rows = list[dict[str, Any]]
 
@@ -119,7 +119,7 @@ def write_limited(
 
     def write_to(name: str, extent: str, seed: int, folder: Path) -> None:
         probe = find_probe(name)
-        options: dict[str, Any] = {"limit": LIMIT, **probe.quick}
+        options: dict[str, Any] = {"limit": LIMIT, **probe.quick, **OWN_DATA.get(name, {})}
         if probe.controls:
             options["controls"] = True
         if option := knowledge_option(name):
@@ -171,7 +171,7 @@ def files(folder: Path, config: str = "default") -> list[Path]:
 
 def template_of(name: str) -> Template:
     probe = find_probe(name)
-    return probe.template(probe.options())
+    return probe.template(probe.options.parse(OWN_DATA.get(name, {}), name))
 
 
 @EVERY

@@ -15,8 +15,9 @@ from kb_cache.ontologies.kind import kept_ontology
 from kb_cache.ontologies.read import read_ontology
 from kb_cache.ontologies.types import Ontology
 from kbprobe.errors import UsageError
+from tests.real_data import OWN
 
-UNITS = Path(__file__).resolve().parents[1] / "data" / "own" / "unit.obo"
+UNITS = OWN / "unit.obo"
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,9 @@ from builders.tables.ways import Way
 from builders.tables.wordings import wordings_of
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import read_manifest
+from tests.real_data import OWN
 
-ELEMENTS = Path(__file__).resolve().parents[1] / "data" / "own" / "elements.csv"
+ELEMENTS = OWN / "elements.csv"
 
 Fact = tuple[str, str, str]
 

@@ -6,8 +6,8 @@ from itertools import combinations, permutations
 
 import pytest
 
-from kb_cache.base import KINDS, find_kind
-from kbprobe.format.licences import licences, parts_of, terms_of
+from kb_cache.base import KINDS, OwnDataOptions, find_kind
+from kbprobe.format.licences import UNSTATED, licences, parts_of, terms_of
 
 WORDNET, CC0, BY = "LicenseRef-WordNet", "CC0-1.0", "CC-BY-4.0"
 BY_SA_3, BY_SA, GPL, GPL_3 = "CC-BY-SA-3.0", "CC-BY-SA-4.0", "GPL-3.0-or-later", "GPL-3.0-only"
@@ -86,6 +86,9 @@ def test_every_pair_is_decided_alike_in_both_orders() -> None:
 
 def test_our_own_sources_are_declared_and_say_whom_to_credit() -> None:
     for kind in map(find_kind, KINDS):
+        if kind.licence == UNSTATED:
+            assert issubclass(kind.options, OwnDataOptions)
+            continue
         assert kind.licence in licences()
         assert kind.attribution
         assert kind.citation.startswith("@")

@@ -154,6 +154,7 @@ class AskedEdges:
             all wordings ask for all relations.
         hops: the steps of each edge, of all relations one after the other; None: one each.
         may_share: whether a word of the question may be part of the gold.
+        in_one_split: whether only pairs are asked about of which both are in the same split.
     """
 
     edges: Mapping[str, Edges]
@@ -165,6 +166,7 @@ class AskedEdges:
     wordings: Mapping[str, str] | None = None
     hops: Ints | None = None
     may_share: bool = False
+    in_one_split: bool = False
 
     def wording_of(self, relation: Ints) -> AnyWording:
         """Return how the wordings of questions are chosen, by the numbers of their relations."""
@@ -249,10 +251,11 @@ def relation_plan(
         truth = truth.and_true(asked.maybe(concept, gold))
     asking = Asking(question, line, concept, gold, hops, marked)
     territory = source.territory(options.split_shares, rng.seed)
+    split = territory.of_both(asking) if asked.in_one_split else territory.of_concept(asking)
     facts = Facts.from_codes(concept, relation, gold, source.choices.names, names)
     relations = pa.array(names, pa.string()).take(pa.array(relation))
     return draw_plan(
-        QuestionSet(asking, questions, facts, relations, territory.of_concept(asking)),
+        QuestionSet(asking, questions, facts, relations, split),
         NodePools(source.choices, source.kinds, source.reads, territory.part, source.offensive),
         truth,
         source.families,

@@ -38,9 +38,9 @@ from kb_cache.tables import is_table
 from kb_cache.tables.facts import Reading, facts_of, read_facts
 from kb_cache.tables.kind import kept_table, loaded_table
 from kb_cache.tables.types import FactTable
-from kbprobe.arrays import Ints, lines_of
+from kbprobe.arrays import Ints, lines_of, mask_at
 from kbprobe.errors import UsageError
-from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
+from kbprobe.format.setups import NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.reading import stamp_of
 from kbprobe.rng import RandomGenerator
 
@@ -110,6 +110,7 @@ def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
         edges,
         wordings=wordings,
         hops=np.concatenate(hops),
+        in_one_split=True,
         may_share=options.stem_overlap == "keep",
     )
     return relation_plan(nodes.source(), to_ask, every, options, rng, dropped)
@@ -230,30 +231,40 @@ class _Nodes:
 
         A town and its country are no choices of the same question.
         """
-        table = self._table
-        position = np.searchsorted(self._used, np.stack([table.subject, table.object]))
-        position = np.minimum(position, self._used.size - 1)
-        known = (self._used[position] == np.stack([table.subject, table.object])).all(axis=0)
-        one, other = position[:, known]
-        relation = table.relation[known]
+        lines, one, other = self._stated
+        relation = self._table.relation[lines]
         ends = [np.empty((2, 0), dtype=np.int64)]
         for number, way in enumerate(self._asked.ways):
             own = np.flatnonzero(self._way == number)
             node = np.full(len(self._texts), -1)
             node[self.text[own]] = own
-            codes = [table.relations.index(name) for name in way.relations]
+            codes = [self._table.relations.index(name) for name in way.relations]
             pairs = node[np.stack([one, other])[:, ~np.isin(relation, codes)]]
             pairs = pairs[:, (pairs >= 0).all(axis=0)]
             ends += [pairs, pairs[::-1]]
         return Graph.from_edges(self.text.size, *np.concatenate(ends, axis=1))
 
+    @cached_property
+    def _stated(self) -> tuple[Ints, Ints, Ints]:
+        """The table's facts about the texts, and the positions of their subjects and objects."""
+        ends = np.stack([self._table.subject, self._table.object])
+        position = np.minimum(np.searchsorted(self._used, ends), self._used.size - 1)
+        lines = np.flatnonzero((self._used[position] == ends).all(axis=0))
+        one, other = position[:, lines]
+        return lines, one, other
+
     def _territory(self, shares: tuple[float, float, float], seed: int) -> Territory:
-        """Return the splits that the table states, or a draw of all that read alike."""
-        reads = self._reads[self.text]
-        split = assign_splits(reads, shares, RandomGenerator.of(seed, "subjects"))
-        if (self._table.split >= 0).any():
-            of_text = np.full(len(self._table.texts), -1, dtype=np.int64)
-            of_text[self._table.subject] = self._table.split
-            split = np.full(self.text.size, -1, dtype=np.int64)
-            split[: self._used.size] = of_text[self._used]
-        return Territory(split, np.zeros_like(split))
+        """Return the splits that the table states, or a draw of all that read alike.
+
+        What is only an object is where most of its subjects are, so that a fact is in one split
+        whichever end it is asked for from.
+        """
+        split = assign_splits(self._reads, shares, RandomGenerator.of(seed, "subjects"))
+        lines, one, other = self._stated
+        stated = self._table.split[lines]
+        split[one[stated >= 0]] = stated[stated >= 0]
+        of_split = np.zeros((split.size, len(SPLITS)), dtype=np.int64)
+        np.add.at(of_split, (other, split[one]), 1)
+        only_object = ~mask_at(split.size, one) & mask_at(split.size, other)
+        split[only_object] = of_split.argmax(axis=1)[only_object]
+        return Territory(split[self.text], np.zeros_like(self.text))

@@ -263,6 +263,20 @@ def test_a_path_is_asked_about_if_all_its_middles_lead_on() -> None:
     assert not asked & {f"P{n}" for n in (28, 29, 58, 59)}
 
 
+def test_a_fact_is_in_one_split_however_it_is_asked() -> None:
+    made = builders.build(
+        "facts", table=people(300, 40), inverse=True, hops=2, split_shares=(0.5, 0.2, 0.3),
+        stem_overlap="keep", match="none", min_objects=5, audit=False,
+    )  # fmt: skip
+    ends = {}
+    for name, split in made.items():
+        asked = golds(list(split))
+        ends[name] = {one for one, _, _ in asked} | {other for _, _, other in asked}
+    assert set(ends) == {"train", "validation", "test"}
+    assert not ends["train"] & ends["test"]
+    assert not ends["train"] & ends["validation"]
+
+
 def test_the_latest_year_counts() -> None:
     header = "subject,relation,object,when\n"
     lines = [f"P{n},likes,F{n % 25}z,{year}" for n in range(60) for year in (1990, 2020)]

@@ -155,6 +155,8 @@ class AskedEdges:
         hops: the steps of each edge, of all relations one after the other; None: one each.
         may_share: whether a word of the question may be part of the gold.
         in_one_split: whether only pairs are asked about of which both are in the same split.
+        facts: function of parallel arrays of concepts, numbers of relations and golds that returns
+            the facts that the pairs state; None: the pairs themselves.
     """
 
     edges: Mapping[str, Edges]
@@ -167,6 +169,7 @@ class AskedEdges:
     hops: Ints | None = None
     may_share: bool = False
     in_one_split: bool = False
+    facts: Callable[[Ints, Ints, Ints], Facts] | None = None
 
     def wording_of(self, relation: Ints) -> AnyWording:
         """Return how the wordings of questions are chosen, by the numbers of their relations."""
@@ -252,7 +255,10 @@ def relation_plan(
     asking = Asking(question, line, concept, gold, hops, marked)
     territory = source.territory(options.split_shares, rng.seed)
     split = territory.of_both(asking) if asked.in_one_split else territory.of_concept(asking)
-    facts = Facts.from_codes(concept, relation, gold, source.choices.names, names)
+    if asked.facts is None:
+        facts = Facts.from_codes(concept, relation, gold, source.choices.names, names)
+    else:
+        facts = asked.facts(concept, relation, gold)
     relations = pa.array(names, pa.string()).take(pa.array(relation))
     return draw_plan(
         QuestionSet(asking, questions, facts, relations, split),

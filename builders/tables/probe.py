@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.engine.drops import DropLog
-from builders.engine.plan import Plan
+from builders.engine.plan import Facts, Plan
 from builders.engine.probe import probe
 from builders.engine.render.template_file import Template
 from builders.engine.rows import Territory
@@ -111,6 +111,7 @@ def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
         wordings=wordings,
         hops=np.concatenate(hops),
         in_one_split=True,
+        facts=nodes.facts,
         may_share=options.stem_overlap == "keep",
     )
     return relation_plan(nodes.source(), to_ask, every, options, rng, dropped)
@@ -175,6 +176,15 @@ class _Nodes:
             self._near(),
             compared=("relation", "word"),
         )
+
+    def facts(self, concept: Ints, way: Ints, gold: Ints) -> Facts:
+        """Return the facts that pairs of nodes state, from subject to object."""
+        backwards = np.array([one.inverse for one in self._asked.ways])[way]
+        names = [*dict.fromkeys(", ".join(one.relations) for one in self._asked.ways)]
+        number = np.array([names.index(", ".join(one.relations)) for one in self._asked.ways])
+        ends = self.text[concept], self.text[gold]
+        subject, target = (np.where(backwards, *pair) for pair in (ends[::-1], ends))
+        return Facts.from_codes(subject, number[way], target, pa.array(self._texts), names)
 
     @cached_property
     def _quantities(self) -> list[Quantity | None]:

@@ -91,9 +91,13 @@ def test_inverse_questions_and_paths() -> None:
                          "bornIn, country"}  # fmt: skip
     born = {one: city for one, relation, city in people() if relation == "bornIn"}
     lands = {city: land for city, relation, land in people() if relation == "country"}
+    stated = {*people()}
     for row in rows:
         gold = row["choices"]["text"][row["answer"]]
         wrong = {*row["choices"]["text"]} - {gold}
+        (triple,) = row["triples"]
+        if row["hops"] == 1:
+            assert (triple["subject"], triple["relation"], triple["object"]) in stated
         if row["relation"] == "bornIn, country":
             assert gold == lands[born[row["concept"]]]
         elif row["relation"] == "bornIn (inverse)":

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from kbprobe.errors import naming_extras
 
 if TYPE_CHECKING:
-    import datasets
-
     from builders.engine.listing import ProbeList
+    from kbprobe.format.in_memory import ProbeSplits
 
 __all__ = ["build", "list_probes", "names"]
 
@@ -34,7 +33,7 @@ def build(
     overwrite: bool = False,
     config: str = "default",
     **options: Any,
-) -> datasets.DatasetDict:
+) -> ProbeSplits:
     """Build a probe and return it as a ``datasets.DatasetDict``.
 
     Args:
@@ -57,7 +56,7 @@ def build(
         UsageError: an unknown probe, config or option, an impossible value, a faulty template, or
             an ``output`` that holds something else.
     """
-    from datasets import Dataset, DatasetDict, NamedSplit
+    from datasets import Dataset, NamedSplit
 
     from builders.engine import pipeline
     from builders.engine.options import with_snapshots
@@ -68,7 +67,7 @@ def build(
     from kbprobe.errors import optional_path, wrong_argument
     from kbprobe.files.targets import taking
     from kbprobe.format.dataset import load
-    from kbprobe.format.in_memory import dataset_info
+    from kbprobe.format.in_memory import ProbeSplits, dataset_info
     from kbprobe.format.items import plain
 
     if name is None and "table" in options:
@@ -98,7 +97,7 @@ def build(
             pipeline.write(built, folder)
     info = dataset_info(built.manifest, config)
     splits = built.configs[config].items()
-    return DatasetDict(
+    return ProbeSplits(
         {split: Dataset(plain(items.table()), info, NamedSplit(split)) for split, items in splits}
     )
 

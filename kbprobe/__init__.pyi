@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
-import datasets
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer
 
 from builders.engine.listing import ProbeList
@@ -14,6 +13,7 @@ from evaluation.callback import ProbeCallback as _ProbeCallback
 from evaluation.items.sources import ProbeSource
 from evaluation.result import Result
 from evaluation.studies.table import StudyTables
+from kbprobe.format.in_memory import ProbeSplits
 from release.hub.publishing import Progress, Publication
 
 __all__ = ["build", "compare", "evaluate", "list_probes", "load", "publish"]
@@ -45,7 +45,7 @@ def build(
     train_ages: tuple[int, int] = ...,
     evaluation_ages: tuple[int, int] = ...,
     wording: Literal["plain", "tacl", "arxiv"] = "plain",
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["always_never"],
@@ -74,7 +74,7 @@ def build(
     min_zipf: float = 2.8,
     proposer: str = "",
     readings: bool = True,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["antonym_negation"],
@@ -105,7 +105,7 @@ def build(
     indirect: bool = True,
     look_alikes: bool = False,
     tokenizer: str = "",
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["dictionary_wordsense"],
@@ -137,7 +137,7 @@ def build(
     pos: _Several[Literal["noun", "verb", "adjective", "adverb", "other"]] = ...,
     contexts: _Several[Literal["usage", "quotation"]] = ...,
     other_pos: bool = False,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["encyclopedic_composition"],
@@ -171,7 +171,7 @@ def build(
     max_listed: int = 500,
     caps: tuple[int, int, int] = ...,
     published_wordings: bool = False,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["facts"] | None = None,
@@ -211,7 +211,7 @@ def build(
     hops: int = 1,
     tolerance: float | None = None,
     min_objects: int = 20,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["fw_comparatives", "fw_quantification", "fw_spatial"],
@@ -241,7 +241,7 @@ def build(
     max_rows: int = 960,
     readings: bool = True,
     cap_per_word: int = 240,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["fw_coordination", "fw_definiteness"],
@@ -269,7 +269,7 @@ def build(
     max_tokens: int = 60,
     max_pairs: int = 2000,
     balanced: bool = True,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["fw_eos"],
@@ -298,7 +298,7 @@ def build(
     max_pairs: int = 2000,
     balanced: bool = True,
     sigma: float = 2.0,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["fw_negation"],
@@ -328,7 +328,7 @@ def build(
     max_rows: int = 648,
     readings: bool = True,
     cap_per_word: int = 240,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["fw_prepositions"],
@@ -358,7 +358,7 @@ def build(
     max_rows: int = 960,
     readings: bool = True,
     cap_per_word: int = 240,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["fw_wh_words"],
@@ -386,7 +386,7 @@ def build(
     max_tokens: int = 40,
     max_pairs: int = 2000,
     balanced: bool = True,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["multihop_comparison"],
@@ -409,7 +409,7 @@ def build(
     train_ages: tuple[int, int] = ...,
     evaluation_ages: tuple[int, int] = ...,
     wording: Literal["plain", "tacl"] = "plain",
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["object_comparison"],
@@ -433,7 +433,7 @@ def build(
     evaluation_domains: _Several[str] = ...,
     bucket_bounds: _Several[float] = ...,
     same_bucket: bool = False,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["ontology"],
@@ -462,11 +462,13 @@ def build(
     cap_per_gold: int = 40,
     stem_overlap: Literal["drop", "keep"] = "drop",
     file: str = "",
-    ask: Literal["hypernymy", "hyponymy", "conjunction", "definitions", "synonymy", "meronymy"] = "hypernymy",
+    ask: Literal[
+        "hypernymy", "hyponymy", "conjunction", "definitions", "synonymy", "meronymy"
+    ] = "hypernymy",
     max_hops: int = 1,
     min_depth: int | None = None,
     labels: str = "en",
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["property_conjunction", "property_conjunction_but_not"],
@@ -495,7 +497,7 @@ def build(
     sampling: Literal["balanced", "uniform"] = "balanced",
     perturbations: int = 1,
     cap_per_gold: int = 20,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["taxonomy_conjunction"],
@@ -525,7 +527,7 @@ def build(
     level: float = 15.0,
     cap_per_gold: int = 240,
     cap_per_word: int = 40,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["wordnet_antonymy"],
@@ -560,7 +562,7 @@ def build(
     families: _Several[str] = ...,
     sister_depth: int = 2,
     min_zipf: float = 2.0,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["wordnet_definitions"],
@@ -597,7 +599,7 @@ def build(
     sister_depth: int = 2,
     min_depth: int = 0,
     min_zipf: float = 0.0,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["wordnet_hypernymy"],
@@ -637,7 +639,7 @@ def build(
     max_hops: int = 2,
     hops: Literal["all", "balanced"] = "all",
     stop_golds: _Several[str] = ...,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["wordnet_hyponymy"],
@@ -679,7 +681,7 @@ def build(
     stop_golds: _Several[str] = ...,
     glosses: bool = False,
     golds_per_hop: int = 12,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["wordnet_meronymy"],
@@ -716,7 +718,7 @@ def build(
     min_zipf: float = 2.0,
     common_only: bool = False,
     relations: _Several[Literal["part", "member", "substance"]] = ...,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: Literal["wordnet_synonymy"],
@@ -753,7 +755,7 @@ def build(
     min_depth: int = 0,
     min_zipf: float = 0.0,
     common_only: bool = False,
-) -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
 @overload
 def build(
     name: str,
@@ -775,8 +777,8 @@ def build(
     limit: int | None = None,
     controls: bool = True,
     variants: bool = True,
-) -> datasets.DatasetDict: ...
-def load(path: str | Path, config: str = "default") -> datasets.DatasetDict: ...
+) -> ProbeSplits: ...
+def load(path: str | Path, config: str = "default") -> ProbeSplits: ...
 def list_probes() -> ProbeList: ...
 
 list = list_probes
@@ -885,7 +887,7 @@ class ProbeCallback(_ProbeCallback):
         every: int | Event = 500,
         at_start: bool = True,
         limit: int | None = 500,
-        tokenizer: Any,
+        tokenizer: Any = None,
         chat: bool = False,
         chat_date: str = "2024-07-26",
         batch_tokens: int | None = None,

@@ -44,7 +44,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
-import datasets
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer
 
 from builders.engine.listing import ProbeList
@@ -53,6 +52,7 @@ from evaluation.callback import ProbeCallback as _ProbeCallback
 from evaluation.items.sources import ProbeSource
 from evaluation.result import Result
 from evaluation.studies.table import StudyTables
+from kbprobe.format.in_memory import ProbeSplits
 from release.hub.publishing import Progress, Publication
 
 __all__ = ["build", "compare", "evaluate", "list_probes", "load", "publish"]
@@ -141,7 +141,11 @@ def _keywords(*models: type[Options]) -> dict[str, str]:
 def _keyword(name: str, infos: Iterable[FieldInfo]) -> str:
     kinds = " | ".join(dict.fromkeys(_spelled(info.annotation) for info in infos))
     defaults = list(dict.fromkeys(_default(info) for info in infos))
-    return f"{name}: {kinds} = {defaults[0] if len(defaults) == 1 else '...'}"
+    default = defaults[0] if len(defaults) == 1 else "..."
+    if len(said := f"{name}: {kinds} = {default}") < WIDTH - len("    ,"):
+        return said
+    start, _, rest = kinds.partition("[")
+    return f"{name}: {start}[\n        {rest[:-1]}\n    ] = {default}"
 
 
 def _default(info: FieldInfo) -> str:
@@ -197,7 +201,7 @@ def _definition(
         star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
         kind = other.get(parameter.name, parameter.annotation)
         said = parameter.name if kind is parameter.empty else f"{parameter.name}: {kind}"
-        may_be_none = parameter.default is not None or "None" in str(kind)
+        may_be_none = parameter.name not in other or "None" in kind
         if parameter.default is not parameter.empty and may_be_none:
             simple = isinstance(parameter.default, bool | int | float | str | None)
             said += f" = {_quoted(parameter.default) if simple else '...'}"

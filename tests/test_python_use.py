@@ -51,6 +51,11 @@ def test_results_are_compared_in_a_list_as_one_by_one(
 ) -> None:
     expected = kbprobe.compare(*results)
     assert kbprobe.compare(results) == expected
+    frame = expected.to_pandas()
+    assert len(frame) == len(next(iter(expected.tables.values())))
+    assert "<table>" in expected._repr_html_()
+    with pytest.raises(UsageError, match="there is no table 'x'"):
+        expected.to_pandas("x")
     folders = [result.save(tmp_path / str(at)) for at, result in enumerate(results)]
     again: Any = evaluation.study("compare", folders)
     (ours,), (theirs,) = again.rows("contrasts"), expected.rows("contrasts")
@@ -136,7 +141,7 @@ def test_arguments_of_other_kinds_are_refused_with_what_is_accepted(argument: st
 def test_a_probe_in_memory_is_not_published_and_names_no_repository(
     probe: datasets.DatasetDict, results: list[Result]
 ) -> None:
-    with pytest.raises(UsageError, match="does not take a datasets DatasetDict: give the folder"):
+    with pytest.raises(UsageError, match="does not take a kbprobe ProbeSplits: give the folder"):
         kbprobe.publish(probe, "me/x")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"study\(probes=...\) does not take an evaluation Result"):
         evaluation.study("compare", results)  # type: ignore[arg-type]

@@ -10,7 +10,8 @@ from pydantic import Field, field_validator, model_validator
 from builders.engine.options import DrawOptions
 from kbprobe.options import RARE, Metavar, named
 
-ALL = "all"
+ALL = ("all", "yes")
+"""What says that every relation is closed."""
 
 
 class FactOptions(DrawOptions):
@@ -47,9 +48,9 @@ class FactOptions(DrawOptions):
     )
     closed: Annotated[tuple[str, ...], Metavar("NAME,...")] = Field(
         (),
-        description="The relations of which the table states all objects of each subject ('all': "
-        "every relation), so that what it does not state is false. Others are asked about only "
-        "if no subject has several objects.",
+        description="The relations of which the table states all objects of each subject ('all' or "
+        "'yes': every relation), so that what it does not state is false. Others are asked about "
+        "only if no subject has several objects.",
     )
     functional: Annotated[tuple[str, ...], Metavar("NAME,...")] = Field(
         (),

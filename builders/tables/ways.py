@@ -90,7 +90,7 @@ class _Known(NamedTuple):
     min_objects: int
 
     def is_closed(self, relation: str) -> bool:
-        return relation in self.closed or ALL in self.closed
+        return relation in self.closed or not {*ALL}.isdisjoint(self.closed)
 
 
 def asked_facts(table: FactTable, options: FactOptions) -> AskedFacts:
@@ -155,7 +155,7 @@ def _asked_facts(table: FactTable, known: _Known) -> AskedFacts:
 
 def _check_names(table: FactTable, option: str, names: Sequence[str]) -> None:
     for name in names:
-        if name not in table.relations and not (option == "closed" and name == ALL):
+        if name not in table.relations and not (option == "closed" and name in ALL):
             raise UsageError(
                 f"--{option} {name}: the table has no such relation."
                 f"{did_you_mean(name, table.relations)} It has: {', '.join(table.relations)}"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from html import escape
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from pydantic import Field, InstanceOf, field_validator
@@ -27,7 +28,12 @@ from evaluation.studies.counting import DrawAverages, group_by
 from evaluation.studies.pairing import PairedRows, pair_rows
 from kbprobe import document as doc
 from kbprobe.arrays import Bools, Ints
+from kbprobe.errors import UsageError
 from kbprobe.format.sealed import Sealed
+from kbprobe.tables import PlainTable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SENTENCES = 5
 """Maximum number of sentences on the runs of a section; everything else is in its tables."""
@@ -581,6 +587,27 @@ class StudyTables(Model, Sealed):
         wanted = values.items()
         return [row for row in self.tables[table] if all(row[name] == own for name, own in wanted)]
 
+    def to_pandas(self, table: str = "") -> pd.DataFrame:
+        """Return a table, by default the first; an estimate is its value.
+
+        Raises:
+            UsageError: there is no table of that name.
+        """
+        import pandas as pd
+
+        name = table or next(iter(self.tables))
+        if name not in self.tables:
+            raise UsageError(f"there is no table {name!r}; there are: {', '.join(self.tables)}")
+        return pd.DataFrame([*map(_plain_row, self.tables[name])])
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{escape(sentence)}</p>" for sentence in self.sentences]
+        for name, rows in self.tables.items():
+            head = [*dict.fromkeys(column for row in rows for column in row)]
+            cells = [[row.get(column) for column in head] for row in map(_plain_row, rows)]
+            parts.append(PlainTable(head, cells).html(f"{self.study}: {name}"))
+        return "\n".join(parts)
+
     def __repr__(self) -> str:
         counts = ", ".join(f"{name} ({len(rows):,})" for name, rows in self.tables.items())
         return "\n".join([f"{self.study}: tables {counts}", *self.sentences])
@@ -596,6 +623,12 @@ class StudyTables(Model, Sealed):
     def sentences(self) -> list[str]:
         """The sentences of all sections."""
         return [sentence for section in self.sections for sentence in section.sentences]
+
+
+def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value.value if isinstance(value, Estimate) else value for name, value in row.items()
+    }
 
 
 def summary_of(

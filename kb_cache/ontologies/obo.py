@@ -76,6 +76,8 @@ def _read_tag(term: Term, tag: str, value: str) -> bool:
         term.namespace = value
     elif tag == "is_obsolete":
         term.obsolete = value.startswith("true")
+    elif tag == "xref":
+        term.references.append(_first(value))
     elif tag == "is_a":
         term.is_a.append(_first(value))
     elif tag == "relationship":
@@ -178,5 +180,6 @@ def _term_of(node: Mapping[str, Any]) -> Term:
         values.get("hasOBONamespace", ""),
         [*filter(None, exact)],
         [*filter(None, related)],
+        [text for one in _dicts(meta.get("xrefs")) if (text := _text(one, "val"))],
         obsolete=bool(meta.get("deprecated")),
     )

@@ -32,6 +32,7 @@ RELATED = (
     f"{SKOS}hiddenLabel",
 )
 KINDS = (f"{RDFS}subClassOf", f"{SKOS}broader", f"{SKOS}broaderGeneric")
+REFERENCES = (f"{OBO_IN_OWL}hasDbXref", f"{SKOS}exactMatch", f"{SKOS}closeMatch")
 PARTS = (f"{SKOS}broaderPartitive",)
 KINDS_OF_IT = (f"{SKOS}narrower", f"{SKOS}narrowerGeneric")
 FIELDS = (f"{OBO_IN_OWL}hasOBONamespace", f"{SKOS}inScheme")
@@ -134,6 +135,7 @@ def _term_of(
         fields[0].value if fields else "",
         texts(SYNONYMS),
         texts(RELATED),
+        [one.value for name in REFERENCES for one in stated.get(name, ())],
         [*dict.fromkeys(kinds)],
         parts,
         any(value.value == "true" for value in stated.get(f"{OWL}deprecated", ())),

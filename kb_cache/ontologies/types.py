@@ -33,7 +33,7 @@ RELATIONS = {"is_a": "kind", "part_of": "part"}
 TERM = pa.schema(
     [
         *((name, pa.string()) for name in ("id", "name", "definition", "namespace")),
-        *((name, pa.list_(pa.string())) for name in ("synonyms", "related")),
+        *((name, pa.list_(pa.string())) for name in ("synonyms", "related", "references")),
     ]
 )
 LEFT_OUT = pa.schema([("reason", pa.string()), ("count", pa.int64())])
@@ -50,6 +50,7 @@ class Term:
         namespace: that of the term: terms of different fields are no choices of the same question.
         synonyms: other labels that mean exactly the same.
         related: labels of what is broader, narrower or related.
+        references: identifiers of the same or similar things elsewhere.
         is_a, part_of: the identifiers of what it is a kind and a part of.
         obsolete: whether it is marked so.
     """
@@ -60,6 +61,7 @@ class Term:
     namespace: str = ""
     synonyms: list[str] = field(default_factory=list)
     related: list[str] = field(default_factory=list)
+    references: list[str] = field(default_factory=list)
     is_a: list[str] = field(default_factory=list)
     part_of: list[str] = field(default_factory=list)
     obsolete: bool = False
@@ -90,7 +92,7 @@ class Ontology(Loaded):
 
     Attributes:
         terms: their ``id``, ``name``, ``definition`` and ``namespace`` (empty where the file states
-            none), and the lists ``synonyms`` and ``related``.
+            none), and the lists ``synonyms``, ``related`` and ``references``.
         is_a, part_of: graphs from each term to what it is a kind or a part of.
         left_out: reason -> how many terms or relations are left out.
     """

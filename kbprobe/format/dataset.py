@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import datasets
     import pyarrow as pa
 
+    from kbprobe.format.in_memory import ProbeSplits
+
 
 CARD = "README.md"
 ANNOTATIONS = "annotations.jsonl"
@@ -92,7 +94,7 @@ def probe_files(folder: Path) -> set[str]:
     return own_files(folder, MANIFEST, CARD, BASELINES, ANNOTATIONS)
 
 
-def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict:
+def load(path: str | Path, config: str = DEFAULT_CONFIG) -> ProbeSplits:
     """Load a config of a built probe, after checking its files against the manifest.
 
     Args:
@@ -109,7 +111,7 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
     """
     import datasets
 
-    from kbprobe.format.in_memory import dataset_info
+    from kbprobe.format.in_memory import ProbeSplits, dataset_info
     from kbprobe.format.items import features
 
     folder = path_argument("load(path=...)", path, BUILT)
@@ -119,7 +121,7 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
         raise KbprobeError(f"{folder}: {'; '.join(damage)}. Build the probe again.")
     info = dataset_info(manifest.content, config)
     info.features = features()
-    return datasets.DatasetDict(
+    return ProbeSplits(
         {
             split: datasets.Dataset(
                 _read([folder / file.path for file in held.files]).data,

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from datasets import Dataset, DatasetInfo
+from datasets import Dataset, DatasetDict, DatasetInfo
 from pydantic import ValidationError, field_validator
 
 from kbprobe.format.manifest import DataFile, Manifest, plain_json
+from kbprobe.tables import PlainTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 5
+"""The rows that a notebook shows."""
 
 
 @dataclass
@@ -21,6 +28,38 @@ class ProbeDatasetInfo(DatasetInfo):  # type: ignore[misc]
     """
 
     manifest: dict[str, Any] | None = None
+
+
+class ProbeSplits(DatasetDict):  # type: ignore[misc]
+    """The splits of a config of a probe: a ``DatasetDict`` that shows itself in short."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows of all splits, with a first column ``split``."""
+        import pandas as pd
+
+        frames = {name: rows.to_pandas() for name, rows in self.items()}
+        joined: pd.DataFrame = pd.concat(frames, names=["split"])
+        return joined.reset_index("split").reset_index(drop=True)
+
+    def __repr__(self) -> str:
+        info = next(iter(self.values())).info
+        counts = ", ".join(f"{name} {rows.num_rows:,}" for name, rows in self.items())
+        return f"ProbeSplits({info.dataset_name!r}, {info.config_name!r}: {counts} rows)"
+
+    def _repr_html_(self) -> str:
+        shown = [row for rows in self.values() for row in rows.take(min(SHOWN, len(rows)))][:SHOWN]
+        cells = [
+            [
+                row["question"],
+                " / ".join(row["choices"]["text"]),
+                row["answerKey"],
+                row["relation"],
+                row["distractor_family"],
+            ]
+            for row in shown
+        ]
+        head = ["question", "choices", "answer", "relation", "family"]
+        return PlainTable(head, cells).html(repr(self))
 
 
 class UnwrittenManifest(Manifest):

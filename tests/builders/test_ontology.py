@@ -106,6 +106,7 @@ synonym: "hound" EXACT []
 synonym: "pet" RELATED []
 is_a: T:1 {source="x"} ! animal
 relationship: part_of T:9 ! absent
+xref: WN:1 "a dog"
 this line is no tag
 
 [Term]
@@ -173,9 +174,10 @@ def test_what_an_obo_file_states_besides(tmp_path: Path) -> None:
     path.write_text(OBO, encoding="utf-8")
     read = read_ontology(path)
     assert read.licence == "CC-BY-4.0"
+    assert read.column("references").to_pylist() == [[], ["WN:1"]]
     assert read.column("definition")[0].as_py() == 'A "living" thing.'
     assert dict(read.left_out) == {
-        "a line is not understood (the first is line 17)": 1,
+        "a line is not understood (the first is line 18)": 1,
         "the term is obsolete": 1,
         "a part of a term that is absent or obsolete": 1,
     }

@@ -93,6 +93,16 @@ def test_every_probe_is_listed_with_its_state() -> None:
     assert len(Cells(listed._repr_html_()).cells) == 6 * (1 + len(listed))
 
 
+def test_a_built_probe_shows_itself() -> None:
+    probe = kbprobe.build("object_comparison", limit=60)
+    assert repr(probe).startswith("ProbeSplits('object_comparison', 'default': train ")
+    assert len(Cells(probe._repr_html_()).cells) == 5 * 6
+    frame = probe.to_pandas()
+    assert len(frame) == sum(len(rows) for rows in probe.values())
+    assert frame.columns[0] == "split"
+    assert set(frame["split"]) == set(probe)
+
+
 @pytest.mark.slow
 def test_results_show_themselves(results: tuple[Result, Result]) -> None:
     one, _ = results

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,89 +98,172 @@ def ontology(knowledge: Ontology, options: OntologyOptions, rng: RandomGenerator
     dropped = DropLog()
     for reason, count in knowledge.left_out.items():
         dropped[reason] = count
-    terms = len(knowledge)
-    ancestors = closure(knowledge.is_a)
-    both = union(ancestors, ancestors.reversed)
-    names = knowledge.column("name")
-    shown, owner, second = names, np.arange(terms, dtype=np.int64), pa.array([], pa.string())
-    same = _called_alike(knowledge)
-    edges: Steps
-    if options.ask in ("hypernymy", "hyponymy"):
-        term, other, hops = _within(knowledge.is_a, options.max_hops)
-        edges = (term, other, hops)
-        edges = _kept(edges, _specific(knowledge, options)[other], VAGUE, dropped)
-        edges = edges if options.ask == "hypernymy" else (edges[1], edges[0], edges[2])
-        true = both
-    elif options.ask == "conjunction":
-        steps = _within(knowledge.is_a, options.max_hops)
-        steps = _kept(steps, _specific(knowledge, options)[steps[1]], VAGUE, dropped)
-        alone = _alone(same)
-        steps = _kept(steps, alone[steps[0]], SEVERAL, dropped)
-        pairs = _pairs(steps, ancestors, rng.child("pairs"))
-        node = np.arange(terms, terms + pairs.one.size, dtype=np.int64)
-        edges = node, pairs.kind, pairs.hops
-        second = names.take(pa.array(pairs.other))
-        shown = pa.concat_arrays([names, names.take(pa.array(pairs.one))])
-        owner = np.append(owner, pairs.kind)
-        true = Graph.from_edges(owner.size, terms + pairs.common[0], pairs.common[1])
-    elif options.ask == "meronymy":
-        part, other, hops = _within(knowledge.part_of, options.max_hops)
-        edges = other, part, hops
-        whole = closure(union(knowledge.is_a, knowledge.part_of))
-        # What is part of a broader term may be part of this one.
-        of_broader = then(ancestors, knowledge.part_of.reversed)
-        true = union(whole, whole.reversed, both, of_broader, then(of_broader, ancestors.reversed))
-    else:
-        shown, owner = _answers(knowledge, options.ask)
-        answers = np.arange(terms, owner.size, dtype=np.int64)
-        edges = owner[terms:], answers, np.ones_like(answers)
-        true = _of_answers(union(both, same), owner, terms)
-    reads = reads_of(shown.to_pylist())
-    true = union(true, _related(knowledge, shown))
-    edges = _kept(edges, _alone(same)[owner[edges[0]]], SEVERAL, dropped)
-    if options.ask == "definitions":
-        edges = _kept(edges, _long_enough(shown, edges[1]), "the definition is empty", dropped)
-    elif options.ask == "synonymy":
+    terms = _Terms(knowledge, options, rng, dropped)
+    asked = ASK[options.ask](terms)
+    reads = reads_of(asked.shown.to_pylist())
+    alone = terms.alone[asked.owner[asked.edges[0]]]
+    edges = lines_of(asked.edges, dropped.keep(SEVERAL, alone))
+    if options.ask == "synonymy":
         apart = reads[edges[0]] != reads[edges[1]]
-        edges = _kept(edges, apart, "the synonym reads like the label", dropped)
+        edges = lines_of(edges, dropped.keep("the synonym reads like the label", apart))
     dropped.require(edges[0].size, f"The file states nothing to ask for with --ask {options.ask}.")
-    source = _node_source(knowledge, shown, second, owner, reads, same)
-    asked = AskedEdges(
+    to_ask = AskedEdges(
         {RELATIONS[options.ask]: edges[:2]},
         hops=edges[2],
         may_share=options.stem_overlap == "keep",
     )
-    return relation_plan(source, asked, true, options, rng, dropped)
+    true = union(asked.true, _related(knowledge, asked.shown))
+    source = _node_source(knowledge, asked, reads, terms.same)
+    return relation_plan(source, to_ask, true, options, rng, dropped)
 
 
 Steps = tuple[Ints, Ints, Ints]
 """What is asked about, the answer, and the steps between them: parallel arrays."""
 
 
-def _within(graph: Graph, most: int) -> Steps:
-    """Return the pairs of a term and what is reached from it in so many steps."""
-    walk = graph.walk(np.arange(len(graph), dtype=np.int64), most)
-    return walk.source, walk.node, walk.hops
+class _Asked(NamedTuple):
+    """What is asked of an ontology. Nodes are its terms, and after them answers or pairs of terms.
+
+    Attributes:
+        edges: what is asked about.
+        true: what is true of what.
+        shown: (nodes,) the text of each.
+        owner: (nodes,) the term of each.
+        second: the second terms of the pairs, which are the last nodes.
+    """
+
+    edges: Steps
+    true: Graph
+    shown: pa.Array
+    owner: Ints
+    second: pa.Array
 
 
-def _kept(edges: Steps, fits: Bools, reason: str, dropped: DropLog) -> Steps:
-    return lines_of(edges, dropped.keep(reason, fits))
+class _Terms:
+    """The terms of an ontology, as they can be asked about.
+
+    Attributes:
+        above: graph from each term to all that it is a kind of.
+        both: graph from each term to all that it is a kind of, and to all its kinds.
+        same: graph between terms that have a label or an exact synonym in common.
+        alone: (terms,) mask of those that no other term is called like.
+    """
+
+    def __init__(
+        self,
+        knowledge: Ontology,
+        options: OntologyOptions,
+        rng: RandomGenerator,
+        dropped: DropLog,
+    ) -> None:
+        self.knowledge, self.options, self.rng = knowledge, options, rng
+        self._dropped = dropped
+        self.above = closure(knowledge.is_a)
+        self.both = union(self.above, self.above.reversed)
+        self.same = _called_alike(knowledge)
+        self.alone = np.ones(len(knowledge), dtype=np.bool_)
+        self.alone[self.same.sources] = False
+
+    def steps(self, graph: Graph, whole: bool = False) -> Steps:
+        """Return the pairs of a term and what is reached from it, without what is too general."""
+        walk = graph.walk(np.arange(len(graph), dtype=np.int64), self.options.max_hops)
+        steps = walk.source, walk.node, walk.hops
+        if whole:
+            return steps
+        return lines_of(steps, self._dropped.keep(VAGUE, self._specific[walk.node]))
+
+    @cached_property
+    def _specific(self) -> Bools:
+        """Mark the terms that are not too near to the top to be asked about as the broader one."""
+        depth = self.knowledge.is_a.depths()
+        least = self.options.min_depth
+        if least is None:
+            least = int(depth.max(initial=0)) // SHARE_OF_DEPTH
+        return np.asarray(depth >= least)
+
+    def keep(self, steps: Steps, fits: Bools, reason: str) -> Steps:
+        """Keep those that fit, and count the others."""
+        return lines_of(steps, self._dropped.keep(reason, fits))
+
+    def asked(self, edges: Steps, true: Graph) -> _Asked:
+        """Return edges between terms."""
+        own = np.arange(len(self.knowledge), dtype=np.int64)
+        return _Asked(edges, true, self.knowledge.column("name"), own, pa.array([], pa.string()))
 
 
-def _specific(knowledge: Ontology, options: OntologyOptions) -> Bools:
-    """Mark the terms that are not too near to the top to be asked about as the broader one."""
-    depth = knowledge.is_a.depths()
-    least = options.min_depth
-    if least is None:
-        least = int(depth.max(initial=0)) // SHARE_OF_DEPTH
-    return np.asarray(depth >= least)
+def _hypernyms(terms: _Terms) -> _Asked:
+    return terms.asked(terms.steps(terms.knowledge.is_a), terms.both)
 
 
-def _alone(same: Graph) -> Bools:
-    """Mark the terms that no other term is called like."""
-    alone = np.ones(len(same), dtype=np.bool_)
-    alone[same.sources] = False
-    return alone
+def _hyponyms(terms: _Terms) -> _Asked:
+    term, other, hops = terms.steps(terms.knowledge.is_a)
+    return terms.asked((other, term, hops), terms.both)
+
+
+def _parts(terms: _Terms) -> _Asked:
+    is_a, part_of = terms.knowledge.is_a, terms.knowledge.part_of
+    part, other, hops = terms.steps(part_of, whole=True)
+    whole = closure(union(is_a, part_of))
+    # What is part of a broader term may be part of this one.
+    of_broader = then(terms.above, part_of.reversed)
+    below = then(of_broader, terms.above.reversed)
+    true = union(whole, whole.reversed, terms.both, of_broader, below)
+    return terms.asked((other, part, hops), true)
+
+
+def _conjunctions(terms: _Terms) -> _Asked:
+    steps = terms.steps(terms.knowledge.is_a)
+    steps = terms.keep(steps, terms.alone[steps[0]], SEVERAL)
+    pairs = _pairs(steps, terms.above, terms.rng.child("pairs"))
+    names = terms.knowledge.column("name")
+    first = len(names)
+    owner = np.append(np.arange(first, dtype=np.int64), pairs.kind)
+    return _Asked(
+        (np.arange(first, owner.size, dtype=np.int64), pairs.kind, pairs.hops),
+        Graph.from_edges(owner.size, first + pairs.common[0], pairs.common[1]),
+        pa.concat_arrays([names, names.take(pa.array(pairs.one))]),
+        owner,
+        names.take(pa.array(pairs.other)),
+    )
+
+
+def _definitions(terms: _Terms) -> _Asked:
+    texts = terms.knowledge.column("definition")
+    own = np.arange(len(texts), dtype=np.int64)
+    asked = _texts(terms, texts, own)
+    stated = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
+    return asked._replace(edges=terms.keep(asked.edges, stated, "the definition is empty"))
+
+
+def _synonyms(terms: _Terms) -> _Asked:
+    lists = terms.knowledge.column("synonyms")
+    owner = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
+    return _texts(terms, lists.flatten(), owner)
+
+
+def _texts(terms: _Terms, texts: pa.Array, owner: Ints) -> _Asked:
+    """Return what asks for the texts of terms; those of kinds, and of theirs, are true as well."""
+    names = terms.knowledge.column("name")
+    size = len(names) + owner.size
+    answers = np.arange(len(names), size, dtype=np.int64)
+    of_term = Graph.from_edges(size, owner, answers)
+    other = union(terms.both, terms.same)
+    position, answer = of_term.expand(other.indices)
+    true = union(of_term, Graph.from_edges(size, other.sources[position], answer))
+    edges = owner, answers, np.ones_like(answers)
+    own = np.append(np.arange(len(names), dtype=np.int64), owner)
+    return _Asked(edges, true, pa.concat_arrays([names, texts]), own, pa.array([], pa.string()))
+
+
+ASK: Mapping[str, Callable[[_Terms], _Asked]] = {
+    "hypernymy": _hypernyms,
+    "hyponymy": _hyponyms,
+    "conjunction": _conjunctions,
+    "meronymy": _parts,
+    "definitions": _definitions,
+    "synonymy": _synonyms,
+}
+"""What is asked for -> the edges that ask for it."""
 
 
 class _Pairs(NamedTuple):
@@ -242,37 +326,12 @@ def _related(knowledge: Ontology, shown: pa.Array) -> Graph:
     )
 
 
-def _answers(knowledge: Ontology, ask: str) -> tuple[pa.Array, Ints]:
-    """Return the labels and then the answers, definitions or synonyms, and the term of each."""
-    own = np.arange(len(knowledge), dtype=np.int64)
-    names, synonyms = knowledge.column("name"), knowledge.column("synonyms")
-    if ask == "definitions":
-        return pa.concat_arrays([names, knowledge.column("definition")]), np.tile(own, 2)
-    owner = pc.list_parent_indices(synonyms).to_numpy().astype(np.int64)
-    return pa.concat_arrays([names, synonyms.flatten()]), np.append(own, owner)
-
-
-def _of_answers(terms: Graph, owner: Ints, count: int) -> Graph:
-    """Return the graph from each term to the answers of it, of its kinds and of theirs."""
-    answers = np.arange(count, owner.size, dtype=np.int64)
-    to_answers = Graph.from_edges(owner.size, owner[answers], answers)
-    source, other = terms.sources, terms.indices
-    position, answer = to_answers.expand(other)
-    return union(to_answers, Graph.from_edges(owner.size, source[position], answer))
-
-
-def _long_enough(shown: pa.Array, answers: Ints) -> Bools:
-    return np.asarray(pc.utf8_length(shown.take(pa.array(answers))).to_numpy() > 0)
-
-
-def _node_source(
-    knowledge: Ontology, shown: pa.Array, second: pa.Array, owner: Ints, reads: Ints, same: Graph
-) -> NodeSource:
-    """Return the nodes; ``second`` are the second terms of pairs, which are the last nodes."""
-    size = owner.size
+def _node_source(knowledge: Ontology, asked: _Asked, reads: Ints, same: Graph) -> NodeSource:
+    owner, size = asked.owner, asked.owner.size
     ids = knowledge.column("id").take(pa.array(owner)).to_pylist()
     labels = [f"{name}/{at}" if at >= len(knowledge) else name for at, name in enumerate(ids)]
     namespace = knowledge.column("namespace").dictionary_encode().indices.to_numpy()
+    none = pa.array([""] * (size - len(asked.second)), pa.string())
     alike = np.concatenate([[same.sources, same.indices], of_equal(reads)], axis=1)
 
     def territory(shares: tuple[float, float, float], seed: int) -> Territory:
@@ -281,11 +340,11 @@ def _node_source(
 
     return labelled_nodes(
         pa.array(labels, pa.string()),
-        shown,
+        asked.shown,
         reads,
         namespace.astype(np.int64)[owner],
         FAMILY,
         territory,
         Graph.from_edges(size, *alike),
-        glosses=pa.concat_arrays([pa.array([""] * (size - len(second)), pa.string()), second]),
+        glosses=pa.concat_arrays([none, asked.second]),
     )

@@ -34,12 +34,15 @@ SHOWN_REASONS = 3
 """Maximum number of reasons given for fewer rows than were asked for."""
 
 
-def told_drops(dropped: Mapping[str, int], options: Collection[str]) -> list[str]:
+def told_drops(
+    dropped: Mapping[str, int], options: Collection[str], most: int | None = MAX_REASONS
+) -> list[str]:
     """Return a few lines on what was left out of a build and why, largest count first.
 
     Args:
         dropped: reason -> how many questions or rows.
         options: the options that the build read: a line names the one responsible.
+        most: maximum number of lines; None: one for each reason.
 
     >>> told_drops({"beyond --limit": 20, "a word is too rare": 3000}, ["limit", "min_zipf"])
     ['  3,000: a word is too rare (--min-zipf 0)', '  20: beyond --limit']
@@ -50,11 +53,9 @@ def told_drops(dropped: Mapping[str, int], options: Collection[str]) -> list[str
         field = option.split(",")[0].split(" ")[0].removeprefix("--").removeprefix("no-")
         known = field.replace("-", "_") in options
         lines.append(f"  {count:,}: {reason}" + f" ({option})" * bool(option and known))
-    if len(lines) > MAX_REASONS:
-        rest = sum(sorted(dropped.values(), reverse=True)[MAX_REASONS - 1 :])
-        lines[MAX_REASONS - 1 :] = [
-            f"  {rest:,}: {len(lines) - MAX_REASONS + 1} other reasons (see the card)"
-        ]
+    if most and len(lines) > most:
+        rest = sum(sorted(dropped.values(), reverse=True)[most - 1 :])
+        lines[most - 1 :] = [f"  {rest:,}: {len(lines) - most + 1} other reasons (see the card)"]
     return lines
 
 

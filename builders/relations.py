@@ -107,7 +107,7 @@ def labelled_nodes(
     empty = pa.array([""] * len(shown), pa.string())
 
     def families(asking: Asking) -> Iterable[Family]:
-        return (Family(family, 0, np.zeros_like(asking.gold)),)
+        return (Family(family, 0, kinds[asking.gold]),)
 
     def compared_texts(questions: Questions, asking: Asking) -> ComparedTexts:
         line, question = np.unique(asking.question, return_inverse=True)
@@ -154,7 +154,7 @@ class AskedEdges:
             all wordings ask for all relations.
         hops: the steps of each edge, of all relations one after the other; None: one each.
         may_share: whether a word of the question may be part of the gold.
-        in_one_split: whether only pairs are asked about of which both are in the same split.
+        split_of: function from the splits of nodes and the pairs to the split of each pair.
         facts: function of parallel arrays of concepts, numbers of relations and golds that returns
             the facts that the pairs state; None: the pairs themselves.
     """
@@ -168,7 +168,7 @@ class AskedEdges:
     wordings: Mapping[str, str] | None = None
     hops: Ints | None = None
     may_share: bool = False
-    in_one_split: bool = False
+    split_of: Callable[[Territory, Asking], Ints] = Territory.of_concept
     facts: Callable[[Ints, Ints, Ints], Facts] | None = None
 
     def wording_of(self, relation: Ints) -> AnyWording:
@@ -254,7 +254,7 @@ def relation_plan(
         truth = truth.and_true(asked.maybe(concept, gold))
     asking = Asking(question, line, concept, gold, hops, marked)
     territory = source.territory(options.split_shares, rng.seed)
-    split = territory.of_both(asking) if asked.in_one_split else territory.of_concept(asking)
+    split = asked.split_of(territory, asking)
     if asked.facts is None:
         facts = Facts.from_codes(concept, relation, gold, source.choices.names, names)
     else:

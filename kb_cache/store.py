@@ -35,6 +35,7 @@ from kbprobe.files import remains, remove_tree
 from kbprobe.files.cache import OTHER_CACHE, cache_dir, remove_files, usable
 from kbprobe.files.locks import REMAINS, try_lock, unlock
 from kbprobe.parsing import read_json
+from kbprobe.reading import stamp_of
 
 _SWAP = 5.0
 """Seconds that a writer may take to replace an old entry by a new one."""
@@ -315,6 +316,15 @@ def find(name: str, kind: str | None = None) -> StoreEntry:
     raise UsageError(
         f"there is no snapshot {name!r}.{hint} There are: {', '.join(names) or 'none'}.{remedy}"
     )
+
+
+def stamp_of_source(name: str, kind: str) -> tuple[int, int]:
+    """Return when a file, or else the snapshot of that name, was last written, and its size."""
+    path = Path(name)
+    if path.exists():
+        return stamp_of(path)
+    named = (entry.folder for entry in entries() if entry.name in (name, f"{kind}-{name}"))
+    return stamp_of(next(named, path) / INFO_FILE)
 
 
 def verify(entry: StoreEntry) -> list[str]:

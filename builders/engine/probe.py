@@ -286,7 +286,7 @@ def find_probe(name: str, others: Iterable[str] = ()) -> Probe:
         if name in _broken:
             raise KbprobeError(f"the probe {name!r} of another package, {_broken[name]}")
         known = summaries()
-        if Path(name).is_file():
+        if Path(name).suffix:
             raise UsageError(f"{name} is no table or ontology that is read: {own_endings()}")
         raise UsageError(
             f"no probe is called {name!r}.{did_you_mean(name, (*known, *others))} "

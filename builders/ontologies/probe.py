@@ -30,13 +30,13 @@ from builders.relations import (
 from builders.tables.alike import of_equal, reads_of
 from kb_cache.graph import Graph
 from kb_cache.ontologies import is_ontology
-from kb_cache.ontologies.kind import kept_ontology
+from kb_cache.ontologies.kind import KIND, kept_ontology
 from kb_cache.ontologies.read import read_ontology
 from kb_cache.ontologies.types import Ontology
+from kb_cache.store import stamp_of_source
 from kbprobe.arrays import Bools, Ints, contains, lines_of, ragged_ranges
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
-from kbprobe.reading import stamp_of
 from kbprobe.rng import RandomGenerator
 
 FAMILY = "same_namespace"
@@ -76,7 +76,7 @@ def open_ontology(options: OntologyOptions) -> Ontology:
     """Read the ontology that the options name."""
     if not options.file:
         raise UsageError("ontology needs a file: build-probe FILE.obo, or --file FILE")
-    return _read(options.file, stamp_of(Path(options.file)), options.labels)
+    return _read(options.file, stamp_of_source(options.file, KIND), options.labels)
 
 
 def wordings_asked_for(template: Template, options: OntologyOptions) -> Template:
@@ -176,6 +176,8 @@ class _Terms:
     def _specific(self) -> Bools:
         """Mark the terms that are not too near to the top to be asked about as the broader one."""
         depth = self.knowledge.is_a.depths()
+        # Below a cycle there is no top.
+        depth = np.where(depth < 0, depth.max(initial=0), depth)
         least = self.options.min_depth
         if least is None:
             least = int(depth.max(initial=0)) // SHARE_OF_DEPTH
@@ -203,7 +205,7 @@ def _hyponyms(terms: _Terms) -> _Asked:
 def _parts(terms: _Terms) -> _Asked:
     is_a, part_of = terms.knowledge.is_a, terms.knowledge.part_of
     part, other, hops = terms.steps(part_of, whole=True)
-    whole = closure(union(is_a, part_of))
+    whole = closure(union(is_a, part_of, terms.knowledge.has_part.reversed))
     # What is part of a broader term may be part of this one.
     of_broader = then(terms.above, part_of.reversed)
     below = then(of_broader, terms.above.reversed)

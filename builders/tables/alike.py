@@ -23,25 +23,30 @@ SHORTEST, LONGEST, MOST_LABELS = 6, 40, 1_000_000
 """Labels of so many letters, of letters alone, are alike if one letter differs, where there are at
 most so many labels."""
 
+LONG_PLURAL = 4
+"""Labels of so many letters that end with "s" read like those without it."""
+
 MOSTLY = 0.95
 """The least share of years among numbers that are compared as years."""
 
 MOST_PAIRS = 50_000_000
 
-_OTHER = re.compile(r"[\W_]+")
+_OTHER = re.compile(r"[^\w+#*%&@$£€°′″]|_")
+_UNDECOMPOSED = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe",
+                               "þ": "th", "ı": "i"})  # fmt: skip
 _NUMBER = re.compile(
     r"(?:(?:ca|circa|about|approx)\.?\s*|[~≈<>≤≥]\s*)?([$€£¥]?)\s*"
-    r"([-+−]?(?:\d{1,3}(?:[ ']\d{3})+|[\d.,]*\d)(?:[eE][-+]?\d+)?)\s*([^\d\s]\D{0,15})?",
+    r"([-+−]?(?:\d{1,3}(?:[ ']\d{3})+|[\d.,]*\d)(?:[eE][-+]?\d+)?)\s*"
+    r"((?:[^\W\d_]|[%°′″$€£¥]).{0,20})?",
     re.IGNORECASE,
 )
-_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_GROUPED_BY_DOTS = re.compile(r"[-+]?\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?")
-_DATE = re.compile(r"([-+]?\d{4})-\d\d(-\d\d)?(?:[T ].*)?|\d{1,2}[./]\d{1,2}[./](\d{4})")
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:(?:,\d{3})+|(?:,\d{2})+,\d{3})(?:\.\d+)?")
+_GROUPED_BY_DOTS = re.compile(r"[-+]?[1-9]\d{0,2}(?:(?:\.\d{3})+,\d+|(?:\.\d{3}){2,})")
+_SCALES = {"thousand": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
+_DATE = re.compile(r"([-+]?\d{4})[-/]\d\d?([-/]\d\d?)?(?:[T ].*)?|\d{1,2}[./-]\d{1,2}[./-](\d{4})")
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-_WRITTEN_DATE = re.compile(
-    rf"(\d{{1,2}}(?:st|nd|rd|th)?\.?\s+)?(?:{_MONTHS})[a-z]*\.?,?\s+(\d{{1,2}},?\s+)?(\d{{4}})",
-    re.IGNORECASE,
-)
+_DAY = r"(\d{1,2}(?:st|nd|rd|th)?[.,]?\s+(?:of\s+)?)?"
+_WRITTEN_DATE = re.compile(rf"{_DAY}(?:{_MONTHS})[a-z]*\.?,?\s+{_DAY}(\d{{4}})", re.IGNORECASE)
 _YEAR = re.compile(r"1\d{3}|20\d\d|2100")
 
 DATE, MONTH = "date", "month"
@@ -51,12 +56,14 @@ DATE, MONTH = "date", "month"
 def plain(text: str) -> str:
     """Return a label without case, accents, punctuation and plural.
 
-    >>> plain("São Tomé"), plain("Mixed-bloods"), plain("C++"), plain("+")
-    ('saotome', 'mixedblood', 'c', '+')
+    >>> plain("São Tomé"), plain("Mixed-bloods"), plain("C++"), plain("Łódź"), plain("cities")
+    ('saotome', 'mixedblood', 'c++', 'lodz', 'city')
     """
-    folded = unicodedata.normalize("NFKD", text).casefold()
+    folded = unicodedata.normalize("NFKD", text).casefold().translate(_UNDECOMPOSED)
     letters = _OTHER.sub("", "".join(c for c in folded if not unicodedata.combining(c)))
-    if len(letters) > SHORTEST and letters.endswith("s") and not letters.endswith("ss"):
+    if len(letters) > LONG_PLURAL and letters.endswith("ies"):
+        letters = f"{letters[:-3]}y"
+    elif len(letters) >= LONG_PLURAL and letters.endswith("s") and letters[-2] not in "sui":
         letters = letters[:-1]
     return letters or text
 
@@ -135,8 +142,8 @@ class Quantity(NamedTuple):
 def quantity(text: str) -> Quantity | None:
     """Return the number or date that a text states; None if it states neither.
 
-    >>> quantity("1,250 km"), quantity("163,5"), quantity("two")
-    (Quantity(value=1250.0, unit='km'), Quantity(value=163.5, unit=''), None)
+    >>> quantity("1,250 km"), quantity("$1.2 million"), quantity("two")
+    (Quantity(value=1250.0, unit='km'), Quantity(value=1200000.0, unit='$'), None)
     >>> quantity("1969-07-20"), quantity("July 1969")
     (Quantity(value=1969.0, unit='date'), Quantity(value=1969.0, unit='month'))
     """
@@ -156,8 +163,11 @@ def quantity(text: str) -> Quantity | None:
         digits = digits.replace(".", "").replace(",", ".")
     else:
         digits = digits.replace(",", ".")
+    first, _, rest = (found[3] or "").strip().partition(" ")
+    scale = _SCALES.get(first.casefold(), 1.0)
+    unit = rest if scale > 1 else (found[3] or "").strip()
     try:
-        return Quantity(float(digits), (found[1] or (found[3] or "").strip()).casefold())
+        return Quantity(scale * float(digits), f"{found[1]}{unit}")
     except ValueError:
         return None
 
@@ -169,6 +179,20 @@ def are_years(texts: Sequence[str]) -> bool:
     (True, False)
     """
     return sum(_YEAR.fullmatch(text) is not None for text in texts) >= MOSTLY * len(texts) > 0
+
+
+def are_dated(texts: Sequence[str]) -> bool:
+    """Return whether nearly all texts are dates, or years by their form.
+
+    >>> are_dated(["1969", "20 July 1969"]), are_dated(["1969", "the Moon"])
+    (True, False)
+    """
+    dates = sum(
+        _YEAR.fullmatch(text) is not None
+        or ((found := quantity(text)) is not None and found.unit in (DATE, MONTH))
+        for text in texts
+    )
+    return dates >= MOSTLY * len(texts) > 0
 
 
 def within(values: Floats, tolerance: float) -> tuple[Ints, Ints]:

@@ -31,7 +31,8 @@ class FactOptions(DrawOptions):
         description="The columns of subject, relation and object, where they are not called so "
         "(subject=name,relation=property,object=value), and those of further roles: kind and "
         "subject_kind (distractors are of the gold's kind), other_names (of objects), sentence "
-        "(which asks for the object), split, and year (only the latest fact is asked for).",
+        "(which asks for the object), split, and year (only the latest fact is asked for). split= "
+        "says that a column of a usual name is something else.",
     )
     relations: Annotated[tuple[str, ...], Metavar("NAME,...")] = Field(
         (),
@@ -97,8 +98,8 @@ class FactOptions(DrawOptions):
     @classmethod
     def _are_pairs(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
         for column in columns:
-            role, equals, name = column.partition("=")
-            if not (role and equals and name):
+            role, equals, _ = column.partition("=")
+            if not (role and equals):
                 raise ValueError(f"{column!r} is not ROLE=COLUMN, such as subject=name")
         return columns
 

@@ -15,7 +15,7 @@ from builders.engine.drops import DropLog
 from builders.engine.plan import Facts, Plan
 from builders.engine.probe import probe
 from builders.engine.render.template_file import Template
-from builders.engine.rows import Territory
+from builders.engine.rows import Asking, Territory
 from builders.engine.splits import assign_splits
 from builders.relations import AskedEdges, NodeSource, labelled_nodes, relation_plan
 from builders.tables.alike import (
@@ -30,18 +30,18 @@ from builders.tables.alike import (
     within,
 )
 from builders.tables.options import FactOptions
-from builders.tables.ways import AskedFacts, asked_facts
-from builders.tables.wordings import name_of, template_of
+from builders.tables.ways import AskedFacts, asked_facts, joined_on, linked
+from builders.tables.wordings import leads_to_years, name_of, template_of
 from kb_cache.graph import Graph
 from kb_cache.hub import PREFIX
+from kb_cache.store import stamp_of_source
 from kb_cache.tables import is_table
-from kb_cache.tables.facts import Reading, facts_of, read_facts
-from kb_cache.tables.kind import kept_table, loaded_table
+from kb_cache.tables.facts import Reading, facts_of, folded, read_facts
+from kb_cache.tables.kind import KIND, kept_table, loaded_table
 from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Ints, lines_of, mask_at
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED, SPLITS
-from kbprobe.reading import stamp_of
 from kbprobe.rng import RandomGenerator
 
 MOST_ASKED, MOST_OF_ALL = 10_000, 50_000
@@ -51,7 +51,7 @@ be true."""
 TOLERANCE = 0.1
 """The usual `FactOptions.tolerance` of numbers that are no years."""
 
-MOSTLY_NUMBERS = 0.5
+MOSTLY_NUMBERS = 0.2
 """The least share of numbers among the answers of a relation whose units are kinds."""
 
 FAMILY = "same_relation"
@@ -75,7 +75,7 @@ def open_table(options: FactOptions) -> FactTable:
             "facts needs a table: build-probe FILE.csv, or --table NAME (kb-cache list)"
         )
     how = options.columns, options.relations, options.separator, options.no_answer
-    return _read(options.table, stamp_of(Path(options.table)), how)
+    return _read(options.table, stamp_of_source(options.table, KIND), how)
 
 
 def wordings_of_table(options: FactOptions, file: Path | None = None) -> Template:
@@ -110,7 +110,7 @@ def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
         edges,
         wordings=wordings,
         hops=np.concatenate(hops),
-        in_one_split=True,
+        split_of=nodes.split_of,
         facts=nodes.facts,
         may_share=options.stem_overlap == "keep",
     )
@@ -147,6 +147,7 @@ class _Nodes:
 
     def __init__(self, table: FactTable, asked: AskedFacts, options: FactOptions) -> None:
         self._table, self._asked, self._tolerance = table, asked, options.tolerance
+        self._transitive = {folded(name) for name in options.transitive}
         names = table.other_names[:, np.isin(table.other_names[0], asked.object)]
         ends = np.concatenate([asked.subject, asked.object, *names])
         self._used, local = np.unique(ends, return_inverse=True)
@@ -217,18 +218,22 @@ class _Nodes:
         position, alike = of_text.expand(text)
         node = answers[node[position]]
         ends.append(np.stack([node, alike])[:, self._way[node] == self._way[alike]])
-        for way in range(len(self._asked.ways)):
-            ends += self._near_numbers(np.flatnonzero(self._way == way))
+        for number, way in enumerate(self._asked.ways):
+            own = np.flatnonzero(self._way == number)
+            ends += self._near_numbers(own, leads_to_years(way))
         return Graph.from_edges(self.text.size, *np.concatenate(ends, axis=1))
 
-    def _near_numbers(self, own: Ints) -> Iterator[Ints]:
-        """Yield the pairs of nodes that state nearly the same number in the same unit."""
+    def _near_numbers(self, own: Ints, named: bool) -> Iterator[Ints]:
+        """Yield the pairs of nodes that state nearly the same number in the same unit.
+
+        ``named`` says whether the relation is called so that its numbers may be years.
+        """
         texts = [self._texts[text] for text in self.text[own].tolist()]
         by_unit: dict[str, list[tuple[int, float]]] = {}
         for node, text in zip(own.tolist(), self.text[own].tolist(), strict=True):
             if stated := self._quantities[text]:
                 by_unit.setdefault(stated.unit, []).append((node, stated.value))
-        years = self._tolerance is None and are_years(texts)
+        years = self._tolerance is None and named and are_years(texts)
         for unit, stated_of in by_unit.items():
             nodes, values = (np.array(column) for column in zip(*stated_of, strict=True))
             same_year = years or unit in (DATE, MONTH)
@@ -244,14 +249,18 @@ class _Nodes:
         lines, one, other = self._stated
         relation = self._table.relation[lines]
         ends = [np.empty((2, 0), dtype=np.int64)]
-        for number, way in enumerate(self._asked.ways):
-            own = np.flatnonzero(self._way == number)
-            node = np.full(len(self._texts), -1)
-            node[self.text[own]] = own
-            codes = [self._table.relations.index(name) for name in way.relations]
-            pairs = node[np.stack([one, other])[:, ~np.isin(relation, codes)]]
-            pairs = pairs[:, (pairs >= 0).all(axis=0)]
-            ends += [pairs, pairs[::-1]]
+        for code, name in enumerate(self._table.relations):
+            some = relation == code
+            pair = linked(
+                self._reads[one[some]], self._reads[other[some]], folded(name) in self._transitive
+            )
+            for number, way in enumerate(self._asked.ways):
+                if name not in way.relations:
+                    own = np.flatnonzero(self._way == number)
+                    reads = self._reads[self.text[own]]
+                    line, node = joined_on(pair[0], reads)
+                    place, linked_node = joined_on(pair[1][line], reads)
+                    ends.append(np.stack([own[node[place]], own[linked_node]]))
         return Graph.from_edges(self.text.size, *np.concatenate(ends, axis=1))
 
     @cached_property
@@ -262,6 +271,15 @@ class _Nodes:
         lines = np.flatnonzero((self._used[position] == ends).all(axis=0))
         one, other = position[:, lines]
         return lines, one, other
+
+    def split_of(self, territory: Territory, asking: Asking) -> Ints:
+        """Return the split of each pair: that of both ends, or that which the table states."""
+        split = territory.of_both(asking)
+        if (self._table.split >= 0).any():
+            inverse = np.array([*(way.inverse for way in self._asked.ways), False])
+            forward = ~inverse[self._way[asking.gold]]
+            split[forward] = territory.split[asking.concept][forward]
+        return split
 
     def _territory(self, shares: tuple[float, float, float], seed: int) -> Territory:
         """Return the splits that the table states, or a draw of all that read alike.

@@ -12,13 +12,19 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from builders.engine.drops import DropLog
+from builders.tables.alike import are_dated, reads_of
 from builders.tables.options import ALL, FactOptions
 from kb_cache.graph import Graph
+from kb_cache.tables.facts import folded
 from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Bools, Ints, lines_of, ragged_ranges
 from kbprobe.errors import UsageError, did_you_mean
+
+SEEN = 200
+"""Number of answers by which a relation is found to lead to dates."""
 
 LINKED = 0.15
 """The least share of the things between two relations in which both occur, of those that the first
@@ -39,7 +45,8 @@ class Way(NamedTuple):
         shared: whether some answer is that of several questions.
         through_several: whether the first of two relations leads to several things from somewhere.
         single: whether each answer is known to be a single thing, whatever the relation is called.
-        sentences: how the table itself asks, with ``{}`` for what is asked about.
+        dated: whether its answers are years or dates.
+        sentence: how the table itself asks, with ``{}`` for what is asked about.
     """
 
     relations: tuple[str, ...]
@@ -48,7 +55,8 @@ class Way(NamedTuple):
     shared: bool = False
     through_several: bool = False
     single: bool = False
-    sentences: tuple[str, ...] = ()
+    dated: bool = False
+    sentence: str = ""
 
     @property
     def name(self) -> str:
@@ -90,7 +98,8 @@ class _Known(NamedTuple):
     min_objects: int
 
     def is_closed(self, relation: str) -> bool:
-        return relation in self.closed or not {*ALL}.isdisjoint(self.closed)
+        every = not {*ALL}.isdisjoint(self.closed)
+        return relation in self.closed or (every and relation not in self.functional)
 
 
 def asked_facts(table: FactTable, options: FactOptions) -> AskedFacts:
@@ -100,43 +109,68 @@ def asked_facts(table: FactTable, options: FactOptions) -> AskedFacts:
         UsageError: an option names a relation that the table lacks, or nothing is left to ask.
     """
     known = _Known(
-        options.closed, options.functional, options.transitive, options.inverse, options.hops,
-        bool(options.separator), options.min_objects,
-    )  # fmt: skip
+        _spelled(table, "closed", options.closed),
+        _spelled(table, "functional", options.functional),
+        _spelled(table, "transitive", options.transitive),
+        options.inverse,
+        options.hops,
+        bool(options.separator),
+        options.min_objects,
+    )
     return _asked_facts(table, known)
+
+
+def _spelled(table: FactTable, option: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of relations as the table spells them."""
+    known = {folded(name): name for name in table.relations}
+    if option == "closed":
+        known = {name: name for name in ALL} | known
+    for name in names:
+        if folded(name) not in known:
+            raise UsageError(
+                f"--{option} {name}: the table has no such relation."
+                f"{did_you_mean(name, table.relations)} It has: {', '.join(table.relations)}"
+            )
+    return tuple(known[folded(name)] for name in names)
 
 
 @lru_cache(maxsize=2)
 def _asked_facts(table: FactTable, known: _Known) -> AskedFacts:
-    for option in ("closed", "functional", "transitive"):
-        _check_names(table, option, getattr(known, option))
     dropped = DropLog()
     for reason, count in table.left_out.items():
         dropped[reason] = count
+    reads = reads_of(table.texts.to_pylist(), table.other_names)
     parts: list[Ends] = []
     ways: list[Way] = []
     order = np.argsort(table.relation, kind="stable")
     ends = np.searchsorted(table.relation[order], np.arange(1, len(table.relations)))
     for name, lines in zip(table.relations, np.split(order, ends), strict=True):
-        asked = _known_to_be_whole(table, lines, known, dropped)
+        if name not in table.asked:
+            continue
+        asked = _known_to_be_whole(table, lines, reads, known, dropped)
         if not asked.any():
             continue
         columns = (table.subject, table.object, table.kind, table.subject_kind)
         subject, target, kind, subject_kind = lines_of(columns, lines)
-        more = _true_as_well(subject, target, name in known.transitive)
-        single = known.single or name in known.functional
-        ways.append(Way((name,), single=single, sentences=table.sentences.get(name, ())))
-        parts.append(_with_more((subject, target, kind, asked), more))
+        pairs = linked(reads[subject], reads[target], name in known.transitive)
+        way = Way(
+            (name,),
+            single=known.single or name in known.functional,
+            dated=are_dated(table.texts.take(pa.array(target[:SEEN])).to_pylist()),
+            sentence=table.sentences.get(name, ""),
+        )
+        ways.append(way)
+        parts.append(_with_more((subject, target, kind, asked), reads, *pairs))
         if known.inverse:
             ways.append(Way((name,), inverse=True))
-            parts.append(_with_more((target, subject, subject_kind, asked), more))
+            parts.append(_with_more((target, subject, subject_kind, asked), reads, *pairs))
     dropped.require(
         len(ways),
         "Say with --closed NAME,... that the table states all objects of a relation, or with "
         "--functional NAME,... that there is only one.",
     )
     if known.hops > 1:
-        for way, some in _paths([*ways], [*parts], known, dropped):
+        for way, some in _paths([*ways], [*parts], reads, known, dropped):
             ways.append(way)
             parts.append(some)
     ways = [
@@ -153,27 +187,22 @@ def _asked_facts(table: FactTable, known: _Known) -> AskedFacts:
     return _large_enough(facts, known.min_objects)
 
 
-def _check_names(table: FactTable, option: str, names: Sequence[str]) -> None:
-    for name in names:
-        if name not in table.relations and not (option == "closed" and name in ALL):
-            raise UsageError(
-                f"--{option} {name}: the table has no such relation."
-                f"{did_you_mean(name, table.relations)} It has: {', '.join(table.relations)}"
-            )
-
-
-def _known_to_be_whole(table: FactTable, lines: Ints, known: _Known, dropped: DropLog) -> Bools:
+def _known_to_be_whole(
+    table: FactTable, lines: Ints, reads: Ints, known: _Known, dropped: DropLog
+) -> Bools:
     """Mark the facts of a relation about subjects whose other objects are known to be false."""
     name = table.relations[table.relation[lines[0]]]
     asked = table.current[lines]
     dropped["an earlier year"] += int((~asked).sum())
-    subjects, count = np.unique(table.subject[lines][asked], return_counts=True)
+    subject = table.subject[lines]
+    pairs = np.unique(np.stack([subject, reads[table.object[lines]]])[:, asked], axis=1)
+    subjects, count = np.unique(pairs[0], return_counts=True)
     several = subjects[count > 1]
     if not several.size or known.is_closed(name):
         return asked
     if name in known.functional:
         reason = f"{name!r} is --functional, but {several.size:,} subjects have several objects"
-        return asked & dropped.drop(reason, asked & np.isin(table.subject[lines], several))
+        return asked & dropped.drop(reason, asked & np.isin(subject, several))
     reason = (
         f"{name!r} has several objects for {several.size:,} of {subjects.size:,} subjects "
         f"(--closed or --functional)"
@@ -186,92 +215,94 @@ def _repeats(subject: Ints) -> bool:
     return bool(np.unique(subject).size < subject.size)
 
 
-def _true_as_well(subject: Ints, target: Ints, transitive: bool) -> tuple[Ints, Ints]:
-    """Return the pairs that a relation does not tell apart, although no fact states them.
+def linked(subject: Ints, target: Ints, transitive: bool) -> tuple[Ints, Ints]:
+    """Return the pairs of things that a relation does not tell apart, in both orders.
 
-    These are what is stated the other way round (it may be symmetric), and of a transitive
-    relation what is reached in several steps, both ways.
+    These are what is stated, also the other way round (it may be symmetric), and of a transitive
+    relation what is reached in several steps.
     """
-    back = np.isin(target, subject)
-    if not (transitive and back.any()):
-        return target[back], subject[back]
-    node, local = np.unique(np.concatenate([subject, target]), return_inverse=True)
-    one, other = np.split(local, 2)
-    walk = Graph.from_edges(node.size, one, other).walk(np.arange(node.size), None)
-    one, other = walk.source, walk.node
-    return node[np.concatenate([one, other])], node[np.concatenate([other, one])]
+    if transitive and np.isin(target, subject).any():
+        node, local = np.unique(np.concatenate([subject, target]), return_inverse=True)
+        one, other = np.split(local, 2)
+        walk = Graph.from_edges(node.size, one, other).walk(np.arange(node.size), None)
+        subject, target = node[walk.source], node[walk.node]
+    return np.concatenate([subject, target]), np.concatenate([target, subject])
 
 
-def _with_more(stated: Ends, more: tuple[Ints, Ints]) -> Ends:
-    """Add pairs that are true but not asked for, of what is asked about and can be an answer."""
-    one, other, kind, asked = stated
-    if not more[0].size:
-        return stated
-    size = int(max(one.max(), other.max())) + 1
-    fits = np.isin(more[0], one[asked]) & np.isin(more[1], other)
-    fits &= ~np.isin(more[0] * size + more[1], one * size + other)
-    source, node = more[0][fits], more[1][fits]
-    none = np.zeros(source.size, dtype=np.int64)
+def _with_more(stated: Ends, reads: Ints, one: Ints, other: Ints) -> Ends:
+    """Add what is true but not asked for: pairs of things, of all texts that read like them."""
+    subject, target, kind, asked = stated
+    subjects, answers = np.unique(subject[asked]), np.unique(target)
+    fits = np.isin(one, reads[subjects]) & np.isin(other, reads[answers])
+    one, other = one[fits], other[fits]
+    line, source = joined_on(one, reads[subjects])
+    one, other = subjects[source], other[line]
+    line, node = joined_on(other, reads[answers])
+    one, other = one[line], answers[node]
+    size = reads.size
+    new = ~np.isin(one * size + other, subject * size + target)
+    one, other = one[new], other[new]
+    none = np.zeros(one.size, dtype=np.int64)
     return (
-        np.concatenate([one, source]),
-        np.concatenate([other, node]),
+        np.concatenate([subject, one]),
+        np.concatenate([target, other]),
         np.concatenate([kind, none]),
         np.concatenate([asked, none.astype(np.bool_)]),
     )
 
 
+def joined_on(left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """Return the positions of all pairs of equal values, one of each side.
+
+    >>> [one.tolist() for one in joined_on(np.array([1, 2]), np.array([2, 1, 1]))]
+    [[0, 0, 1], [1, 2, 0]]
+    """
+    order = np.argsort(right, kind="stable")
+    low, high = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
+    return np.repeat(np.arange(left.size), high - low), order[ragged_ranges(low, high - low)]
+
+
 def _paths(
-    ways: Sequence[Way], parts: Sequence[Ends], known: _Known, dropped: DropLog
+    ways: Sequence[Way], parts: Sequence[Ends], reads: Ints, known: _Known, dropped: DropLog
 ) -> list[tuple[Way, Ends]]:
     """Return the paths of two relations: the objects of objects.
 
     A path is asked about if the second relation is stated of all that the first leads to.
     """
     found = []
-    plain = [
-        (way, ends, np.argsort(ends[0], kind="stable"))
-        for way, ends in zip(ways, parts, strict=True)
-        if not way.inverse
-    ]
-    for first, (subject, middle, _, now), _ in plain:
-        for second_way, (source, target, kind, then), order in plain:
-            if first is second_way and first.relations[0] in known.transitive:
+    plain = [pair for pair in zip(ways, parts, strict=True) if not pair[0].inverse]
+    for first, (subject, middle, _, now) in plain:
+        for second, (source, target, kind, then) in plain:
+            if first is second and first.relations[0] in known.transitive:
                 continue
-            middles, about = (
-                np.unique(middle),
-                source[order][np.diff(source[order], prepend=-1) > 0],
-            )
-            linked = int(np.isin(middles, about).sum())
-            name = f"{first.name}, {second_way.name}"
-            if linked < LINKED * min(middles.size, about.size):
-                if linked:
-                    dropped[f"{name!r} may link namesakes, {linked:,} of {middles.size:,}"] += (
-                        linked
-                    )
+            middles, about = np.unique(reads[middle]), np.unique(reads[source])
+            links = int(np.isin(middles, about).sum())
+            if links < LINKED * min(middles.size, about.size):
+                name = f"{first.name}, {second.name}"
+                dropped[f"{name!r} may link namesakes, {links:,} of {middles.size:,}"] += links
                 continue
-            low, high = (np.searchsorted(source[order], middle, side) for side in ("left", "right"))
-            count = high - low
-            line = np.repeat(np.arange(subject.size), count)
-            edge = order[ragged_ranges(low, count)]
-            open_ended = now & (count == 0) & (not known.is_closed(second_way.relations[0]))
+            line, edge = joined_on(reads[middle], reads[source])
+            ends = now & ~np.isin(reads[middle], about)
+            open_ended = ends & (not known.is_closed(second.relations[0]))
             whole = ~np.isin(subject, subject[open_ended])
             apart = subject[line] != target[edge]
             line, edge = line[apart], edge[apart]
-            asked = now[line] & then[edge] & whole[line]
+            # Things that only read alike may be two: what follows is known, but not asked for.
+            asked = now[line] & then[edge] & whole[line] & (middle[line] == source[edge])
             if asked.any():
                 way = Way(
-                    (*first.relations, *second_way.relations),
+                    (*first.relations, *second.relations),
                     through_several=_repeats(subject[now]),
-                    single=second_way.single,
+                    single=second.single,
                 )
                 found.append((way, _each_once((subject[line], target[edge], kind[edge], asked))))
     return found
 
 
 def _each_once(ends: Ends) -> Ends:
-    """Return each pair once; it is asked about if it is so in every place."""
+    """Return each pair once; it is asked about if it is so in some place."""
     one, other, _, asked = ends
-    order = np.lexsort((asked, other, one))
+    order = np.lexsort((~asked, other, one))
     first = np.append(True, (np.diff(one[order]) != 0) | (np.diff(other[order]) != 0))
     return lines_of(ends, order[first])
 

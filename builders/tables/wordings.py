@@ -41,7 +41,7 @@ def plain_name(relation: str) -> str:
     >>> plain_name("http://schema.org/birthPlace"), plain_name("date-of-birth")
     ('birth place', 'date of birth')
     """
-    name = _NAMESPACE.sub("", relation)
+    name = _NAMESPACE.sub("", relation.replace("# of", "number of"))
     if name.count("-") > 1 and " " not in name:
         name = name.replace("-", " ")
     words = [word for word in _WORDS.split(name) if word]
@@ -77,24 +77,32 @@ def meaning_of(relation: str) -> Meaning:
     first, *rest = name.split() or [""]
     if not first:
         return Meaning("goes with")
-    ends_open = bool(rest) and rest[-1] in PREPOSITIONS
-    if ends_open and first in word_list("states", DATA):
-        return Meaning(f"is {name}")
-    if rest[-1:] == ["by"]:
-        return Meaning(f"was {name}")
-    if first in ("has", "have") and rest:
-        return Meaning("", " ".join(rest))
-    verbs = first in word_list("predicates", DATA)
-    if verbs or (ends_open and first.endswith("s") and rest[-1] != "of"):
+    if first in ("is", "was", "are", "were"):
         return Meaning(name)
+    if first in ("has", "have") and rest:
+        return Meaning(name) if rest[-1] in ("a", "an", "the") else Meaning("", " ".join(rest))
     if rest[:1] == ["of"] and _singular(first) in word_list("said_of_subject", DATA):
         noun = _singular(first)
         article, whole = "" if noun == "part" else f"{_article(noun)} ", " ".join(rest[1:])
         return Meaning(f"is {article}{noun} of{f' the {whole}' if whole else ''}")
-    if rest[-1:] == ["of"]:
+    if rest[-1:] == ["of"] and first not in word_list("states", DATA):
         return Meaning("", name.removesuffix(" of"), of_subject=True)
-    if ends_open or first in PREPOSITIONS:
-        return Meaning(f"{'was' if first.endswith(('ed', 'en', 'rn')) else 'is'} {name}")
+    if rest and rest[0] in PREPOSITIONS:
+        # What follows the preposition says only what kind of thing the object is.
+        begun = f"{first} {rest[0]}"
+        if first in word_list("intransitive", DATA):
+            return Meaning(begun)
+        if first in word_list("states", DATA):
+            return Meaning(f"is {begun}")
+        if first.endswith(("ed", "en", "rn")):
+            return Meaning(f"was {begun}")
+        if first.endswith("s") and rest[0] != "of":
+            return Meaning(begun)
+    if first in word_list("predicates", DATA):
+        return Meaning(name)
+    if first in PREPOSITIONS or (rest and rest[-1] in PREPOSITIONS):
+        passive = rest[-1:] == ["by"] or first.endswith(("ed", "en", "rn"))
+        return Meaning(f"{'was' if passive else 'is'} {name}")
     return Meaning("", name)
 
 
@@ -118,10 +126,12 @@ def wordings_of(way: Way) -> tuple[str, ...]:
     >>> wordings_of(Way(("discoverers",)))[1]
     'The discoverers of {} are'
     """
-    if way.sentences:
-        return way.sentences
+    if way.sentence:
+        return (way.sentence,)
     *before, last = way.relations
     subject = "{}"
+    if way.dated and not (before or way.inverse) and _is_participle(last):
+        return f"In which year was {{}} {plain_name(last)}?", f"{{}} was {plain_name(last)} in"
     for name in before:
         subject = _reached_from(subject, meaning_of(name), way.through_several)
     meaning = meaning_of(last)
@@ -146,6 +156,10 @@ def wordings_of(way: Way) -> tuple[str, ...]:
     return (asked,) if before else (asked, f"The {noun} of {subject} {verb}")
 
 
+def _is_participle(relation: str) -> bool:
+    return re.fullmatch("[a-z]+ed|born|built", plain_name(relation)) is not None
+
+
 def _reached_from(subject: str, meaning: Meaning, several: bool) -> str:
     """Return what a first relation leads to, as a phrase."""
     if meaning.noun:
@@ -157,6 +171,16 @@ def _reached_from(subject: str, meaning: Meaning, several: bool) -> str:
     if preposition in ("in", "at"):
         return f"the place where {subject} {verb}"
     return f"what {subject} {meaning.predicate}"
+
+
+def leads_to_years(way: Way) -> bool:
+    """Return whether a relation is called so that four digits are years.
+
+    >>> leads_to_years(Way(("discovery_year",))), leads_to_years(Way(("elevation",)))
+    (True, False)
+    """
+    names = " ".join(map(plain_name, way.relations)).split()
+    return not word_list("year_names", DATA).isdisjoint(names)
 
 
 def _upper(text: str) -> str:
@@ -173,8 +197,14 @@ def _singular(noun: str) -> str:
     head = (
         next((at for at, word in enumerate(words) if at and word in PREPOSITIONS), len(words)) - 1
     )
-    singular = inflect_engine().singular_noun(words[head])
-    return " ".join([*words[:head], singular or words[head], *words[head + 1 :]])
+    word = words[head]
+    kept = word.isupper() or word.endswith(("is", "us", "ss")) or word in _not_plural()
+    singular = word if kept else inflect_engine().singular_noun(word) or word
+    return " ".join([*words[:head], singular, *words[head + 1 :]])
+
+
+def _not_plural() -> frozenset[str]:
+    return word_list("singulars", DATA)
 
 
 def _article(noun: str) -> str:

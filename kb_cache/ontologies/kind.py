@@ -32,7 +32,7 @@ class OntologyKind(Kind[Source, FetchOntologyOptions]):
     title = "your own ontology"
     options = FetchOntologyOptions
     licence = UNSTATED
-    contents = "{terms:,} terms, {is_a:,} of a kind, {part_of:,} of a whole"
+    contents = "{terms:,} terms, {is_a:,} kinds, {part_of:,} parts"
 
     def read(self, path: Path, options: FetchOntologyOptions) -> Source:
         """Hash the file."""

@@ -15,6 +15,9 @@ from typing import Any
 from kb_cache.ontologies.types import Stated, Term
 from kbprobe.errors import UsageError
 
+HAS_PART = ("has_part", "BFO:0000051", "http://purl.obolibrary.org/obo/BFO_0000051")
+"""The names of the relation of a whole to its part."""
+
 PART_OF = ("part_of", "BFO:0000050", "http://purl.obolibrary.org/obo/BFO_0000050")
 """The names of the relation of a part to its whole."""
 
@@ -80,18 +83,29 @@ def _read_tag(term: Term, tag: str, value: str) -> bool:
         term.references.append(_first(value))
     elif tag == "is_a":
         term.is_a.append(_first(value))
-    elif tag == "relationship":
+    elif tag in ("relationship", "intersection_of"):
         relation, _, target = value.partition(" ")
         if relation in PART_OF:
             term.part_of.append(_first(target))
-    elif tag in ("def", "synonym"):
+        elif relation in HAS_PART:
+            term.has_part.append(_first(target))
+        elif tag == "intersection_of" and (not target or target.startswith(("!", "{"))):
+            term.is_a.append(relation)
+    elif tag == "equivalent_to":
+        term.same.append(_first(value))
+    elif tag == "alt_id":
+        term.others.append(_first(value))
+    elif tag == "replaced_by":
+        term.replaced_by.append(_first(value))
+    elif tag in ("def", "synonym") or tag.endswith("_synonym"):
         text, scope = _quoted(value)
         if not text:
             return False
         if tag == "def":
             term.definition = text
         else:
-            (term.synonyms if scope == "EXACT" else term.related).append(text)
+            exact = tag == "exact_synonym" or scope == "EXACT"
+            (term.synonyms if exact else term.related).append(text)
     return True
 
 
@@ -118,7 +132,7 @@ def read_obo_graphs(text: str, place: str) -> Stated:
     """
     try:
         graphs = [dict(graph) for graph in json.loads(text)["graphs"]]
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise UsageError(
             f"{place} is no OBO Graphs JSON: {error!r}. A table of facts is read as JSON lines: "
             f"name it .jsonl, with one fact in each line"
@@ -144,6 +158,8 @@ def read_obo_graphs(text: str, place: str) -> Stated:
                 term.is_a.append(target)
             elif edge.get("pred") in PART_OF:
                 term.part_of.append(target)
+            elif edge.get("pred") in HAS_PART:
+                term.has_part.append(target)
     return Stated(terms.values(), licence, title, skipped)
 
 

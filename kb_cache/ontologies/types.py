@@ -27,7 +27,7 @@ LICENCES = {
 """The part of Creative Commons' addresses that names a licence -> its SPDX identifier."""
 
 
-RELATIONS = {"is_a": "kind", "part_of": "part"}
+RELATIONS = {"is_a": "kind", "part_of": "part", "has_part": "whole"}
 """The graphs of an ontology -> what a term is in them."""
 
 TERM = pa.schema(
@@ -51,7 +51,11 @@ class Term:
         synonyms: other labels that mean exactly the same.
         related: labels of what is broader, narrower or related.
         references: identifiers of the same or similar things elsewhere.
-        is_a, part_of: the identifiers of what it is a kind and a part of.
+        is_a, part_of, has_part: the identifiers of what it is a kind and a part of, and of its
+            parts.
+        same: the identifiers of terms that it is equivalent to.
+        others: other identifiers of it.
+        replaced_by: identifiers of what stands for it, if it is obsolete.
         obsolete: whether it is marked so.
     """
 
@@ -64,6 +68,10 @@ class Term:
     references: list[str] = field(default_factory=list)
     is_a: list[str] = field(default_factory=list)
     part_of: list[str] = field(default_factory=list)
+    has_part: list[str] = field(default_factory=list)
+    same: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    replaced_by: list[str] = field(default_factory=list)
     obsolete: bool = False
 
 
@@ -93,13 +101,15 @@ class Ontology(Loaded):
     Attributes:
         terms: their ``id``, ``name``, ``definition`` and ``namespace`` (empty where the file states
             none), and the lists ``synonyms``, ``related`` and ``references``.
-        is_a, part_of: graphs from each term to what it is a kind or a part of.
+        is_a, part_of, has_part: graphs from each term to what it is a kind or a part of, and to
+            its parts.
         left_out: reason -> how many terms or relations are left out.
     """
 
     terms: pa.Table
     is_a: Graph
     part_of: Graph
+    has_part: Graph
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -146,6 +156,34 @@ def licence_of(stated: str) -> str:
     return next((spdx for part, spdx in LICENCES.items() if part in stated), UNSTATED)
 
 
+class _Live:
+    """Which terms stand for an identifier: its own, or those that a term left out leads to.
+
+    An obsolete term or one without a label leads to what replaces it, or to what it is a kind of:
+    what is above it is above its kinds as well.
+    """
+
+    def __init__(self, known: Iterable[Term], terms: Iterable[Term]) -> None:
+        self._known = {one: term for term in known for one in (term.id, *term.others)}
+        self._number = {term.id: at for at, term in enumerate(terms)}
+
+    def __call__(self, identifier: str, relation: str) -> list[int]:
+        """Return the numbers of the terms."""
+        found: dict[int, None] = {}
+        waiting, seen = [identifier], set[str]()
+        while waiting:
+            term = self._known.get(waiting.pop())
+            if term is None or term.id in seen:
+                continue
+            seen.add(term.id)
+            if (at := self._number.get(term.id)) is not None:
+                found[at] = None
+            else:
+                upwards = [*term.is_a, *(getattr(term, relation) if relation != "has_part" else ())]
+                waiting += term.replaced_by or upwards
+        return [*found]
+
+
 def ontology_of(stated: Stated, place: str, identity: Mapping[str, Any]) -> Ontology:
     """Return an ontology from what a file states.
 
@@ -158,8 +196,9 @@ def ontology_of(stated: Stated, place: str, identity: Mapping[str, Any]) -> Onto
         UsageError: there is no term with a label.
     """
     left_out = Counter(stated.skipped)
+    known = [*stated.terms]
     terms = []
-    for term in stated.terms:
+    for term in known:
         if term.obsolete:
             left_out["the term is obsolete"] += 1
         elif not term.name:
@@ -170,16 +209,23 @@ def ontology_of(stated: Stated, place: str, identity: Mapping[str, Any]) -> Onto
         others = ", ".join(stated.languages)
         hint = f" in that language; it has some in {others} (--labels CODE)" if others else ""
         raise UsageError(f"{place} has no term with a label{hint}")
-    number = {term.id: at for at, term in enumerate(terms)}
+    by_id = {term.id: term for term in known}
+    for term in known:
+        # Equivalent terms are kinds of each other.
+        for other in term.same:
+            term.is_a.append(other)
+            if other in by_id:
+                by_id[other].is_a.append(term.id)
+    stands_for = _Live(known, terms)
     graphs: dict[str, Any] = {}
     for attribute, relation in RELATIONS.items():
         ends = []
         for at, term in enumerate(terms):
             for other in getattr(term, attribute):
-                if (target := number.get(other)) is None:
+                targets = stands_for(other, attribute)
+                if not targets:
                     left_out[f"a {relation} of a term that is absent or obsolete"] += 1
-                elif target != at:
-                    ends.append((at, target))
+                ends += [(at, target) for target in targets if target != at]
         source, target_ = zip(*ends, strict=True) if ends else ((), ())
         graphs[attribute] = Graph.from_edges(len(terms), source, target_)
     licence = licence_of(stated.licence)

@@ -9,10 +9,13 @@ Cost: O(rows log rows), in Arrow and NumPy.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,8 +51,8 @@ FACT = ("subject", "relation", "object")
 NO_ANSWER = ("-", "--", "?", "n/a", "<na>", "nan", "nat", "none", "null", "unknown", "not known")
 """Values that state nothing, in lower case."""
 
-MOST_SENTENCES = 20
-"""Maximum number of a table's own sentences about a relation."""
+SHORT = 3
+"""Objects of at most so many letters may occur in a sentence by chance."""
 
 SPACES, INVISIBLE = r"[\s\p{Z}\p{Cc}]+", "[\u200b\ufeff\u00ad]"
 
@@ -118,21 +121,20 @@ def facts_of(table: pa.Table, place: str, identity: Mapping[str, Any], how: Read
     left_out: Counter[str] = Counter()
     stated = _clean(stated, [one.lower() for one in how.no_answer], left_out)
     stated = stated.set_column(1, "relation", _spelled_once(stated["relation"]))
-    stated = _asked_for(place, stated, layout, how.relations, left_out)
     if not stated.num_rows:
         reasons = "".join(f"; {reason}: {number:,}" for reason, number in left_out.items())
         raise UsageError(f"{place} states no fact{reasons}")
-    subjects = _spelled_once(stated["subject"])
+    asked = _asked_for(place, stated, layout, how.relations, left_out)
+    ends = _spelled_once(pa.chunked_array([*stated["subject"].chunks, *stated["object"].chunks]))
+    subjects, objects = ends[: stated.num_rows], ends[stated.num_rows :]
     sentences = _sentences(place, stated) if layout.others["sentence"] else {}
     row, names = _values(table, layout.others["other_names"], how.separator)
     names = clean(names)
     named_at = np.flatnonzero(pc.not_equal(names, "").to_numpy(zero_copy_only=False))
     row, names = row[named_at], names.take(pa.array(named_at))
     named = _rows_of(stated, row)
-    both = pa.concat_arrays(
-        [subjects, single_chunk(stated["object"]), names.take(pa.array(named[1]))]
-    )
-    coded = both.dictionary_encode()
+    coded = pa.concat_arrays([subjects, objects, names.take(pa.array(named[1]))])
+    coded = coded.dictionary_encode()
     code = coded.indices.to_numpy().astype(np.int64)
     subject, target, other = np.split(code, [stated.num_rows, 2 * stated.num_rows])
     numbered = single_chunk(stated["relation"]).dictionary_encode()
@@ -153,6 +155,7 @@ def facts_of(table: pa.Table, place: str, identity: Mapping[str, Any], how: Read
         **identity,
         texts=coded.dictionary,
         relations=tuple(numbered.dictionary.to_pylist()),
+        asked=asked,
         subject=subject[first],
         relation=relation[first],
         object=target[first],
@@ -174,10 +177,10 @@ def _layout(
             f"--columns {unknown[0]}=...: there is no such role, but {', '.join(USUAL)}"
         )
     for role, name in columns.items():
-        if name not in names:
+        if name and name not in names:
             raise UsageError(f"--columns {role}={name}: {_no_column(place, name, names)}")
     found = {
-        role: columns.get(role) or next((name for name in usual if name in names), "")
+        role: columns.get(role, next((name for name in usual if name in names), ""))
         for role, usual in USUAL.items()
     }
     if not found["subject"]:
@@ -238,24 +241,27 @@ def _values(table: pa.Table, name: str, separator: str) -> tuple[Ints, pa.Array]
         return np.empty(0, dtype=np.int64), pa.array([], pa.string())
     column = single_chunk(table[name])
     if not pa.types.is_list(column.type):
-        lists = _json_lists(column)
-        if lists is None and not separator:
+        listed = pc.match_substring_regex(column, r"(?s)^\s*\[.*\]\s*$")
+        if pc.any(listed).as_py():
+            cells = [_cell_values(text) for text in column.to_pylist()]
+            column = pa.array(cells, pa.list_(pa.string()))
+        elif separator:
+            column = pc.split_pattern(column, separator)
+        else:
             return np.arange(len(column), dtype=np.int64), column
-        column = pc.split_pattern(column, separator) if lists is None else lists
     row = pc.list_parent_indices(column).to_numpy().astype(np.int64)
     return row, pc.fill_null(pc.list_flatten(column), "")
 
 
-def _json_lists(column: pa.Array) -> pa.Array | None:
-    """Return the lists that the cells of a column hold as JSON; None if one is no list."""
-    listed = pc.match_substring_regex(column, r"^\[.*\]$")
-    if not (pc.any(listed).as_py() and pc.all(pc.or_(listed, pc.equal(column, ""))).as_py()):
-        return None
-    try:
-        lists = [json.loads(text) if text else [text] for text in column.to_pylist()]
-        return pa.array(lists, pa.list_(pa.string()))
-    except (json.JSONDecodeError, pa.ArrowException):
-        return None
+def _cell_values(text: str) -> list[str]:
+    """Return the values of a cell that may be a list as JSON or Python write it."""
+    if text.lstrip().startswith("["):
+        for read in (json.loads, ast.literal_eval):
+            with suppress(ValueError, SyntaxError, RecursionError):
+                values = read(text)
+                if isinstance(values, list) and not any(isinstance(v, list | dict) for v in values):
+                    return ["" if value is None else str(value) for value in values]
+    return [text]
 
 
 def _rows_of(stated: pa.Table, row: Ints) -> tuple[Ints, Ints]:
@@ -293,68 +299,84 @@ def _keep(stated: pa.Table, mask: pa.ChunkedArray, reason: str, left_out: Counte
 
 def _asked_for(
     place: str, stated: pa.Table, layout: Layout, relations: Sequence[str], left_out: Counter[str]
-) -> pa.Table:
-    """Keep the facts of the relations to read.
+) -> tuple[str, ...]:
+    """Return the relations to ask about, as the table spells them; others are known as well.
 
     Raises:
         UsageError: the table has none of a name.
     """
-    if not relations or not layout.others["relation"]:
-        return stated
-    known = stated["relation"].unique().to_pylist()
+    known = {folded(name): name for name in stated["relation"].unique().to_pylist()}
+    if not relations:
+        return tuple(known.values())
     for name in relations:
-        if name not in known:
+        if folded(name) not in known and layout.others["relation"]:
             raise UsageError(
-                f"--relations {name}: {place} has no such relation.{did_you_mean(name, known)} "
-                f"It has: {', '.join(sorted(known)[:20])}"
+                f"--relations {name}: {place} has no such relation."
+                f"{did_you_mean(name, known.values())} It has: {', '.join(sorted(known.values()))}"
             )
-    asked = pc.is_in(stated["relation"], pa.array(relations, pa.string()))
-    return _keep(stated, asked, "of another relation (--relations)", left_out)
+    asked = tuple(known[folded(name)] for name in relations if folded(name) in known)
+    others = pc.invert(pc.is_in(stated["relation"], pa.array(asked, pa.string())))
+    if count := pc.sum(others).as_py():
+        left_out["of another relation (--relations)"] += count
+    return asked
+
+
+def folded(name: str) -> str:
+    """Return a name without case and width, as names of relations and things are compared.
+
+    >>> folded("Born_In") == folded("born in")
+    True
+    """
+    return " ".join(unicodedata.normalize("NFKC", name).lower().replace("_", " ").split())
 
 
 def _spelled_once(column: pa.ChunkedArray) -> pa.Array:
     """Return texts, of which those that differ in case or width only are spelled like the first."""
     coded = single_chunk(column).dictionary_encode()
-    folded = pc.utf8_lower(pc.utf8_normalize(coded.dictionary, "NFKC"))
-    same = pc.replace_substring_regex(folded, r"[_\s]+", " ").dictionary_encode()
+    lowered = pc.utf8_lower(pc.utf8_normalize(coded.dictionary, "NFKC"))
+    same = pc.replace_substring_regex(lowered, r"[_\s]+", " ").dictionary_encode()
     _, first = np.unique(same.indices.to_numpy(), return_index=True)
     return coded.dictionary.take(pa.array(first)).take(same.indices).take(coded.indices)
 
 
-def _sentences(place: str, stated: pa.Table) -> dict[str, tuple[str, ...]]:
-    """Return how the table's own sentences ask for each relation, with ``{}`` for the subject.
+def _sentences(place: str, stated: pa.Table) -> dict[str, str]:
+    """Return how the table's own sentence asks for each relation, with ``{}`` for the subject.
 
     Raises:
-        UsageError: one does not name its subject, or goes on after the object, or a relation has
-            too many to be wordings.
+        UsageError: one does not name its subject, or goes on after the object, or there are
+            several about a relation.
     """
     columns = (stated[name].to_pylist() for name in (*FACT, "sentence"))
-    found: dict[str, dict[str, None]] = {}
+    found: dict[str, str] = {}
     for subject, relation, target, text in zip(*columns, strict=True):
         if not text:
             continue
         plain = text.replace("{", "").replace("}", "")
-        asked = (
-            _SUBJECT.sub("{}", plain) if _SUBJECT.search(plain) else plain.replace(subject, "{}")
-        )
-        begun = _OBJECT.sub(lambda _, own=target: own, asked)
+        asked = _SUBJECT.sub("{}", plain)
+        if asked == plain:
+            asked = _word(subject).sub("{}", plain, count=1)
+        placed = _OBJECT.search(asked)
+        begun = asked.replace(placed[0], target) if placed else asked
         ended = begun.rstrip(" .")
         if "{}" not in asked:
             raise UsageError(f"{place}: the sentence {text!r} does not name {subject!r}, or [X]")
-        if not ended.endswith(target) and target in begun:
+        inside = len(target) > SHORT and _word(target).search(begun) is not None
+        if not ended.endswith(target) and (placed or inside):
             raise UsageError(
                 f"{place}: the object must end its sentence, as in '[X] was born in [Y].', or "
                 f"be absent, as in a question: {text!r}"
             )
-        found.setdefault(relation, {})[ended.removesuffix(target).strip()] = None
-    for relation, texts in found.items():
-        if len(texts) > MOST_SENTENCES:
+        own = ended.removesuffix(target).strip() if ended.endswith(target) else begun
+        if (other := found.setdefault(relation, own)) != own:
             raise UsageError(
-                f"{place} asks for {relation!r} in {len(texts):,} different sentences, which must "
-                f"differ in subject and object only (at most {MOST_SENTENCES}): write them with "
-                f"--template instead of --columns sentence"
+                f"{place} asks for {relation!r} in different words, {other!r} and {own!r}; "
+                f"sentences may differ in subject and object only. Write wordings with --template"
             )
-    return {relation: tuple(texts) for relation, texts in found.items()}
+    return found
+
+
+def _word(text: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(text)}(?!\w)")
 
 
 def clean(texts: pa.Array) -> pa.Array:
@@ -374,7 +396,7 @@ def _splits(place: str, layout: Layout, stated: pa.Table, subject: Ints) -> Ints
     column = layout.others["split"]
     if not column:
         return np.full(subject.size, -1, dtype=np.int64)
-    usual = {"dev": "validation", "valid": "validation", "training": "train"}
+    usual = {"dev": "validation", "valid": "validation", "val": "validation", "training": "train"}
     named = single_chunk(stated["split"]).dictionary_encode()
     codes = []
     for name in named.dictionary.to_pylist():

@@ -35,6 +35,9 @@ TRIPLE = ("subject", "relation", "object")
 DELIMITERS = ",;\t"
 """The characters that separate columns; the one that gives a header most columns is taken."""
 
+LARGEST = 2.0**53
+"""Whole numbers below are written without a point."""
+
 FIRST_LINE = 1 << 20
 """Maximum length of a header in bytes."""
 
@@ -115,14 +118,15 @@ def _read_csv(path: Path, content: bytes) -> pa.Table:
             f"{path}: {wrong[0]}, and so {len(wrong):,} rows in all. Correct them, or quote "
             f"values that contain {names[delimiter]}."
         )
-    for name in table.column_names:
-        cells = single_chunk(table[name])
-        if pc.any(pc.match_substring_regex(cells, r"\n.*\n.*\n")).as_py():
-            raise UsageError(
-                f"{path}: a cell of the column {name!r} runs over several lines; a quotation mark "
-                f"is opened and not closed"
-            )
     return table
+
+
+def _as_whole(column: pa.Array) -> pa.Array:
+    """Return texts, of which those of a column of whole numbers (``1969.0``) have no point."""
+    whole = pc.match_substring_regex(column, r"^-?\d+\.0$")
+    if pc.any(whole).as_py() and pc.all(pc.or_(whole, pc.equal(column, ""))).as_py():
+        return pc.replace_substring_regex(column, r"\.0$", "")
+    return column
 
 
 def _first_lines(path: Path, content: bytes) -> str:
@@ -142,6 +146,8 @@ def as_texts(table: pa.Table, place: str) -> pa.Table:
     Raises:
         UsageError: a column holds something else.
     """
+    if twice := [name for name, times in Counter(table.column_names).items() if times > 1]:
+        raise UsageError(f"{place} has two columns {twice[0]!r}; rename one of them")
     columns = {}
     for name in table.column_names:
         column = single_chunk(table[name])
@@ -166,8 +172,10 @@ def _as_texts(column: pa.Array, name: str, place: str) -> pa.Array:
         column = pc.cast(column, pa.date32())
     elif types.is_floating(kind):
         # Whole numbers become floats where a cell is empty.
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
-        if pc.all(pc.equal(pc.round(column), column)).as_py():
+        column = pc.cast(column, pa.float64())
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+        whole = pc.and_(pc.less(pc.abs(column), LARGEST), pc.equal(pc.round(column), column))
+        if pc.all(whole).as_py():
             column = pc.cast(column, pa.int64())
     elif not (
         types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
@@ -178,7 +186,7 @@ def _as_texts(column: pa.Array, name: str, place: str) -> pa.Array:
             f"{place}: the column {name!r} holds {kind}, not texts, numbers, dates or lists of "
             f"these. Leave it out, or write it as texts."
         )
-    return pc.fill_null(pc.cast(column, pa.string()), "")
+    return _as_whole(pc.fill_null(pc.cast(column, pa.string()), ""))
 
 
 def table_of(value: Any) -> pa.Table:

@@ -18,6 +18,7 @@ class FactTable(Loaded):
     Attributes:
         texts: the distinct texts of subjects, objects and their other names.
         relations: the names of the relations, in the order of the table.
+        asked: those to ask about.
         subject, relation, object: (facts,) numbers of texts and relations.
         current: (facts,) whether a fact is the latest of its subject and relation, where the table
             has a column of years; earlier ones are not asked about.
@@ -25,12 +26,13 @@ class FactTable(Loaded):
             the table has no such column.
         split: (facts,) index into SPLITS of the split that the table puts the subject in; -1: none.
         other_names: (2, pairs) texts, and other names of what they name.
-        sentences: relation -> how the table's own sentences ask for it, ``{}`` is the subject.
+        sentences: relation -> how the table's own sentence asks for it, ``{}`` is the subject.
         left_out: reason -> how many of the table's facts are left out.
     """
 
     texts: pa.Array
     relations: tuple[str, ...]
+    asked: tuple[str, ...]
     subject: Ints
     relation: Ints
     object: Ints
@@ -39,7 +41,7 @@ class FactTable(Loaded):
     subject_kind: Ints
     split: Ints
     other_names: Ints
-    sentences: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sentences: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:

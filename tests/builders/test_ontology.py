@@ -272,6 +272,57 @@ def test_an_ontology_that_is_kept_is_that_of_its_file(
     assert builders.build("ontology", file="units", ask="hyponymy", audit=False)["test"].num_rows
 
 
+def test_what_is_above_a_term_left_out_stays_above_its_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "a.obo"
+    path.write_text(
+        "[Term]\nid: 1\nname: top\nalt_id: 9\n\n[Term]\nid: 2\nis_a: 1\n\n"
+        "[Term]\nid: 3\nname: old\nis_obsolete: true\nreplaced_by: 1\n\n"
+        "[Term]\nid: 4\nname: of unnamed\nis_a: 2\n\n[Term]\nid: 5\nname: of old\nis_a: 3\n\n"
+        "[Term]\nid: 6\nname: of other\nis_a: 9\n\n"
+        "[Term]\nid: 7\nname: met\nintersection_of: 6\nintersection_of: has_part 4\n",
+        encoding="utf-8",
+    )
+    read = read_ontology(path)
+    names = read.column("name").to_pylist()
+    pairs = {(names[one], names[other]) for one, other in zip(
+        read.is_a.sources.tolist(), read.is_a.indices.tolist(), strict=True)}  # fmt: skip
+    assert pairs == {("of unnamed", "top"), ("of old", "top"), ("of other", "top"),
+                     ("met", "of other")}  # fmt: skip
+    assert [names[at] for at in read.has_part.indices.tolist()] == ["of unnamed"]
+
+
+def test_the_licence_is_that_of_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "a.ttl"
+    head = (
+        "@prefix dct: <http://purl.org/dc/terms/> .\n@prefix cc: <https://creativecommons.org/> .\n"
+    )
+    term = "<http://x/1> dct:license <http://creativecommons.org/publicdomain/zero/1.0/> .\n"
+    path.write_text(head + TURTLE + term, encoding="utf-8")
+    assert read_ontology(path).licence == "LicenseRef-unstated"
+    header = (
+        "<http://x/> a skos:ConceptScheme ; "
+        "dct:license <http://creativecommons.org/licenses/by/4.0/> .\n"
+    )
+    path.write_text(head + TURTLE + term + header, encoding="utf-8")
+    assert read_ontology(path).licence == "CC-BY-4.0"
+
+
+def test_classes_described_by_intersections(tmp_path: Path) -> None:
+    path = tmp_path / "a.ttl"
+    path.write_text(
+        "@prefix owl: <http://www.w3.org/2002/07/owl#> .\n"
+        "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
+        '<x:1> a owl:Class ; rdfs:label "animal"@en-GB .\n'
+        '<x:2> a owl:Class ; rdfs:label "dog", "hound" ; owl:equivalentClass '
+        "[ a owl:Class ; owl:intersectionOf ( <x:1> [ a owl:Restriction ] ) ] .\n",
+        encoding="utf-8",
+    )
+    read = read_ontology(path)
+    assert read.column("name").to_pylist() == ["animal", "dog"]
+    assert read.column("synonyms").to_pylist() == [[], ["hound"]]
+    assert (read.is_a.sources.tolist(), read.is_a.indices.tolist()) == ([1], [0])
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

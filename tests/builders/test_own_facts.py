@@ -18,6 +18,7 @@ import builders
 from builders.tables.alike import are_years, one_letter_apart, plain, quantity, within
 from builders.tables.ways import Way
 from builders.tables.wordings import wordings_of
+from kb_cache.fetching import fetch
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import read_manifest
 from tests.real_data import OWN
@@ -267,6 +268,81 @@ def test_a_path_is_asked_about_if_all_its_middles_lead_on() -> None:
     assert not asked & {f"P{n}" for n in (28, 29, 58, 59)}
 
 
+@pytest.mark.parametrize("sampling", ["grouped", "uniform"])
+def test_choices_are_of_one_relation_kind_and_unit(sampling: str) -> None:
+    facts = [(f"P{n}", "length", f"{3 * (n + 3) ** 3} {'km' if n % 2 else 'm'}") for n in range(80)]
+    options = {} if sampling == "grouped" else {"sampling": sampling}
+    for row in build([*facts, *likes()], **options):
+        units = {text.rpartition(" ")[2] for text in row["choices"]["text"]}
+        if row["relation"] == "length":
+            assert len(units) == 1
+        else:
+            assert all(unit.startswith("F") for unit in units)
+
+
+@pytest.mark.parametrize("other", ["St Xavier{n}", "ST. XAVIER{n}", "St. Xávier{n}"])
+def test_subjects_that_read_alike_share_what_is_true(other: str) -> None:
+    facts = [(f"St. Xavier{n}", "patron of", f"Town {n}") for n in range(26)]
+    facts += [(other.format(n=n), "patron of", f"Town {(n + 1) % 26}") for n in range(26)]
+    rows = build(facts, closed="patron of", match="none", stem_overlap="keep")
+    assert rows
+    for row in rows:
+        own = int(re.sub(r"\D", "", row["concept"]))
+        right = {f"Town {own}", f"Town {(own + 1) % 26}"}
+        assert sum(text in right for text in row["choices"]["text"]) == 1
+
+
+def test_chains_are_followed_across_spellings() -> None:
+    facts = [(f"Part{chr(97 + n)}x", "inside", f"WHOLE{chr(97 + n)}x") for n in range(26)]
+    facts += [(f"whole{chr(97 + n)}x", "inside", f"Box{chr(97 + n)}x") for n in range(26)]
+    rows = build(facts, transitive="inside", match="none", stem_overlap="keep")
+    assert rows
+    for row in rows:
+        letter = row["concept"][-2]
+        assert sum(text[-2] == letter for text in row["choices"]["text"]) == 1
+
+
+def test_stated_splits_may_share_answers() -> None:
+    header = "subject,relation,object,split\n"
+    lines = [f"P{n},likes,F{n % 25}z,{('train', 'test')[n % 2]}" for n in range(100)]
+    rows = build_csv(header + "\n".join(lines), match="none")
+    assert {row["concept"] for row in rows} >= {f"P{n}" for n in range(20)}
+
+
+def test_four_digits_are_years_only_where_the_relation_says_so() -> None:
+    facts = [(f"P{n}", "elevation", str(1000 + 20 * n)) for n in range(50)]
+    for row in build(facts, min_objects=5, match="none"):
+        values = [int(text) for text in row["choices"]["text"]]
+        gold = values.pop(row["answer"])
+        assert all(abs(gold - other) > 0.0999 * max(gold, other) for other in values)
+
+
+def test_lists_as_json_and_python_write_them(tmp_path: Path) -> None:
+    content = "subject\trelation\tobject\n" + "".join(
+        f"P{n}\tlikes\t{cell}\n"
+        for n in range(60)
+        for cell in (f'["F{n % 25}z", "G{n % 25}z"]' if n % 3 else f"['G{n % 25}z', 'F{n % 25}z']",)
+    )
+    path = tmp_path / "facts.tsv"
+    path.write_text(content + "Q\tlikes\tn/a\n", encoding="utf-8")
+    texts = {text for _, _, text in golds(build(str(path), closed="likes"))}
+    assert texts
+    assert all(re.fullmatch(r"[FG]\d+z", text) for text in texts)
+
+
+def test_a_table_that_is_kept_again_is_read_again(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KBPROBE_CACHE", str(cache))
+    path = tmp_path / "facts.csv"
+    for country in ("Land", "Realm"):
+        lines = [f"City {n},country,{country} {n + 500}" for n in range(40)]
+        path.write_text("subject,relation,object\n" + "\n".join(lines), encoding="utf-8")
+        fetch("table", source=path, name="own")
+        rows = build("own")
+        assert all(text.startswith(country) for row in rows for text in row["choices"]["text"])
+
+
 def test_a_fact_is_in_one_split_however_it_is_asked() -> None:
     made = builders.build(
         "facts", table=people(300, 40), inverse=True, hops=2, split_shares=(0.5, 0.2, 0.3),
@@ -479,7 +555,11 @@ def test_labels_and_values() -> None:
         ("1.234.567", 1234567, ""), ("1 234 567", 1234567, ""), ("ca. 30 %", 30, "%"),
         ("−5", -5, ""), ("1.5e3", 1500, ""), ("1969-07-20", 1969, "date"),
         ("1969-07-20 10:00", 1969, "date"), ("20 July 1969", 1969, "date"),
-        ("July 1969", 1969, "month"), ("20.07.1969", 1969, "date"),
+        ("July 1969", 1969, "month"), ("20.07.1969", 1969, "date"), ("0,125", 0.125, ""),
+        ("$1,200 million", 1.2e9, "$"), ("$1.2 billion", 1.2e9, "$"),
+        ("7.860 g/cm3", 7.86, "g/cm3"),
+        ("1.234,5", 1234.5, ""), ("12,34,567", 1234567, ""), ("1969/07/20", 1969, "date"),
+        ("July 20th, 1969", 1969, "date"), ("5 MW", 5, "MW"), ("5 mW", 5, "mW"),
     ],
 )  # fmt: skip
 def test_numbers_are_read_as_people_write_them(text: str, value: float, unit: str) -> None:
@@ -488,6 +568,33 @@ def test_numbers_are_read_as_people_write_them(text: str, value: float, unit: st
 
 def test_what_is_no_number() -> None:
     assert not any(map(quantity, ["two", "Apollo 11", "10-20", "1,2,3", "B-52", ""]))
+
+
+@pytest.mark.parametrize(
+    ("name", "wording"),
+    [
+        ("cause of death", "The cause of death of {} is"),
+        ("is owned by", "{} is owned by"),
+        ("founded by", "{} was founded by"),
+        ("HasA", "{} has a"),
+        ("took place in", "{} took place in"),
+        ("made from material", "{} is made from"),
+        ("located in the administrative territorial entity", "{} is located in"),
+        ("# of employees", "The number of employees of {} is"),
+        ("member of sports team", "{} is a member of the sports team"),
+        ("gas", "The gas of {} is"),
+        ("analysis", "The analysis of {} is"),
+        ("official languages", "The official languages of {} are"),
+        ("http://schema.org/birthPlace", "The birth place of {} is"),
+        ("capital of", "{} is the capital of"),
+    ],
+)
+def test_names_of_relations_are_read_as_people_mean_them(name: str, wording: str) -> None:
+    assert wordings_of(Way((name,)))[1] == wording
+
+
+def test_a_participle_with_years_asks_for_the_year() -> None:
+    assert wordings_of(Way(("Founded",), dated=True))[1] == "{} was founded in"
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ WORD = "{{ word }}"
 
 _ID = re.compile(r"[^a-z0-9]+")
 _WORDS = re.compile(r"[_\s{}]+|(?<=[a-z])(?=[A-Z])")
+_NUMBER_OF, _ASIDE = re.compile(r"^(?:#|[Nn]o\.) of"), re.compile(r"\s*\(.*\)|[?:]$")
 _NAMESPACE = re.compile(r"^(?:.*[/#]|[A-Za-z][\w.-]*:(?=\w))(?=[^/#]*\w)")
 
 
@@ -41,7 +42,8 @@ def plain_name(relation: str) -> str:
     >>> plain_name("http://schema.org/birthPlace"), plain_name("date-of-birth")
     ('birth place', 'date of birth')
     """
-    name = _NAMESPACE.sub("", relation.replace("# of", "number of"))
+    name = _NAMESPACE.sub("", _NUMBER_OF.sub("number of", relation))
+    name = _ASIDE.sub("", name) or name
     if name.count("-") > 1 and " " not in name:
         name = name.replace("-", " ")
     words = [word for word in _WORDS.split(name) if word]
@@ -90,16 +92,16 @@ def meaning_of(relation: str) -> Meaning:
     if rest and rest[0] in PREPOSITIONS:
         # What follows the preposition says only what kind of thing the object is.
         begun = f"{first} {rest[0]}"
-        if first in word_list("intransitive", DATA):
-            return Meaning(begun)
         if first in word_list("states", DATA):
             return Meaning(f"is {begun}")
-        if first.endswith(("ed", "en", "rn")):
+        if first in word_list("intransitive", DATA) and rest[0] != "by":
+            return Meaning(begun)
+        if first.endswith(("ed", "en", "rn")) or rest[0] == "by":
             return Meaning(f"was {begun}")
         if first.endswith("s") and rest[0] != "of":
             return Meaning(begun)
     if first in word_list("predicates", DATA):
-        return Meaning(name)
+        return Meaning(f"{first} the {rest[0]}" if len(rest) == 1 else name)
     if first in PREPOSITIONS or (rest and rest[-1] in PREPOSITIONS):
         passive = rest[-1:] == ["by"] or first.endswith(("ed", "en", "rn"))
         return Meaning(f"{'was' if passive else 'is'} {name}")

@@ -192,10 +192,11 @@ def _known_to_be_whole(
 ) -> Bools:
     """Mark the facts of a relation about subjects whose other objects are known to be false."""
     name = table.relations[table.relation[lines[0]]]
-    asked = table.current[lines]
-    dropped["an earlier year"] += int((~asked).sum())
-    subject = table.subject[lines]
-    pairs = np.unique(np.stack([subject, reads[table.object[lines]]])[:, asked], axis=1)
+    now, subject = table.current[lines], table.subject[lines]
+    dropped["an earlier year"] += int((~now).sum())
+    # A state is its own country, and another one's: what is asked about has several objects.
+    pairs = np.unique(np.stack([subject, reads[table.object[lines]]])[:, now], axis=1)
+    asked = now & dropped.drop("subject and object are the same", subject == table.object[lines])
     subjects, count = np.unique(pairs[0], return_counts=True)
     several = subjects[count > 1]
     if not several.size or known.is_closed(name):

@@ -285,9 +285,7 @@ def _clean(stated: pa.Table, no_answer: Sequence[str], left_out: Counter[str]) -
         nothing = pc.is_in(pc.utf8_lower(stated[end]), pa.array([*NO_ANSWER, *no_answer]))
         reason = f"the cell states nothing ({', '.join(NO_ANSWER[:6])}, ...)"
         stated = _keep(stated, pc.invert(nothing), reason, left_out)
-    stated = _keep(stated, pc.not_equal(stated["relation"], ""), "no relation", left_out)
-    apart = pc.not_equal(stated["subject"], stated["object"])
-    return _keep(stated, apart, "subject and object are the same", left_out)
+    return _keep(stated, pc.not_equal(stated["relation"], ""), "no relation", left_out)
 
 
 def _keep(stated: pa.Table, mask: pa.ChunkedArray, reason: str, left_out: Counter[str]) -> pa.Table:

@@ -292,6 +292,15 @@ def test_subjects_that_read_alike_share_what_is_true(other: str) -> None:
         assert sum(text in right for text in row["choices"]["text"]) == 1
 
 
+def test_a_subject_that_is_its_own_object_has_another_one() -> None:
+    facts = [(f"Isle {n}", "country", f"Realm {n % 25}") for n in range(60)]
+    facts += [("Isle 3", "country", "Isle 3")]
+    with pytest.raises(UsageError, match="several objects for 1 of 60 subjects"):
+        build(facts)
+    rows = build(facts, functional="country")
+    assert "Isle 3" not in {row["concept"] for row in rows}
+
+
 def test_chains_are_followed_across_spellings() -> None:
     facts = [(f"Part{chr(97 + n)}x", "inside", f"WHOLE{chr(97 + n)}x") for n in range(26)]
     facts += [(f"whole{chr(97 + n)}x", "inside", f"Box{chr(97 + n)}x") for n in range(26)]

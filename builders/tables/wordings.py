@@ -30,6 +30,7 @@ WORD = "{{ word }}"
 
 _ID = re.compile(r"[^a-z0-9]+")
 _WORDS = re.compile(r"[_\s{}]+|(?<=[a-z])(?=[A-Z])")
+_PARTICIPLE = re.compile("(?:first |last |originally )?([a-z]+ed|born|built)")
 _NUMBER_OF, _ASIDE = re.compile(r"^(?:#|[Nn]o\.) of"), re.compile(r"\s*\(.*\)|[?:]$")
 _NAMESPACE = re.compile(r"^(?:.*[/#]|[A-Za-z][\w.-]*:(?=\w))(?=[^/#]*\w)")
 
@@ -132,8 +133,14 @@ def wordings_of(way: Way) -> tuple[str, ...]:
         return (way.sentence,)
     *before, last = way.relations
     subject = "{}"
-    if way.dated and not (before or way.inverse) and _is_participle(last):
-        return f"In which year was {{}} {plain_name(last)}?", f"{{}} was {plain_name(last)} in"
+    if (
+        way.dated
+        and not (before or way.inverse)
+        and (verb := _PARTICIPLE.fullmatch(plain_name(last)))
+    ):
+        if verb[1] in word_list("intransitive", DATA):
+            return f"{{}} {verb[0]} in which year?", f"{{}} {verb[0]} in"
+        return f"In which year was {{}} {verb[0]}?", f"{{}} was {verb[0]} in"
     for name in before:
         subject = _reached_from(subject, meaning_of(name), way.through_several)
     meaning = meaning_of(last)
@@ -156,10 +163,6 @@ def wordings_of(way: Way) -> tuple[str, ...]:
     verb = "is" if noun == _singular(noun) else "are"
     asked = f"What {verb} the {noun} of {subject}?"
     return (asked,) if before else (asked, f"The {noun} of {subject} {verb}")
-
-
-def _is_participle(relation: str) -> bool:
-    return re.fullmatch("[a-z]+ed|born|built", plain_name(relation)) is not None
 
 
 def _reached_from(subject: str, meaning: Meaning, several: bool) -> str:

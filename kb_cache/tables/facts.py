@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import json
+import logging
 import re
 import unicodedata
 from collections import Counter
@@ -24,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kb_cache.base import readable, version_of
+from kb_cache.store import derived_dir
 from kb_cache.tables.read import read_table
 from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Bools, Ints, mask_at, ragged_ranges
@@ -32,6 +34,8 @@ from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import file_sha256
 from kbprobe.format.licences import UNSTATED
 from kbprobe.format.setups import SPLITS
+
+logger = logging.getLogger(__name__)
 
 USUAL: Mapping[str, tuple[str, ...]] = {
     "subject": ("subject", "subject_label", "sub", "sub_label", "head", "s"),
@@ -46,6 +50,9 @@ USUAL: Mapping[str, tuple[str, ...]] = {
 }
 """The usual names of columns, by what they hold; the first that a table has is taken."""
 
+SEPARATORS, LISTED = ("|", ";"), 0.2
+"""What may separate several objects in a cell, and in what share of cells it makes one wonder."""
+
 FACT = ("subject", "relation", "object")
 
 NO_ANSWER = ("-", "--", "?", "n/a", "<na>", "nan", "nat", "none", "null", "unknown", "not known")
@@ -58,6 +65,10 @@ SPACES, INVISIBLE = r"[\s\p{Z}\p{Cc}]+", "[\u200b\ufeff\u00ad]"
 
 _SUBJECT, _OBJECT = re.compile(r"\[X\]|\[SUBJECT\]"), re.compile(r"\[Y\]|\[MASK\]|<mask>|_{2,}")
 """What stands for the subject and for the object in sentences, as in LAMA and its successors."""
+
+
+GIVEN = "tables"
+"""The folder of what the cache derives in which tables of Python's values are kept."""
 
 
 class Layout(NamedTuple):
@@ -101,7 +112,8 @@ def read_facts(path: Path, how: Reading) -> FactTable:
         "digest": digest,
         "licence": UNSTATED,
     }
-    return facts_of(table, str(path), identity, how)
+    given = path.parent == derived_dir() / GIVEN
+    return facts_of(table, "the table" if given else str(path), identity, how)
 
 
 def facts_of(table: pa.Table, place: str, identity: Mapping[str, Any], how: Reading) -> FactTable:
@@ -248,9 +260,21 @@ def _values(table: pa.Table, name: str, separator: str) -> tuple[Ints, pa.Array]
         elif separator:
             column = pc.split_pattern(column, separator)
         else:
+            _suggest_separator(name, column)
             return np.arange(len(column), dtype=np.int64), column
     row = pc.list_parent_indices(column).to_numpy().astype(np.int64)
     return row, pc.fill_null(pc.list_flatten(column), "")
+
+
+def _suggest_separator(name: str, column: pa.Array) -> None:
+    for mark in SEPARATORS:
+        count = pc.sum(pc.match_substring(column, mark)).as_py() or 0
+        if count > LISTED * len(column):
+            logger.warning(
+                "%d of %d cells of the column %r contain %r: if they list several objects, say so "
+                "with --separator %r",
+                count, len(column), name, mark, mark,
+            )  # fmt: skip
 
 
 def _cell_values(text: str) -> list[str]:

@@ -212,7 +212,7 @@ def _as_arrow(value: Any) -> pa.Table:
         return value
     kind = type(value).__module__.partition(".")[0]
     if kind == "pandas" and hasattr(value, "columns"):
-        return pa.Table.from_pandas(value, preserve_index=False)
+        return pa.Table.from_pandas(value, preserve_index=any(value.index.names))
     if kind == "datasets" and hasattr(value, "flatten_indices"):
         if isinstance(value, Mapping):
             raise UsageError(

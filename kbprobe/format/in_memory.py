@@ -41,10 +41,18 @@ class ProbeSplits(DatasetDict):  # type: ignore[misc]
         joined: pd.DataFrame = pd.concat(frames, names=["split"])
         return joined.reset_index("split").reset_index(drop=True)
 
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many facts, questions or rows were left out, by reason, most first."""
+        manifest = getattr(next(iter(self.values())).info, "manifest", None) or {}
+        dropped = manifest.get("counts", {}).get("dropped", {})
+        return dict(sorted(dropped.items(), key=lambda pair: -pair[1]))
+
     def __repr__(self) -> str:
         info = next(iter(self.values())).info
         counts = ", ".join(f"{name} {rows.num_rows:,}" for name, rows in self.items())
-        return f"ProbeSplits({info.dataset_name!r}, {info.config_name!r}: {counts} rows)"
+        more = "; see left_out" if self.left_out else ""
+        return f"ProbeSplits({info.dataset_name!r}, {info.config_name!r}: {counts} rows{more})"
 
     def _repr_html_(self) -> str:
         shown = [row for rows in self.values() for row in rows.take(min(SHOWN, len(rows)))][:SHOWN]

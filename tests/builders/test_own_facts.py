@@ -606,7 +606,22 @@ def test_names_of_relations_are_read_as_people_mean_them(name: str, wording: str
     assert wordings_of(Way((name,)))[1] == wording
 
 
+def test_python_says_what_was_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    import pandas as pd
+
+    facts = [*people(), *((f"P{n}", "likes", f"F{m}z") for n in range(30) for m in (n, n + 1))]
+    probe = builders.build(table=facts, audit=False)
+    assert any("'likes' has several objects" in reason for reason in probe.left_out)
+    assert "see left_out" in repr(probe)
+    frame = pd.DataFrame({"name": [f"P{n}" for n in range(60)],
+                          "works": [f"F{n % 25}z; G{n}z" for n in range(60)]})  # fmt: skip
+    options = {"columns": {"subject": "name"}, "relations": "works", "stem_overlap": "keep"}
+    assert build(frame.set_index("name"), **options)
+    assert "--separator ';'" in caplog.text
+
+
 def test_a_participle_with_years_asks_for_the_year() -> None:
+    assert wordings_of(Way(("First appeared",), dated=True))[1] == "{} first appeared in"
     assert wordings_of(Way(("Founded",), dated=True))[1] == "{} was founded in"
 
 

@@ -133,14 +133,12 @@ def wordings_of(way: Way) -> tuple[str, ...]:
         return (way.sentence,)
     *before, last = way.relations
     subject = "{}"
-    if (
-        way.dated
-        and not (before or way.inverse)
-        and (verb := _PARTICIPLE.fullmatch(plain_name(last)))
-    ):
-        if verb[1] in word_list("intransitive", DATA):
-            return f"{{}} {verb[0]} in which year?", f"{{}} {verb[0]} in"
-        return f"In which year was {{}} {verb[0]}?", f"{{}} was {verb[0]} in"
+    participle = _PARTICIPLE.fullmatch(plain_name(last))
+    if participle and way.dated and not (before or way.inverse):
+        text = participle[0]
+        if participle[1] in word_list("intransitive", DATA):
+            return f"{{}} {text} in which year?", f"{{}} {text} in"
+        return f"In which year was {{}} {text}?", f"{{}} was {text} in"
     for name in before:
         subject = _reached_from(subject, meaning_of(name), way.through_several)
     meaning = meaning_of(last)

@@ -62,7 +62,7 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
         for family in families:
             table.add_row(family, *(f"{row.get(family, 0):,}" for row in cells.values()))
         console.print(table, "")
-    if lines := told_drops(counts["dropped"], built.request.options.reads(), None):
+    if lines := told_drops(counts["dropped"], built.request.options.reads()):
         console.print("\n".join(["Left out:", *map(escape, lines), ""]))
     if manifest["audit"]:
         _print_audit(console, manifest["audit"])

@@ -194,7 +194,7 @@ class _Nodes:
     def _kinds(self) -> Ints:
         """Return the way of each answer, and within it the kind that the table states.
 
-        Where most answers of a way are numbers or dates, those of one unit are a kind.
+        Where a fifth of the answers are numbers or dates, those of one unit are a kind.
         """
         units = [stated.unit if stated else None for stated in self._quantities]
         code = {unit: number for number, unit in enumerate(dict.fromkeys(units))}

@@ -16,7 +16,7 @@ from builders.engine.request import Request
 from kbprobe.errors import KbprobeError, MissingDependencyError, UsageError
 from kbprobe.options import choices_of
 from tests.builders.test_every_probe import QUICK
-from tests.real_data import MINIATURE
+from tests.real_data import MINIATURE, OWN_DATA
 
 Values = dict[str, Any]
 Made = tuple[dict[str, int], dict[tuple[str, str], pa.Table]]
@@ -40,6 +40,7 @@ NOT_HERE = {
     ("age_comparison", "rows_by"): "it has no choice groups",
     ("always_never", "rows_by"): "the same",
     ("always_never", "screen"): "no row that was read is offensive",
+    ("facts", "hops"): "no object of the table is a subject",
     ("dictionary_wordsense", "screen"): "no sentence of the miniature is offensive",
     ("property_conjunction", "perturbations"): "the miniature has one set of distractors each",
     ("property_conjunction_but_not", "perturbations"): "the same",
@@ -73,11 +74,13 @@ OTHER: Values = {
     "max_tokens": 15,
     "min_agreement": 0.9,
     "min_depth": 6,
+    "min_objects": 100,
     "min_sitelinks": 60,
     "min_tokens": 12,
     "min_votes": 3,
     "min_weight": 5,
     "min_zipf": 4.5,
+    "no_answer": ("Known to the ancients.",),
     "only_paths": ("no_such_path",),
     "per_family": 50,
     "per_sentence": 1,
@@ -90,6 +93,7 @@ OTHER: Values = {
     "train_ages": (43, 90),
     "train_domains": ("vehicle",),
     "test_rows": 1,
+    "tolerance": 0.5,
     "train_rows": 1,
     "validation_rows": 1,
 }
@@ -119,6 +123,8 @@ def knowledge(
 
     def options(name: str) -> Values:
         fields = find_probe(name).options.model_fields
+        if name in OWN_DATA:
+            return OWN_DATA[name]
         if name.startswith("wordnet_") or name == "antonym_negation":
             return {"wordnet": miniature}
         if "conceptnet" in fields and fields["conceptnet"].default:

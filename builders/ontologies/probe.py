@@ -34,7 +34,7 @@ from kb_cache.ontologies.kind import KIND, kept_ontology
 from kb_cache.ontologies.read import read_ontology
 from kb_cache.ontologies.types import Ontology
 from kb_cache.store import stamp_of_source
-from kbprobe.arrays import Bools, Ints, contains, lines_of, ragged_ranges
+from kbprobe.arrays import Bools, Ints, contains, lines_of, occurrences
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
@@ -321,11 +321,8 @@ def _related(knowledge: Ontology, shown: pa.Array) -> Graph:
     reads = reads_of([*shown.to_pylist(), *related.flatten().to_pylist()])
     owner = np.append(np.arange(terms), pc.list_parent_indices(related).to_numpy())
     label = np.append(reads[:terms], reads[size:])
-    node = np.argsort(reads[:size], kind="stable")
-    low, high = (np.searchsorted(reads[node], label, side) for side in ("left", "right"))
-    return Graph.from_edges(
-        size, np.repeat(owner, high - low), node[ragged_ranges(low, high - low)]
-    )
+    line, node = occurrences(reads[:size], label)
+    return Graph.from_edges(size, owner[line], node)
 
 
 def _node_source(knowledge: Ontology, asked: _Asked, reads: Ints, same: Graph) -> NodeSource:

@@ -30,7 +30,7 @@ from builders.tables.alike import (
     within,
 )
 from builders.tables.options import FactOptions
-from builders.tables.ways import AskedFacts, asked_facts, joined_on, linked
+from builders.tables.ways import AskedFacts, asked_facts, linked
 from builders.tables.wordings import leads_to_years, name_of, template_of
 from kb_cache.graph import Graph
 from kb_cache.hub import PREFIX
@@ -39,7 +39,7 @@ from kb_cache.tables import is_table
 from kb_cache.tables.facts import Reading, facts_of, folded, read_facts
 from kb_cache.tables.kind import KIND, kept_table, loaded_table
 from kb_cache.tables.types import FactTable
-from kbprobe.arrays import Ints, lines_of, mask_at
+from kbprobe.arrays import Ints, lines_of, mask_at, occurrences
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
@@ -258,8 +258,8 @@ class _Nodes:
                 if name not in way.relations:
                     own = np.flatnonzero(self._way == number)
                     reads = self._reads[self.text[own]]
-                    line, node = joined_on(pair[0], reads)
-                    place, linked_node = joined_on(pair[1][line], reads)
+                    line, node = occurrences(reads, pair[0])
+                    place, linked_node = occurrences(reads, pair[1][line])
                     ends.append(np.stack([own[node[place]], own[linked_node]]))
         return Graph.from_edges(self.text.size, *np.concatenate(ends, axis=1))
 

@@ -20,7 +20,7 @@ from builders.tables.options import ALL, FactOptions
 from kb_cache.graph import Graph
 from kb_cache.tables.facts import folded
 from kb_cache.tables.types import FactTable
-from kbprobe.arrays import Bools, Ints, lines_of, ragged_ranges
+from kbprobe.arrays import Bools, Ints, lines_of, occurrences
 from kbprobe.errors import UsageError, did_you_mean
 
 SEEN = 200
@@ -236,9 +236,9 @@ def _with_more(stated: Ends, reads: Ints, one: Ints, other: Ints) -> Ends:
     subjects, answers = np.unique(subject[asked]), np.unique(target)
     fits = np.isin(one, reads[subjects]) & np.isin(other, reads[answers])
     one, other = one[fits], other[fits]
-    line, source = joined_on(one, reads[subjects])
+    line, source = occurrences(reads[subjects], one)
     one, other = subjects[source], other[line]
-    line, node = joined_on(other, reads[answers])
+    line, node = occurrences(reads[answers], other)
     one, other = one[line], answers[node]
     size = reads.size
     new = ~np.isin(one * size + other, subject * size + target)
@@ -250,17 +250,6 @@ def _with_more(stated: Ends, reads: Ints, one: Ints, other: Ints) -> Ends:
         np.concatenate([kind, none]),
         np.concatenate([asked, none.astype(np.bool_)]),
     )
-
-
-def joined_on(left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Return the positions of all pairs of equal values, one of each side.
-
-    >>> [one.tolist() for one in joined_on(np.array([1, 2]), np.array([2, 1, 1]))]
-    [[0, 0, 1], [1, 2, 0]]
-    """
-    order = np.argsort(right, kind="stable")
-    low, high = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
-    return np.repeat(np.arange(left.size), high - low), order[ragged_ranges(low, high - low)]
 
 
 def _paths(
@@ -282,7 +271,7 @@ def _paths(
                 name = f"{first.name}, {second.name}"
                 dropped[f"{name!r} may link namesakes, {links:,} of {middles.size:,}"] += links
                 continue
-            line, edge = joined_on(reads[middle], reads[source])
+            line, edge = occurrences(reads[source], reads[middle])
             ends = now & ~np.isin(reads[middle], about)
             open_ended = ends & (not known.is_closed(second.relations[0]))
             whole = ~np.isin(subject, subject[open_ended])

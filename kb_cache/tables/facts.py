@@ -28,7 +28,7 @@ from kb_cache.base import readable, version_of
 from kb_cache.store import derived_dir
 from kb_cache.tables.read import read_table
 from kb_cache.tables.types import FactTable
-from kbprobe.arrays import Bools, Ints, mask_at, ragged_ranges
+from kbprobe.arrays import Bools, Ints, mask_at, occurrences
 from kbprobe.columns import single_chunk
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import file_sha256
@@ -144,7 +144,7 @@ def facts_of(table: pa.Table, place: str, identity: Mapping[str, Any], how: Read
     names = clean(names)
     named_at = np.flatnonzero(pc.not_equal(names, "").to_numpy(zero_copy_only=False))
     row, names = row[named_at], names.take(pa.array(named_at))
-    named = _rows_of(stated, row)
+    named = occurrences(row, stated["row"].to_numpy())
     coded = pa.concat_arrays([subjects, objects, names.take(pa.array(named[1]))])
     coded = coded.dictionary_encode()
     code = coded.indices.to_numpy().astype(np.int64)
@@ -286,15 +286,6 @@ def _cell_values(text: str) -> list[str]:
                 if isinstance(values, list) and not any(isinstance(v, list | dict) for v in values):
                     return ["" if value is None else str(value) for value in values]
     return [text]
-
-
-def _rows_of(stated: pa.Table, row: Ints) -> tuple[Ints, Ints]:
-    """Return the pairs of a fact and a value that stand in the same row of a table."""
-    own = stated["row"].to_numpy()
-    order = np.argsort(row, kind="stable")
-    low, high = (np.searchsorted(row[order], own, side) for side in ("left", "right"))
-    fact = np.repeat(np.arange(own.size), high - low)
-    return fact, order[ragged_ranges(low, high - low)]
 
 
 def _clean(stated: pa.Table, no_answer: Sequence[str], left_out: Counter[str]) -> pa.Table:

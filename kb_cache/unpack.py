@@ -26,7 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from kb_cache.base import Progress, readable
-from kbprobe.errors import MissingDependencyError, SourceError
+from kbprobe.errors import MissingDependencyError, SourceError, UsageError
 from kbprobe.reading import open_file
 
 if TYPE_CHECKING:
@@ -124,6 +124,23 @@ def read_unpacked(path: Path, most: int) -> bytes:
             return Allowance(path.stat().st_size, most).read(UnpackedFile(file))
         except DAMAGE as error:
             raise SourceError(f"cannot read {path}: {error}") from error
+
+
+def read_named(path: Path, most: int | None = None) -> bytes:
+    """Return the content of a file, unpacked if its name ends with ``.gz``.
+
+    Raises:
+        UsageError: it is no gzip file although it is called so, or holds more than ``most`` bytes,
+            or than a compressed file of its size may.
+    """
+    ending = ".gz" if path.name.lower().endswith(".gz") else ""
+    with readable(path), open_file(path) as file:
+        try:
+            return Allowance(path.stat().st_size, most).read(unpacking(file, ending))
+        except TooLarge as error:
+            raise UsageError(f"cannot read {path}: {error}") from error
+        except DAMAGE as error:
+            raise UsageError(f"{path} is no gzip file: {error}") from error
 
 
 def installed_data(package: str, module: str, folder: str, extra: str, purpose: str) -> Path:

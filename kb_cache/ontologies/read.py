@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 from pathlib import Path
 
 from kb_cache.base import readable, version_of
@@ -11,9 +10,10 @@ from kb_cache.ontologies import SUFFIXES, is_ontology
 from kb_cache.ontologies.obo import read_obo, read_obo_graphs
 from kb_cache.ontologies.rdf import read_rdf
 from kb_cache.ontologies.types import Ontology, Stated, ontology_of
+from kb_cache.unpack import read_named
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256
-from kbprobe.reading import MAX_TABLE_BYTES, read_bytes
+from kbprobe.reading import MAX_TABLE_BYTES
 
 
 def read_ontology(path: Path, language: str = "en") -> Ontology:
@@ -33,7 +33,7 @@ def read_ontology(path: Path, language: str = "en") -> Ontology:
         )
     with readable(path):
         digest = file_sha256(path)
-        content = read_bytes(path, MAX_TABLE_BYTES)
+    content = read_named(path, MAX_TABLE_BYTES)
     version = version_of(path.name)
     identity = {"name": f"ontology-{version}", "version": version, "digest": digest}
     return ontology_of(
@@ -42,11 +42,6 @@ def read_ontology(path: Path, language: str = "en") -> Ontology:
 
 
 def _stated(path: Path, content: bytes, language: str) -> Stated:
-    if path.name.lower().endswith(".gz"):
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError) as error:
-            raise UsageError(f"{path} is no gzip file: {error}") from error
     ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if ending not in ("obo", "json"):
         return read_rdf(content, str(path), ending, language)

@@ -22,10 +22,10 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from kb_cache.tables import SUFFIXES, is_table
+from kb_cache.unpack import read_named
 from kbprobe.columns import single_chunk
 from kbprobe.errors import UsageError, naming_extras, wrong_argument
 from kbprobe.files import regular_path
-from kbprobe.reading import open_file
 
 if TYPE_CHECKING:
     import datasets
@@ -62,9 +62,7 @@ def read_table(path: Path) -> pa.Table:
     try:
         if ending == "parquet":
             return as_texts(pq.read_table(regular_path(path)), str(path))
-        with open_file(path) as raw:
-            zipped = path.name.lower().endswith(".gz")
-            content = pa.input_stream(raw, compression="gzip" if zipped else None).read()
+        content = read_named(path)
         table = _read_json(content) if ending == "jsonl" else _read_csv(path, content)
         return as_texts(table, str(path))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -480,7 +481,7 @@ def test_braces_in_names_and_names_that_collide() -> None:
         build(twice, inverse=True)
 
 
-def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
+def test_files_as_spreadsheets_write_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = "subject,relation,object\n" + "".join(",".join(fact) + "\n" for fact in likes())
     expected = asked_in(build_csv(content))
     for written in (
@@ -497,6 +498,17 @@ def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
         path.write_bytes(written_bytes)
         with pytest.raises(UsageError, match=message):
             build(str(path))
+    monkeypatch.setattr("kb_cache.unpack.ALWAYS", 1 << 16)
+    packed = tmp_path / "facts.csv.gz"
+    packed.write_bytes(gzip.compress(content.encode()))
+    assert asked_in(build(str(packed))) == expected
+    for written_bytes, message in (
+        (b"no gzip", "is no gzip file"),
+        (gzip.compress(b"," * (1 << 20)), "unpacks to more than"),
+    ):
+        packed.write_bytes(written_bytes)
+        with pytest.raises(UsageError, match=message):
+            build(str(packed))
     other = tmp_path / "facts.xlsx"
     other.write_bytes(b"PK")
     with pytest.raises(UsageError, match=r"tables end with \.csv"):

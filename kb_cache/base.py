@@ -207,6 +207,15 @@ class Compiled:
     version: str = ""
 
 
+UNLICENSED = "No licence was stated: state it with --licence and --attribution."
+"""The note on a snapshot of data without one."""
+
+
+def notice_of(attribution: str) -> dict[str, bytes]:
+    """Return the files by name that credit the authors of what is compiled; none for nobody."""
+    return {"NOTICE.txt": f"{attribution}\n".encode()} if attribution else {}
+
+
 class Holding(ABC):
     """An item of the cache that ``kb-cache`` lists, verifies and clears under its ``name``.
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from kb_cache.base import Compiled, Download, FetchOptions, Kind, Progress, Source
+from kb_cache.base import Compiled, Download, FetchOptions, Kind, Progress, Source, notice_of
 from kb_cache.conceptnet.types import DEFAULT_VERSION, KIND, Malformed, Selection
 from kbprobe.errors import SourceError
 from kbprobe.options import named
@@ -103,7 +103,7 @@ class ConceptNetKind(Kind[Source, ConceptNetOptions]):
         return Compiled(
             description=f"ConceptNet edges from {source.path.name}",
             tables=tables,
-            texts={"NOTICE.txt": f"{self.attribution}\n".encode()},
+            texts=notice_of(self.attribution),
             notes=notes,
         )
 

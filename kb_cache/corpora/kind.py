@@ -11,7 +11,7 @@ from typing import Annotated, Self
 import yaml
 from pydantic import Field, model_validator
 
-from kb_cache.base import CREDITS, Compiled, Download, Kind, OwnDataOptions, Progress
+from kb_cache.base import CREDITS, Compiled, Download, Kind, OwnDataOptions, Progress, notice_of
 from kb_cache.corpora.annotate import TextAnnotator
 from kb_cache.corpora.source import CorpusSource, read_source
 from kb_cache.corpora.types import KIND
@@ -179,7 +179,7 @@ class CorpusKind(Kind[CorpusSource, CorpusOptions]):
         return Compiled(
             description=f"corpus from {source.path.name}",
             tables=tables,
-            texts={"NOTICE.txt": f"{text}\n".encode()} if (text := credits_["attribution"]) else {},
+            texts=notice_of(credits_["attribution"]),
             notes=notes,
             created_by=annotator.created_by,
         )

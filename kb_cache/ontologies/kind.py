@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from kb_cache.base import Compiled, Kind, OwnDataOptions, Progress, Source
+from kb_cache.base import Compiled, Kind, OwnDataOptions, Progress, Source, notice_of
 from kb_cache.ontologies.types import Ontology
 from kbprobe.format.licences import UNSTATED
 from kbprobe.options import named
@@ -48,14 +48,13 @@ class OntologyKind(Kind[Source, FetchOntologyOptions]):
     ) -> Compiled:
         """Keep the terms and their relations."""
         credits_ = self.credits_of(options, source)
-        text = credits_["attribution"]
         notes: tuple[str, ...] = ()
         if credits_["licence"] == UNSTATED:
             notes = ("The file states no licence: state it with --licence and --attribution.",)
         return Compiled(
             description=f"terms from {source.path.name}",
             tables=_read(source, options).tables(),
-            texts={"NOTICE.txt": f"{text}\n".encode()} if text else {},
+            texts=notice_of(credits_["attribution"]),
             notes=notes,
         )
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kb_cache.base import Compiled, Kind, OwnDataOptions, Progress, Source, version_of
+from kb_cache.base import (
+    UNLICENSED,
+    Compiled,
+    Kind,
+    OwnDataOptions,
+    Progress,
+    Source,
+    notice_of,
+    version_of,
+)
 from kb_cache.hub import PREFIX
 from kbprobe.format.licences import UNSTATED
 from kbprobe.options import named
@@ -48,12 +57,11 @@ class TableKind(Kind[Source, FetchTableOptions]):
         credits_ = self.credits_of(options, source)
         notes: tuple[str, ...] = ()
         if credits_["licence"] == UNSTATED:
-            notes = ("No licence was stated: state it with --licence and --attribution.",)
-        text = credits_["attribution"]
+            notes = (UNLICENSED,)
         return Compiled(
             description=f"facts from {source.path.name}",
             tables={PART: read_table(source.path)},
-            texts={"NOTICE.txt": f"{text}\n".encode()} if text else {},
+            texts=notice_of(credits_["attribution"]),
             notes=notes,
         )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from kb_cache.base import Compiled, Engine, Kind, OwnDataOptions, Progress
+from kb_cache.base import UNLICENSED, Compiled, Engine, Kind, OwnDataOptions, Progress, notice_of
 from kb_cache.vectors.source import (
     VectorBatch,
     VectorsSource,
@@ -91,12 +91,11 @@ class VectorsKind(Kind[VectorsSource, FetchVectorsOptions]):
         words, matrix, notes = compile_vectors(batches, source.shown, folder, options.language)
         credits_ = self.credits_of(options, source)
         if credits_["licence"] == UNSTATED:
-            notes += ("No licence was stated: state it with --licence and --attribution.",)
-        text = credits_["attribution"]
+            notes += (UNLICENSED,)
         return Compiled(
             description=f"word vectors from {source.member or source.path.name}",
             tables={"words": words},
-            texts={"NOTICE.txt": f"{text}\n".encode()} if text else {},
+            texts=notice_of(credits_["attribution"]),
             notes=notes,
             engine=matrix,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from kb_cache.base import Compiled, Kind, OwnDataOptions, Progress, Source, notice_of
@@ -22,7 +23,14 @@ class FetchOntologyOptions(OwnDataOptions):
     )
 
 
-class OntologyKind(Kind[Source, FetchOntologyOptions]):
+@dataclass(frozen=True)
+class OntologySource(Source):
+    """The file of an ontology, and what it states: its header says whom to credit."""
+
+    ontology: Ontology
+
+
+class OntologyKind(Kind[OntologySource, FetchOntologyOptions]):
     """Keep an ontology or a thesaurus under a name, with its licence.
 
     Probes are built from it with ``build-probe ontology --file NAME``, as from a file.
@@ -34,17 +42,26 @@ class OntologyKind(Kind[Source, FetchOntologyOptions]):
     licence = UNSTATED
     contents = "{terms:,} terms, {is_a:,} kinds, {part_of:,} parts"
 
-    def read(self, path: Path, options: FetchOntologyOptions) -> Source:
-        """Hash the file."""
-        return Source.of_file(path)
+    def read(self, path: Path, options: FetchOntologyOptions) -> OntologySource:
+        """Hash and read the file."""
+        from kb_cache.ontologies.read import read_ontology
 
-    def usual_credits(self, options: FetchOntologyOptions, source: Source) -> Mapping[str, str]:
+        source = Source.of_file(path)
+        ontology = read_ontology(path, options.language)
+        return OntologySource(source.path, source.sha256, source.version, ontology)
+
+    def usual_credits(
+        self, options: FetchOntologyOptions, source: OntologySource
+    ) -> Mapping[str, str]:
         """Return what the header of the file states."""
-        found = _read(source, options)
-        return {"licence": found.licence, "attribution": found.attribution}
+        return {"licence": source.ontology.licence, "attribution": source.ontology.attribution}
 
     def compile(
-        self, source: Source, options: FetchOntologyOptions, folder: Path, progress: Progress
+        self,
+        source: OntologySource,
+        options: FetchOntologyOptions,
+        folder: Path,
+        progress: Progress,
     ) -> Compiled:
         """Keep the terms and their relations."""
         credits_ = self.credits_of(options, source)
@@ -53,16 +70,10 @@ class OntologyKind(Kind[Source, FetchOntologyOptions]):
             notes = ("The file states no licence: state it with --licence and --attribution.",)
         return Compiled(
             description=f"terms from {source.path.name}",
-            tables=_read(source, options).tables(),
+            tables=source.ontology.tables(),
             texts=notice_of(credits_["attribution"]),
             notes=notes,
         )
-
-
-def _read(source: Source, options: FetchOntologyOptions) -> Ontology:
-    from kb_cache.ontologies.read import read_ontology
-
-    return read_ontology(source.path, options.language)
 
 
 ONTOLOGIES = OntologyKind()

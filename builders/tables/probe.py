@@ -95,8 +95,7 @@ def wordings_of_table(options: FactOptions, file: Path | None = None) -> Templat
 )
 def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
     """What does a table of your own say of its subjects?"""
-    asked = asked_facts(table, options)
-    asked, dropped = _sampled(asked, rng.child("facts"))
+    asked = _sampled(asked_facts(table, options), rng.child("facts"))
     nodes = _Nodes(table, asked, options)
     edges = {}
     hops = []
@@ -114,10 +113,10 @@ def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
         facts=nodes.facts,
         may_share=options.stem_overlap == "keep",
     )
-    return relation_plan(nodes.source(), to_ask, every, options, rng, dropped)
+    return relation_plan(nodes.source(), to_ask, every, options, rng, asked.dropped)
 
 
-def _sampled(facts: AskedFacts, rng: RandomGenerator) -> tuple[AskedFacts, DropLog]:
+def _sampled(facts: AskedFacts, rng: RandomGenerator) -> AskedFacts:
     """Ask for a sample of the facts of each way; keep all that is true of their subjects."""
     dropped = DropLog(facts.dropped)
     most = min(MOST_ASKED, MOST_OF_ALL // len(facts.ways))
@@ -131,9 +130,8 @@ def _sampled(facts: AskedFacts, rng: RandomGenerator) -> tuple[AskedFacts, DropL
     dropped[f"beyond {most:,} facts of a relation"] += beyond.size
     about = facts.way * (int(facts.subject.max()) + 1) + facts.subject
     kept = np.isin(about, about[asked])
-    facts = facts._replace(asked=asked)
-    columns = (facts.way, facts.subject, facts.object, facts.kind, facts.asked)
-    return AskedFacts(facts.ways, *lines_of(columns, kept), dropped), dropped
+    columns = (facts.way, facts.subject, facts.object, facts.kind, asked)
+    return AskedFacts(facts.ways, *lines_of(columns, kept), dropped)
 
 
 class _Nodes:
@@ -247,21 +245,20 @@ class _Nodes:
         A town and its country are no choices of the same question.
         """
         lines, one, other = self._stated
-        relation = self._table.relation[lines]
-        ends = [np.empty((2, 0), dtype=np.int64)]
-        for code, name in enumerate(self._table.relations):
-            some = relation == code
-            pair = linked(
-                self._reads[one[some]], self._reads[other[some]], folded(name) in self._transitive
+        ways, reads = len(self._asked.ways) + 1, self._reads[self.text]
+        pairs = [np.empty((2, 0), dtype=np.int64)]
+        for name, some in self._table.of_relations(lines):
+            at = np.searchsorted(lines, some)
+            linked_reads = linked(
+                self._reads[one[at]], self._reads[other[at]], folded(name) in self._transitive
             )
-            for number, way in enumerate(self._asked.ways):
-                if name not in way.relations:
-                    own = np.flatnonzero(self._way == number)
-                    reads = self._reads[self.text[own]]
-                    line, node = occurrences(reads, pair[0])
-                    place, linked_node = occurrences(reads, pair[1][line])
-                    ends.append(np.stack([own[node[place]], own[linked_node]]))
-        return Graph.from_edges(self.text.size, *np.concatenate(ends, axis=1))
+            line, node = occurrences(reads, linked_reads[0])
+            way = self._way[node]
+            asks = np.array([*(name in each.relations for each in self._asked.ways), True])
+            line, node, way = lines_of((line, node, way), ~asks[way])
+            place, near = occurrences(reads * ways + self._way, linked_reads[1][line] * ways + way)
+            pairs.append(np.stack([node[place], near]))
+        return Graph.from_edges(self.text.size, *np.concatenate(pairs, axis=1))
 
     @cached_property
     def _stated(self) -> tuple[Ints, Ints, Ints]:

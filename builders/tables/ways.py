@@ -142,9 +142,7 @@ def _asked_facts(table: FactTable, known: _Known) -> AskedFacts:
     reads = reads_of(table.texts.to_pylist(), table.other_names)
     parts: list[Ends] = []
     ways: list[Way] = []
-    order = np.argsort(table.relation, kind="stable")
-    ends = np.searchsorted(table.relation[order], np.arange(1, len(table.relations)))
-    for name, lines in zip(table.relations, np.split(order, ends), strict=True):
+    for name, lines in table.of_relations(np.arange(len(table))):
         if name not in table.asked:
             continue
         asked = _known_to_be_whole(table, lines, reads, known, dropped)
@@ -260,12 +258,15 @@ def _paths(
     A path is asked about if the second relation is stated of all that the first leads to.
     """
     found = []
-    plain = [pair for pair in zip(ways, parts, strict=True) if not pair[0].inverse]
-    for first, (subject, middle, _, now) in plain:
-        for second, (source, target, kind, then) in plain:
+    plain = [
+        (way, ends, np.unique(reads[ends[0]]), np.unique(reads[ends[1]]))
+        for way, ends in zip(ways, parts, strict=True)
+        if not way.inverse
+    ]
+    for first, (subject, middle, _, now), _, middles in plain:
+        for second, (source, target, kind, then), about, _ in plain:
             if first is second and first.relations[0] in known.transitive:
                 continue
-            middles, about = np.unique(reads[middle]), np.unique(reads[source])
             links = int(np.isin(middles, about).sum())
             if links < LINKED * min(middles.size, about.size):
                 name = f"{first.name}, {second.name}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from kb_cache.knowledge import Loaded
@@ -47,3 +48,10 @@ class FactTable(Loaded):
     def __len__(self) -> int:
         """Return the number of facts."""
         return self.subject.size
+
+    def of_relations(self, lines: Ints) -> Iterator[tuple[str, Ints]]:
+        """Yield each relation, and which of some facts are its."""
+        relation = self.relation[lines]
+        order = np.argsort(relation, kind="stable")
+        ends = np.searchsorted(relation[order], np.arange(1, len(self.relations)))
+        yield from zip(self.relations, np.split(lines[order], ends), strict=True)

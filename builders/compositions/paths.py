@@ -411,7 +411,7 @@ def paths_of_properties(text: str) -> _PathFile:
     Raises:
         UsageError: a property has no number or no name, or is given twice.
     """
-    from builders.tables.ways import Way as NamedWay
+    from builders.tables.ways import WayToAsk
     from builders.tables.wordings import wordings_of
 
     hops: dict[str, Hop] = {}
@@ -437,7 +437,7 @@ def paths_of_properties(text: str) -> _PathFile:
             }
             for several in (False, True)
             for asking in wordings_of(
-                NamedWay((name,), inverse=way.inverse, several=several, single=not several)
+                WayToAsk((name,), inverse=way.inverse, several=several, single=not several)
             )
         ]
         words = re.findall("[a-z0-9]+", f"{way.name} {'of' * way.inverse} {name}".lower())

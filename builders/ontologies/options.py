@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
 from builders.engine.options import DrawOptions
 from kbprobe.options import Metavar, named
 
-ASKED = ("hypernymy", "hyponymy", "conjunction", "definitions", "synonymy", "meronymy")
+Ask = Literal["hypernymy", "hyponymy", "conjunction", "definitions", "synonymy", "meronymy"]
+
+ASKED: tuple[str, ...] = get_args(Ask)
 """What can be asked of an ontology."""
 
 
@@ -25,13 +27,11 @@ class OntologyOptions(DrawOptions):
         "(.owl, .rdf), Turtle (.ttl) or N-Triples (.nt), all also with .gz; or the name of one in "
         "the cache (kb-cache fetch ontology).",
     )
-    ask: Literal["hypernymy", "hyponymy", "conjunction", "definitions", "synonymy", "meronymy"] = (
-        Field(
-            "hypernymy",
-            description="What is asked for: what a term is a kind of, a kind of it, what two terms "
-            "are both a kind of, a definition, another name, or a part. build-probe FILE:ASK says "
-            "the same.",
-        )
+    ask: Ask = Field(
+        "hypernymy",
+        description="What is asked for: what a term is a kind of, a kind of it, what two terms are "
+        "both a kind of, a definition, another name, or a part. build-probe FILE:ASK says the "
+        "same.",
     )
     max_hops: Annotated[int, Metavar("N")] = Field(
         1, ge=1, le=20, description="Maximum number of steps from a term to its kind or part."

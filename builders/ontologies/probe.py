@@ -46,23 +46,13 @@ VAGUE = "the broader term is too general (--min-depth 0)"
 
 SEVERAL = "several terms have this label"
 
-MOST_PAIRS = 5
+PAIRS_OF_KIND = 5
 """Maximum number of questions about what two terms are both a kind of, for each kind."""
 
 SHARE_OF_DEPTH = 4
 """The broader term is at least at this fraction of an ontology's depth. Of the Gene Ontology's
 questions about terms less than three steps from the top, readers found 8 of 17 sound, of others 19
 of 23."""
-
-RELATIONS = {
-    "hypernymy": "hypernym",
-    "hyponymy": "hyponym",
-    "conjunction": "hypernym",
-    "definitions": "definition",
-    "synonymy": "synonym",
-    "meronymy": "part",
-}
-"""What is asked for -> the relation of the items."""
 
 
 @lru_cache(maxsize=1)
@@ -98,8 +88,9 @@ def ontology(knowledge: Ontology, options: OntologyOptions, rng: RandomGenerator
     dropped = DropLog()
     for reason, count in knowledge.left_out.items():
         dropped[reason] = count
-    terms = _Terms(knowledge, options, rng, dropped)
-    asked = ASK[options.ask](terms)
+    terms = _OntologyTerms(knowledge, options, rng, dropped)
+    relation, ask = ASKED_FOR[options.ask]
+    asked = ask(terms)
     reads = reads_of(asked.shown.to_pylist())
     alone = terms.alone[asked.owner[asked.edges[0]]]
     edges = lines_of(asked.edges, dropped.keep(SEVERAL, alone))
@@ -108,7 +99,7 @@ def ontology(knowledge: Ontology, options: OntologyOptions, rng: RandomGenerator
         edges = lines_of(edges, dropped.keep("the synonym reads like the label", apart))
     dropped.require(edges[0].size, f"The file states nothing to ask for with --ask {options.ask}.")
     to_ask = AskedEdges(
-        {RELATIONS[options.ask]: edges[:2]},
+        {relation: edges[:2]},
         hops=edges[2],
         may_share=options.stem_overlap == "keep",
     )
@@ -139,7 +130,7 @@ class _Asked(NamedTuple):
     second: pa.Array
 
 
-class _Terms:
+class _OntologyTerms:
     """The terms of an ontology, as they can be asked about.
 
     Attributes:
@@ -164,13 +155,15 @@ class _Terms:
         self.alone = np.ones(len(knowledge), dtype=np.bool_)
         self.alone[self.same.sources] = False
 
-    def steps(self, graph: Graph, whole: bool = False) -> Steps:
-        """Return the pairs of a term and what is reached from it, without what is too general."""
+    def steps(self, graph: Graph) -> Steps:
+        """Return the pairs of a term and what is reached from it."""
         walk = graph.walk(np.arange(len(graph), dtype=np.int64), self.options.max_hops)
-        steps = walk.source, walk.node, walk.hops
-        if whole:
-            return steps
-        return lines_of(steps, self._dropped.keep(VAGUE, self._specific[walk.node]))
+        return walk.source, walk.node, walk.hops
+
+    def kinds(self) -> Steps:
+        """Return the pairs of a term and what it is a kind of, without what is too general."""
+        steps = self.steps(self.knowledge.is_a)
+        return self.keep(steps, self._specific[steps[1]], VAGUE)
 
     @cached_property
     def _specific(self) -> Bools:
@@ -193,18 +186,18 @@ class _Terms:
         return _Asked(edges, true, self.knowledge.column("name"), own, pa.array([], pa.string()))
 
 
-def _hypernyms(terms: _Terms) -> _Asked:
-    return terms.asked(terms.steps(terms.knowledge.is_a), terms.both)
+def _hypernyms(terms: _OntologyTerms) -> _Asked:
+    return terms.asked(terms.kinds(), terms.both)
 
 
-def _hyponyms(terms: _Terms) -> _Asked:
-    term, other, hops = terms.steps(terms.knowledge.is_a)
+def _hyponyms(terms: _OntologyTerms) -> _Asked:
+    term, other, hops = terms.kinds()
     return terms.asked((other, term, hops), terms.both)
 
 
-def _parts(terms: _Terms) -> _Asked:
+def _parts(terms: _OntologyTerms) -> _Asked:
     is_a, part_of = terms.knowledge.is_a, terms.knowledge.part_of
-    part, other, hops = terms.steps(part_of, whole=True)
+    part, other, hops = terms.steps(part_of)
     whole = closure(union(is_a, part_of, terms.knowledge.has_part.reversed))
     # What is part of a broader term may be part of this one.
     of_broader = then(terms.above, part_of.reversed)
@@ -213,8 +206,8 @@ def _parts(terms: _Terms) -> _Asked:
     return terms.asked((other, part, hops), true)
 
 
-def _conjunctions(terms: _Terms) -> _Asked:
-    steps = terms.steps(terms.knowledge.is_a)
+def _conjunctions(terms: _OntologyTerms) -> _Asked:
+    steps = terms.kinds()
     steps = terms.keep(steps, terms.alone[steps[0]], SEVERAL)
     pairs = _pairs(steps, terms.above, terms.rng.child("pairs"))
     names = terms.knowledge.column("name")
@@ -229,7 +222,7 @@ def _conjunctions(terms: _Terms) -> _Asked:
     )
 
 
-def _definitions(terms: _Terms) -> _Asked:
+def _definitions(terms: _OntologyTerms) -> _Asked:
     texts = terms.knowledge.column("definition")
     own = np.arange(len(texts), dtype=np.int64)
     asked = _texts(terms, texts, own)
@@ -237,13 +230,13 @@ def _definitions(terms: _Terms) -> _Asked:
     return asked._replace(edges=terms.keep(asked.edges, stated, "the definition is empty"))
 
 
-def _synonyms(terms: _Terms) -> _Asked:
+def _synonyms(terms: _OntologyTerms) -> _Asked:
     lists = terms.knowledge.column("synonyms")
     owner = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
     return _texts(terms, lists.flatten(), owner)
 
 
-def _texts(terms: _Terms, texts: pa.Array, owner: Ints) -> _Asked:
+def _texts(terms: _OntologyTerms, texts: pa.Array, owner: Ints) -> _Asked:
     """Return what asks for the texts of terms; those of kinds, and of theirs, are true as well."""
     names = terms.knowledge.column("name")
     size = len(names) + owner.size
@@ -257,18 +250,18 @@ def _texts(terms: _Terms, texts: pa.Array, owner: Ints) -> _Asked:
     return _Asked(edges, true, pa.concat_arrays([names, texts]), own, pa.array([], pa.string()))
 
 
-ASK: Mapping[str, Callable[[_Terms], _Asked]] = {
-    "hypernymy": _hypernyms,
-    "hyponymy": _hyponyms,
-    "conjunction": _conjunctions,
-    "meronymy": _parts,
-    "definitions": _definitions,
-    "synonymy": _synonyms,
+ASKED_FOR: Mapping[str, tuple[str, Callable[[_OntologyTerms], _Asked]]] = {
+    "hypernymy": ("hypernym", _hypernyms),
+    "hyponymy": ("hyponym", _hyponyms),
+    "conjunction": ("hypernym", _conjunctions),
+    "meronymy": ("part", _parts),
+    "definitions": ("definition", _definitions),
+    "synonymy": ("synonym", _synonyms),
 }
-"""What is asked for -> the edges that ask for it."""
+"""What is asked for -> the relation of the items, and the edges that ask for it."""
 
 
-class _Pairs(NamedTuple):
+class _TermPairs(NamedTuple):
     """Pairs of terms, and the nearest kind of both: parallel arrays.
 
     ``common`` are all kinds of both: (lines of pairs, terms).
@@ -281,13 +274,13 @@ class _Pairs(NamedTuple):
     common: tuple[Ints, Ints]
 
 
-def _pairs(steps: Steps, ancestors: Graph, rng: RandomGenerator) -> _Pairs:
+def _pairs(steps: Steps, ancestors: Graph, rng: RandomGenerator) -> _TermPairs:
     """Return pairs of terms of which neither is a kind of the other, a few for each kind."""
     term, kind, hops = steps
     order = np.lexsort((rng.bits(term, kind), kind))
     place = np.arange(order.size) - np.searchsorted(kind[order], kind[order])
     first = np.flatnonzero((place[:-1] % 2 == 0) & (np.diff(kind[order]) == 0))
-    first = first[place[first] < 2 * MOST_PAIRS]
+    first = first[place[first] < 2 * PAIRS_OF_KIND]
     one, other = order[first], order[first + 1]
     pairs = term[one], term[other], kind[one], np.maximum(hops[one], hops[other])
     size, keys = len(ancestors), ancestors.keys
@@ -300,7 +293,7 @@ def _pairs(steps: Steps, ancestors: Graph, rng: RandomGenerator) -> _Pairs:
     )
     kept = apart & (np.bincount(line, nearer, minlength=apart.size) == 0)
     number = np.cumsum(kept) - 1
-    return _Pairs(*lines_of(pairs, kept), (number[line][kept[line]], node[kept[line]]))
+    return _TermPairs(*lines_of(pairs, kept), (number[line][kept[line]], node[kept[line]]))
 
 
 def _called_alike(knowledge: Ontology) -> Graph:

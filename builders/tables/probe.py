@@ -36,7 +36,7 @@ from kb_cache.graph import Graph
 from kb_cache.hub import PREFIX
 from kb_cache.store import stamp_of_source
 from kb_cache.tables import is_table
-from kb_cache.tables.facts import Reading, facts_of, folded, read_facts
+from kb_cache.tables.facts import TableReading, facts_of, folded, read_facts
 from kb_cache.tables.kind import KIND, kept_table, loaded_table
 from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Ints, lines_of, mask_at, occurrences
@@ -61,7 +61,7 @@ FAMILY = "same_relation"
 @lru_cache(maxsize=1)
 def _read(path: str, stamp: tuple[int, int], how: tuple[Any, ...]) -> FactTable:
     columns, *others = how
-    reading = Reading(dict(column.split("=", 1) for column in columns), *others)
+    reading = TableReading(dict(column.split("=", 1) for column in columns), *others)
     if is_table(path):
         return read_facts(Path(path), reading)
     identity, rows = loaded_table(path) if path.startswith(PREFIX) else kept_table(path)
@@ -96,7 +96,7 @@ def wordings_of_table(options: FactOptions, file: Path | None = None) -> Templat
 def facts(table: FactTable, options: FactOptions, rng: RandomGenerator) -> Plan:
     """What does a table of your own say of its subjects?"""
     asked = _sampled(asked_facts(table, options), rng.child("facts"))
-    nodes = _Nodes(table, asked, options)
+    nodes = _TextNodes(table, asked, options)
     edges = {}
     hops = []
     for code, way in enumerate(asked.ways):
@@ -134,7 +134,7 @@ def _sampled(facts: AskedFacts, rng: RandomGenerator) -> AskedFacts:
     return AskedFacts(facts.ways, *lines_of(columns, kept), dropped)
 
 
-class _Nodes:
+class _TextNodes:
     """The texts as what is asked about, and the answers of each way.
 
     Attributes:

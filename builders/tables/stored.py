@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from kb_cache.store import derived_dir
-from kb_cache.tables.facts import GIVEN
+from kb_cache.tables.facts import PYTHON_TABLES
 from kb_cache.tables.read import digest_of, table_of
 from kbprobe.files import plain_path, replacing_file
 
@@ -24,7 +24,7 @@ def stored_table(value: Any) -> str:
     if isinstance(value, str | Path):
         return str(value)
     table = table_of(value)
-    path = derived_dir() / GIVEN / f"{digest_of(table)[:16]}.parquet"
+    path = derived_dir() / PYTHON_TABLES / f"{digest_of(table)[:16]}.parquet"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing_file(path) as unfinished:

@@ -35,7 +35,7 @@ Ends = tuple[Ints, Ints, Ints, Bools]
 """The subject, object and kind of each fact, and whether it is asked for: parallel arrays."""
 
 
-class Way(NamedTuple):
+class WayToAsk(NamedTuple):
     """One way to ask for facts.
 
     Attributes:
@@ -77,7 +77,7 @@ class AskedFacts(NamedTuple):
         dropped: reason -> how many of the table's facts are not asked for.
     """
 
-    ways: tuple[Way, ...]
+    ways: tuple[WayToAsk, ...]
     way: Ints
     subject: Ints
     object: Ints
@@ -86,7 +86,7 @@ class AskedFacts(NamedTuple):
     dropped: DropLog
 
 
-class _Known(NamedTuple):
+class _RelationOptions(NamedTuple):
     """What the options say of a table's relations, and what they ask for."""
 
     closed: tuple[str, ...]
@@ -108,7 +108,7 @@ def asked_facts(table: FactTable, options: FactOptions) -> AskedFacts:
     Raises:
         UsageError: an option names a relation that the table lacks, or nothing is left to ask.
     """
-    known = _Known(
+    known = _RelationOptions(
         _spelled(table, "closed", options.closed),
         _spelled(table, "functional", options.functional),
         _spelled(table, "transitive", options.transitive),
@@ -135,13 +135,13 @@ def _spelled(table: FactTable, option: str, names: Sequence[str]) -> tuple[str, 
 
 
 @lru_cache(maxsize=2)
-def _asked_facts(table: FactTable, known: _Known) -> AskedFacts:
+def _asked_facts(table: FactTable, known: _RelationOptions) -> AskedFacts:
     dropped = DropLog()
     for reason, count in table.left_out.items():
         dropped[reason] = count
     reads = reads_of(table.texts.to_pylist(), table.other_names)
     parts: list[Ends] = []
-    ways: list[Way] = []
+    ways: list[WayToAsk] = []
     for name, lines in table.of_relations(np.arange(len(table))):
         if name not in table.asked:
             continue
@@ -151,7 +151,7 @@ def _asked_facts(table: FactTable, known: _Known) -> AskedFacts:
         columns = (table.subject, table.object, table.kind, table.subject_kind)
         subject, target, kind, subject_kind = lines_of(columns, lines)
         pairs = linked(reads[subject], reads[target], name in known.transitive)
-        way = Way(
+        way = WayToAsk(
             (name,),
             single=known.single or name in known.functional,
             dated=are_dated(table.texts.take(pa.array(target[:SEEN])).to_pylist()),
@@ -160,7 +160,7 @@ def _asked_facts(table: FactTable, known: _Known) -> AskedFacts:
         ways.append(way)
         parts.append(_with_more((subject, target, kind, asked), reads, *pairs))
         if known.inverse:
-            ways.append(Way((name,), inverse=True))
+            ways.append(WayToAsk((name,), inverse=True))
             parts.append(_with_more((target, subject, subject_kind, asked), reads, *pairs))
     dropped.require(
         len(ways),
@@ -186,7 +186,7 @@ def _asked_facts(table: FactTable, known: _Known) -> AskedFacts:
 
 
 def _known_to_be_whole(
-    table: FactTable, lines: Ints, reads: Ints, known: _Known, dropped: DropLog
+    table: FactTable, lines: Ints, reads: Ints, known: _RelationOptions, dropped: DropLog
 ) -> Bools:
     """Mark the facts of a relation about subjects whose other objects are known to be false."""
     name = table.relations[table.relation[lines[0]]]
@@ -251,8 +251,12 @@ def _with_more(stated: Ends, reads: Ints, one: Ints, other: Ints) -> Ends:
 
 
 def _paths(
-    ways: Sequence[Way], parts: Sequence[Ends], reads: Ints, known: _Known, dropped: DropLog
-) -> list[tuple[Way, Ends]]:
+    ways: Sequence[WayToAsk],
+    parts: Sequence[Ends],
+    reads: Ints,
+    known: _RelationOptions,
+    dropped: DropLog,
+) -> list[tuple[WayToAsk, Ends]]:
     """Return the paths of two relations: the objects of objects.
 
     A path is asked about if the second relation is stated of all that the first leads to.
@@ -281,7 +285,7 @@ def _paths(
             # Things that only read alike may be two: what follows is known, but not asked for.
             asked = now[line] & then[edge] & whole[line] & (middle[line] == source[edge])
             if asked.any():
-                way = Way(
+                way = WayToAsk(
                     (*first.relations, *second.relations),
                     through_several=_repeats(subject[now]),
                     single=second.single,

@@ -16,7 +16,7 @@ from builders.engine.render.jinja import TemplateError
 from builders.engine.render.template_file import Template, Wording, plain_values, read_nodes
 from builders.english.inflection import inflect_engine, with_article
 from builders.english.word_lists import word_list
-from builders.tables.ways import Way
+from builders.tables.ways import WayToAsk
 from kbprobe.errors import did_you_mean
 
 PREPOSITIONS = (
@@ -109,24 +109,24 @@ def meaning_of(relation: str) -> Meaning:
     return Meaning("", name)
 
 
-def wordings_of(way: Way) -> tuple[str, ...]:
+def wordings_of(way: WayToAsk) -> tuple[str, ...]:
     """Return questions and beginnings of sentences, in which ``{}`` stands for the subject.
 
-    >>> wordings_of(Way(("capital",)))
+    >>> wordings_of(WayToAsk(("capital",)))
     ('What is the capital of {}?', 'The capital of {} is')
-    >>> wordings_of(Way(("official_languages",), several=True))[0]
+    >>> wordings_of(WayToAsk(("official_languages",), several=True))[0]
     'Which of these is an official language of {}?'
-    >>> wordings_of(Way(("bornIn",)))
+    >>> wordings_of(WayToAsk(("bornIn",)))
     ('{} was born in which of these?', '{} was born in')
-    >>> wordings_of(Way(("capital",), inverse=True))
+    >>> wordings_of(WayToAsk(("capital",), inverse=True))
     ('{} is the capital of which of these?', '{} is the capital of')
-    >>> wordings_of(Way(("capital of",))) == wordings_of(Way(("capital",), inverse=True))
+    >>> wordings_of(WayToAsk(("capital of",))) == wordings_of(WayToAsk(("capital",), inverse=True))
     True
-    >>> wordings_of(Way(("number of moons",)))[1]
+    >>> wordings_of(WayToAsk(("number of moons",)))[1]
     'The number of moons of {} is'
-    >>> wordings_of(Way(("bornIn", "capital")))
+    >>> wordings_of(WayToAsk(("bornIn", "capital")))
     ('What is the capital of the place where {} was born?',)
-    >>> wordings_of(Way(("discoverers",)))[1]
+    >>> wordings_of(WayToAsk(("discoverers",)))[1]
     'The discoverers of {} are'
     """
     if way.sentence:
@@ -176,10 +176,10 @@ def _reached_from(subject: str, meaning: Meaning, several: bool) -> str:
     return f"what {subject} {meaning.predicate}"
 
 
-def leads_to_years(way: Way) -> bool:
+def leads_to_years(way: WayToAsk) -> bool:
     """Return whether a relation is called so that four digits are years.
 
-    >>> leads_to_years(Way(("discovery_year",))), leads_to_years(Way(("elevation",)))
+    >>> leads_to_years(WayToAsk(("discovery_year",))), leads_to_years(WayToAsk(("elevation",)))
     (True, False)
     """
     names = " ".join(map(plain_name, way.relations)).split()
@@ -201,20 +201,18 @@ def _singular(noun: str) -> str:
         next((at for at, word in enumerate(words) if at and word in PREPOSITIONS), len(words)) - 1
     )
     word = words[head]
-    kept = word.isupper() or word.endswith(("is", "us", "ss")) or word in _not_plural()
+    kept = (
+        word.isupper() or word.endswith(("is", "us", "ss")) or word in word_list("singulars", DATA)
+    )
     singular = word if kept else inflect_engine().singular_noun(word) or word
     return " ".join([*words[:head], singular, *words[head + 1 :]])
-
-
-def _not_plural() -> frozenset[str]:
-    return word_list("singulars", DATA)
 
 
 def _article(noun: str) -> str:
     return with_article(noun).split()[0]
 
 
-def read_wordings(path: Path, ways: Sequence[Way]) -> Mapping[str, tuple[str, ...]]:
+def read_wordings(path: Path, ways: Sequence[WayToAsk]) -> Mapping[str, tuple[str, ...]]:
     """Read a user's wordings: a YAML file of a list of texts for each relation.
 
     Raises:
@@ -253,7 +251,7 @@ def read_wordings(path: Path, ways: Sequence[Way]) -> Mapping[str, tuple[str, ..
     return wordings
 
 
-def texts_of(ways: Sequence[Way], override: Path | None) -> list[tuple[str, ...]]:
+def texts_of(ways: Sequence[WayToAsk], override: Path | None) -> list[tuple[str, ...]]:
     """Return the wordings of each way as Jinja texts."""
     given = read_wordings(override, ways) if override else {}
     return [
@@ -268,7 +266,7 @@ def _with_word(text: str) -> str:
     return start + rest.replace("{}", "{{ word | definite }}")
 
 
-def _key_words(way: Way, text: str) -> tuple[str, ...]:
+def _key_words(way: WayToAsk, text: str) -> tuple[str, ...]:
     """Return the words of a wording that say what is asked for."""
     names = " ".join(map(plain_name, way.relations)).split()
     named = {*names, *map(_singular, names)} - {*PREPOSITIONS, "is", "was", "are"}
@@ -277,12 +275,12 @@ def _key_words(way: Way, text: str) -> tuple[str, ...]:
     return found or (max(words, key=len),) if words else ()
 
 
-def name_of(way: Way, number: int) -> str:
+def name_of(way: WayToAsk, number: int) -> str:
     """Return the name of a way's wordings; ``number`` tells ways with similar names apart."""
     return f"{_ID.sub('-', way.name.lower()).strip('-') or 'relation'}-{number}"
 
 
-def template_of(ways: Sequence[Way], override: Path | None) -> Template:
+def template_of(ways: Sequence[WayToAsk], override: Path | None) -> Template:
     """Return the wordings of all ways, one after the other; see `texts_of`."""
     wordings = tuple(
         Wording(f"{name_of(way, number)}.{place}", text, _key_words(way, text), 1)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kb_cache.ontologies.types import Stated, Term
+from kb_cache.ontologies.types import OntologyTerm, Stated
 from kbprobe.errors import UsageError
 
 HAS_PART = ("has_part", "BFO:0000051", "http://purl.obolibrary.org/obo/BFO_0000051")
@@ -34,7 +34,7 @@ def read_obo(lines: Iterable[str]) -> Stated:
     skipped: Counter[str] = Counter()
     first: dict[str, int] = {}
     licence = title = namespace = ""
-    terms: dict[str, Term] = {}
+    terms: dict[str, OntologyTerm] = {}
     stanza, term = "", None
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -59,7 +59,7 @@ def read_obo(lines: Iterable[str]) -> Stated:
             continue
         understood = bool(colon)
         if tag == "id":
-            term = terms.setdefault(value, Term(value, namespace=namespace))
+            term = terms.setdefault(value, OntologyTerm(value, namespace=namespace))
         elif term is not None and colon:
             understood = _read_tag(term, tag, value)
         if not understood:
@@ -71,7 +71,7 @@ def read_obo(lines: Iterable[str]) -> Stated:
     return Stated(terms.values(), licence, title, skipped)
 
 
-def _read_tag(term: Term, tag: str, value: str) -> bool:
+def _read_tag(term: OntologyTerm, tag: str, value: str) -> bool:
     """Add to a term what a line says; return whether the line is understood."""
     if tag == "name":
         term.name = _unescaped(_AFTER.sub("", value))
@@ -137,7 +137,7 @@ def read_obo_graphs(text: str, place: str) -> Stated:
             f"{place} is no OBO Graphs JSON: {error!r}. A table of facts is read as JSON lines: "
             f"name it .jsonl, with one fact in each line"
         ) from error
-    terms: dict[str, Term] = {}
+    terms: dict[str, OntologyTerm] = {}
     skipped: Counter[str] = Counter()
     licence = title = ""
     for graph in graphs:
@@ -177,7 +177,7 @@ def _meta(entry: Mapping[str, Any]) -> dict[str, Any]:
     return meta if isinstance(meta, dict) else {}
 
 
-def _term_of(node: Mapping[str, Any]) -> Term:
+def _term_of(node: Mapping[str, Any]) -> OntologyTerm:
     meta = _meta(node)
     values = {
         _text(pair, "pred").rpartition("#")[2]: _text(pair, "val")
@@ -189,7 +189,7 @@ def _term_of(node: Mapping[str, Any]) -> Term:
     for synonym in _dicts(meta.get("synonyms")):
         same = synonym.get("pred") == "hasExactSynonym"
         (exact if same else related).append(_text(synonym, "val"))
-    return Term(
+    return OntologyTerm(
         node["id"],
         _text(node, "lbl"),
         _text(definition, "val") if isinstance(definition, dict) else "",

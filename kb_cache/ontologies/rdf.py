@@ -1,7 +1,8 @@
 """Reading of OWL ontologies and SKOS thesauri in RDF: RDF/XML, Turtle and N-Triples.
 
-Of OWL, named superclasses and plain restrictions (part of some X) are read; what else a class is
-said to be, such as a union, is counted. Imports are named, never fetched.
+Of OWL, superclasses and equivalent classes are read that have a name, are a part of one (a plain
+restriction) or an intersection with such; others, such as unions, are counted. Imports are named,
+never fetched.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from kb_cache.ontologies.obo import PART_OF
-from kb_cache.ontologies.types import Stated, Term
+from kb_cache.ontologies.types import OntologyTerm, Stated
 from kbprobe.errors import UsageError, naming_extras
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _named(node: Node, about: About) -> tuple[list[str], list[str]] | None:
 
 def _term_of(
     subject: str, stated: Statements, about: About, language: str, skipped: Counter[str]
-) -> Term:
+) -> OntologyTerm:
     def texts(names: tuple[str, ...]) -> list[str]:
         literals = [value for name in names for value in stated.get(name, ())]
         tags = [(getattr(one, "language", None) or language).lower() for one in literals]
@@ -180,7 +181,7 @@ def _term_of(
                 skipped["a superclass that is no class with a name"] += 1
     labels, definitions = texts(LABELS), texts(DEFINITIONS)
     fields = next((stated[name] for name in FIELDS if name in stated), ())
-    return Term(
+    return OntologyTerm(
         subject,
         labels[0] if labels else "",
         definitions[0] if definitions else "",

@@ -40,7 +40,7 @@ LEFT_OUT = pa.schema([("reason", pa.string()), ("count", pa.int64())])
 
 
 @dataclass
-class Term:
+class OntologyTerm:
     """A term of an ontology, as its file states it.
 
     Attributes:
@@ -87,7 +87,7 @@ class Stated:
         languages: the languages of labels -> how many there are; empty: the format has none.
     """
 
-    terms: Iterable[Term]
+    terms: Iterable[OntologyTerm]
     licence: str
     title: str
     skipped: Mapping[str, int]
@@ -163,7 +163,7 @@ class _Live:
     what is above it is above its kinds as well.
     """
 
-    def __init__(self, known: Iterable[Term], terms: Iterable[Term]) -> None:
+    def __init__(self, known: Iterable[OntologyTerm], terms: Iterable[OntologyTerm]) -> None:
         self._known = {one: term for term in known for one in (term.id, *term.others)}
         self._number = {term.id: at for at, term in enumerate(terms)}
 

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from kb_cache.base import readable, version_of
 from kb_cache.store import derived_dir
-from kb_cache.tables.read import read_table
+from kb_cache.tables.read import TRIPLE, read_table
 from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Bools, Ints, mask_at, occurrences
 from kbprobe.columns import single_chunk
@@ -53,8 +53,6 @@ USUAL: Mapping[str, tuple[str, ...]] = {
 SEPARATORS, LISTED = ("|", ";"), 0.2
 """What may separate several objects in a cell, and in what share of cells it makes one wonder."""
 
-FACT = ("subject", "relation", "object")
-
 NO_ANSWER = ("-", "--", "?", "n/a", "<na>", "nan", "nat", "none", "null", "unknown", "not known")
 """Values that state nothing, in lower case."""
 
@@ -67,7 +65,7 @@ _SUBJECT, _OBJECT = re.compile(r"\[X\]|\[SUBJECT\]"), re.compile(r"\[Y\]|\[MASK\
 """What stands for the subject and for the object in sentences, as in LAMA and its successors."""
 
 
-GIVEN = "tables"
+PYTHON_TABLES = "tables"
 """The folder of what the cache derives in which tables of Python's values are kept."""
 
 
@@ -84,7 +82,7 @@ class Layout(NamedTuple):
     others: Mapping[str, str]
 
 
-class Reading(NamedTuple):
+class TableReading(NamedTuple):
     """How a table is read.
 
     Attributes:
@@ -100,7 +98,7 @@ class Reading(NamedTuple):
     no_answer: Sequence[str] = ()
 
 
-def read_facts(path: Path, how: Reading) -> FactTable:
+def read_facts(path: Path, how: TableReading) -> FactTable:
     """Read a table of facts from a file, whose ending says its format; see `facts_of`."""
     with readable(path):
         table = read_table(path)
@@ -112,11 +110,13 @@ def read_facts(path: Path, how: Reading) -> FactTable:
         "digest": digest,
         "licence": UNSTATED,
     }
-    given = path.parent == derived_dir() / GIVEN
-    return facts_of(table, "the table" if given else str(path), identity, how)
+    from_python = path.parent == derived_dir() / PYTHON_TABLES
+    return facts_of(table, "the table" if from_python else str(path), identity, how)
 
 
-def facts_of(table: pa.Table, place: str, identity: Mapping[str, Any], how: Reading) -> FactTable:
+def facts_of(
+    table: pa.Table, place: str, identity: Mapping[str, Any], how: TableReading
+) -> FactTable:
     """Return the facts that a table states.
 
     Args:
@@ -294,7 +294,7 @@ def _clean(stated: pa.Table, no_answer: Sequence[str], left_out: Counter[str]) -
         name: clean(single_chunk(stated[name])) if name != "row" else stated[name]
         for name in stated.column_names
     }
-    stated = pa.table(texts).select([*FACT, *(name for name in texts if name not in FACT)])
+    stated = pa.table(texts).select([*TRIPLE, *(name for name in texts if name not in TRIPLE)])
     for end in ("subject", "object"):
         stated = _keep(stated, pc.not_equal(stated[end], ""), "the cell is empty", left_out)
         nothing = pc.is_in(pc.utf8_lower(stated[end]), pa.array([*NO_ANSWER, *no_answer]))
@@ -359,7 +359,7 @@ def _sentences(place: str, stated: pa.Table) -> dict[str, str]:
         UsageError: one does not name its subject, or goes on after the object, or there are
             several about a relation.
     """
-    columns = (stated[name].to_pylist() for name in (*FACT, "sentence"))
+    columns = (stated[name].to_pylist() for name in (*TRIPLE, "sentence"))
     found: dict[str, str] = {}
     for subject, relation, target, text in zip(*columns, strict=True):
         if not text:

@@ -89,8 +89,6 @@ def _read_csv(path: Path, content: bytes) -> pa.Table:
         raise UsageError(f"{path} has no header that can be read: {error}") from error
     delimiter = max(headers, key=lambda one: len(headers[one]))
     header = headers[delimiter]
-    if twice := [name for name, times in Counter(header).items() if times > 1]:
-        raise UsageError(f"{path} has two columns {twice[0]!r}; rename one of them")
     wrong: list[str] = []
 
     def skipped(row: pyarrow.csv.InvalidRow) -> str:
@@ -149,8 +147,6 @@ def as_texts(table: pa.Table, place: str) -> pa.Table:
     columns = {}
     for name in table.column_names:
         column = single_chunk(table[name])
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
             length = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
             offsets = np.append(0, np.cumsum(length)).astype(np.int32)

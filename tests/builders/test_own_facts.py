@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import builders
 from builders.tables.alike import are_years, one_letter_apart, plain, quantity, within
-from builders.tables.ways import Way
+from builders.tables.ways import WayToAsk
 from builders.tables.wordings import wordings_of
 from kb_cache.fetching import fetch
 from kbprobe.errors import KbprobeError, UsageError
@@ -615,7 +615,7 @@ def test_what_is_no_number() -> None:
     ],
 )
 def test_names_of_relations_are_read_as_people_mean_them(name: str, wording: str) -> None:
-    assert wordings_of(Way((name,)))[1] == wording
+    assert wordings_of(WayToAsk((name,)))[1] == wording
 
 
 def test_python_says_what_was_left_out(caplog: pytest.LogCaptureFixture) -> None:
@@ -633,8 +633,8 @@ def test_python_says_what_was_left_out(caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_a_participle_with_years_asks_for_the_year() -> None:
-    assert wordings_of(Way(("First appeared",), dated=True))[1] == "{} first appeared in"
-    assert wordings_of(Way(("Founded",), dated=True))[1] == "{} was founded in"
+    assert wordings_of(WayToAsk(("First appeared",), dated=True))[1] == "{} first appeared in"
+    assert wordings_of(WayToAsk(("Founded",), dated=True))[1] == "{} was founded in"
 
 
 @pytest.mark.parametrize(
@@ -643,6 +643,6 @@ def test_a_participle_with_years_asks_for_the_year() -> None:
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_every_name_has_wordings(name: str, several: bool, inverse: bool) -> None:
-    for text in wordings_of(Way((name,), inverse, several)):
+    for text in wordings_of(WayToAsk((name,), inverse, several)):
         assert text.count("{}") == 1
         assert "  " not in text.replace("{}", "X")

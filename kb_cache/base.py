@@ -144,6 +144,12 @@ def version_of(file_name: str) -> str:
     return _NOT_IN_NAMES.sub("-", _ENDINGS.sub("", file_name))
 
 
+def own_identity(kind: str, file_name: str, digest: str) -> dict[str, str]:
+    """Return the name, version and digest of a file that is read without being fetched first."""
+    version = version_of(file_name)
+    return {"name": f"{kind}-{version}", "version": version, "digest": digest}
+
+
 @dataclass(frozen=True)
 class Source:
     """The original files of a knowledge base, found and hashed but not yet compiled.

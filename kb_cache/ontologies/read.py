@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from pathlib import Path
 
-from kb_cache.base import readable, version_of
+from kb_cache.base import own_identity, readable
 from kb_cache.ontologies import SUFFIXES, is_ontology
 from kb_cache.ontologies.obo import read_obo, read_obo_graphs
 from kb_cache.ontologies.rdf import read_rdf
@@ -34,8 +34,7 @@ def read_ontology(path: Path, language: str = "en") -> Ontology:
     with readable(path):
         digest = file_sha256(path)
     content = read_named(path, MAX_TABLE_BYTES)
-    version = version_of(path.name)
-    identity = {"name": f"ontology-{version}", "version": version, "digest": digest}
+    identity = own_identity("ontology", path.name, digest)
     return ontology_of(
         _stated(path, content, language), str(path), {**identity, "language": language}
     )

@@ -13,7 +13,6 @@ import ast
 import json
 import logging
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kb_cache.base import readable, version_of
+from kb_cache.base import own_identity, readable
 from kb_cache.store import derived_dir
 from kb_cache.tables.read import TRIPLE, read_table
 from kb_cache.tables.types import FactTable
@@ -103,13 +102,7 @@ def read_facts(path: Path, how: TableReading) -> FactTable:
     with readable(path):
         table = read_table(path)
         digest = file_sha256(path)
-    version = version_of(path.name)
-    identity = {
-        "name": f"table-{version}",
-        "version": version,
-        "digest": digest,
-        "licence": UNSTATED,
-    }
+    identity = {**own_identity("table", path.name, digest), "licence": UNSTATED}
     from_python = path.parent == derived_dir() / PYTHON_TABLES
     return facts_of(table, "the table" if from_python else str(path), identity, how)
 
@@ -340,14 +333,18 @@ def folded(name: str) -> str:
     >>> folded("Born_In") == folded("born in")
     True
     """
-    return " ".join(unicodedata.normalize("NFKC", name).lower().replace("_", " ").split())
+    return str(_folded(pa.array([name]))[0])
+
+
+def _folded(texts: pa.Array) -> pa.Array:
+    lowered = pc.utf8_lower(pc.utf8_normalize(texts, "NFKC"))
+    return pc.utf8_trim(pc.replace_substring_regex(lowered, r"[_\s]+", " "), " ")
 
 
 def _spelled_once(column: pa.ChunkedArray) -> pa.Array:
     """Return texts, of which those that differ in case or width only are spelled like the first."""
     coded = single_chunk(column).dictionary_encode()
-    lowered = pc.utf8_lower(pc.utf8_normalize(coded.dictionary, "NFKC"))
-    same = pc.replace_substring_regex(lowered, r"[_\s]+", " ").dictionary_encode()
+    same = _folded(coded.dictionary).dictionary_encode()
     _, first = np.unique(same.indices.to_numpy(), return_index=True)
     return coded.dictionary.take(pa.array(first)).take(same.indices).take(coded.indices)
 

@@ -13,7 +13,7 @@ from kb_cache.base import (
     Progress,
     Source,
     notice_of,
-    version_of,
+    own_identity,
 )
 from kb_cache.hub import PREFIX
 from kbprobe.format.licences import UNSTATED
@@ -90,6 +90,5 @@ def loaded_table(address: str) -> tuple[dict[str, str], pa.Table]:
     from kb_cache.tables.read import digest_of, load_rows
 
     rows = load_rows(address)
-    version = version_of(address.removeprefix(PREFIX))
-    identity = {"name": f"table-{version}", "version": version, "digest": digest_of(rows)}
+    identity = own_identity(KIND, address.removeprefix(PREFIX), digest_of(rows))
     return {**identity, "licence": UNSTATED}, rows

@@ -395,6 +395,8 @@ def test_other_names_of_a_right_answer_are_no_distractors() -> None:
 def test_subjects_and_relations_that_differ_in_case_are_one() -> None:
     facts = [(f"P{n}", ("Likes", "likes")[n % 2], f"F{n % 25}z") for n in range(60)]
     assert {row["relation"] for row in build(facts)} == {"Likes"}
+    facts = [(f"P{n}", ("likes", "likes_")[n % 2], f"F{n % 25}z") for n in range(60)]
+    assert len({row["concept"] for row in build(facts, match="none")}) > 50
     with pytest.raises(UsageError, match=r"'likes' has several objects for 1 of 60 subjects"):
         build(likes(60, ("p7", "likes", "F3z")))
     rows = build(likes(60, ("p7", "likes", "F3z")), functional="likes")

@@ -70,7 +70,7 @@ def build(
     conceptnet: str = "5.7",
     wordnet: str = "3.0",
     families: _Several[str] = ...,
-    per_family: int = 130,
+    per_family: int = 350,
     min_zipf: float = 2.8,
     proposer: str = "",
     readings: bool = True,

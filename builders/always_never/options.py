@@ -36,7 +36,7 @@ class AlwaysNeverOptions(LabelOptions):
     families: tuple[str, ...] = Field(
         FAMILIES[:6], min_length=1, description=f"Template families, of {', '.join(FAMILIES)}."
     )
-    per_family: int = Field(130, ge=1, description="Number of candidates of each family.")
+    per_family: int = Field(350, ge=1, description="Number of candidates of each family.")
     min_zipf: float = Field(2.8, ge=0, le=8, description="Minimum frequency of words (Zipf scale).")
     proposer: Annotated[str, Metavar("MODEL")] = Field(
         "",

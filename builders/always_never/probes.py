@@ -48,8 +48,9 @@ MAX_MAJORITY = 0.26
 """Maximum share of an answer among the rows of a family and split that have answers."""
 
 CALIBRATION = (
-    "On 60 published rows, mixed in unmarked, their majority gave people's answer in 68%, and one "
-    "at most a step from it in 97%; they may have been trained on these."
+    "On 60 published rows, mixed in unmarked in both rounds of readings, their majority gave "
+    "people's answer in 68% and 70%, and one at most a step from it in 97%; they may have been "
+    "trained on these."
 )
 """Agreement of the readings with people's votes, for the card."""
 

@@ -411,7 +411,7 @@ def test_what_was_read_is_answered_by_its_readings(
     about = done.manifest["annotation"]
     assert about["annotator_kind"] == "language model"
     assert "No person has voted" in about["source"]
-    assert about["krippendorff_alpha"] > 0.8
+    assert about["krippendorff_alpha"] > 0.7
     names = {(family, one) for family, one, _ in read}
     assert {(row["distractor_family"], row["concept"]) for row in labelled} <= names
     # Other families were not read: they are candidates.

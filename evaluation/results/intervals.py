@@ -248,30 +248,23 @@ class Answers(NamedTuple):
     cluster: Ints
     chance: float
 
-    @property
-    def above_chance(self) -> float:
-        """What the accuracy is above chance, as a share of what there is above chance."""
-        return (float(self.right.mean()) - self.chance) / (1 - self.chance)
-
 
 def unpaired_test(first: Answers, second: Answers, seed: int) -> DifferenceTest:
     """Estimate and test what ``second`` is above chance minus what ``first`` is, in points.
 
     The two are of different rows, whose clusters are independent of each other. Chance may differ,
-    so each accuracy counts as :attr:`Answers.above_chance`: 0 is chance, and 1 all right.
+    so each accuracy is corrected for it (:func:`above_chance`).
     """
     answers = (first, second)
     counts = [_count(one.right, one.cluster) for one in answers]
     each = [_ends_of_share(counted, seed)[1] for counted in counts]
-    weights = [sign / (1 - one.chance) for sign, one in zip((-1, 1), answers, strict=True)]
-    shift = second.chance * weights[1] + first.chance * weights[0]
 
     def combined(level: float) -> Estimate:
-        parts = [
-            (weight, _share_estimate(counted, ends(level), ""))
-            for weight, counted, ends in zip(weights, counts, each, strict=True)
-        ]
-        return linear(sum_of_independent(parts), 1.0, -shift)
+        less, more = (
+            corrected(_share_estimate(counted, ends(level), ""), one.chance)
+            for counted, ends, one in zip(counts, each, answers, strict=True)
+        )
+        return sum_of_independent([(1, more), (-1, less)])
 
     def ends(level: float) -> tuple[float, float]:
         estimate = combined(level)
@@ -334,6 +327,20 @@ def linear(estimate: Estimate, scale: float, shift: float) -> Estimate:
     """Return a positive multiple of an estimate, plus a constant, with its interval."""
     ends = {name: scale * getattr(estimate, name) + shift for name in ("value", "low", "high")}
     return estimate.model_copy(update=ends)
+
+
+def above_chance(share: float, chance: float) -> float:
+    """Return what an accuracy is above chance, as a share of what there is above chance.
+
+    >>> above_chance(0.6, 0.2), above_chance(0.5, 0.5), above_chance(1.0, 0.5)
+    (0.5, 0.0, 1.0)
+    """
+    return round((share - chance) / (1 - chance), 12)
+
+
+def corrected(accuracy: Estimate, chance: float) -> Estimate:
+    """Correct an accuracy for chance, with its interval: 0 is chance, 1 all right."""
+    return linear(accuracy, 1 / (1 - chance), -chance / (1 - chance))
 
 
 def of_counts(

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
+import numpy as np
+
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes
-from evaluation.results.intervals import Answers, DifferenceTest, linear
+from evaluation.results.intervals import Answers, DifferenceTest, corrected
 from evaluation.results.types import METRIC_OF, Estimate
 from evaluation.results.words import difference, p_value, with_p
 from evaluation.studies.base import Finished
@@ -51,8 +53,7 @@ class ProbeRun:
     @property
     def above_chance(self) -> Estimate:
         """Accuracy minus chance, as a share of what there is above chance."""
-        chance = self.answers.chance
-        return linear(self.accuracy, 1 / (1 - chance), -chance / (1 - chance))
+        return corrected(self.accuracy, self.answers.chance)
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,12 @@ _PROBES: dict[str, Column[ProbeRun]] = {
     ),
     "accuracy": Column("Share of the scored rows answered right.", lambda one: one.accuracy),
     "rows": Column("Rows scored.", lambda one: one.answers.right.size),
-    "clusters": Column("Their clusters.", lambda one: one.accuracy.clusters),
+    "clusters": Column("Their clusters.", lambda one: np.unique(one.answers.cluster).size),
     "chance": Column("Mean of one over the number of choices.", lambda one: one.answers.chance),
     "above_chance": Column(
         "(accuracy - chance) / (1 - chance): 0 is chance, 1 all right.",
         lambda one: one.above_chance,
+        cells.score,
     ),
 }
 

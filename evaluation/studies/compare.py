@@ -9,6 +9,7 @@ are evaluated first. A model alone on its probe is compared with itself on the o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, stdev
@@ -147,6 +148,10 @@ RUNS: dict[str, Column[RunRow]] = {
         lambda row: generated_of(_of(row)) is not None,
         None,
     ),
+    "counted": Column("Rows that accuracy is of.", lambda row: row.accuracy.n, head="rows"),
+    "counted_clusters": Column(
+        "Clusters of these rows.", lambda row: _of(row).metrics.clusters, head="clusters"
+    ),
     "metric": Column(
         "What predictions were made with: acc, acc_norm, ...",
         lambda row: METRIC_OF[_of(row).metrics.normalization],
@@ -172,8 +177,10 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTabl
     """Compare each pair of runs on the items that both scored."""
     require("statsmodels", "eval", "comparing results")
     options: CompareOptions = request.options
+    without: Sequence[str] = ()
     if options.against is not None:
-        finished = [*_similarity_baselines(finished, options.seed), *finished]
+        baselines, without = _similarity_baselines(finished, options.seed)
+        finished = [*baselines, *finished]
     if len(finished) < 2:
         raise UsageError(
             "compare takes at least two results: name further folders, or --against similarity to "
@@ -198,27 +205,33 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTabl
     sections += [
         section_of_probes(label, across[label], own, adjusted) for label, own in between.items()
     ]
+    if without:
+        note = f"Similarity says nothing about the rows of {', '.join(without)}."
+        sections[0] = replace(sections[0], notes=[*sections[0].notes, note])
     kind = "Paired comparison" if pairs else "Comparison of probes"
     return summary_of("compare", kind, sections, "probes" if pairs else "models")
 
 
-def _similarity_baselines(finished: Sequence[Finished], seed: int) -> list[Finished]:
+def _similarity_baselines(
+    finished: Sequence[Finished], seed: int
+) -> tuple[list[Finished], list[str]]:
     """Return the similarity baseline of each probe, as a run on the rows that were scored.
 
+    Returns:
+        The baselines, and the probes about whose rows similarity says nothing.
+
     Raises:
-        UsageError: similarity says nothing about the rows of a probe.
+        UsageError: it says nothing about any row.
     """
-    baselines = []
+    baselines: list[Finished] = []
+    without: list[str] = []
     on_rows = group_by(finished, lambda run: run.results.probe.fingerprint)
     for runs in on_rows.values():
         run = max(runs, key=lambda run: run.results.metrics.scored)
         answers = similarity_answers(run.predictions, seed)
         if answers is None:
-            raise UsageError(
-                f"{run.folder or run.results.probe.name}: similarity says nothing about these "
-                "rows, which all choose among the same few answers, or have no choice more similar "
-                "to its question than another. Leave out --against similarity, or the probe."
-            )
+            without.append(run.results.probe.name)
+            continue
         scored = answers.filter(answers["prediction"].is_valid())
         accuracy = intervals.accuracy(bools(scored["correct"]), cluster_codes(scored), seed)
         results = run.results
@@ -234,7 +247,13 @@ def _similarity_baselines(finished: Sequence[Finished], seed: int) -> list[Finis
         }
         evaluation = Evaluation(results.model_copy(update=changed), answers)
         baselines.append(Finished(evaluation, folder=Path(MOST_SIMILAR)))
-    return baselines
+    if not baselines:
+        raise UsageError(
+            f"similarity says nothing about the rows of {', '.join(without)}: they all choose "
+            "among the same few answers, or have no choice more similar to its question than "
+            "another. Leave out --against similarity."
+        )
+    return baselines, without
 
 
 def _alone(groups: Sequence[Sequence[Labelled]]) -> dict[str, list[Finished]]:
@@ -295,7 +314,7 @@ def _section(
             runs.shown(
                 "Accuracy of each model on the rows that it scored; chance is "
                 f"{' or '.join(sorted(chances))}",
-                ("run", "metric", "accuracy", "scored", "clusters"),
+                ("run", "metric", "accuracy", "counted", "counted_clusters"),
                 names=2,
             ),
             controls.shown(

@@ -179,11 +179,20 @@ class DataTable(Generic[_Record]):
         number: str,
         scale: doc.Scale = "share",
         marked: Callable[[_Record], bool] = lambda _record: False,
+        chance: Callable[[_Record], float] | None = None,
     ) -> doc.HeatMap:
-        """Arrange the numbers of a column by the values of two others."""
+        """Arrange the numbers of a column by the values of two others.
+
+        ``chance`` returns the accuracy of guessing, which records of a column share.
+        """
         places = [(values[row], values[column]) for values in self.values]
         rows, columns = (list(dict.fromkeys(names)) for names in zip(*places, strict=True))
         numbers = {place: values[number] for place, values in zip(places, self.values, strict=True)}
+        guessing = {
+            other: chance(record)
+            for (_, other), record in zip(places, self.records, strict=True)
+            if chance is not None
+        }
         outlined = [
             place for place, record in zip(places, self.records, strict=True) if marked(record)
         ]
@@ -195,6 +204,7 @@ class DataTable(Generic[_Record]):
             [[numbers.get((name, other)) for other in columns] for name in rows],
             scale,
             frozenset((rows.index(name), columns.index(other)) for name, other in outlined),
+            chance=[guessing[name] for name in columns] if guessing else (),
         )
 
 

@@ -34,6 +34,7 @@ from evaluation.results.parts import SMALL, shares
 from evaluation.results.types import (
     FACTS,
     METRIC_OF,
+    PER,
     PREDICTIONS,
     REPORT,
     RESULTS,
@@ -51,6 +52,7 @@ from evaluation.results.words import (
     difference,
     interval,
     last_name,
+    other_verdicts,
     percent,
     place,
     points,
@@ -77,8 +79,6 @@ LENGTH_OF = {
     "token": "divided by the choice's tokens",
 }
 """What a choice's score is divided by before choices are compared, by normalization."""
-
-_PER = {"sum": "sum", "char": "per character", "byte": "per byte", "token": "per token"}
 
 
 class Share(NamedTuple):
@@ -174,6 +174,8 @@ def _result(results: Results, predictions: pa.Table) -> doc.Section:
     """Return the first section: the numbers, what is reached without knowledge, and caveats."""
     metrics, model = results.metrics, results.model
     tone, words = verdict(metrics)
+    if other := other_verdicts(metrics):
+        tone, words = "partial", f"{words}; but {other}"
     first, *further = summary(results)
     examples = [
         example
@@ -305,8 +307,8 @@ def _hops(metrics: Metrics) -> list[doc.Part | None]:
         ),
         heat,
         doc.Text(
-            f"The mark on the scale is chance, {percent(metrics.chance)}: colours show what is above "
-            "or below it, as a share of what there is above chance. Hatched cells have fewer "
+            f"The mark on the scale is chance, {percent(metrics.chance)}: colours are of what is "
+            "above or below it, as a share of what there is above it. Hatched cells have fewer "
             f"than {SMALL} rows: too few to read.",
             note=True,
         ),
@@ -455,7 +457,7 @@ def _curve(bins: Sequence[Bin]) -> tuple[list[float], list[float]]:
 def _breakdowns(metrics: Metrics, predictions: pa.Table) -> list[doc.Part | None]:
     used = METRIC_OF[metrics.normalization]
     named = [
-        (f"{name}, {_PER[how]}{' (used here)' if name == used else ''}", metrics.accuracies[name])
+        (f"{name}, {PER[how]}{' (used here)' if name == used else ''}", metrics.accuracies[name])
         for how, name in METRIC_OF.items()
         if name in metrics.accuracies
     ]

@@ -11,7 +11,13 @@ from evaluation.results.analyses.facts import Facts, facts_of
 from evaluation.results.analyses.labels import labels_of, sentences
 from evaluation.results.console import print_rows, wide_console
 from evaluation.results.types import DIVIDED, METRIC_OF, Estimate, Results, remarks
-from evaluation.results.words import against_chance, last_name, remarks_on_rows
+from evaluation.results.words import (
+    against_chance,
+    counts,
+    last_name,
+    other_verdicts,
+    remarks_on_rows,
+)
 
 
 def show_table(results: Sequence[Results]) -> None:
@@ -66,9 +72,14 @@ def percent(estimate: Estimate | None) -> str:
 def cautions(result: Results) -> list[str]:
     """Return caveats about the result."""
     metrics = result.metrics
-    lines = [f"accuracy: {against_chance(metrics.accuracy, metrics.chance)}"]
-    if metrics.near_accuracy is not None:
-        near, random = percent(metrics.near_accuracy), percent(metrics.random_accuracy)
+    other = other_verdicts(metrics)
+    against = against_chance(metrics.accuracy, metrics.chance)
+    lines = [f"accuracy: {'; '.join(filter(None, (against, other)))}"]
+    if metrics.near_accuracy is not None and metrics.random_accuracy is not None:
+        near, random = (
+            f"{percent(share)} of {counts(share)}"
+            for share in (metrics.near_accuracy, metrics.random_accuracy)
+        )
         lines.append(f"near distractors: {near}; random ones: {random}")
     lines += remarks_on_rows(result)
     lines += [

@@ -27,7 +27,7 @@ from evaluation.results.breakdown import bools, cluster_codes, named_rows
 from evaluation.results.pairs import holm
 from evaluation.results.similarity import similarity_answers
 from evaluation.results.types import METRIC_OF, Estimate
-from evaluation.results.words import coefficient, difference, p_value, percent, with_p
+from evaluation.results.words import coefficient, difference, last_name, p_value, percent, with_p
 from evaluation.runs.evaluation import Evaluation
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
@@ -241,7 +241,12 @@ def _similarity_baselines(
             ),
             "scoring": results.scoring.model_copy(update={"scorer": MOST_SIMILAR}),
             "metrics": results.metrics.model_copy(
-                update={"accuracy": accuracy, "accuracies": {}, "similarity": None}
+                update={
+                    "accuracy": accuracy,
+                    "accuracies": {},
+                    "normalization": "sum",
+                    "similarity": None,
+                }
             ),
             "analyses": {},
         }
@@ -434,6 +439,18 @@ def _caveats(pairs: Sequence[Contrast]) -> list[str]:
             f"{len(left)} of {len(pairs)} pairs are compared only on the rows that both scored, at "
             f"least {least:,}."
         )
+    encoders = {
+        (similarity.encoder.name, row.label): similarity
+        for pair in pairs
+        if _of(pair.first).scoring.scorer == MOST_SIMILAR
+        for row in (pair.second,)
+        if (similarity := _of(row).metrics.similarity) and similarity.encoder
+    }
+    caveats += [
+        f"{label} minus similarity by {last_name(name)}, as measured when it was evaluated: "
+        f"{difference(similarity.difference)}."
+        for (name, label), similarity in encoders.items()
+    ]
     if any(are_configs(pair.first.runs[0], pair.second.runs[0]) for pair in pairs):
         caveats.append("Some runs are on another config of the probe; rows are paired by ids.")
     return caveats
@@ -441,15 +458,17 @@ def _caveats(pairs: Sequence[Contrast]) -> list[str]:
 
 def _warnings(rows: Sequence[RunRow]) -> list[str]:
     """Return warnings if the runs score choices, or normalize scores, in different ways."""
+    # The most similar choice is not scored by a model, and does not depend on lengths.
+    models = [row for row in rows if _of(row).scoring.scorer != MOST_SIMILAR]
     warnings = []
     generated = [row.label for row in rows if RUNS["generated"].value(row)]
-    if 0 < len(generated) < len(rows):
+    if 0 < len(generated) < len(models):
         warnings.append(
             f"Choices are compared by generated answers, or by letters, in {', '.join(generated)}, "
             "and by scores such as log-likelihoods elsewhere: a difference may be due to how the "
             "model was asked alone."
         )
-    divided = {row.label: _of(row).metrics.normalization for row in rows}
+    divided = {row.label: _of(row).metrics.normalization for row in models}
     if len(set(divided.values())) > 1:
         each = "; ".join(
             f"{label}: {METRIC_OF[name]} (--normalization {name})"

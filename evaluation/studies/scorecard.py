@@ -29,6 +29,7 @@ from evaluation.results.similarity import measure_similarity
 from evaluation.results.types import Estimate, Model, Results, Similarity
 from evaluation.results.words import (
     answers_remark,
+    counts,
     headline_remark,
     matching_remark,
     name_or_count,
@@ -88,8 +89,8 @@ class ProbeScore(Model):
     )
     beyond_similarity: Estimate | None = Field(
         None,
-        description="Score minus that of the choice most similar to the question, on the same rows; "
-        "null where similarity says nothing.",
+        description="Score minus that of the choice most similar to the question, on the same "
+        "rows; null where similarity says nothing.",
     )
     remarks: list[str] = Field(description="Caveats.")
 
@@ -467,7 +468,7 @@ def _by_number_of_hops(model: ModelCard) -> doc.Table:
 
 
 def _counted(accuracy: Estimate | None) -> doc.Cell:
-    return cells.share(accuracy)._replace(note="" if accuracy is None else cells.counts(accuracy))
+    return cells.share(accuracy)._replace(note="" if accuracy is None else counts(accuracy))
 
 
 SCORECARD = Study(

@@ -46,13 +46,14 @@ from evaluation.results.types import (
     Similarity,
     remarks,
 )
+from evaluation.results.verdicts import other_verdicts, wording_remark
 from evaluation.results.words import (
     Place,
     clip,
+    counts,
     difference,
     interval,
     last_name,
-    other_verdicts,
     percent,
     place,
     points,
@@ -212,8 +213,9 @@ def _tiles(results: Results) -> doc.Tiles:
     tiles = {"Accuracy": cells.headline(metrics.accuracy)}
     if metrics.near_accuracy is not None and metrics.random_accuracy is not None:
         random = metrics.random_accuracy
-        line = f"random ones: {percent(random.value)} ({interval(random)})"
-        tiles["Near distractors"] = cells.headline(metrics.near_accuracy)._replace(lines=(line,))
+        near = cells.headline(metrics.near_accuracy)
+        line = f"random ones: {percent(random.value)} ({interval(random)}) of {counts(random)}"
+        tiles["Near distractors"] = near._replace(lines=(*near.lines, line))
     tiles["Chance"] = doc.Cell(percent(metrics.chance), "one over the choices")
     if metrics.strongest_baseline is not None:
         name, value = metrics.strongest_baseline
@@ -246,17 +248,19 @@ def _reached(metrics: Metrics) -> doc.Table:
         ("accuracy, near distractors", metrics.near_accuracy),
         ("accuracy, random distractors", metrics.random_accuracy),
     ]
-    rows: list[doc.Row] = [(name, share, doc.Bar(share, chance)) for name, share in named if share]
+    rows: list[doc.Row] = [
+        (name, share, counts(share), doc.Bar(share, chance)) for name, share in named if share
+    ]
     if strict is not None:
         name = "strict cluster accuracy: every question about a concept"
-        rows.append((name, strict, doc.Bar(strict, None, "soft")))
+        rows.append((name, strict, f"{strict.n:,} clusters", doc.Bar(strict, None, "soft")))
     if metrics.strongest_baseline is not None:
         name, value = metrics.strongest_baseline
-        rows.append(
-            _shortcut(f"baseline: {name}", value, metrics.baseline_intervals.get(name), chance)
-        )
+        ends = metrics.baseline_intervals.get(name)
+        what, share, bar = _shortcut(f"baseline: {name}", value, ends, chance)
+        rows.append((what, share, "", bar))
     caption = "Beside what is reached without knowledge. The dashed line is chance."
-    return doc.Table(("what", "value", ""), rows, caption)
+    return doc.Table(("what", "value", "of", ""), rows, caption)
 
 
 def _shortcuts(metrics: Metrics) -> doc.Table | None:
@@ -759,6 +763,8 @@ def cautions(results: Results) -> list[str]:
         found.append(
             f"There are only {metrics.clusters} clusters: intervals over so few are rough."
         )
+    if wording := wording_remark(metrics):
+        found.append(f"{wording[0].upper()}{wording[1:]}.")
     found += [f"{remark}." for remark in remarks(results)]
     return found
 

@@ -11,11 +11,11 @@ from evaluation.results.analyses.facts import Facts, facts_of
 from evaluation.results.analyses.labels import labels_of, sentences
 from evaluation.results.console import print_rows, wide_console
 from evaluation.results.types import DIVIDED, METRIC_OF, Estimate, Results, remarks
+from evaluation.results.verdicts import other_verdicts, wording_remark
 from evaluation.results.words import (
     against_chance,
     counts,
     last_name,
-    other_verdicts,
     remarks_on_rows,
 )
 
@@ -31,6 +31,7 @@ def show_table(results: Sequence[Results]) -> None:
                 f"{result.probe.name} ({result.probe.split})",
                 last_name(result.model.id),
                 scored_rows(result),
+                f"{metrics.clusters:,}",
                 percent(metrics.accuracy),
                 f"{100 * metrics.chance:.1f}",
                 percent(metrics.strict_accuracy),
@@ -39,7 +40,7 @@ def show_table(results: Sequence[Results]) -> None:
                 "cached" if speed is None else f"{speed:,.1f}",
             )
         )
-    heads = ("rows", "accuracy", "chance", "strict", "difference", "ties", "rows/s")
+    heads = ("rows", "clusters", "accuracy", "chance", "strict", "difference", "ties", "rows/s")
     print_rows(("probe", "model", *heads), rows, lines=box.SIMPLE_HEAD)
     console = wide_console()
     for result in results:
@@ -82,6 +83,7 @@ def cautions(result: Results) -> list[str]:
         )
         lines.append(f"near distractors: {near}; random ones: {random}")
     lines += remarks_on_rows(result)
+    lines += filter(None, [wording_remark(metrics)])
     lines += [
         f"{count:,} of {metrics.items:,} rows set aside: {reason}"
         for reason, count in metrics.set_aside.items()

@@ -8,7 +8,7 @@ from typing import Literal
 
 from evaluation.names import telling_parts
 from evaluation.options import SELECTING, not_default, written_out
-from evaluation.results.types import METRIC_OF, PER, Estimate, Metrics, Normalization, Results
+from evaluation.results.types import Estimate, Metrics, Results
 from kbprobe.format.manifest import on_matching
 
 _PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
@@ -230,52 +230,6 @@ def place(estimate: Estimate, level: float) -> Place:
     if estimate.high < level:
         return "below"
     return "few" if estimate.high - estimate.low > WIDE else "level"
-
-
-def other_verdicts(metrics: Metrics) -> str:
-    """Return which other normalizations give another verdict; "" if none does.
-
-    A verdict is whether accuracy is above chance, and above similarity.
-
-    Returns:
-        Words such as ``the normalization decides: as sums (30.7%) it is above chance``.
-    """
-    similarity = metrics.similarity
-
-    def verdict(how: Normalization) -> tuple[Place, Place | None]:
-        name = METRIC_OF[how]
-        beyond = None
-        if similarity is not None and (difference := similarity.differences.get(name)):
-            beyond = _sign(difference)
-        return _sure(place(metrics.accuracies[name], metrics.chance)), beyond
-
-    measured = [how for how in METRIC_OF if METRIC_OF[how] in metrics.accuracies]
-    if metrics.normalization not in measured:
-        return ""
-    chance, beyond = verdict(metrics.normalization)
-    named: dict[str, list[str]] = {}
-    for how in measured:
-        other, other_beyond = verdict(how)
-        differing = [f"{AGAINST[other]} chance"] * (other != chance)
-        if other_beyond is not None and other_beyond != beyond:
-            differing.append(f"{AGAINST[other_beyond]} similarity")
-        if differing:
-            share = percent(metrics.accuracies[METRIC_OF[how]].value)
-            named.setdefault(" and ".join(differing), []).append(f"{PER[how]} ({share})")
-    each = (f"{' and '.join(ways)} it is {words}" for words, ways in named.items())
-    return f"the normalization decides: {', '.join(each)}" if named else ""
-
-
-def _sure(where: Place) -> Place:
-    """Take too few rows to tell as no difference."""
-    return "level" if where == "few" else where
-
-
-def _sign(difference: Estimate) -> Place:
-    """Return where the interval of a difference lies relative to 0."""
-    if difference.low > 0:
-        return "above"
-    return "below" if difference.high < 0 else "level"
 
 
 def against_chance(estimate: Estimate, chance: float) -> str:

@@ -120,7 +120,8 @@ def test_earlier_results_without_similarity_are_compared_with_it(
     earlier = found.results.model_copy(update={"metrics": metrics})
     similarity = found.results.metrics.similarity
     assert similarity is not None
-    assert _similarity(earlier, found.predictions) == similarity
+    measured = _similarity(earlier, found.predictions)
+    assert measured == similarity.model_copy(update={"differences": {}})
 
 
 def test_contamination_is_the_difference_to_rows_of_other_clusters(

@@ -14,7 +14,8 @@ from evaluation.report.suite.collect import Collection, ProbeKey, StoredRun
 from evaluation.results.frames import table_of
 from evaluation.results.intervals import above_chance
 from evaluation.results.types import Estimate, Metrics, Results, remarks
-from evaluation.results.words import last_name, natural_key, other_verdicts, place, remarks_on_rows
+from evaluation.results.verdicts import other_verdicts
+from evaluation.results.words import last_name, natural_key, place, remarks_on_rows
 from kbprobe.tables import PlainTable
 
 _FIRST = (

@@ -136,7 +136,7 @@ class ModelCard(Model):
     overall: Overall = Field(description="Means over the probes.")
     probes: list[ProbeScore] = Field(description="Each probe, in the order given.")
     contamination: Contamination | None = Field(
-        description="Scores less those on fresh rows; null without --fresh."
+        description="Scores minus those on fresh rows; null without --fresh."
     )
 
 

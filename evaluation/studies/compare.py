@@ -1,4 +1,4 @@
-"""Compare models, probes with controls, or with similarity, question by question.
+"""Compare models question by question: with each other, controls, or similarity.
 
 Listed under: Commands to compare results.
 

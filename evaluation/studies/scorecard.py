@@ -361,7 +361,9 @@ def _document(card: Scorecard) -> doc.Document:
         "Means over the probes, each corrected for chance: 0 is chance, 100 all right. The last "
         "column is the mean accuracy of guessing"
     )
-    numbers = {name: partial(_number, name) for name in OVERALL_MEANS}
+    numbers: dict[str, Callable[[ModelCard], doc.Value]] = {
+        name: partial(_number, name) for name in OVERALL_MEANS
+    }
     numbers[BEYOND] = partial(_number, "beyond")
     numbers[CHANCE] = lambda model: cells.share(model.overall.chance)
     overview: list[doc.Part] = [
@@ -459,7 +461,7 @@ def _by_number_of_hops(model: ModelCard) -> doc.Table:
     """Return the accuracies by hops of the probes with several numbers of hops."""
     probes = [probe for probe in model.probes if probe.hops]
     numbers = sorted({hops for probe in probes for hops in probe.hops}, key=int)
-    rows = [
+    rows: list[doc.Row] = [
         [probe.probe, probe.chance, *(_counted(probe.hops.get(hops)) for hops in numbers)]
         for probe in probes
     ]

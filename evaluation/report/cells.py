@@ -50,7 +50,8 @@ coefficient = partial(spelt, spell=words.coefficient)
 
 def headline(estimate: Estimate) -> Cell:
     """Format a share for a tile, with the level of its interval: ``95%: 44.0% to 46.2%``."""
-    return Cell(words.percent(estimate.value), f"95%: {words.interval(estimate)}")
+    note = f"95%: {words.interval(estimate)}"
+    return Cell(words.percent(estimate.value), note, (words.counts(estimate),))
 
 
 def asked(chance: float, rows: int, clusters: int) -> dict[str, Cell]:

@@ -6,7 +6,7 @@ One is always measured: that of the static encoder which comes with kbprobe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,8 @@ import numpy as np
 from evaluation.items.types import ProbeSplit
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, headline_rows
-from evaluation.results.types import Estimate, Metrics, Similarity
+from evaluation.results.metrics import right_by
+from evaluation.results.types import METRIC_OF, Estimate, Metrics, Normalization, Similarity
 from evaluation.results.words import last_name
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.audit.rows import has_constant_choices
@@ -40,8 +41,9 @@ class EncoderScores(NamedTuple):
 
 
 class MostSimilar(NamedTuple):
-    """A similarity baseline on some rows: whether it gets each right, and how many."""
+    """A similarity baseline on some rows: its choices, whether they are right, and how many are."""
 
+    picks: Ints
     right: Bools
     accuracy: Estimate
 
@@ -69,6 +71,7 @@ def measure_similarity(
     predictions: pa.Table,
     seed: int,
     encoder: EncoderScores | None = None,
+    normalizations: Sequence[Normalization] = (),
 ) -> dict[str, Similarity]:
     """Estimate how often the choice most similar to the question is right, and the difference.
 
@@ -84,6 +87,7 @@ def measure_similarity(
         predictions: from :func:`evaluation.results.metrics.predictions_table`.
         seed: the seed of the bootstrap.
         encoder: the similarities of a further encoder, for all choices of the rows.
+        normalizations: those by which the difference is measured as well.
 
     Returns:
         Each by its name among the baselines.
@@ -103,10 +107,17 @@ def measure_similarity(
             cluster = cluster_codes(scored)
             right = bools(scored["correct"])
             name = similarity_name(own and own.encoder.name)
+            less = baseline.right
             found[name] = Similarity(
                 name=name,
                 accuracy=baseline.accuracy,
-                difference=intervals.paired_difference(baseline.right, right, cluster, seed),
+                difference=intervals.paired_difference(less, right, cluster, seed),
+                differences={
+                    METRIC_OF[how]: intervals.paired_difference(
+                        less, right_by(scored, how), cluster, seed
+                    )
+                    for how in normalizations
+                },
                 encoder=own and own.encoder,
             )
     return found
@@ -129,9 +140,39 @@ def _most_similar(
     best = choices.shown & (cosines == cosines.max(axis=1, keepdims=True, initial=-np.inf))
     if (best == choices.shown).all():
         return None
-    drawn = np.where(best, np.random.default_rng(seed).random(best.shape), -1)
-    right = np.asarray(drawn.argmax(axis=1) == to_numpy(scored["answer"]))
-    return MostSimilar(right, intervals.accuracy(right, cluster_codes(scored), seed))
+    picks = np.where(best, np.random.default_rng(seed).random(best.shape), -1).argmax(axis=1)
+    right = np.asarray(picks == to_numpy(scored["answer"]))
+    return MostSimilar(picks, right, intervals.accuracy(right, cluster_codes(scored), seed))
+
+
+def similarity_answers(predictions: pa.Table, seed: int) -> pa.Table | None:
+    """Return predictions of the choice most similar to the question, of the rows that were scored.
+
+    They are by the static encoder which comes with kbprobe, like those of
+    :func:`measure_similarity`. Scores and what follows from them stay those of the run.
+
+    Args:
+        predictions: those of a run, of the rows that its headline is on.
+        seed: the seed by which one of several equally similar choices is drawn.
+
+    Returns:
+        None where similarity says nothing about the rows.
+    """
+    import pyarrow as pa
+
+    valid = bools(predictions["prediction"].is_valid())
+    baseline = _most_similar(None, predictions.filter(pa.array(valid)), seed, None)
+    if baseline is None:
+        return None
+    for name, values in (("prediction", baseline.picks), ("correct", baseline.right)):
+        every = np.zeros(valid.size, dtype=values.dtype)
+        every[valid] = values
+        column = predictions.schema.get_field_index(name)
+        field = predictions.schema.field(name)
+        predictions = predictions.set_column(
+            column, field, pa.array(every, field.type, mask=~valid)
+        )
+    return predictions
 
 
 def _choices(scored: pa.Table) -> _Choices:

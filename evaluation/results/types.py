@@ -6,6 +6,7 @@ in :func:`predictions_schema`; ``report.html`` is made from these two files alon
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -50,6 +51,14 @@ DIVIDED: dict[Normalization, str] = {
     "token": "log-likelihoods per token",
 }
 """What choices are compared by."""
+
+PER: dict[Normalization, str] = {
+    "sum": "as sums",
+    "char": "per character",
+    "byte": "per byte",
+    "token": "per token",
+}
+"""How log-likelihoods are compared, in a few words."""
 
 NOTES: dict[str, str] = {
     "truncated": "rows whose text was cut to fit the model",
@@ -141,8 +150,12 @@ class Similarity(Model):
         "on questions, and know no relations."
     )
     difference: Estimate = Field(
-        description="Accuracy of the model less this one, in percentage points; the interval is "
+        description="Accuracy of the model minus this one, in percentage points; the interval is "
         "that of the paired difference."
+    )
+    differences: dict[str, Estimate] = Field(
+        default_factory=dict,
+        description="That difference by normalization, where there are several.",
     )
     encoder: EncoderDigest | None = Field(
         None,
@@ -182,7 +195,7 @@ class Metrics(Model):
         "rows have no cluster, or none is wholly scored."
     )
     strict_difference: Estimate | None = Field(
-        description="Strict cluster accuracy less accuracy, in percentage points."
+        description="Strict cluster accuracy minus accuracy, in percentage points."
     )
     strict_chance: float | None = Field(
         None,
@@ -480,6 +493,19 @@ def read_results(folder: Path) -> Results:
             "evaluate-probe PROBE --model MODEL -o DIR"
         ) from None
     return validated(held, Results, str(path), AGAIN)
+
+
+def results_below(folder: Path) -> Iterator[Path]:
+    """Yield the folders with results in or below a folder, in the order of their paths.
+
+    Hidden folders are skipped, and those on the single facts that other results rest on.
+    """
+    places = {path.parent for path in folder.rglob(RESULTS)}
+    for place in sorted(places, key=lambda path: path.relative_to(folder).parts):
+        parts = place.relative_to(folder).parts
+        of_facts = place.name == FACTS and place.parent in places
+        if not of_facts and not any(part.startswith(".") for part in parts):
+            yield place
 
 
 def read_predictions(folder: Path) -> pa.Table:

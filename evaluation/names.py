@@ -9,12 +9,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-_GENERIC = re.compile(
-    r"(pytorch_)?model|(final|best|last|latest)([-_](model|checkpoint))?|out(put)?|weights|hf|"
-    r"(checkpoint|ckpt|epoch|step|run|seed)?[-_]?\d*|[0-9a-f]{40}",
-    re.IGNORECASE,
+_SILENT = (
+    r"((pytorch_)?model|(final|best|last|latest)([-_](model|checkpoint))?|out(put)?|weights|hf|"
+    r"snapshots|[0-9a-f]{40})(\.gguf)?"
 )
-"""Last parts of paths that say nothing about the model: ``model``, ``checkpoint-100``."""
+"""Last parts of paths that say nothing: ``model``, ``final``, ``snapshots/HASH``."""
+
+_GENERIC = rf"{_SILENT}|(checkpoint|ckpt|epoch|step|run|seed)?[-_]?\d*"
+"""These, and parts that only number a model: ``checkpoint-100``."""
+
+_HUB_CACHE = re.compile(r"models--(.+?)--(.+)")
+"""The Hub's cache has the files of ``org/name`` in ``models--org--name/snapshots/HASH``."""
 
 _TELLING = 3
 """Maximum number of parts of a path in a name."""
@@ -30,9 +35,38 @@ def telling_parts(parts: Sequence[str]) -> list[str]:
     (['tuned', 'checkpoint-100'], ['roberta'])
     """
     count = 1
-    while count < min(_TELLING, len(parts)) and _GENERIC.fullmatch(parts[-count]):
+    while count < min(_TELLING, len(parts)) and _is(_GENERIC, parts[-count]):
         count += 1
     return list(parts[-count:])
+
+
+def _is(kind: str, part: str) -> bool:
+    return re.fullmatch(kind, part, re.IGNORECASE) is not None
+
+
+def model_name(source: str) -> str:
+    """Return the name that a model is shown by: a Hub id, or the telling end of a path.
+
+    Folders that say nothing are left out, such as ``model``; a checkpoint's number is kept.
+
+    >>> model_name("models/roberta/model"), model_name("FacebookAI/roberta-large")
+    ('roberta', 'FacebookAI/roberta-large')
+    >>> model_name("/home/me/tuned/final/checkpoint-100"), model_name("../../x")
+    ('tuned/checkpoint-100', 'x')
+    >>> model_name("/home/me/model"), model_name("models/tuned/a.gguf")
+    ('model', 'a.gguf')
+    """
+    parts = [part for part in source.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+    if source.startswith("/") and len(parts) > 2 and parts[0] in ("home", "Users"):
+        parts = parts[2:]  # The owner of a home folder says nothing about the model.
+    if not parts:
+        return source
+    is_path = source.startswith(("/", ".", "~")) or source[-1] == "/" or _is(_SILENT, parts[-1])
+    if len(parts) == 2 and not is_path:
+        return source
+    telling = telling_parts(parts)
+    shown = [part for part in telling if not _is(_SILENT, part)] or telling[-1:]
+    return "/".join(_HUB_CACHE.sub(r"\1/\2", part) for part in shown)
 
 
 def folder_name(source: str) -> str:

@@ -104,8 +104,8 @@ class Result(Evaluation):
         return place
 
     def _repr_html_(self) -> str:
+        from evaluation.names import model_name
         from evaluation.results.summary import cautions
-        from evaluation.results.words import last_name
 
         results = self.results
         head, (row,) = self.table()
@@ -114,7 +114,7 @@ class Result(Evaluation):
             rows=[[name, cell] for name, cell in zip(head, row, strict=True) if cell is not None],
         )
         said = "".join(f"<li>{escape(line)}</li>" for line in cautions(results))
-        caption = f"{last_name(results.model.id)} on {results.probe.name} ({results.probe.split})"
+        caption = f"{model_name(results.model.id)} on {results.probe.name} ({results.probe.split})"
         return f"{shown.html(caption)}<ul>{said}</ul>"
 
     def __repr__(self) -> str:

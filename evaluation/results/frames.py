@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evaluation.names import model_name
 from evaluation.results.types import Estimate, Results
-from evaluation.results.words import last_name
 from kbprobe.tables import PlainTable
 
 _ENDS = ("value", "low", "high")
@@ -25,7 +25,7 @@ def _row(result: Results) -> dict[str, Any]:
     return {
         "probe": result.probe.name,
         "split": result.probe.split,
-        "model": last_name(result.model.id),
+        "model": model_name(result.model.id),
         "scorer": result.scoring.scorer,
         "rows": metrics.items,
         "scored": metrics.scored,

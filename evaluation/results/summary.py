@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from rich import box
 
+from evaluation.names import model_name
 from evaluation.results.analyses import generated
 from evaluation.results.analyses.facts import Facts, facts_of
 from evaluation.results.analyses.labels import labels_of, sentences
 from evaluation.results.console import print_rows, wide_console
 from evaluation.results.types import DIVIDED, METRIC_OF, Estimate, Results, remarks
-from evaluation.results.words import against_chance, last_name, remarks_on_rows
+from evaluation.results.words import against_chance, remarks_on_rows
 
 
 def show_table(results: Sequence[Results]) -> None:
@@ -23,7 +24,7 @@ def show_table(results: Sequence[Results]) -> None:
         rows.append(
             (
                 f"{result.probe.name} ({result.probe.split})",
-                last_name(result.model.id),
+                model_name(result.model.id),
                 scored_rows(result),
                 percent(metrics.accuracy),
                 f"{100 * metrics.chance:.1f}",
@@ -37,7 +38,7 @@ def show_table(results: Sequence[Results]) -> None:
     print_rows(("probe", "model", *heads), rows, lines=box.SIMPLE_HEAD)
     console = wide_console()
     for result in results:
-        console.print(f"{result.probe.name}, {last_name(result.model.id)}:", soft_wrap=True)
+        console.print(f"{result.probe.name}, {model_name(result.model.id)}:", soft_wrap=True)
         for line in (scored_by(result), *cautions(result)):
             console.print(f"  {line}", soft_wrap=True)
 

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from pydantic import Field, InstanceOf, field_validator
 
+from evaluation.names import model_name
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import named_rows
 from evaluation.results.intervals import Resampled
 from evaluation.results.pairs import mcnemar
 from evaluation.results.types import Estimate, Model
-from evaluation.results.words import last_name, name_or_count, natural_key, p_value
+from evaluation.results.words import name_or_count, natural_key, p_value
 from evaluation.studies.agreement import AnswerAgreement, agreement_of
 from evaluation.studies.base import Finished
 from evaluation.studies.counting import DrawAverages, group_by
@@ -523,7 +524,7 @@ class Section:
         if split := names.pop("split", None):
             names["probe"] = f"{names['probe']} ({split})"
         if "model" in names:
-            names["model"] = last_name(names["model"])
+            names["model"] = model_name(names["model"])
         return ", ".join(filter(None, names.values()))
 
     @property

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.names import model_name
 from evaluation.options import CHANGING_ROWS, not_default
 from evaluation.report.suite.collect import Collection, ProbeKey, StoredRun
 from evaluation.results.frames import table_of
 from evaluation.results.types import Estimate, Metrics, Results, remarks
-from evaluation.results.words import last_name, natural_key, place, remarks_on_rows
+from evaluation.results.words import natural_key, place, remarks_on_rows
 from kbprobe.tables import PlainTable
 
 _FIRST = (
@@ -66,7 +67,7 @@ def system_names(runs: Sequence[StoredRun]) -> list[str]:
 def _base_name(results: Results) -> str:
     """Return the model's name, or without a model that of the learner or the scorer."""
     if results.model.id != NO_MODEL:
-        return last_name(results.model.id)
+        return model_name(results.model.id)
     return str(results.scoring.options.get("learner", results.scoring.scorer))
 
 

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.revisions import stem_of, step_of
+from evaluation.names import model_name
 from evaluation.report import cells
 from evaluation.results.analyses import fitting
 from evaluation.results.analyses.fitting import Fitting
@@ -24,7 +25,6 @@ from evaluation.results.words import (
     AGAINST,
     difference,
     interval,
-    last_name,
     percent,
     place,
     points,
@@ -211,7 +211,7 @@ class ModelCurves:
     @property
     def name(self) -> str:
         """The model, and which weights of it."""
-        return ", ".join(filter(None, (last_name(self.place["model"]), self.place["weights"])))
+        return ", ".join(filter(None, (model_name(self.place["model"]), self.place["weights"])))
 
     @property
     def is_trained(self) -> bool:
@@ -798,7 +798,7 @@ def _charts_by_step(models: Sequence[ModelCurves]) -> list[doc.Chart]:
         name, step = model.place["model"], model.about.step
         stem = name if model.about.revision else stem_of(name)
         for curve in model.own if step is not None and model.about.random_init is None else ():
-            of = model.place["probe"], last_name(stem), curve.learner
+            of = model.place["probe"], model_name(stem), curve.learner
             first = model.points(curve)[0].accuracy
             series.setdefault(of, {})[step or 0] = curve.ws, first
     charts = []

@@ -6,8 +6,11 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from kbprobe.errors import UsageError
 
 _SILENT = (
     r"((pytorch_)?model|(final|best|last|latest)([-_](model|checkpoint))?|out(put)?|weights|hf|"
@@ -67,6 +70,52 @@ def model_name(source: str) -> str:
     telling = telling_parts(parts)
     shown = [part for part in telling if not _is(_SILENT, part)] or telling[-1:]
     return "/".join(_HUB_CACHE.sub(r"\1/\2", part) for part in shown)
+
+
+@dataclass(frozen=True)
+class DisplayNames:
+    """Names that a user gives to models, probes and folders of results, by what they replace."""
+
+    given: Mapping[str, str]
+
+    def of(self, name: str) -> str:
+        """Return the name given to what is called ``name``, or that itself."""
+        return self.given.get(name, name)
+
+    def of_model(self, source: str) -> str:
+        """Return the name given to a model, by its path or id or by the end of it."""
+        return self.given.get(source) or self.of(model_name(source))
+
+    def of_folder(self, folder: str) -> str | None:
+        """Return the name given to a folder of results, by its path or its last part."""
+        return self.given.get(folder) or self.given.get(folder.rpartition("/")[2])
+
+
+NO_NAMES = DisplayNames({})
+"""No names: everything is shown by its own."""
+
+
+def read_names(path: Path) -> DisplayNames:
+    """Read names from a YAML file that maps each model, probe or folder to its name.
+
+    Raises:
+        UsageError: there is no such file, or it is no mapping of texts to texts.
+    """
+    from kbprobe.parsing import read_yaml
+
+    remedy = "Write a line for each name, such as FacebookAI/roberta-large: RoBERTa"
+    try:
+        names = read_yaml(path, remedy)
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}. {remedy}") from None
+    if not isinstance(names, dict) or not names:
+        raise UsageError(f"{path} maps nothing to names. {remedy}")
+    for key, name in names.items():
+        if not (isinstance(key, str) and isinstance(name, str) and key and name.strip()):
+            raise UsageError(
+                f"{path} maps {key!r} to {name!r}, where both are to be texts. {remedy}"
+            )
+    return DisplayNames({key.rstrip("/"): name.strip() for key, name in names.items()})
 
 
 def folder_name(source: str) -> str:

@@ -74,8 +74,14 @@ def matching_remark(results: Results) -> str | None:
     if not encoders:
         return None
     said = on_matching([model_name(encoder.name) for encoder in encoders]).removesuffix(".")
-    own = results.model.weights_sha256 in {encoder.sha256 for encoder in encoders}
-    return f"{said[0].lower()}{said[1:]}{'. This model is one of them' * own}"
+    return f"{said[0].lower()}{said[1:]}"
+
+
+def matched_remark(results: Results) -> str | None:
+    """Return that the model is one of the encoders that the choices were matched on, if it is."""
+    encoders = {encoder.sha256 for encoder in results.probe.matched_on}
+    own = results.model.weights_sha256 in encoders
+    return "this model is one of the encoders that the choices are matched on" if own else None
 
 
 def remarks_on_rows(results: Results) -> list[str]:
@@ -84,6 +90,7 @@ def remarks_on_rows(results: Results) -> list[str]:
         headline_remark(results.metrics),
         answers_remark(results),
         matching_remark(results),
+        matched_remark(results),
         limit_remark(results),
     )
     return [remark for remark in every if remark is not None]

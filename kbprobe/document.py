@@ -201,7 +201,8 @@ class HeatMap:
         lines: by row and column, lines below the number of a cell.
         faint: row and column of the cells on too few questions to be interpreted.
         apart: columns set off from those before them.
-        level: a number that is marked on the scale, such as chance.
+        chance: by column, the share that guessing gives: cells are coloured by what they are above
+            it, on a scale from chance to 1, not by the share. Empty where shares are no accuracies.
         foot: how many rows, at the end, are totals or numbers to compare the others with.
         links: by row and column, the fragment of the page's address that a cell leads to.
     """
@@ -217,7 +218,7 @@ class HeatMap:
     lines: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
     faint: frozenset[tuple[int, int]] = frozenset()
     apart: frozenset[int] = frozenset()
-    level: float | None = None
+    chance: Sequence[float] = ()
     foot: int = 0
     links: Mapping[tuple[int, int], str] = field(default_factory=dict)
 

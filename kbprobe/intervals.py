@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from kbprobe.arrays import Floats, Ints
 
-TAILS = (0.025, 0.975)
+LEVEL = 0.05
+"""How often an interval misses the number that it is of, at most: 95% intervals."""
+
+TAILS = (LEVEL / 2, 1 - LEVEL / 2)
 """Quantiles of the distribution at the ends of an interval."""
 
 
@@ -26,6 +30,9 @@ class Estimate(BaseModel):
     low: float = Field(description="Lower end of its 95% interval.")
     high: float = Field(description="Upper end of its 95% interval.")
     n: int = Field(description="Rows, or clusters, that it was computed from.")
+    clusters: int | None = Field(
+        None, description="Clusters that these rows are of; null where that is not known."
+    )
     method: str = Field(
         description="How the interval was made: wilson; cluster bootstrap; wilson, effective n; "
         "wilson over clusters; paired cluster bootstrap; combined wilson; combined; t over "
@@ -35,6 +42,15 @@ class Estimate(BaseModel):
     def __bool__(self) -> Literal[True]:
         """Return True: ``part and part.value`` is None only where there is no part."""
         return True
+
+
+def estimate_of(value: Any) -> Estimate | None:
+    """Return the estimate that was read from a file as a mapping; None: it is something else."""
+    every = Estimate.model_fields
+    required = {name for name, field in every.items() if field.is_required()}
+    if isinstance(value, Mapping) and required <= value.keys() <= every.keys():
+        return Estimate(**value)
+    return None
 
 
 def mean_credit(credit: Floats, cluster: Ints, tests: int = 1) -> Estimate:
@@ -59,8 +75,10 @@ def mean_credit(credit: Floats, cluster: Ints, tests: int = 1) -> Estimate:
     return Estimate(value=mean, low=ends[0], high=ends[1], n=credit.size, method="t over clusters")
 
 
-def wilson(share: float, n: float) -> tuple[float, float]:
+def wilson(share: float, n: float, level: float = LEVEL) -> tuple[float, float]:
     """Return Wilson's interval for a share of ``n`` independent units (``n`` may be fractional).
+
+    It misses the share with a probability of ``level``.
 
     Equal to the last digit to statsmodels' ``proportion_confint``, which takes seconds to import;
     scipy's version takes only integer ``n``.
@@ -71,7 +89,7 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     """
     from scipy.special import ndtri
 
-    z, share = float(-ndtri(TAILS[0])), share * n / n
+    z, share = float(-ndtri(level / 2)), share * n / n
     scale = 1 + z**2 / n
     middle = (share + z**2 / (2 * n)) / scale
     reach = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / scale

@@ -41,7 +41,7 @@ def heat_map(
         layout: what defines its rows and columns, by default the table: it gives heat maps of
             several models the same layout.
         totals: whether to add a row and a column of totals.
-        chance: the accuracy that is marked on the scale.
+        chance: the accuracy of guessing, on which colours depend.
         link: returns the fragment of the page's address that a cell leads to.
 
     Returns:
@@ -90,10 +90,13 @@ def heat_map(
         distances if grouped else families,
         cells,
         groups=tuple(Counter(families).items()) if grouped else (),
-        lines={place: (f"n {count:,}",) for place, count in counted.items()},
+        lines={
+            (row, column): (_counts(cells[row][column], count),)
+            for (row, column), count in counted.items()
+        },
         faint=frozenset(place for place, count in counted.items() if count < SMALL),
         apart=frozenset(apart),
-        level=chance,
+        chance=() if chance is None else (chance,) * len(distances),
         foot=int(totals),
         links={
             (row, column): link(stratum)
@@ -102,6 +105,12 @@ def heat_map(
             if link is not None and stratum is not None
         },
     )
+
+
+def _counts(number: Number | None, rows: int) -> str:
+    """Return how many rows, and clusters if they are known, a cell is of: ``n 200 in 31``."""
+    clusters = number.clusters if isinstance(number, Estimate) else None
+    return f"n {rows:,}" if clusters in (None, rows) else f"n {rows:,} in {clusters:,} clusters"
 
 
 def named(value: str | int | None) -> str:

@@ -61,6 +61,14 @@ def asked(chance: float, rows: int, clusters: int) -> dict[str, Cell]:
     }
 
 
+def counts(estimate: Estimate) -> str:
+    """Return what an estimate is of: ``2 rows``, ``200 rows, 31 clusters``."""
+    rows = f"{estimate.n:,} row{'' if estimate.n == 1 else 's'}"
+    if estimate.clusters in (None, estimate.n):
+        return rows
+    return f"{rows}, {estimate.clusters:,} cluster{'' if estimate.clusters == 1 else 's'}"
+
+
 def count(value: int | None) -> Cell:
     """Format a count: ``1,250``."""
     return NONE if value is None else Cell(f"{value:,}")

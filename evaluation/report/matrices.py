@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from evaluation.report.cells import spelt
 from evaluation.report.figures import shade
+from evaluation.results.intervals import above_chance
 from evaluation.results.words import coefficient, percent, points
 from kbprobe.document import Cell, HeatMap, Number, Row, Table
 
@@ -19,12 +20,21 @@ class Shading(NamedTuple):
         spell: formats a number.
         palette: ``s`` from faint to strong, ``d`` from one colour to another, neutral in the
             middle: the classes of its shades are this letter and a number.
+        ends: what the ends of the palette mean, if not these numbers.
+        level: the number that is marked on the scale, if any.
     """
 
     low: float
     high: float
     spell: Callable[[float], str]
     palette: Literal["s", "d"]
+    ends: tuple[str, str] | None = None
+    level: float | None = None
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the ends of the palette mean."""
+        return self.ends or (self.spell(self.low), self.spell(self.high))
 
     def along(self, value: float) -> float:
         """Return where a number is between the two ends: from 0 to 1."""
@@ -40,6 +50,9 @@ SHARES = Shading(0.0, 1.0, percent, "s")
 
 INDEX = Shading(-1.0, 1.0, coefficient, "d")
 """Coefficients from -1 to 1."""
+
+ABOVE_CHANCE = Shading(-1.0, 1.0, percent, "d", ("below chance", "all right"), 0.0)
+"""Accuracies, by what they are above chance: the middle is chance, whatever it is."""
 
 
 def points_scale(values: Sequence[float]) -> Shading:
@@ -65,7 +78,9 @@ def scale_of(heat: HeatMap) -> Shading:
     if heat.scale == "points":
         held = [number for row in heat.cells for number in row if number is not None]
         return points_scale([_value(number) for number in held])
-    return SHARES if heat.scale == "share" else INDEX
+    if heat.scale == "share":
+        return ABOVE_CHANCE if heat.chance else SHARES
+    return INDEX
 
 
 def arrange(heat: HeatMap) -> Matrix:
@@ -74,7 +89,10 @@ def arrange(heat: HeatMap) -> Matrix:
 
     def arranged(row: int, column: int, number: Number) -> tuple[Cell, str]:
         place = (row, column)
-        shade = "few" if place in heat.faint else scale.shade(_value(number))
+        value = _value(number)
+        if scale is ABOVE_CHANCE:
+            value = above_chance(value, heat.chance[column])
+        shade = "few" if place in heat.faint else scale.shade(value)
         marked = " marked" if place in heat.marked else ""
         cell = spelt(number, scale.spell)._replace(lines=heat.lines.get(place, ()))
         return cell, f"{shade}{marked}"

@@ -305,7 +305,8 @@ def _hops(metrics: Metrics) -> list[doc.Part | None]:
         ),
         heat,
         doc.Text(
-            f"The mark on the scale is chance, {percent(metrics.chance)}. Hatched cells have fewer "
+            f"The mark on the scale is chance, {percent(metrics.chance)}: colours show what is above "
+            "or below it, as a share of what there is above chance. Hatched cells have fewer "
             f"than {SMALL} rows: too few to read.",
             note=True,
         ),

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from evaluation.names import model_name
 from evaluation.results.types import METRIC_OF, Estimate, Metrics, Results
+from kbprobe.intervals import estimate_of
 from kbprobe.tables import Measured, PlainTable
 
 
@@ -100,8 +101,8 @@ def _gather(
     own: dict[str, Any] = {}
     lists: list[tuple[str, list[Mapping[str, Any]]]] = []
     for name, value in record.items():
-        if isinstance(value, Mapping) and value.keys() == Estimate.model_fields.keys():
-            own[name] = measured(Estimate(**value), "number")
+        if (estimate := estimate_of(value)) is not None:
+            own[name] = measured(estimate, "number")
         elif isinstance(value, Mapping):
             for inner, cell in _gather(value, f"{path}{name}.", around, found).items():
                 own[f"{name}.{inner}"] = cell

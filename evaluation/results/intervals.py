@@ -17,7 +17,8 @@ All are at 95%. The methods, by the name recorded in each estimate:
   interval is no narrower than that of :func:`evaluation.results.wilson.interval`.
 - ``combined wilson``: for strict accuracy minus accuracy in those cases, from the intervals of both
   (Newcombe, 1998; Zou & Donner, 2008).
-- ``combined``: for a mean over probes, from the intervals of each (:func:`mean_of_independent`).
+- ``combined``: for numbers computed from independent ones, such as a mean over probes or the
+  difference of a model on two probes, from the intervals of each (:func:`sum_of_independent`).
 - ``t over clusters``: for a mean of numbers that are not shares (:func:`mean`).
 - ``two-way bootstrap``: for averages over several trained models (:class:`TwoWayBootstrap`); with
   ``basic`` for numbers that noise makes larger (:meth:`Resampled.basic_estimate`).
@@ -34,7 +35,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -46,7 +48,7 @@ from evaluation.results.wilson import (
     shared_ratio,
 )
 from kbprobe.arrays import Bools, Floats, Ints
-from kbprobe.intervals import TAILS, effective_rows, student, wilson
+from kbprobe.intervals import LEVEL, TAILS, effective_rows, student, wilson
 
 RESAMPLES = 10_000
 TWO_WAY_RESAMPLES = 2_000
@@ -54,8 +56,17 @@ FEWEST = 30
 """Minimum number of clusters with a wrong row, and of clusters with a right row, for the bootstrap:
 with fewer, its intervals are too narrow."""
 
+Ends: TypeAlias = Callable[[float], tuple[float, float]]
+"""Returns the ends of the interval that misses a number with a probability, its level."""
+
+_LEAST_LEVEL = 20 / RESAMPLES
+"""At lower levels, the ends of an interval rest on fewer than ten resamples."""
+
 _BLOCK = 1 << 22
 """Number of draws held in memory at a time: 32 MiB."""
+
+_ROUNDOFF = 1e-12
+"""Differences of shares below this are 0."""
 
 
 class _Clusters(NamedTuple):
@@ -67,6 +78,10 @@ class _Clusters(NamedTuple):
     @property
     def independent(self) -> bool:
         return int(self.rows.max()) == 1
+
+    @property
+    def share(self) -> float:
+        return int(self.right.sum()) / int(self.rows.sum())
 
     @property
     def suit_bootstrap(self) -> bool:
@@ -106,15 +121,22 @@ def repeated_share(hits: Ints, tries: Ints, cluster: Ints, seed: int) -> Estimat
 
 
 def _share(counted: _Clusters, seed: int) -> Estimate:
+    method, ends = _ends_of_share(counted, seed)
+    return _share_estimate(counted, ends(LEVEL), method)
+
+
+def _ends_of_share(counted: _Clusters, seed: int) -> tuple[str, Ends]:
+    """Return the best method for these clusters, and its interval at any level."""
     if counted.independent or not counted.suit_bootstrap:
-        return _wilson_estimate(counted)
-    rows, right = int(counted.rows.sum()), int(counted.right.sum())
+        return _wilson_ends(counted)
     shared, others = shared_ratio(counted.right, counted.rows)
     if others < FEWEST_OTHERS:
-        bounds = few_others_interval(counted.right, counted.rows, shared, 0.0)
-        return _estimate(right / rows, bounds, rows, METHOD)
-    bounds = _bootstrap(counted, lambda rows, right: right / rows, seed)
-    return _estimate(right / rows, bounds, rows, "cluster bootstrap")
+
+        def ends(level: float) -> tuple[float, float]:
+            return few_others_interval(counted.right, counted.rows, shared, 0.0, level)
+
+        return METHOD, ends
+    return "cluster bootstrap", _percentiles(counted, lambda rows, right: right / rows, seed)
 
 
 def quick_accuracy(right: Bools, cluster: Ints) -> Estimate:
@@ -162,14 +184,93 @@ def paired_difference(first: Bools, second: Bools, cluster: Ints, seed: int) -> 
 
     All arrays have shape [rows].
     """
+    return paired_test(first, second, cluster, seed).difference
+
+
+@dataclass(frozen=True)
+class DifferenceTest:
+    """A difference, and the test of the hypothesis that it is 0.
+
+    Attributes:
+        difference: in percentage points.
+        ends: its interval at any level, as shares.
+    """
+
+    difference: Estimate
+    ends: Ends
+
+    @cached_property
+    def p_value(self) -> float:
+        """Two-sided p: the level at which the interval ends at 0; 1 if it never excludes 0.
+
+        It is from the same resamples as the interval, so that p is below 0.05 where the 95%
+        interval excludes 0, and nowhere else.
+        """
+        least, most = -12.0, 0.0
+        if not self._excludes(10**most):
+            return 1.0
+        if self._excludes(10**least):
+            return float(10**least)
+        for _ in range(30):
+            middle = (least + most) / 2
+            least, most = (least, middle) if self._excludes(10**middle) else (middle, most)
+        return float(10**most)
+
+    def _excludes(self, level: float) -> bool:
+        """Return whether the interval at a level excludes 0."""
+        low, high = self.ends(level)
+        return low > _ROUNDOFF or high < -_ROUNDOFF
+
+
+def paired_test(first: Bools, second: Bools, cluster: Ints, seed: int) -> DifferenceTest:
+    """Estimate and test a difference, like :func:`paired_difference`."""
     one, two = _count(first, cluster), _count(second, cluster)
     rows, gains = one.rows, two.right - one.right
-    low, high = _bootstrap([rows, gains], lambda rows, gains: gains / rows, seed)
-    if int((gains != 0).sum()) < FEWEST:
-        least, most = few_others_interval(gains, rows, 0.0, -1.0)
-        low, high = min(low, least), max(high, most)
-    value = float(gains.sum() / first.size)
-    return _estimate(value, (low, high), first.size, "paired cluster bootstrap", 100)
+    resampled = _percentiles([rows, gains], lambda rows, gains: gains / rows, seed)
+    few = int((gains != 0).sum()) < FEWEST
+
+    def ends(level: float) -> tuple[float, float]:
+        low, high = resampled(level)
+        if not few:
+            return low, high
+        least, most = few_others_interval(gains, rows, 0.0, -1.0, level)
+        return min(low, least), max(high, most)
+
+    value, method = float(gains.sum() / first.size), "paired cluster bootstrap"
+    estimate = _estimate(value, ends(LEVEL), first.size, method, 100, rows.size)
+    return DifferenceTest(estimate, ends)
+
+
+class Answers(NamedTuple):
+    """Whether each row is right, and its cluster: arrays [rows]; and the accuracy of guessing."""
+
+    right: Bools
+    cluster: Ints
+    chance: float
+
+
+def unpaired_test(first: Answers, second: Answers, seed: int) -> DifferenceTest:
+    """Estimate and test what ``second`` is above chance minus what ``first`` is, in points.
+
+    The two are of different rows, whose clusters are independent of each other. Chance may differ,
+    so each accuracy is corrected for it (:func:`above_chance`).
+    """
+    answers = (first, second)
+    counts = [_count(one.right, one.cluster) for one in answers]
+    each = [_ends_of_share(counted, seed)[1] for counted in counts]
+
+    def combined(level: float) -> Estimate:
+        less, more = (
+            corrected(_share_estimate(counted, ends(level), ""), one.chance)
+            for counted, ends, one in zip(counts, each, answers, strict=True)
+        )
+        return sum_of_independent([(1, more), (-1, less)])
+
+    def ends(level: float) -> tuple[float, float]:
+        estimate = combined(level)
+        return estimate.low, estimate.high
+
+    return DifferenceTest(linear(combined(LEVEL), 100, 0.0), ends)
 
 
 def mean(values: Floats, cluster: Ints) -> Estimate | None:
@@ -212,13 +313,34 @@ def sum_of_independent(parts: Sequence[tuple[float, Estimate]]) -> Estimate:
     down = (own - low for own, (low, _) in zip(values, ends, strict=True))
     up = (high - own for own, (_, high) in zip(values, ends, strict=True))
     bounds = value - math.hypot(*down), value + math.hypot(*up)
-    return _estimate(value, bounds, sum(one.n for _, one in parts), "combined")
+    clusters = [one.clusters for _, one in parts]
+    return _estimate(
+        value,
+        bounds,
+        sum(one.n for _, one in parts),
+        "combined",
+        clusters=None if None in clusters else sum(filter(None, clusters)),
+    )
 
 
 def linear(estimate: Estimate, scale: float, shift: float) -> Estimate:
     """Return a positive multiple of an estimate, plus a constant, with its interval."""
     ends = {name: scale * getattr(estimate, name) + shift for name in ("value", "low", "high")}
     return estimate.model_copy(update=ends)
+
+
+def above_chance(share: float, chance: float) -> float:
+    """Return what an accuracy is above chance, as a share of what there is above chance.
+
+    >>> above_chance(0.6, 0.2), above_chance(0.5, 0.5), above_chance(1.0, 0.5)
+    (0.5, 0.0, 1.0)
+    """
+    return round((share - chance) / (1 - chance), 12)
+
+
+def corrected(accuracy: Estimate, chance: float) -> Estimate:
+    """Correct an accuracy for chance, with its interval: 0 is chance, 1 all right."""
+    return linear(accuracy, 1 / (1 - chance), -chance / (1 - chance))
 
 
 def of_counts(
@@ -433,9 +555,30 @@ def _bootstrap(
     columns: Sequence[Ints], number: Callable[..., Floats], seed: int
 ) -> tuple[float, float]:
     """Return the percentiles of a number computed from the columns' totals."""
+    return _percentiles(columns, number, seed)(LEVEL)
+
+
+def _percentiles(columns: Sequence[Ints], number: Callable[..., Floats], seed: int) -> Ends:
+    """Return the percentiles, at any level, of a number computed from the columns' totals.
+
+    At levels that too few resamples lie beyond, they are those of the normal distribution with the
+    resamples' standard deviation, and no narrower.
+    """
     totals = resampled_totals(np.stack(columns, axis=1), seed)
-    low, high = np.quantile(number(*totals.T), TAILS)
-    return float(low), float(high)
+    samples = np.sort(number(*totals.T))
+
+    def ends(level: float) -> tuple[float, float]:
+        from scipy.special import ndtri
+
+        tail = max(level, _LEAST_LEVEL) / 2
+        low, high = (float(end) for end in np.quantile(samples, (tail, 1 - tail)))
+        if level >= _LEAST_LEVEL:
+            return low, high
+        reach = -float(ndtri(level / 2)) * float(samples.std())
+        middle = float(samples.mean())
+        return min(low, middle - reach), max(high, middle + reach)
+
+    return ends
 
 
 def _count(right: Bools, cluster: Ints) -> _Clusters:
@@ -445,11 +588,19 @@ def _count(right: Bools, cluster: Ints) -> _Clusters:
 
 
 def _wilson_estimate(counted: _Clusters) -> Estimate:
-    n = int(counted.rows.sum())
-    share = int(counted.right.sum()) / n
-    worth = n if counted.independent else effective_rows(*counted)
+    method, ends = _wilson_ends(counted)
+    return _share_estimate(counted, ends(LEVEL), method)
+
+
+def _wilson_ends(counted: _Clusters) -> tuple[str, Ends]:
+    worth = int(counted.rows.sum()) if counted.independent else effective_rows(*counted)
     method = "wilson" if counted.independent else "wilson, effective n"
-    return _estimate(share, wilson(share, worth), n, method)
+    return method, lambda level: wilson(counted.share, worth, level)
+
+
+def _share_estimate(counted: _Clusters, bounds: tuple[float, float], method: str) -> Estimate:
+    rows = int(counted.rows.sum())
+    return _estimate(counted.share, bounds, rows, method, clusters=counted.rows.size)
 
 
 def _combined(more: Estimate, less: Estimate) -> tuple[float, float]:
@@ -459,7 +610,13 @@ def _combined(more: Estimate, less: Estimate) -> tuple[float, float]:
 
 
 def _estimate(
-    value: float, bounds: tuple[float, float], n: int, method: str, scale: int = 1
+    value: float,
+    bounds: tuple[float, float],
+    n: int,
+    method: str,
+    scale: int = 1,
+    clusters: int | None = None,
 ) -> Estimate:
     low, high = (scale * bound for bound in bounds)
-    return Estimate(value=scale * value, low=low, high=high, n=n, method=method)
+    number = scale * value
+    return Estimate(value=number, low=low, high=high, n=n, method=method, clusters=clusters)

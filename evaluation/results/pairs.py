@@ -2,10 +2,10 @@
 
 D is the difference of two accuracies, a ratio of two totals over K clusters. Its standard error is
 s / sqrt(K), where s**2 is the variance of a cluster's differences about D times its rows, over the
-square of the mean number of rows. The test swaps models in whole clusters, so that its own
-standard error, s0 / sqrt(K), is about 0: s0**2 = s**2 + D**2 E[n**2] / E[n]**2. The power is
-Phi((|D| sqrt(K) - z s0) / s) with z the normal quantile at half the level. Where each cluster is
-a row this is Connor's (1987) formula for McNemar's test.
+square of the mean number of rows. A test takes the standard error about 0, s0 / sqrt(K), with
+s0**2 = s**2 + D**2 E[n**2] / E[n]**2, which for small differences is that of the resamples. The
+power is Phi((|D| sqrt(K) - z s0) / s) with z the normal quantile at half the level. Where each
+cluster is a row this is Connor's (1987) formula for McNemar's test.
 """
 
 from __future__ import annotations
@@ -149,29 +149,6 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
     fewer, both = min(only_first, only_second), only_first + only_second
     return min(2 * float(binom.cdf(fewer, both, 0.5)), 1.0)
-
-
-def swap_clusters(difference: Ints) -> float:
-    """Return the two-sided p of the exact randomisation test on clusters.
-
-    If the two models were equal, swapping them in any cluster would be equally likely: the sign of
-    each cluster's difference is a fair coin flip. All sign patterns are counted, not sampled.
-
-    Args:
-        difference: right answers of one model minus those of the other, shape [clusters].
-    """
-    from scipy.stats import binom
-
-    sizes, counts = np.unique(np.abs(difference[difference != 0]), return_counts=True)
-    total = int(sizes @ counts)
-    # Probability of each sum over the clusters that keep their sign; the others are subtracted.
-    chance = np.ones(1)
-    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
-        step = np.zeros(size * count + 1)
-        step[::size] = binom.pmf(np.arange(count + 1), count, 0.5)
-        chance = np.convolve(chance, step)
-    sums = np.abs(2 * np.arange(total + 1) - total)
-    return min(float(chance[sums >= abs(int(difference.sum()))].sum()), 1.0)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

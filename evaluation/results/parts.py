@@ -27,6 +27,12 @@ def shares(
         chance: where the dashed line is drawn, if anywhere.
         fold: the label under which the table is collapsed, if it is.
     """
-    rows: list[Row] = [(name, share, share.n, Bar(share, chance, "model")) for name, share in named]
+    # Older results do not say how many clusters there are.
+    clustered = any(share.clusters is not None for _, share in named)
+    rows: list[Row] = [
+        (name, share, share.n, *([share.clusters] * clustered), Bar(share, chance, "model"))
+        for name, share in named
+    ]
     faint = frozenset(row for row, (_, share) in enumerate(named) if share.n < SMALL)
-    return Table((what, "accuracy", "rows", ""), rows, caption, fold=fold, faint=faint)
+    head = (what, "accuracy", "rows", *(["clusters"] * clustered), "")
+    return Table(head, rows, caption, fold=fold, faint=faint)

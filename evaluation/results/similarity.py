@@ -40,8 +40,9 @@ class EncoderScores(NamedTuple):
 
 
 class MostSimilar(NamedTuple):
-    """A similarity baseline on some rows: whether it gets each right, and how many."""
+    """A similarity baseline on some rows: its choices, whether they are right, and how many are."""
 
+    picks: Ints
     right: Bools
     accuracy: Estimate
 
@@ -129,9 +130,39 @@ def _most_similar(
     best = choices.shown & (cosines == cosines.max(axis=1, keepdims=True, initial=-np.inf))
     if (best == choices.shown).all():
         return None
-    drawn = np.where(best, np.random.default_rng(seed).random(best.shape), -1)
-    right = np.asarray(drawn.argmax(axis=1) == to_numpy(scored["answer"]))
-    return MostSimilar(right, intervals.accuracy(right, cluster_codes(scored), seed))
+    picks = np.where(best, np.random.default_rng(seed).random(best.shape), -1).argmax(axis=1)
+    right = np.asarray(picks == to_numpy(scored["answer"]))
+    return MostSimilar(picks, right, intervals.accuracy(right, cluster_codes(scored), seed))
+
+
+def similarity_answers(predictions: pa.Table, seed: int) -> pa.Table | None:
+    """Return predictions of the choice most similar to the question, of the rows that were scored.
+
+    They are by the static encoder which comes with kbprobe, like those of
+    :func:`measure_similarity`. Scores and what follows from them stay those of the run.
+
+    Args:
+        predictions: those of a run, of the rows that its headline is on.
+        seed: the seed by which one of several equally similar choices is drawn.
+
+    Returns:
+        None where similarity says nothing about the rows.
+    """
+    import pyarrow as pa
+
+    valid = bools(predictions["prediction"].is_valid())
+    baseline = _most_similar(None, predictions.filter(pa.array(valid)), seed, None)
+    if baseline is None:
+        return None
+    for name, values in (("prediction", baseline.picks), ("correct", baseline.right)):
+        every = np.zeros(valid.size, dtype=values.dtype)
+        every[valid] = values
+        column = predictions.schema.get_field_index(name)
+        field = predictions.schema.field(name)
+        predictions = predictions.set_column(
+            column, field, pa.array(every, field.type, mask=~valid)
+        )
+    return predictions
 
 
 def _choices(scored: pa.Table) -> _Choices:

@@ -6,6 +6,7 @@ in :func:`predictions_schema`; ``report.html`` is made from these two files alon
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -480,6 +481,19 @@ def read_results(folder: Path) -> Results:
             "evaluate-probe PROBE --model MODEL -o DIR"
         ) from None
     return validated(held, Results, str(path), AGAIN)
+
+
+def results_below(folder: Path) -> Iterator[Path]:
+    """Yield the folders with results in or below a folder, in the order of their paths.
+
+    Hidden folders are skipped, and those on the single facts that other results rest on.
+    """
+    places = {path.parent for path in folder.rglob(RESULTS)}
+    for place in sorted(places, key=lambda path: path.relative_to(folder).parts):
+        parts = place.relative_to(folder).parts
+        of_facts = place.name == FACTS and place.parent in places
+        if not of_facts and not any(part.startswith(".") for part in parts):
+            yield place
 
 
 def read_predictions(folder: Path) -> pa.Table:

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from kbprobe.arrays import Floats, Ints
-from kbprobe.intervals import wilson
+from kbprobe.intervals import LEVEL, wilson
 
 METHOD = "wilson over clusters"
 
@@ -34,7 +34,11 @@ def shared_ratio(numbers: Ints | Floats, rows: Ints | Floats) -> tuple[float, in
 
 
 def few_others_interval(
-    numbers: Ints | Floats, rows: Ints | Floats, shared: float, least: float
+    numbers: Ints | Floats,
+    rows: Ints | Floats,
+    shared: float,
+    least: float,
+    level: float = LEVEL,
 ) -> tuple[float, float]:
     """Return the interval of the ratio of two totals, that of some numbers and that of rows.
 
@@ -43,18 +47,19 @@ def few_others_interval(
         rows: the number of rows of each cluster, shape [clusters].
         shared: the ratio that most clusters share.
         least: the least ratio that a cluster can have; the largest is 1.
+        level: the probability that the interval misses the ratio.
     """
     off = np.asarray((numbers - shared * rows) / rows.mean(), np.float64)
-    up = _part(off[off > 1e-9], rows.size, 1.0 - shared)
-    down = _part(-off[off < -1e-9], rows.size, shared - least)
+    up = _part(off[off > 1e-9], rows.size, 1.0 - shared, level)
+    down = _part(-off[off < -1e-9], rows.size, shared - least, level)
     value = shared + up[0] - down[0]
     low = value - math.hypot(up[0] - up[1], down[2] - down[0])
     high = value + math.hypot(up[2] - up[0], down[0] - down[1])
     return max(low, least), min(high, 1.0)
 
 
-def _part(sizes: Floats, clusters: int, most: float) -> tuple[float, float, float]:
+def _part(sizes: Floats, clusters: int, most: float, level: float) -> tuple[float, float, float]:
     """Return the mean contribution of one kind of cluster, with the ends of its interval."""
     size = float(sizes.mean()) if sizes.size else most
-    low, high = wilson(sizes.size / clusters, clusters)
+    low, high = wilson(sizes.size / clusters, clusters, level)
     return size * sizes.size / clusters, size * low, size * high

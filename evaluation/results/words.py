@@ -127,6 +127,12 @@ def p_value(p: float) -> str:
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
+def with_p(text: str, p: float) -> str:
+    """Append a p value to a text: ``+3.1 points, p = 0.0123``."""
+    shown = p_value(p)
+    return f"{text}, p {shown if shown[0] == '<' else f'= {shown}'}"
+
+
 def percent(share: float) -> str:
     """Format a share: ``45.1%``."""
     return f"{100 * share:.1f}%"

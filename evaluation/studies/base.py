@@ -131,6 +131,7 @@ class Study:
         options: the study's own options; one that runs also have is given to both.
         fixed: options of runs that the study sets itself and users cannot.
         least: the minimum number of folders of results, if it is given folders.
+        nested: whether a folder that it is given stands for all results below it.
         follow: makes additional runs from the finished ones, such as a test of the best ones;
             called once, when all runs of ``expand`` are finished.
         finish: does anything else with the summary besides showing and writing it, in one process,
@@ -149,6 +150,7 @@ class Study:
     options: type[Options] = Options
     fixed: frozenset[str] = frozenset()
     least: int = 1
+    nested: bool = False
     partial: bool = False
     follow: Callable[[StudyRequest, Sequence[Finished]], Sequence[RunSpec]] | None = None
     finish: Callable[[StudyRequest, Any], None] | None = None
@@ -383,8 +385,8 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
             study.
     """
     study = request.study
-    if len(folders) == 1 and study.least > 1:
-        folders = _results_in(folders[0])
+    if study.nested:
+        folders = [place for folder in folders for place in _results_in(folder)]
     if len(folders) < study.least:
         number = {1: "one folder", 2: "two folders"}.get(study.least, f"{study.least} folders")
         models = "" if study.expand is None else ", or a probe and --model"
@@ -397,16 +399,14 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
 
 
 def _results_in(folder: Path) -> Sequence[Path]:
-    """Return the folders of results within a folder; the folder itself if it holds none or is one.
+    """Return the folders of results below a folder; the folder itself if it holds none or is one.
 
-    An evaluation of a probe with several models writes such a folder for the probe.
+    An evaluation of several probes with several models writes such a folder.
     """
     # Imported only for folders of results, so that --help stays fast.
-    from evaluation.results.types import RESULTS
+    from evaluation.results.types import RESULTS, results_below
 
-    if (folder / RESULTS).is_file():
-        return [folder]
-    return sorted(path.parent for path in folder.glob(f"*/{RESULTS}")) or [folder]
+    return [folder] if (folder / RESULTS).is_file() else [*results_below(folder)] or [folder]
 
 
 @cache

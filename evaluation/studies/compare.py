@@ -1,36 +1,44 @@
-"""Compare models, or a probe with its controls, question by question.
+"""Compare models, probes with controls, or with similarity, question by question.
 
 Listed under: Commands to compare results.
 
-Name the folders of two or more results; or probes and models, which are evaluated first.
+Name folders of results, each of which stands for all results below it; or probes and models, which
+are evaluated first. A model alone on its probe is compared with itself on the other probes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from evaluation.items.types import ids_of
+from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.analyses.generated import generated_of
-from evaluation.results.breakdown import cluster_codes, named_rows
+from evaluation.results.breakdown import bools, cluster_codes, named_rows
 from evaluation.results.pairs import holm
+from evaluation.results.similarity import similarity_answers
 from evaluation.results.types import METRIC_OF, Estimate
-from evaluation.results.words import coefficient, difference, p_value, percent
+from evaluation.results.words import coefficient, difference, p_value, percent, with_p
+from evaluation.runs.evaluation import Evaluation
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
+from evaluation.studies.across_probes import pairs_of_probes, section_of_probes
 from evaluation.studies.agreement import mean_of
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
-from evaluation.studies.labels import Labelled, labelled_by_probe
+from evaluation.studies.labels import Labelled, labelled_groups, require_models
 from evaluation.studies.pairing import are_configs, are_renderings, gather
 from evaluation.studies.table import (
+    CONTRAST,
     Column,
     Contrast,
     DataTable,
@@ -45,6 +53,7 @@ from evaluation.studies.table import (
 )
 from kbprobe import document as doc
 from kbprobe.errors import UsageError, require
+from kbprobe.format.manifest import MOST_SIMILAR
 from kbprobe.options import Options
 
 LEVEL = 0.05
@@ -59,6 +68,11 @@ class CompareOptions(Options):
         description="Configs of the probes that ask the same rows in another wording, such as "
         "no_language,perturbed: each model is compared with itself on them (with --model).",
     )
+    against: Literal["similarity"] | None = Field(
+        None,
+        description="similarity: compare the models also with the choice most similar to the "
+        "question, by the small encoder that comes with kbprobe.",
+    )
     partial: bool = Field(False, description="Compare the items that both have, if not all.")
     seed: int = Field(0, ge=0, description="Seed of the bootstrap.")
 
@@ -67,10 +81,11 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
     """Return the runs of each model on each probe and its controls."""
     options: CompareOptions = request.options
     configs = (None, *options.controls)
-    if len(request.models) * len(configs) == 1:
+    if len(request.models) * len(configs) * len(request.probes) == 1 and not options.against:
         raise UsageError(
-            "compare takes two runs or more: name another --model, configs of the probe with "
-            "--controls no_language,perturbed, or folders of results without --model"
+            "compare takes two runs or more: name another --model, another probe, configs of the "
+            "probe with --controls no_language,perturbed, --against similarity, or folders of "
+            "results without --model"
         )
     _check_controls(request)
     return [
@@ -133,6 +148,10 @@ RUNS: dict[str, Column[RunRow]] = {
         lambda row: generated_of(_of(row)) is not None,
         None,
     ),
+    "counted": Column("Rows that accuracy is of.", lambda row: row.accuracy.n, head="rows"),
+    "counted_clusters": Column(
+        "Clusters of these rows.", lambda row: _of(row).metrics.clusters, head="clusters"
+    ),
     "metric": Column(
         "What predictions were made with: acc, acc_norm, ...",
         lambda row: METRIC_OF[_of(row).metrics.normalization],
@@ -147,7 +166,7 @@ SIMILARITY = (
     *("both_wrong", "same_error", "expected_error"),
 )
 PAIRS = tuple(dict.fromkeys([*DIFFERENCES, *SIMILARITY, "only_first", "only_second", "skipped"]))
-FAMILIES = ("part", "first", "second", "rows", "accuracy_first", "accuracy_second", "difference")
+PARTS = ("part", *DIFFERENCES[:-2])
 
 
 def _of(row: RunRow) -> Any:
@@ -158,8 +177,18 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTabl
     """Compare each pair of runs on the items that both scored."""
     require("statsmodels", "eval", "comparing results")
     options: CompareOptions = request.options
-    groups = labelled_by_probe(finished, "compare", together=are_renderings)
-    rows = [_rows(group) for group in groups]
+    without: Sequence[str] = ()
+    if options.against is not None:
+        baselines, without = _similarity_baselines(finished, options.seed)
+        finished = [*baselines, *finished]
+    if len(finished) < 2:
+        raise UsageError(
+            "compare takes at least two results: name further folders, or --against similarity to "
+            "compare a model with the choice most similar to the question"
+        )
+    groups = labelled_groups(finished, are_renderings)
+    across = _alone(groups)
+    rows = [_rows(group) for group in groups if len(group) > 1]
     pairs = [
         [
             Contrast.of(first, second, options.seed, partial=options.partial)
@@ -167,12 +196,81 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTabl
         ]
         for own in rows
     ]
-    every = [pair for own in pairs for pair in own]
+    between = {label: pairs_of_probes(runs, options.seed) for label, runs in across.items()}
+    every = [pair for own in (*pairs, *between.values()) for pair in own]
     adjusted = dict(zip(map(id, every), holm([pair.p_value for pair in every]), strict=True))
     sections = [_section(*group, adjusted, options.seed) for group in zip(rows, pairs, strict=True)]
     if mean := _mean(pairs):
         sections.append(mean)
-    return summary_of("compare", "Paired comparison", sections, "probes")
+    sections += [
+        section_of_probes(label, across[label], own, adjusted) for label, own in between.items()
+    ]
+    if without:
+        note = f"Similarity says nothing about the rows of {', '.join(without)}."
+        sections[0] = replace(sections[0], notes=[*sections[0].notes, note])
+    kind = "Paired comparison" if pairs else "Comparison of probes"
+    return summary_of("compare", kind, sections, "probes" if pairs else "models")
+
+
+def _similarity_baselines(
+    finished: Sequence[Finished], seed: int
+) -> tuple[list[Finished], list[str]]:
+    """Return the similarity baseline of each probe, as a run on the rows that were scored.
+
+    Returns:
+        The baselines, and the probes about whose rows similarity says nothing.
+
+    Raises:
+        UsageError: it says nothing about any row.
+    """
+    baselines: list[Finished] = []
+    without: list[str] = []
+    on_rows = group_by(finished, lambda run: run.results.probe.fingerprint)
+    for runs in on_rows.values():
+        run = max(runs, key=lambda run: run.results.metrics.scored)
+        answers = similarity_answers(run.predictions, seed)
+        if answers is None:
+            without.append(run.results.probe.name)
+            continue
+        scored = answers.filter(answers["prediction"].is_valid())
+        accuracy = intervals.accuracy(bools(scored["correct"]), cluster_codes(scored), seed)
+        results = run.results
+        changed = {
+            "model": results.model.model_copy(
+                update={"id": NO_MODEL, "random_weights": None, "finetuning": None}
+            ),
+            "scoring": results.scoring.model_copy(update={"scorer": MOST_SIMILAR}),
+            "metrics": results.metrics.model_copy(
+                update={"accuracy": accuracy, "accuracies": {}, "similarity": None}
+            ),
+            "analyses": {},
+        }
+        evaluation = Evaluation(results.model_copy(update=changed), answers)
+        baselines.append(Finished(evaluation, folder=Path(MOST_SIMILAR)))
+    if not baselines:
+        raise UsageError(
+            f"similarity says nothing about the rows of {', '.join(without)}: they all choose "
+            "among the same few answers, or have no choice more similar to its question than "
+            "another. Leave out --against similarity."
+        )
+    return baselines, without
+
+
+def _alone(groups: Sequence[Sequence[Labelled]]) -> dict[str, list[Finished]]:
+    """Return the runs of models that are alone on a probe, by label, with those on other probes.
+
+    Raises:
+        UsageError: a model that is alone on its probe has no results on another one.
+    """
+    probes: dict[str, list[Finished]] = {}
+    for group in groups:
+        for run, label in group:
+            probes.setdefault(label, []).append(run)
+    alone = [group for group in groups if len(group) == 1]
+    for group in alone:
+        if len(probes[group[0].label]) == 1:
+            require_models(group, "compare", or_else="; or name its results on another probe")
+    return {group[0].label: probes[group[0].label] for group in alone}
 
 
 def _rows(group: Sequence[Labelled]) -> list[RunRow]:
@@ -190,7 +288,7 @@ def _section(
 ) -> Section:
     """Report the runs on one probe, its configs, or its languages."""
     adjusted: Column[Contrast] = Column(
-        "The randomisation test's p, adjusted for the number of pairs of all probes (Holm, 1979).",
+        "The p, adjusted for the number of pairs of all probes (Holm, 1979).",
         lambda pair: holm_p[id(pair)],
         p_value,
         "p (Holm)",
@@ -198,7 +296,7 @@ def _section(
     contrasts = contrasts_table(pairs, PAIRS, further={"p_holm": adjusted})
     runs = runs_table(rows, AXES, RUNS)
     families = [part for pair in pairs for part in pair.by("distractor_family")]
-    by_family = contrasts_table(families, FAMILIES, "families")
+    by_family = contrasts_table(families, PARTS, "families")
     controls = DataTable("controls", [p for p in pairs if _config_of_control(p)], _CONTROLS)
     wordings = DataTable("wordings", _wordings([row.runs[0] for row in rows], seed), _WORDINGS)
     restarts = DataTable("restarts", _restarts(rows, pairs), _RESTARTS)
@@ -216,7 +314,7 @@ def _section(
             runs.shown(
                 "Accuracy of each model on the rows that it scored; chance is "
                 f"{' or '.join(sorted(chances))}",
-                ("run", "metric", "accuracy"),
+                ("run", "metric", "accuracy", "counted", "counted_clusters"),
                 names=2,
             ),
             controls.shown(
@@ -224,9 +322,8 @@ def _section(
             ),
             *maps,
             contrasts.shown(
-                "Accuracy of each pair on the rows that both scored, and the second less the "
-                "first in points",
-                (*DIFFERENCES[:-1], "p_holm", DIFFERENCES[-1]),
+                "Accuracy of each pair on the rows that both scored, and B minus A in points",
+                (*DIFFERENCES[:-1], *(["p_holm"] if len(pairs) > 1 else [])),
                 names=2,
             ),
             contrasts.shown(
@@ -238,11 +335,15 @@ def _section(
             )
             if similar
             else None,
-            by_family.shown("By distractor family", FAMILIES, names=3) if len(pairs) == 1 else None,
+            by_family.shown("By distractor family", names=3) if len(pairs) == 1 else None,
             wordings.shown("By wording: mean accuracy over the models, the highest first"),
             restarts.shown("Random initialisations"),
         ],
-        [*_differing(pairs, holm_p), *(_consistent(pairs) if similar else [])],
+        [
+            *_differing(pairs, holm_p),
+            *_reversals(pairs),
+            *(_consistent(pairs) if similar else []),
+        ],
         [*_caveats(pairs), *_warnings(rows), *(_few_errors(pairs) if similar else [])],
     )
 
@@ -258,15 +359,36 @@ def _differing(pairs: Sequence[Contrast], holm_p: Mapping[int, float]) -> list[s
             "for their number (Holm)."
         )
     for pair in shown[:3]:
-        better, worse, gain = pair.second, pair.first, pair.difference
-        if gain.value < 0:
-            better, worse = worse, better
-            turned = {"value": -gain.value, "low": -gain.high, "high": -gain.low}
-            gain = gain.model_copy(update=turned)
-        p = p_value(holm_p[id(pair)])
-        p = p if p.startswith("<") else f"= {p}"
-        sentences.append(f"{better.label} less {worse.label}: {difference(gain)}, p {p}.")
+        sentences.append(_in_words(pair, holm_p[id(pair)]))
     return sentences
+
+
+def _in_words(pair: Contrast, p: float) -> str:
+    """Describe a difference: ``gpt2 minus random: +3.1 points (+1.0 to +5.2), p = 0.0040``."""
+    names = f"{pair.second.label} minus {pair.first.label}"
+    return with_p(f"{names}: {difference(pair.difference)}", p) + "."
+
+
+def _reversals(pairs: Sequence[Contrast]) -> list[str]:
+    """Describe the pairs that wording ranks in either order, the largest contradiction first."""
+    reversals = []
+    for pair in pairs:
+        parts = [part for part in pair.by("template") if part.gain]
+        if len({part.gain > 0 for part in parts}) < 2:
+            continue
+        best, worst = max(parts, key=lambda part: part.gain), min(parts, key=lambda p: p.gain)
+        if best.difference.low > 0 > worst.difference.high:
+            reversals.append((best.gain - worst.gain, pair, best, worst))
+    if not reversals:
+        return []
+    _, pair, best, worst = max(reversals, key=lambda reversal: reversal[0])
+    each = ", ".join(
+        f"{difference(part.difference)} with {part.name} ({part.clusters.size:,} rows)"
+        for part in (best, worst)
+    )
+    count = f" ({len(reversals)} of {len(pairs)} pairs)" if len(pairs) > 1 else ""
+    names = f"{pair.second.label} minus {pair.first.label}"
+    return [f"Wording reverses a ranking{count}: {names} is {each}."]
 
 
 def _consistent(pairs: Sequence[Contrast]) -> list[str]:
@@ -359,7 +481,7 @@ def _few_errors(pairs: Sequence[Contrast]) -> list[str]:
 def _differences_map(
     names: Sequence[str], pairs: Sequence[Contrast], holm_p: Mapping[int, float]
 ) -> doc.HeatMap:
-    """Return the heat map of differences, of rows less columns, without its diagonal."""
+    """Return the heat map of differences, of rows minus columns, without its diagonal."""
     numbers = {(pair.second.label, pair.first.label): pair.difference.value for pair in pairs}
     numbers |= {(column, row): 0.0 - value for (row, column), value in numbers.items()}
     places = {name: place for place, name in enumerate(names)}
@@ -370,7 +492,7 @@ def _differences_map(
         for first, second in [(pair.first.label, pair.second.label)]
     ]
     return doc.HeatMap.of_pairs(
-        "Accuracy of the row’s model less that of the column’s, in points. Outlined: p ≤ "
+        "Accuracy of the row’s model minus that of the column’s, in points. Outlined: p ≤ "
         f"{LEVEL:g} after Holm’s adjustment.",
         "model / model",
         names,
@@ -465,7 +587,7 @@ def _mean(groups: Sequence[Sequence[Contrast]]) -> Section | None:
         {frozenset((pair.first.label, pair.second.label)): pair for pair in pairs}
         for pairs in groups
     ]
-    first, *others = named
+    first, *others = named or [{}]
     if not others or any(pair.keys() != first.keys() for pair in others):
         return None
     rows = []
@@ -496,6 +618,8 @@ _WORDINGS = fields(
     {
         "template": "The wording's id.",
         "accuracy": "Mean accuracy over the runs.",
+        "rows": "Rows with it that all runs scored.",
+        "clusters": "Their clusters.",
         "runs": "Accuracy of each run.",
     },
     {"template": "wording", "accuracy": "mean"},
@@ -516,7 +640,8 @@ def _wordings(finished: Sequence[Finished], seed: int) -> list[dict[str, Any]]:
         right = answers.right[rows]
         mean = intervals.repeated_share(right.sum(axis=1), tries[rows], cluster[rows], seed)
         means = right.mean(axis=0).tolist()
-        wordings.append({"template": template, "accuracy": mean, "runs": means})
+        counts = {"rows": rows.size, "clusters": np.unique(cluster[rows]).size}
+        wordings.append({"template": template, "accuracy": mean, **counts, "runs": means})
     # The one with the highest mean is what Talmor et al. (2020) choose.
     ordered = sorted(wordings, key=lambda wording: -wording["accuracy"].value)
     return ordered if len(ordered) > 1 else []
@@ -534,16 +659,11 @@ def _config_of_control(pair: Contrast) -> str | None:
     return None if config == of_control else config
 
 
-def _of_control(pair: Contrast) -> Estimate:
-    """Return the accuracy on the probe less that in the control, in points."""
-    in_probe, in_control = pair.right
-    return intervals.paired_difference(in_control, in_probe, pair.clusters, pair.seed)
-
-
 _CONTROLS: dict[str, Column[Contrast]] = {
     "run": Column("The run on the probe.", lambda pair: pair.first.label),
     "control": Column("The control's config.", _config_of_control),
     "rows": Column("Rows that were scored in both.", lambda pair: pair.clusters.size),
+    "clusters": CONTRAST["clusters"],
     "in_probe": Column(
         "Accuracy on these rows of the probe.", lambda pair: pair.accuracies[0], head="accuracy"
     ),
@@ -551,18 +671,18 @@ _CONTROLS: dict[str, Column[Contrast]] = {
         "Accuracy in the control.", lambda pair: pair.accuracies[1], head="in the control"
     ),
     "difference": Column(
-        "Probe minus control, in percentage points.",
-        _of_control,
+        "Control minus probe, in percentage points: the same as in the table of contrasts.",
+        lambda pair: pair.difference,
         cells.points,
-        "probe minus control, points",
+        "control minus probe, points",
     ),
     "sensitivity": Column(
-        "The difference, or 0 where the control is answered as well: what LangSense averages over "
-        "a learning curve (Talmor et al. 2020).",
-        lambda pair: max(0.0, _of_control(pair).value),
+        "Probe minus control, or 0 where the control is answered as well: what LangSense averages "
+        "over a learning curve (Talmor et al. 2020).",
+        lambda pair: max(0.0, -pair.difference.value),
         None,
     ),
-    "p_value": Column("Of the randomisation test.", lambda pair: pair.p_value, p_value, "p"),
+    "p_value": CONTRAST["p_value"],
 }
 
 
@@ -574,6 +694,6 @@ COMPARE = Study(
     collect=_collect,
     options=CompareOptions,
     fixed=frozenset({"config", "facts"}),
-    least=2,
+    nested=True,
 )
 """The study."""

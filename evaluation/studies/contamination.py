@@ -67,13 +67,6 @@ def siblings(request: StudyRequest) -> list[str]:
     return [fresh[name] for name in names]
 
 
-def above(estimate: Estimate | None, chance: float | None) -> Estimate:
-    """Correct an accuracy for chance: 0 is chance, 1 is perfect."""
-    assert estimate is not None
-    assert chance is not None
-    return intervals.linear(estimate, 1 / (1 - chance), -chance / (1 - chance))
-
-
 def measure_contamination(
     request: StudyRequest,
     probes: Sequence[str],
@@ -99,8 +92,8 @@ def measure_contamination(
         differences.append(
             FreshDifference(
                 probe=Path(probe).name,
-                score=above(metrics.accuracy, metrics.chance),
-                fresh=above(estimate, other.results.metrics.chance),
+                score=intervals.corrected(metrics.accuracy, metrics.chance),
+                fresh=intervals.corrected(estimate, other.results.metrics.chance),
                 fresh_rows=len(new),
                 fresh_clusters=clusters,
             )

@@ -323,6 +323,7 @@ ITEMS = Study(
     summarise=_summarise,
     options=ItemsOptions,
     least=FEWEST_RUNS,
+    nested=True,
     read=_read,
 )
 """The study."""

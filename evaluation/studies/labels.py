@@ -38,26 +38,50 @@ def labelled_by_probe(
     Raises:
         UsageError: there are too few runs on a probe.
     """
+    groups = labelled_groups(finished, together)
+    for runs in groups:
+        require_models(runs, study, least)
+    return groups
+
+
+def labelled_groups(
+    finished: Sequence[Finished], together: Callable[[Finished, Finished], bool]
+) -> list[list[Labelled]]:
+    """Group runs that belong ``together``, and label them."""
     groups: list[list[Labelled]] = []
     for run, label in zip(finished, run_labels(finished), strict=True):
         group = next((others for others in groups if together(others[0].run, run)), None)
         if group is None:
             groups.append(group := [])
         group.append(Labelled(run, label))
-    for runs in groups:
-        if len(runs) < least:
-            probe = runs[0].run.results.probe
-            source, split = probe.source, probe.split
-            folders = " and ".join(str(run.folder) for run, _ in runs)
-            verb = "holds" if len(runs) == 1 else "hold"
-            raise UsageError(
-                f"{folders} {verb} the only results on {probe.name} ({split}), and {study} takes "
-                f"those of {'two' if least == 2 else least} models or more on one probe. Name the "
-                "folders of other models' results on it "
-                f"(evaluate-probe {shlex.quote(source)} --split {split} --model MODEL -o DIR), "
-                "or leave it out"
-            )
     return groups
+
+
+def require_models(runs: Sequence[Labelled], study: str, least: int = 2, or_else: str = "") -> None:
+    """Require that the results on a probe are of several models.
+
+    Args:
+        runs: the runs on the probe.
+        study: the study that takes them.
+        least: the minimum number of models.
+        or_else: what to do instead, as the end of the message.
+
+    Raises:
+        UsageError: there are too few.
+    """
+    if len(runs) >= least:
+        return
+    probe = runs[0].run.results.probe
+    source, split = probe.source, probe.split
+    folders = " and ".join(str(run.folder) for run, _ in runs)
+    verb = "holds" if len(runs) == 1 else "hold"
+    raise UsageError(
+        f"{folders} {verb} the only results on {probe.name} ({split}), and {study} takes "
+        f"those of {'two' if least == 2 else least} models or more on one probe. Name the "
+        "folders of other models' results on it "
+        f"(evaluate-probe {shlex.quote(source)} --split {split} --model MODEL -o DIR), "
+        f"or leave it out{or_else}"
+    )
 
 
 def run_labels(finished: Sequence[Finished]) -> list[str]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.items import NOT_SCORED, ItemAnswers
-from evaluation.results.pairs import swap_clusters
 from evaluation.studies.base import Finished
 from evaluation.studies.labels import are_of_one_probe
 from kbprobe.arrays import Bools, Ints
@@ -64,13 +63,6 @@ class PairedRows(NamedTuple):
     def clusters(self) -> Ints:
         """The number of each row's cluster."""
         return cluster_codes(self.first)
-
-    @property
-    def p_value(self) -> float:
-        """Two-sided p of the exact randomisation test that swaps the runs in whole clusters."""
-        right, also_right = self.right
-        gains = np.bincount(self.clusters, weights=also_right.astype(np.int64) - right)
-        return swap_clusters(gains.astype(np.int64))
 
 
 def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedRows:

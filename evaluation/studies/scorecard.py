@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from evaluation.results.types import Estimate, Model, Results, Similarity
 from evaluation.results.words import (
     answers_remark,
     headline_remark,
+    matched_remark,
     matching_remark,
     name_or_count,
     percent,
@@ -38,7 +40,6 @@ from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest, read_summary
 from evaluation.studies.contamination import (
     Contamination,
-    above,
     contamination_table,
     measure_contamination,
     siblings,
@@ -88,7 +89,7 @@ class ProbeScore(Model):
     )
     beyond_similarity: Estimate | None = Field(
         None,
-        description="Score less that of the choice most similar to the question, on the same rows; "
+        description="Score minus that of the choice most similar to the question, on the same rows; "
         "null where similarity says nothing.",
     )
     remarks: list[str] = Field(description="Caveats.")
@@ -102,7 +103,10 @@ class Overall(Model):
     random: Estimate | None = Field(description="With random distractors: over the same probes.")
     strict: Estimate | None = Field(description="Strict cluster accuracy: over the probes with it.")
     beyond: Estimate | None = Field(
-        None, description="Score less that of similarity: over the probes where it says something."
+        None, description="Score minus that of similarity: over the probes where it says something."
+    )
+    chance: float | None = Field(
+        None, description="Mean of the accuracies that guessing gives, not corrected: score 0."
     )
 
 
@@ -116,7 +120,11 @@ OVERALL_MEANS = {
 
 
 BEYOND = "beyond similarity"
-"""The head of columns of the score less that of similarity."""
+"""The head of columns of the score minus that of similarity."""
+
+
+CHANCE = "chance"
+"""The head of columns of the accuracy of guessing."""
 
 
 class ModelCard(Model):
@@ -247,7 +255,6 @@ def _card(
 ) -> ModelCard:
     scores = [_score(request, probe, run) for probe, run in zip(probes, runs, strict=True)]
     both = [probe for probe in scores if probe.near_accuracy and probe.random_accuracy]
-    strict = [probe for probe in scores if probe.strict_accuracy is not None]
     spec = runs[0].spec
     assert spec is not None
     given = spec.named_options()
@@ -257,18 +264,24 @@ def _card(
         options={name: value for name, value in given.items() if name in request.values},
         overall=Overall(
             score=intervals.mean_of_independent([probe.score for probe in scores]),
-            near=_mean(above(probe.near_accuracy, probe.chance) for probe in both),
-            random=_mean(above(probe.random_accuracy, probe.chance) for probe in both),
-            strict=_mean(above(probe.strict_accuracy, probe.strict_chance) for probe in strict),
-            beyond=_mean(beyond for probe in scores if (beyond := probe.beyond_similarity)),
+            near=_mean((probe.near_accuracy, probe.chance) for probe in both),
+            random=_mean((probe.random_accuracy, probe.chance) for probe in both),
+            strict=_mean((probe.strict_accuracy, probe.strict_chance) for probe in scores),
+            beyond=_mean((probe.beyond_similarity, 0.0) for probe in scores),
+            chance=fmean(probe.chance for probe in scores),
         ),
         probes=scores,
         contamination=measure_contamination(request, probes, runs, fresh) if fresh else None,
     )
 
 
-def _mean(estimates: Iterable[Estimate]) -> Estimate | None:
-    several = list(estimates)
+def _mean(numbers: Iterable[tuple[Estimate | None, float | None]]) -> Estimate | None:
+    """Average numbers, each corrected for its chance, over the probes that have them."""
+    several = [
+        intervals.corrected(number, chance)
+        for number, chance in numbers
+        if number is not None and chance is not None
+    ]
     return intervals.mean_of_independent(several) if several else None
 
 
@@ -280,6 +293,7 @@ def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
         headline_remark(metrics),
         answers_remark(run.results),
         matching_remark(run.results),
+        matched_remark(run.results),
     ]
     remarks += [f"{n:,} rows set aside: {why}" for why, n in sorted(metrics.set_aside.items())]
     return ProbeScore(
@@ -293,7 +307,7 @@ def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
         near_accuracy=metrics.near_accuracy,
         random_accuracy=metrics.random_accuracy,
         oracles=metrics.oracles,
-        score=above(metrics.accuracy, metrics.chance),
+        score=intervals.corrected(metrics.accuracy, metrics.chance),
         strict_accuracy=metrics.strict_accuracy if several else None,
         strict_chance=metrics.strict_chance if several else None,
         hops=_by_hops(run.predictions),
@@ -333,19 +347,24 @@ def _badge(card: Scorecard) -> dict[str, str]:
             ", ".join([model.label, *(f"{k} {v}" for k, v in model.options.items())]),
             *(_number(name, model) for name in OVERALL_MEANS),
             _number("beyond", model),
+            cells.share(model.overall.chance),
         ]
         for model in card.models
     ]
-    table = render_table(doc.Table((card_name(card), *OVERALL_MEANS, BEYOND), rows))
+    table = render_table(doc.Table((card_name(card), *OVERALL_MEANS, BEYOND, CHANCE), rows))
     made_from = f"Rows {card.rows_sha256[:12]}, kbprobe {kbprobe_version()}"
     return {"badge.md": f"{table}\n\n{made_from}\n"}
 
 
 def _document(card: Scorecard) -> doc.Document:
     """Return the document of a score card."""
-    caption = "Means over the probes, each corrected for chance: 0 is chance, 100 all right"
+    caption = (
+        "Means over the probes, each corrected for chance: 0 is chance, 100 all right. The last "
+        "column is the mean accuracy of guessing"
+    )
     numbers = {name: partial(_number, name) for name in OVERALL_MEANS}
     numbers[BEYOND] = partial(_number, "beyond")
+    numbers[CHANCE] = lambda model: cells.share(model.overall.chance)
     overview: list[doc.Part] = [
         doc.Tiles({model.label: cells.score(model.overall.score) for model in card.models[:4]}),
         doc.Findings([_sentence(card, model) for model in card.models]),
@@ -416,7 +435,8 @@ def _value(estimate: Estimate | None) -> float | None:
 _PROBES: Mapping[str, Callable[[ProbeScore], doc.Value]] = {
     "probe": lambda probe: probe.probe,
     "rows": lambda probe: probe.rows,
-    "chance": lambda probe: probe.chance,
+    "clusters": lambda probe: probe.clusters,
+    CHANCE: lambda probe: probe.chance,
     "accuracy": lambda probe: probe.accuracy,
     "score": lambda probe: cells.score(probe.score.value),
     "near": lambda probe: _value(probe.near_accuracy),
@@ -440,8 +460,16 @@ def _by_number_of_hops(model: ModelCard) -> doc.Table:
     """Return the accuracies by hops of the probes with several numbers of hops."""
     probes = [probe for probe in model.probes if probe.hops]
     numbers = sorted({hops for probe in probes for hops in probe.hops}, key=int)
-    rows = [[probe.probe, *(_value(probe.hops.get(hops)) for hops in numbers)] for probe in probes]
-    return doc.Table(["probe", *numbers], rows, "Accuracy by number of hops")
+    rows = [
+        [probe.probe, probe.chance, *(_counted(probe.hops.get(hops)) for hops in numbers)]
+        for probe in probes
+    ]
+    caption = "Accuracy by number of hops, with the rows and clusters that it is of"
+    return doc.Table(["probe", CHANCE, *numbers], rows, caption)
+
+
+def _counted(accuracy: Estimate | None) -> doc.Cell:
+    return cells.share(accuracy)._replace(note="" if accuracy is None else cells.counts(accuracy))
 
 
 SCORECARD = Study(

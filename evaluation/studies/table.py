@@ -19,7 +19,7 @@ from evaluation.names import model_name
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import named_rows
-from evaluation.results.intervals import Resampled
+from evaluation.results.intervals import DifferenceTest, Resampled
 from evaluation.results.pairs import mcnemar
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import name_or_count, natural_key, p_value
@@ -31,6 +31,7 @@ from kbprobe import document as doc
 from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import UsageError
 from kbprobe.format.sealed import Sealed
+from kbprobe.intervals import estimate_of
 from kbprobe.tables import PlainTable
 
 if TYPE_CHECKING:
@@ -180,11 +181,20 @@ class DataTable(Generic[_Record]):
         number: str,
         scale: doc.Scale = "share",
         marked: Callable[[_Record], bool] = lambda _record: False,
+        chance: Callable[[_Record], float] | None = None,
     ) -> doc.HeatMap:
-        """Arrange the numbers of a column by the values of two others."""
+        """Arrange the numbers of a column by the values of two others.
+
+        ``chance`` returns the accuracy of guessing, which records of a column share.
+        """
         places = [(values[row], values[column]) for values in self.values]
         rows, columns = (list(dict.fromkeys(names)) for names in zip(*places, strict=True))
         numbers = {place: values[number] for place, values in zip(places, self.values, strict=True)}
+        guessing = {
+            other: chance(record)
+            for (_, other), record in zip(places, self.records, strict=True)
+            if chance is not None
+        }
         outlined = [
             place for place, record in zip(places, self.records, strict=True) if marked(record)
         ]
@@ -196,6 +206,7 @@ class DataTable(Generic[_Record]):
             [[numbers.get((name, other)) for other in columns] for name in rows],
             scale,
             frozenset((rows.index(name), columns.index(other)) for name, other in outlined),
+            chance=[guessing[name] for name in columns] if guessing else (),
         )
 
 
@@ -390,9 +401,25 @@ class Contrast:
         )
 
     @cached_property
+    def test(self) -> DifferenceTest:
+        """The difference and its p, from the same resamples of whole clusters."""
+        return intervals.paired_test(*self.right, self.clusters, self.seed)
+
+    @property
+    def gain(self) -> float:
+        """Mean of being right of the second minus that of the first, without an interval."""
+        first, second = self.right
+        return float(second.mean() - first.mean())
+
+    @property
     def difference(self) -> Estimate:
-        """Accuracy of the second less that of the first, in points."""
-        return intervals.paired_difference(*self.right, self.clusters, self.seed)
+        """Accuracy of the second minus that of the first, in points."""
+        return self.test.difference
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided p of the hypothesis that the difference is 0."""
+        return self.test.p_value
 
     @cached_property
     def same(self) -> Estimate:
@@ -405,11 +432,6 @@ class Contrast:
         same, choices = self._own(self.paired.same), self._own(self.paired.choices)
         return agreement_of(*self.right, same, choices, self.clusters, self.seed)
 
-    @cached_property
-    def p_value(self) -> float:
-        """Two-sided p of the exact randomisation test that swaps the runs in whole clusters."""
-        return self.paired.p_value
-
     @property
     def only_right(self) -> tuple[int, int]:
         """Number of rows that the first alone, and the second alone, gets right."""
@@ -419,20 +441,26 @@ class Contrast:
 
 CONTRAST: dict[str, Column[Contrast]] = {
     "part": Column("The rows that are compared, if not all.", lambda pair: pair.name),
-    "first": Column("One row of the table of runs.", lambda pair: pair.first.label),
-    "second": Column("The other.", lambda pair: pair.second.label),
+    "first": Column("A: one row of the table of runs.", lambda pair: pair.first.label, head="A"),
+    "second": Column("B: the other.", lambda pair: pair.second.label, head="B"),
     "rows": Column("Rows that both scored.", lambda pair: pair.clusters.size),
     "clusters": Column("Their clusters.", lambda pair: np.unique(pair.clusters).size),
-    "accuracy_first": Column("Accuracy of the first on these rows.", lambda p: p.accuracies[0]),
-    "accuracy_second": Column("Accuracy of the second.", lambda pair: pair.accuracies[1]),
+    "accuracy_first": Column(
+        "Accuracy of A on these rows.", lambda pair: pair.accuracies[0], head="accuracy of A"
+    ),
+    "accuracy_second": Column(
+        "Accuracy of B.", lambda pair: pair.accuracies[1], head="accuracy of B"
+    ),
     "difference": Column(
-        "Accuracy of the second less that of the first, in percentage points; both are resampled "
-        "together, by cluster.",
+        "Accuracy of B minus that of A, in percentage points; both are resampled together, by "
+        "cluster.",
         lambda pair: pair.difference,
         cells.points,
+        "B minus A",
     ),
     "p_value": Column(
-        "Exact randomisation test, two-sided: the runs swapped in whole clusters.",
+        "Of the hypothesis that the difference is 0, two-sided: the level at which its interval "
+        "ends at 0.",
         lambda pair: pair.p_value,
         p_value,
         "p",
@@ -443,9 +471,11 @@ CONTRAST: dict[str, Column[Contrast]] = {
         p_value,
         "p (McNemar)",
     ),
-    "only_first_right": Column("Rows that the first alone gets right.", lambda p: p.only_right[0]),
+    "only_first_right": Column(
+        "Rows that A alone gets right.", lambda pair: pair.only_right[0], head="only A right"
+    ),
     "only_second_right": Column(
-        "Rows that the second alone gets right.", lambda pair: pair.only_right[1]
+        "Rows that B alone gets right.", lambda pair: pair.only_right[1], head="only B right"
     ),
     "same": Column(
         "Share of the rows with the same answer.", lambda pair: pair.same, head="same answer"
@@ -475,8 +505,8 @@ CONTRAST: dict[str, Column[Contrast]] = {
         lambda pair: pair.agreement.expected_errors,
         head="expected of errors",
     ),
-    "only_first": Column("Items that only the first was asked.", lambda p: p.paired.only_first),
-    "only_second": Column("Items that only the second was asked.", lambda p: p.paired.only_second),
+    "only_first": Column("Items that only A was asked.", lambda pair: pair.paired.only_first),
+    "only_second": Column("Items that only B was asked.", lambda pair: pair.paired.only_second),
     "skipped": Column(
         "Items asked of both, and not scored by one or both.", lambda p: p.paired.set_aside
     ),
@@ -576,11 +606,10 @@ class StudyTables(Model, Sealed):
     @classmethod
     def _with_estimates(cls, tables: dict[str, list[dict[str, Any]]]) -> Any:
         """Turn what was read from a file into estimates."""
-        names = Estimate.model_fields.keys()
         for row in (row for rows in tables.values() for row in rows):
             for name, value in row.items():
-                if isinstance(value, dict) and value.keys() == names:
-                    row[name] = Estimate(**value)
+                if (estimate := estimate_of(value)) is not None:
+                    row[name] = estimate
         return tables
 
     def rows(self, table: str, **values: Any) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from statistics import fmean
 from typing import Any
 
@@ -254,6 +254,7 @@ def _section(
                     *("trained_on", "tested_on", number),
                     scale=scales.get(number, "share"),
                     marked=_own,
+                    chance=attrgetter("chance") if number == "accuracy" else None,
                 )
                 for number, caption in captions.items()
             ),

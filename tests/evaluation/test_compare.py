@@ -7,7 +7,6 @@ import io
 import math
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
-from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 
 from evaluation import compare
 from evaluation.cli import main
-from evaluation.results.pairs import holm, mcnemar, swap_clusters
+from evaluation.results.pairs import holm, mcnemar
 from evaluation.studies.agreement import kappas_of
 from evaluation.studies.base import StudyRequest, read_summary, summarise_folders
 from evaluation.studies.compare import COMPARE, CompareOptions
@@ -65,28 +64,6 @@ def test_mcnemar_is_the_sign_test_on_what_tells_them_apart(one: int, two: int) -
     n = one + two
     tail = sum(math.comb(n, k) for k in range(min(one, two) + 1)) / 2**n
     assert mcnemar(one, two) == pytest.approx(min(1.0, 2 * tail))
-
-
-@given(st.lists(st.integers(-4, 4), max_size=9))
-def test_swapping_clusters_counts_every_sign_pattern(differences: list[int]) -> None:
-    given_total = abs(sum(differences))
-    totals = [
-        abs(sum(sign * d for sign, d in zip(signs, differences, strict=True)))
-        for signs in product((1, -1), repeat=len(differences))
-    ]
-    expected = np.mean([total >= given_total for total in totals])
-    assert swap_clusters(np.array(differences, dtype=np.int64)) == pytest.approx(expected)
-
-
-def test_swapping_rows_is_mcnemar() -> None:
-    rows = np.array([1] * 70 + [-1] * 45 + [0] * 300)
-    assert swap_clusters(rows) == pytest.approx(mcnemar(70, 45))
-
-
-def test_swapping_clusters_is_no_surer_than_there_are_clusters() -> None:
-    """Ten clusters of 50 rows all for one model: 2 in 1,024, where McNemar says 1e-150."""
-    assert swap_clusters(np.full(10, 50)) == pytest.approx(2 / 1024)
-    assert mcnemar(0, 500) < 1e-100
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -11,7 +10,7 @@ import numpy as np
 
 from evaluation.results.examples import by_hash
 from evaluation.results.pairs import read_pair
-from evaluation.results.types import FACTS, RESULTS, Results
+from evaluation.results.types import RESULTS, Results, results_below
 from kbprobe.arrays import Ints
 from kbprobe.columns import to_numpy
 from kbprobe.errors import KbprobeError, UsageError
@@ -91,7 +90,7 @@ def collect(folder: Path, most: int) -> Collection:
     found = Collection()
     samples: dict[ProbeKey, Ints] = {}
     seen: dict[tuple[object, ...], str] = {}
-    for place in _folders(folder):
+    for place in results_below(folder):
         try:
             results, predictions = read_pair(place)
         except UsageError as error:
@@ -120,16 +119,6 @@ def collect(folder: Path, most: int) -> Collection:
             "evaluate-probe PROBE... --model MODEL"
         )
     return found
-
-
-def _folders(folder: Path) -> Iterator[Path]:
-    """Yield the folders with results, in the order of their paths; hidden ones are skipped."""
-    places = {path.parent for path in folder.rglob(RESULTS)}
-    for place in sorted(places, key=lambda path: path.relative_to(folder).parts):
-        parts = place.relative_to(folder).parts
-        of_facts = place.name == FACTS and place.parent in places
-        if not of_facts and not any(part.startswith(".") for part in parts):
-            yield place
 
 
 def _shared_columns(predictions: pa.Table) -> pa.Table:

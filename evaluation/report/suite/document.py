@@ -15,6 +15,9 @@ from kbprobe import document as doc
 LEFT_OUT = 200
 """Maximum number of folders listed that were left out."""
 
+MEAN = "Mean above chance"
+"""The name of the mean over the probes."""
+
 REACHED: dict[Reaches, tuple[str, ...]] = {
     "nothing": ("○ not above chance",),
     "chance": ("◐ not above the best baseline",),
@@ -71,7 +74,9 @@ def _leaderboard(board: Leaderboard) -> list[doc.Part]:
     return [
         _board(board),
         doc.Text(
-            "The mean is over all probes, each counted once; models without results on all of "
+            "Colours, and the mean, are of what accuracies are above chance: (accuracy − chance) / "
+            "(1 − chance), so that 0% is chance and 100% all right, however many choices a probe "
+            "has. The mean is over all probes, each counted once; models without results on all of "
             "them have none. Probes differ in chance and in difficulty, so it ranks models on "
             "these probes only. The best baseline is the strongest of the probe’s audit, of those "
             "recorded with it, and of the choice most similar to the question. A result is above "
@@ -87,12 +92,13 @@ def _leaderboard(board: Leaderboard) -> list[doc.Part]:
                     "interval",
                     "Model",
                     [system.name for system in board.systems],
-                    ["Mean", *(probe.name for probe in board.probes)],
+                    [MEAN, *(probe.name for probe in board.probes)],
                     [
                         [system.strict_mean, *row]
                         for system, row in zip(board.systems, strict, strict=True)
                     ],
                     apart=frozenset({1}),
+                    chance=(0.0, *(probe.strict_chance or 0.0 for probe in board.probes)),
                 )
             ],
         ),
@@ -120,10 +126,11 @@ def _board(board: Leaderboard) -> doc.HeatMap:
         "Accuracy with its 95% interval. Select a column’s header to sort by it.",
         "Model",
         [*(system.name for system in board.systems), "Chance", "Best baseline"],
-        ["Mean", *(probe.name for probe in board.probes)],
+        [MEAN, *(probe.name for probe in board.probes)],
         cells,
         lines=lines,
         apart=frozenset({1}),
+        chance=(0.0, *(probe.chance for probe in board.probes)),
         foot=2,
     )
 
@@ -138,9 +145,9 @@ def _models(board: Leaderboard) -> list[doc.Part]:
 def _model(system: System) -> list[doc.Part]:
     info = _info(system)
     tiles = {
-        "Mean accuracy": doc.Cell("–", "not on all probes")
+        MEAN: doc.Cell("–", "not on all probes")
         if system.mean is None
-        else doc.Cell(percent(system.mean)),
+        else doc.Cell(percent(system.mean), "0%: chance, 100%: all right"),
         "Above chance": doc.Cell(
             f"{system.reaching('chance', 'shortcut')} of {len(system.found)}", "probes"
         ),

@@ -13,6 +13,7 @@ from evaluation.names import NO_NAMES, DisplayNames
 from evaluation.options import CHANGING_ROWS, not_default
 from evaluation.report.suite.collect import Collection, ProbeKey, StoredRun
 from evaluation.results.frames import table_of
+from evaluation.results.intervals import above_chance
 from evaluation.results.types import Estimate, Metrics, Results, remarks
 from evaluation.results.words import natural_key, place, remarks_on_rows
 from kbprobe.errors import UsageError
@@ -141,6 +142,7 @@ class ProbeColumn(NamedTuple):
     rows: int
     clusters: int
     chance: float
+    strict_chance: float | None
     baseline: tuple[str, float] | None
 
 
@@ -162,7 +164,8 @@ class Entry(NamedTuple):
 class System:
     """A row of the leaderboard: a result, or none, for each probe.
 
-    ``mean`` and ``strict_mean`` are over all probes; None if there is no result on one of them.
+    ``mean`` and ``strict_mean`` are over all probes, of what accuracies are above chance; None if
+    there is no result on one of them.
     """
 
     name: str
@@ -175,22 +178,22 @@ class System:
 
     @property
     def mean(self) -> float | None:
-        """The unweighted mean of its accuracies."""
-        return self._mean(lambda metrics: metrics.accuracy)
+        """The unweighted mean of its accuracies, each corrected for chance."""
+        return self._mean(lambda metrics: (metrics.accuracy, metrics.chance))
 
     @property
     def strict_mean(self) -> float | None:
-        """The unweighted mean of its strict accuracies."""
-        return self._mean(lambda metrics: metrics.strict_accuracy)
+        """The unweighted mean of its strict accuracies, each corrected for chance."""
+        return self._mean(lambda metrics: (metrics.strict_accuracy, metrics.strict_chance or 0.0))
 
     def reaching(self, *levels: Reaches) -> int:
         """Count the probes on which the system reaches one of these levels."""
         return sum(entry.reaches in levels for entry in self.found)
 
-    def _mean(self, estimate: Callable[[Metrics], Estimate | None]) -> float | None:
-        values = [e and estimate(e.metrics) for e in self.entries]
-        numbers = [value.value for value in values if value is not None]
-        return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
+    def _mean(self, number: Callable[[Metrics], tuple[Estimate | None, float]]) -> float | None:
+        numbers = [number(entry.metrics) for entry in self.found]
+        values = [above_chance(value.value, chance) for value, chance in numbers if value]
+        return sum(values) / len(values) if len(values) == len(self.entries) else None
 
 
 @dataclass(frozen=True)
@@ -251,7 +254,13 @@ def table_of_results(board: Leaderboard) -> PlainTable:
 def _probe(key: ProbeKey, name: str, run: StoredRun) -> ProbeColumn:
     info, metrics = run.results.probe, run.results.metrics
     return ProbeColumn(
-        key, name, info.rows, info.clusters, metrics.chance, metrics.strongest_baseline
+        key,
+        name,
+        info.rows,
+        info.clusters,
+        metrics.chance,
+        metrics.strict_chance,
+        metrics.strongest_baseline,
     )
 
 

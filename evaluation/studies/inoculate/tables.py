@@ -138,7 +138,7 @@ def _section(runs: ModelRuns, probe: str) -> Section:
         (when, cell) for when, own in zip(("before", "after"), tables, strict=True) for cell in own
     ]
     table, settings = DataTable("runs", rows, _RUNS), DataTable("tried", tried, _TRIED)
-    maps = _heat_maps(*tables, best["size"])
+    maps = _heat_maps(*tables, best["size"], untrained.results.metrics.chance)
     task = model_name(runs.original)
     return Section(
         place_of(untrained, "probe", "split", "model"),
@@ -283,12 +283,12 @@ def _by_hops(runs: Sequence[Finished]) -> list[Stratum]:
 
 
 def _heat_maps(
-    layout: Sequence[Stratum], trained: Sequence[Stratum], size: int
+    layout: Sequence[Stratum], trained: Sequence[Stratum], size: int, chance: float
 ) -> list[doc.HeatMap]:
     """Return test accuracy by hops and distractors, before and after: Figure 3 of WordNetQA."""
     training = f"after training on {size:,} rows"
-    before = heat_map(layout, "Test accuracy before training", layout)
-    after = heat_map(trained, f"Test accuracy {training}", layout)
+    before = heat_map(layout, "Test accuracy before training", layout, chance=chance)
+    after = heat_map(trained, f"Test accuracy {training}", layout, chance=chance)
     if before is None or after is None:
         return []
     change = [

@@ -36,7 +36,7 @@ ALL = "all"
     "--columns",
     metavar="A,B,...",
     help="Columns, in this order, or all. [default: accuracy,near,beyond_similarity; of a summary "
-    "all]",
+    "those with values, in CSV all]",
 )
 @click.option(
     "--baselines",
@@ -75,7 +75,8 @@ def table_command(
         if baselines:
             raise UsageError("--baselines adds rows to a table of results: name their folders")
         table = open_table(places, name)
-        table = table.chosen(columns_named(columns, table.head, table.head))
+        shown = table.head if form == "csv" else table.filled
+        table = table.chosen(columns_named(columns, table.head, shown))
         table = _named(table, names, ids=form == "csv")
     elif name is not None:
         raise UsageError("--name chooses a table of a summary: name its file, such as curve.json")

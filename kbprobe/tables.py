@@ -228,6 +228,12 @@ class PlainTable(NamedTuple):
         rows = [[cells[row] for _, cells in columns] for row in range(len(self.rows))]
         return PlainTable([name for name, _ in columns], rows)
 
+    @property
+    def filled(self) -> list[str]:
+        """The columns in which some row has a value."""
+        named = zip(self.head, self._columns, strict=True)
+        return [name for name, cells in named if any(cell not in (None, "") for cell in cells)]
+
     def chosen(self, columns: Sequence[str]) -> PlainTable:
         """Return the table of these columns, in this order; all must exist."""
         places = [list(self.head).index(name) for name in columns]

@@ -11,8 +11,10 @@ import numpy as np
 
 from evaluation.names import NO_NAMES, DisplayNames
 from evaluation.report.suite.leaderboard import Entry, Leaderboard
-from evaluation.results.breakdown import RANDOM, bools
-from evaluation.results.frames import COLUMNS, measured
+from evaluation.results import intervals
+from evaluation.results.breakdown import RANDOM, bools, cluster_codes
+from evaluation.results.frames import COLUMNS, READING, measured
+from evaluation.results.similarity import similarity_answers
 from evaluation.results.types import DIVIDED, Metrics, Normalization
 from evaluation.results.words import remarks_on_rows
 from evaluation.studies.base import Finished, finished_in
@@ -150,13 +152,15 @@ def _without_knowledge(
         _Row(probe, _named("chance", names), {name: measured(of) for name, of in chance.items()})
     ]
     if (similarity := metrics.similarity) is not None:
-        accuracy = {"accuracy": measured(similarity.accuracy)}
-        rows.append(_Row(probe, _named(similarity.name, names), accuracy))
+        own = {"accuracy": measured(similarity.accuracy)}
+        if runs and similarity.encoder is None:
+            own |= _similarity(runs[0])
+        rows.append(_Row(probe, _named(similarity.name, names), own))
     if (other := metrics.strongest_shortcut) is not None:
         name, share = other
         low, high = metrics.baseline_intervals.get(name, (None, None))
-        accuracy = {"accuracy": Measured(share, low, high, kind="share")}
-        rows.append(_Row(probe, _named(name, names), accuracy))
+        own = {"accuracy": Measured(share, low, high, kind="share")}
+        rows.append(_Row(probe, _named(name, names), own))
     return rows
 
 
@@ -169,6 +173,21 @@ def _chance(run: Finished, part: Callable[[pa.Table], Ints]) -> float | None:
     return float(np.mean(1 / choices)) if choices.size else None
 
 
+def _similarity(run: Finished) -> dict[str, Measured | None]:
+    """Return the accuracy of the most similar choice with near and with random distractors."""
+    seed = run.results.seed
+    answers = similarity_answers(run.predictions, seed)
+    if answers is None:
+        return {}
+    scored = answers.filter(answers["prediction"].is_valid())
+    right, cluster = bools(scored["correct"]), cluster_codes(scored)
+    rows = {name: part(scored) for name, part in _PARTS.items() if part}
+    return {
+        name: measured(intervals.accuracy(right[own], cluster[own], seed)) if own.size else None
+        for name, own in rows.items()
+    }
+
+
 def _named(baseline: str, names: DisplayNames) -> str:
     """Return the name given to a baseline, or its own with a capital letter."""
     given = names.of(baseline)
@@ -177,10 +196,7 @@ def _named(baseline: str, names: DisplayNames) -> str:
 
 def _reading(rows: Sequence[_Row], baselines: bool) -> str:
     """Return how to read the numbers of the table."""
-    said = (
-        "Shares in percent, with 95% intervals: half their width, or the distances or places of "
-        "their ends where these are not even."
-    )
+    said = READING
     if any("beyond_similarity" in row.values for row in rows):
         said += (
             " Beyond similarity: accuracy less that of the choice most similar to the question, "

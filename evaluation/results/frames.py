@@ -10,6 +10,12 @@ from evaluation.results.types import METRIC_OF, Estimate, Metrics, Results
 from kbprobe.intervals import estimate_of
 from kbprobe.tables import Measured, PlainTable
 
+READING = (
+    "Shares in percent, with 95% intervals: half their width, or the distances or places of their "
+    "ends where these are not even."
+)
+"""How to read the numbers of a table in print."""
+
 
 class ResultColumn(NamedTuple):
     """A column of a table of results: what it is called in print, and its value."""
@@ -82,12 +88,21 @@ def tables_within(summary: Mapping[str, Any]) -> dict[str, PlainTable]:
     enclosing records.
     """
     found: dict[str, list[dict[str, Any]]] = {}
-    own = summary.get("tables")
+    own, units = summary.get("tables"), summary.get("units", {})
     _gather(own if isinstance(own, Mapping) else summary, "", {}, found)
     tables = {}
     for name, rows in found.items():
         head = list(dict.fromkeys(column for row in rows for column in row))
-        tables[name] = PlainTable(head, [[row.get(column) for column in head] for row in rows])
+        kinds = [units.get(name, {}).get(column, "number") for column in head]
+        cells = [
+            [
+                cell._replace(kind=kind) if isinstance(cell := row.get(column), Measured) else cell
+                for column, kind in zip(head, kinds, strict=True)
+            ]
+            for row in rows
+        ]
+        estimated = any(isinstance(cell, Measured) for row in cells for cell in row)
+        tables[name] = PlainTable(head, cells, notes=[READING] if estimated else [])
     return tables
 
 
@@ -110,7 +125,7 @@ def _gather(
             lists.append((name, value))
         elif not isinstance(value, list):
             own[name] = value
-        elif all(not isinstance(one, list) for one in value):
+        elif value and all(not isinstance(one, list) for one in value):
             own[name] = ", ".join(map(str, value))
     named = {name: cell for name, cell in own.items() if isinstance(cell, str)}
     for name, records in lists:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field, InstanceOf, field_validator
@@ -127,6 +127,16 @@ class DataTable(Generic[_Record]):
             {name: column.value(record) for name, column in self.columns.items()}
             for record in self.records
         ]
+
+    @property
+    def units(self) -> dict[str, Literal["share", "points"]]:
+        """What the estimates of each column are, as documents show them; others are left out."""
+        known: dict[Any, Literal["share", "points"]] = {as_it_is: "share", cells.points: "points"}
+        return {
+            name: known[column.show]
+            for name, column in self.columns.items()
+            if column.show in known and any(isinstance(row[name], Estimate) for row in self.values)
+        }
 
     @property
     def filled(self) -> list[str]:
@@ -588,6 +598,11 @@ class StudyTables(Model, Sealed):
         description="What the columns of each table are. Shares are between 0 and 1, differences "
         "in percentage points."
     )
+    units: dict[str, dict[str, Literal["share", "points"]]] = Field(
+        {},
+        description="What the estimates in the columns of each table are: shares, or differences "
+        "in percentage points; those of other columns have no unit.",
+    )
     tables: dict[str, list[dict[str, Any]]] = Field(
         description="The rows of each table; the first columns name the section that they are of."
     )
@@ -676,11 +691,13 @@ def summary_of(
     """
     tables: dict[str, list[dict[str, Any]]] = {}
     columns: dict[str, dict[str, str]] = {}
+    units: dict[str, dict[str, Literal["share", "points"]]] = {}
     for section in sections:
         place = dict.fromkeys(section.place, "What the section is about.")
         for table in section.tables:
             described = {name: column.about for name, column in table.columns.items()}
             columns.setdefault(table.name, {}).update(place | described)
+            units.setdefault(table.name, {}).update(table.units)
             rows = tables.setdefault(table.name, [])
             rows += [{**section.place, **values} for values in table.values]
     texts = [
@@ -699,6 +716,7 @@ def summary_of(
     return StudyTables(
         study=study,
         columns=columns,
+        units=units,
         tables=tables,
         sections=texts,
         document=doc.Document(kind, title, shown, reading),

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from evaluation.names import DisplayNames
 from evaluation.papers.reading import read_board
+from evaluation.report.charts import MARKERS
 from evaluation.report.suite.document import maps_of
 from evaluation.report.suite.leaderboard import Entry, Leaderboard, ProbeColumn
 from evaluation.report.vector import Drawn
@@ -108,7 +109,7 @@ def _hops(board: Leaderboard, number: int) -> doc.Chart | None:
         shift = _APART * (place - (len(series) - 1) / 2)
         places = [hops.index(int(group.name)) + shift for group in own]
         ink: doc.Ink = "reference" if own is similar else place
-        marker = "d" if own is similar else "o"
+        marker = "d" if own is similar else MARKERS[place % len(MARKERS)]
         accuracies = [group.accuracy for group in own]
         lines.append(doc.Line(name, places, accuracies, ink, "none", marker))
     probe = board.probes[number]

@@ -47,6 +47,10 @@ _DASHES: dict[str, Any] = {
 }
 
 
+MARKERS = "os^Dvp*"
+"""Markers of several lines in one chart: more than there are colours, so that no two look alike."""
+
+
 def draw_chart(chart: Chart, name: str) -> Markup:
     """Draw a chart; ``name`` keeps its ids apart from those of other figures."""
     count = len(chart.panels)

@@ -79,7 +79,7 @@ def test_no_cell_breaks_out_of_its_table(table: PlainTable) -> None:
     columns = len(table.head)
     assert all(line.replace(r"\|", "").count("|") == columns + 1 for line in markdown)
     latex = table.text("latex").split("\n")
-    assert len(latex) == lines + 6
+    assert len(latex) == lines + 7
     assert sum(line.endswith(r"\\") for line in latex) == lines
     found = Cells(table.html("<b>"))
     assert len(found.cells) == lines * columns
@@ -106,7 +106,7 @@ def test_a_built_probe_shows_itself() -> None:
 @pytest.mark.slow
 def test_results_show_themselves(results: tuple[Result, Result]) -> None:
     one, _ = results
-    value = f"{one.accuracy:.4f}"
+    value = f"{100 * one.accuracy:.1f}"
     assert value in one._repr_html_()
     assert f"accuracy {one.accuracy:.3f}" in repr(one)
     page = one.report()

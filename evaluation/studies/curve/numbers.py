@@ -17,6 +17,7 @@ from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.revisions import stem_of, step_of
 from evaluation.names import NO_NAMES, DisplayNames, model_name
 from evaluation.report import cells
+from evaluation.report.charts import MARKERS
 from evaluation.results.analyses import fitting
 from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.intervals import Resampled
@@ -712,7 +713,8 @@ def joint_charts(models: Sequence[ModelCurves], given: DisplayNames = NO_NAMES) 
                 ink: doc.Ink = len(lines)
                 if not model.is_trained:
                     name, ink = f"{curve.learner} (no model)", "reference"
-                lines.append(_line(model.points(curve), name, ink))
+                marker = MARKERS[len(lines) % len(MARKERS)]
+                lines.append(_line(model.points(curve), name, ink, marker=marker))
         panel = doc.Panel(lines, _levels(max(own, key=lambda m: len(m.baselines))), given.of(probe))
         label = f"Accuracy on {given.of(probe)} by rows trained on."
         charts.append(doc.Chart(label, [panel], _across(lines)))

@@ -50,7 +50,8 @@ coefficient = partial(spelt, spell=words.coefficient)
 
 def headline(estimate: Estimate) -> Cell:
     """Format a share for a tile, with the level of its interval: ``95%: 44.0% to 46.2%``."""
-    return Cell(words.percent(estimate.value), f"95%: {words.interval(estimate)}")
+    note = f"95%: {words.interval(estimate)}"
+    return Cell(words.percent(estimate.value), note, (words.counts(estimate),))
 
 
 def asked(chance: float, rows: int, clusters: int) -> dict[str, Cell]:
@@ -59,14 +60,6 @@ def asked(chance: float, rows: int, clusters: int) -> dict[str, Cell]:
         "Chance": Cell(words.percent(chance), "1 / number of choices"),
         "Questions": Cell(f"{rows:,}", f"{clusters:,} clusters"),
     }
-
-
-def counts(estimate: Estimate) -> str:
-    """Return what an estimate is of: ``2 rows``, ``200 rows, 31 clusters``."""
-    rows = f"{estimate.n:,} row{'' if estimate.n == 1 else 's'}"
-    if estimate.clusters in (None, estimate.n):
-        return rows
-    return f"{rows}, {estimate.clusters:,} cluster{'' if estimate.clusters == 1 else 's'}"
 
 
 def count(value: int | None) -> Cell:

@@ -35,6 +35,7 @@ from evaluation.results.parts import SMALL, shares
 from evaluation.results.types import (
     FACTS,
     METRIC_OF,
+    PER,
     PREDICTIONS,
     REPORT,
     RESULTS,
@@ -46,9 +47,11 @@ from evaluation.results.types import (
     Similarity,
     remarks,
 )
+from evaluation.results.verdicts import other_verdicts, wording_remark
 from evaluation.results.words import (
     Place,
     clip,
+    counts,
     difference,
     interval,
     percent,
@@ -77,8 +80,6 @@ LENGTH_OF = {
     "token": "divided by the choice's tokens",
 }
 """What a choice's score is divided by before choices are compared, by normalization."""
-
-_PER = {"sum": "sum", "char": "per character", "byte": "per byte", "token": "per token"}
 
 
 class Share(NamedTuple):
@@ -174,6 +175,8 @@ def _result(results: Results, predictions: pa.Table) -> doc.Section:
     """Return the first section: the numbers, what is reached without knowledge, and caveats."""
     metrics, model = results.metrics, results.model
     tone, words = verdict(metrics)
+    if other := other_verdicts(metrics):
+        tone, words = "partial", f"{words}; but {other}"
     first, *further = summary(results)
     examples = [
         example
@@ -210,8 +213,9 @@ def _tiles(results: Results) -> doc.Tiles:
     tiles = {"Accuracy": cells.headline(metrics.accuracy)}
     if metrics.near_accuracy is not None and metrics.random_accuracy is not None:
         random = metrics.random_accuracy
-        line = f"random ones: {percent(random.value)} ({interval(random)})"
-        tiles["Near distractors"] = cells.headline(metrics.near_accuracy)._replace(lines=(line,))
+        near = cells.headline(metrics.near_accuracy)
+        line = f"random ones: {percent(random.value)} ({interval(random)}) of {counts(random)}"
+        tiles["Near distractors"] = near._replace(lines=(*near.lines, line))
     tiles["Chance"] = doc.Cell(percent(metrics.chance), "one over the choices")
     if metrics.strongest_baseline is not None:
         name, value = metrics.strongest_baseline
@@ -244,17 +248,19 @@ def _reached(metrics: Metrics) -> doc.Table:
         ("accuracy, near distractors", metrics.near_accuracy),
         ("accuracy, random distractors", metrics.random_accuracy),
     ]
-    rows: list[doc.Row] = [(name, share, doc.Bar(share, chance)) for name, share in named if share]
+    rows: list[doc.Row] = [
+        (name, share, counts(share), doc.Bar(share, chance)) for name, share in named if share
+    ]
     if strict is not None:
         name = "strict cluster accuracy: every question about a concept"
-        rows.append((name, strict, doc.Bar(strict, None, "soft")))
+        rows.append((name, strict, f"{strict.n:,} clusters", doc.Bar(strict, None, "soft")))
     if metrics.strongest_baseline is not None:
         name, value = metrics.strongest_baseline
-        rows.append(
-            _shortcut(f"baseline: {name}", value, metrics.baseline_intervals.get(name), chance)
-        )
+        ends = metrics.baseline_intervals.get(name)
+        what, share, bar = _shortcut(f"baseline: {name}", value, ends, chance)
+        rows.append((what, share, "", bar))
     caption = "Beside what is reached without knowledge. The dashed line is chance."
-    return doc.Table(("what", "value", ""), rows, caption)
+    return doc.Table(("what", "value", "of", ""), rows, caption)
 
 
 def _shortcuts(metrics: Metrics) -> doc.Table | None:
@@ -305,8 +311,8 @@ def _hops(metrics: Metrics) -> list[doc.Part | None]:
         ),
         heat,
         doc.Text(
-            f"The mark on the scale is chance, {percent(metrics.chance)}: colours show what is above "
-            "or below it, as a share of what there is above chance. Hatched cells have fewer "
+            f"The mark on the scale is chance, {percent(metrics.chance)}: colours are of what is "
+            "above or below it, as a share of what there is above it. Hatched cells have fewer "
             f"than {SMALL} rows: too few to read.",
             note=True,
         ),
@@ -455,7 +461,7 @@ def _curve(bins: Sequence[Bin]) -> tuple[list[float], list[float]]:
 def _breakdowns(metrics: Metrics, predictions: pa.Table) -> list[doc.Part | None]:
     used = METRIC_OF[metrics.normalization]
     named = [
-        (f"{name}, {_PER[how]}{' (used here)' if name == used else ''}", metrics.accuracies[name])
+        (f"{name}, {PER[how]}{' (used here)' if name == used else ''}", metrics.accuracies[name])
         for how, name in METRIC_OF.items()
         if name in metrics.accuracies
     ]
@@ -757,6 +763,8 @@ def cautions(results: Results) -> list[str]:
         found.append(
             f"There are only {metrics.clusters} clusters: intervals over so few are rough."
         )
+    if wording := wording_remark(metrics):
+        found.append(f"{wording[0].upper()}{wording[1:]}.")
     found += [f"{remark}." for remark in remarks(results)]
     return found
 

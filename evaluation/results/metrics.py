@@ -256,7 +256,7 @@ def measure(
         near_accuracy=near,
         random_accuracy=random,
         accuracies={
-            METRIC_OF[name]: intervals.accuracy(_right_by(scored, name), cluster, seed)
+            METRIC_OF[name]: intervals.accuracy(right_by(scored, name), cluster, seed)
             for name in (METRIC_OF if by_length else (normalization,))
         },
         chance=float(np.mean(1.0 / widths)),
@@ -352,7 +352,7 @@ def compared_values(scored: pa.Table, normalization: Normalization) -> tuple[Flo
     return compared(raw, tokens, texts, normalization), starts, to_numpy(scored["answer"])
 
 
-def _right_by(scored: pa.Table, normalization: Normalization) -> Bools:
+def right_by(scored: pa.Table, normalization: Normalization) -> Bools:
     """Return whether each scored item is right if its scores are normalized in this way."""
     values, starts, answer = compared_values(scored, normalization)
     prediction, _, _ = _judge(values, starts)

@@ -6,7 +6,7 @@ One is always measured: that of the static encoder which comes with kbprobe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,8 @@ from evaluation.items.types import ProbeSplit
 from evaluation.names import model_name
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, headline_rows
-from evaluation.results.types import Estimate, Metrics, Similarity
+from evaluation.results.metrics import right_by
+from evaluation.results.types import METRIC_OF, Estimate, Metrics, Normalization, Similarity
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.audit.rows import has_constant_choices
 from kbprobe.columns import plain, single_chunk, to_numpy
@@ -70,6 +71,7 @@ def measure_similarity(
     predictions: pa.Table,
     seed: int,
     encoder: EncoderScores | None = None,
+    normalizations: Sequence[Normalization] = (),
 ) -> dict[str, Similarity]:
     """Estimate how often the choice most similar to the question is right, and the difference.
 
@@ -85,6 +87,7 @@ def measure_similarity(
         predictions: from :func:`evaluation.results.metrics.predictions_table`.
         seed: the seed of the bootstrap.
         encoder: the similarities of a further encoder, for all choices of the rows.
+        normalizations: those by which the difference is measured as well.
 
     Returns:
         Each by its name among the baselines.
@@ -104,10 +107,17 @@ def measure_similarity(
             cluster = cluster_codes(scored)
             right = bools(scored["correct"])
             name = similarity_name(own and own.encoder.name)
+            less = baseline.right
             found[name] = Similarity(
                 name=name,
                 accuracy=baseline.accuracy,
-                difference=intervals.paired_difference(baseline.right, right, cluster, seed),
+                difference=intervals.paired_difference(less, right, cluster, seed),
+                differences={
+                    METRIC_OF[how]: intervals.paired_difference(
+                        less, right_by(scored, how), cluster, seed
+                    )
+                    for how in normalizations
+                },
                 encoder=own and own.encoder,
             )
     return found

@@ -12,7 +12,12 @@ from evaluation.results.analyses.facts import Facts, facts_of
 from evaluation.results.analyses.labels import labels_of, sentences
 from evaluation.results.console import print_rows, wide_console
 from evaluation.results.types import DIVIDED, METRIC_OF, Estimate, Results, remarks
-from evaluation.results.words import against_chance, remarks_on_rows
+from evaluation.results.verdicts import other_verdicts, wording_remark
+from evaluation.results.words import (
+    against_chance,
+    counts,
+    remarks_on_rows,
+)
 
 
 def show_table(results: Sequence[Results]) -> None:
@@ -26,6 +31,7 @@ def show_table(results: Sequence[Results]) -> None:
                 f"{result.probe.name} ({result.probe.split})",
                 model_name(result.model.id),
                 scored_rows(result),
+                f"{metrics.clusters:,}",
                 percent(metrics.accuracy),
                 f"{100 * metrics.chance:.1f}",
                 percent(metrics.strict_accuracy),
@@ -34,7 +40,7 @@ def show_table(results: Sequence[Results]) -> None:
                 "cached" if speed is None else f"{speed:,.1f}",
             )
         )
-    heads = ("rows", "accuracy", "chance", "strict", "difference", "ties", "rows/s")
+    heads = ("rows", "clusters", "accuracy", "chance", "strict", "difference", "ties", "rows/s")
     print_rows(("probe", "model", *heads), rows, lines=box.SIMPLE_HEAD)
     console = wide_console()
     for result in results:
@@ -67,11 +73,17 @@ def percent(estimate: Estimate | None) -> str:
 def cautions(result: Results) -> list[str]:
     """Return caveats about the result."""
     metrics = result.metrics
-    lines = [f"accuracy: {against_chance(metrics.accuracy, metrics.chance)}"]
-    if metrics.near_accuracy is not None:
-        near, random = percent(metrics.near_accuracy), percent(metrics.random_accuracy)
+    other = other_verdicts(metrics)
+    against = against_chance(metrics.accuracy, metrics.chance)
+    lines = [f"accuracy: {'; '.join(filter(None, (against, other)))}"]
+    if metrics.near_accuracy is not None and metrics.random_accuracy is not None:
+        near, random = (
+            f"{percent(share)} of {counts(share)}"
+            for share in (metrics.near_accuracy, metrics.random_accuracy)
+        )
         lines.append(f"near distractors: {near}; random ones: {random}")
     lines += remarks_on_rows(result)
+    lines += filter(None, [wording_remark(metrics)])
     lines += [
         f"{count:,} of {metrics.items:,} rows set aside: {reason}"
         for reason, count in metrics.set_aside.items()

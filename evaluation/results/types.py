@@ -52,6 +52,14 @@ DIVIDED: dict[Normalization, str] = {
 }
 """What choices are compared by."""
 
+PER: dict[Normalization, str] = {
+    "sum": "as sums",
+    "char": "per character",
+    "byte": "per byte",
+    "token": "per token",
+}
+"""How log-likelihoods are compared, in a few words."""
+
 NOTES: dict[str, str] = {
     "truncated": "rows whose text was cut to fit the model",
     "cut_texts": "different texts cut to fit the model",
@@ -142,8 +150,12 @@ class Similarity(Model):
         "on questions, and know no relations."
     )
     difference: Estimate = Field(
-        description="Accuracy of the model less this one, in percentage points; the interval is "
+        description="Accuracy of the model minus this one, in percentage points; the interval is "
         "that of the paired difference."
+    )
+    differences: dict[str, Estimate] = Field(
+        default_factory=dict,
+        description="That difference by normalization, where there are several.",
     )
     encoder: EncoderDigest | None = Field(
         None,
@@ -183,7 +195,7 @@ class Metrics(Model):
         "rows have no cluster, or none is wholly scored."
     )
     strict_difference: Estimate | None = Field(
-        description="Strict cluster accuracy less accuracy, in percentage points."
+        description="Strict cluster accuracy minus accuracy, in percentage points."
     )
     strict_chance: float | None = Field(
         None,

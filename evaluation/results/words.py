@@ -138,6 +138,14 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}%"
 
 
+def counts(estimate: Estimate) -> str:
+    """Return what an estimate is of: ``2 rows``, ``200 rows, 31 clusters``."""
+    rows = f"{estimate.n:,} row{'' if estimate.n == 1 else 's'}"
+    if estimate.clusters in (None, estimate.n):
+        return rows
+    return f"{rows}, {estimate.clusters:,} cluster{'' if estimate.clusters == 1 else 's'}"
+
+
 def score(share: float) -> str:
     """Format a share in points: ``72.3``.
 

@@ -31,6 +31,7 @@ from evaluation.results.metrics import (
 )
 from evaluation.results.similarity import EncoderScores, measure_similarity, with_similarity
 from evaluation.results.types import (
+    METRIC_OF,
     AdapterInfo,
     Metrics,
     ModelInfo,
@@ -123,7 +124,8 @@ def evaluate_run(
     ).model_copy(update=of_audit(audit, recorded))
     if labels.setup_of(predictions) is None:
         encoder = _encoder_scores(run, session, entries)
-        similarity = measure_similarity(run.rows, predictions, options.seed, encoder)
+        several = [*METRIC_OF] if len(metrics.accuracies) > 1 else []
+        similarity = measure_similarity(run.rows, predictions, options.seed, encoder, several)
         metrics = with_similarity(metrics, similarity)
     timings = Timings(
         load=model.seconds - loading,

@@ -20,6 +20,7 @@ from pydantic import Field
 
 from evaluation.items.types import ids_of
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.names import model_name
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.analyses.generated import generated_of
@@ -241,7 +242,12 @@ def _similarity_baselines(
             ),
             "scoring": results.scoring.model_copy(update={"scorer": MOST_SIMILAR}),
             "metrics": results.metrics.model_copy(
-                update={"accuracy": accuracy, "accuracies": {}, "similarity": None}
+                update={
+                    "accuracy": accuracy,
+                    "accuracies": {},
+                    "normalization": "sum",
+                    "similarity": None,
+                }
             ),
             "analyses": {},
         }
@@ -434,6 +440,18 @@ def _caveats(pairs: Sequence[Contrast]) -> list[str]:
             f"{len(left)} of {len(pairs)} pairs are compared only on the rows that both scored, at "
             f"least {least:,}."
         )
+    encoders = {
+        (similarity.encoder.name, row.label): similarity
+        for pair in pairs
+        if _of(pair.first).scoring.scorer == MOST_SIMILAR
+        for row in (pair.second,)
+        if (similarity := _of(row).metrics.similarity) and similarity.encoder
+    }
+    caveats += [
+        f"{label} minus similarity by {model_name(name)}, as measured when it was evaluated: "
+        f"{difference(similarity.difference)}."
+        for (name, label), similarity in encoders.items()
+    ]
     if any(are_configs(pair.first.runs[0], pair.second.runs[0]) for pair in pairs):
         caveats.append("Some runs are on another config of the probe; rows are paired by ids.")
     return caveats
@@ -441,15 +459,17 @@ def _caveats(pairs: Sequence[Contrast]) -> list[str]:
 
 def _warnings(rows: Sequence[RunRow]) -> list[str]:
     """Return warnings if the runs score choices, or normalize scores, in different ways."""
+    # The most similar choice is not scored by a model, and does not depend on lengths.
+    models = [row for row in rows if _of(row).scoring.scorer != MOST_SIMILAR]
     warnings = []
     generated = [row.label for row in rows if RUNS["generated"].value(row)]
-    if 0 < len(generated) < len(rows):
+    if 0 < len(generated) < len(models):
         warnings.append(
             f"Choices are compared by generated answers, or by letters, in {', '.join(generated)}, "
             "and by scores such as log-likelihoods elsewhere: a difference may be due to how the "
             "model was asked alone."
         )
-    divided = {row.label: _of(row).metrics.normalization for row in rows}
+    divided = {row.label: _of(row).metrics.normalization for row in models}
     if len(set(divided.values())) > 1:
         each = "; ".join(
             f"{label}: {METRIC_OF[name]} (--normalization {name})"

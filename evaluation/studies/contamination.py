@@ -36,7 +36,7 @@ class Contamination(Model):
 
     suite: str = Field(description="The sibling suite.")
     difference: Estimate | None = Field(
-        description="Score on the suite less score on fresh rows, in points: mean over the probes; "
+        description="Score on the suite minus score on fresh rows, in points: mean over the probes; "
         "null where all are left out."
     )
     probes: list[FreshDifference] = Field(description="The probes that it is a mean over.")

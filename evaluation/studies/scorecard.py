@@ -29,6 +29,7 @@ from evaluation.results.similarity import measure_similarity
 from evaluation.results.types import Estimate, Model, Results, Similarity
 from evaluation.results.words import (
     answers_remark,
+    counts,
     headline_remark,
     matched_remark,
     matching_remark,
@@ -89,8 +90,8 @@ class ProbeScore(Model):
     )
     beyond_similarity: Estimate | None = Field(
         None,
-        description="Score minus that of the choice most similar to the question, on the same rows; "
-        "null where similarity says nothing.",
+        description="Score minus that of the choice most similar to the question, on the same "
+        "rows; null where similarity says nothing.",
     )
     remarks: list[str] = Field(description="Caveats.")
 
@@ -136,7 +137,7 @@ class ModelCard(Model):
     overall: Overall = Field(description="Means over the probes.")
     probes: list[ProbeScore] = Field(description="Each probe, in the order given.")
     contamination: Contamination | None = Field(
-        description="Scores less those on fresh rows; null without --fresh."
+        description="Scores minus those on fresh rows; null without --fresh."
     )
 
 
@@ -469,7 +470,7 @@ def _by_number_of_hops(model: ModelCard) -> doc.Table:
 
 
 def _counted(accuracy: Estimate | None) -> doc.Cell:
-    return cells.share(accuracy)._replace(note="" if accuracy is None else cells.counts(accuracy))
+    return cells.share(accuracy)._replace(note="" if accuracy is None else counts(accuracy))
 
 
 SCORECARD = Study(

@@ -39,7 +39,8 @@ def save_run(
     hops: Sequence[int | None] | None = None,
     probe: str = "made",
     gold: int = GOLD,
-    choices: Sequence[str] = CHOICES,
+    choices: Sequence[str] | Sequence[tuple[str, ...]] = CHOICES,
+    questions: Sequence[str] | None = None,
     normalization: Normalization = "sum",
     request: dict[str, Any] | None = None,
     **fields: Any,
@@ -50,8 +51,15 @@ def save_run(
     is said of the model.
     """
     names = ids or [f"i{row}" for row in range(len(said))]
+    asked = questions or [f"q {name}" for name in names]
+    # The same choices in all rows, or those of each.
+    shared = isinstance(choices[0], str)
+    each = [tuple(choices)] * len(names) if shared else [tuple(own) for own in choices]
     items = ItemColumns.of(
-        [Item(name, "mc_qa", f"q {name}", tuple(choices), gold) for name in names]
+        [
+            Item(name, "mc_qa", question, shown, gold)
+            for name, question, shown in zip(names, asked, each, strict=True)
+        ]
     )
     nulls = pa.nulls(len(items))
     about = pa.table(
@@ -65,7 +73,7 @@ def save_run(
         | dict.fromkeys(("distractor_hops", "pos", "concept"), nulls)
     )
     split = ProbeSplit(probe, "made", "test", items, about, bool(clusters), fingerprint(items))
-    values = np.zeros((len(items), len(choices)))
+    values = np.zeros((len(items), len(each[0])))
     for row, choice in enumerate(said):
         if choice is not None:
             values[row, choice] = 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from evaluation import compare
 from evaluation.cli import main
+from evaluation.results.intervals import paired_test
 from evaluation.results.pairs import holm, mcnemar
 from evaluation.studies.agreement import kappas_of
 from evaluation.studies.base import StudyRequest, read_summary, summarise_folders
@@ -124,7 +126,7 @@ def test_two_runs_by_hand(save: Save) -> None:
     assert parts == {"x": (pytest.approx(2 / 3), pytest.approx(2 / 3), 3), "y": (0.0, 0.0, 2)}
 
 
-def test_second_less_first_and_turned_round(save: Save) -> None:
+def test_b_minus_a_and_turned_round(save: Save) -> None:
     chance = np.random.default_rng(0)
     clusters = [f"c{row // 5}" for row in range(1_000)]
     weak = [int(x) for x in chance.integers(0, 3, 1_000)]
@@ -137,7 +139,7 @@ def test_second_less_first_and_turned_round(save: Save) -> None:
     assert there.difference.method == "paired cluster bootstrap"
     assert 0 < there.difference.low < gain < there.difference.high
     assert there.only_first_right == back.only_second_right == 0
-    assert there.p_value == back.p_value < 1e-6
+    assert max(there.p_value, back.p_value) < 1e-6
     assert compare([one, two]) == compare([one, two])
 
 
@@ -165,7 +167,11 @@ def test_one_folder_stands_for_the_results_within_it(save: Save) -> None:
     one, two = save("one", [0, 1], folder="both/one"), save("two", [1, 1], folder="both/two")
     request = StudyRequest(COMPARE, options=CompareOptions())
     assert summarise_folders(request, [one.parent]) == summarise_folders(request, [one, two])
-    with pytest.raises(UsageError, match="at least two folders"):
+    deeper = save("one", [1, 1], folder="all/probe/one", probe="other")
+    save("two", [0, 1], folder="all/probe/two", probe="other")
+    save("one", [0], folder="all/probe/one/facts", probe="facts")
+    assert len(summarise_folders(request, [one.parent, deeper.parent.parent]).tables["runs"]) == 4
+    with pytest.raises(UsageError, match="at least two results"):
         summarise_folders(request, [one])
 
 
@@ -179,7 +185,7 @@ def test_what_cannot_be_paired(save: Save) -> None:
         compare([one, save("four", [0, 1], ids=["a", "b"], gold=1)], partial=True)
     with pytest.raises(UsageError, match="items with the same id"):
         compare([one, save("five", [0, 1, 1], ids=["a", "a", "b"])], partial=True)
-    with pytest.raises(UsageError, match="at least two"):
+    with pytest.raises(UsageError, match=r"at least two.*--against similarity"):
         compare([one])
     with pytest.raises(UsageError, match="holds no results"):
         compare([one, one / "nowhere"])
@@ -232,8 +238,7 @@ def test_controls_are_of_the_same_build_and_rows(save: Save) -> None:
     own = save("m", [0, 1], folder="own", request=BUILD)
     other = save("m", [0, 1], folder="o", request={**BUILD, "seed": 1}, probe="made-x", gold=1)
     fewer = save("m", [0], folder="f", request=BUILD, probe="made-plain", gold=1)
-    with pytest.raises(UsageError, match="the only results on"):
-        compare([own, other])
+    assert compare([own, other]).tables.keys() == {"probes", "across"}, "not paired by ids"
     with pytest.raises(UsageError, match="--partial"):
         compare([own, fewer])
     assert pairs_of(compare([own, fewer], partial=True))[0].rows == 1
@@ -302,7 +307,7 @@ def test_what_is_printed(save: Save) -> None:
         save("three", [2] * 40, families=families, folder="c"),
     ]
     text = printed(compare(folders[:2]))
-    for part in ("made (test)", "org/[one]", "76.9", "+25.6 points", "sister", "1 skipped by"):
+    for part in ("made (test)", "org/[one]", "76.9", "−25.6 points", "sister", "1 skipped by"):
         assert part in text
     text = printed(compare(folders))
     for part in ("org/[one]", "three", "same answer", "74.4%", "+75.0"):
@@ -332,7 +337,8 @@ def test_the_page_of_two_runs_has_families(save: Save) -> None:
     families = ["sister"] * 20 + ["random"] * 20
     folders = [save(n, [v] * 40, families=families) for n, v in (("one", 0), ("two", 1))]
     page = page_of(compare(folders))
-    assert "one less two: +100.0 points" in page
+    assert "two minus one: −100.0 points" in page
+    assert "second less" not in page
     assert "By distractor family" in page
     assert "pairs differ" not in page
 
@@ -347,12 +353,100 @@ def test_the_wording_with_the_highest_mean_comes_first(save: Save) -> None:
     means = {row["template"]: (row["accuracy"].value, row["accuracy"].n) for row in wordings}
     assert list(means) == ["paper", "plain"]
     assert means == {"paper": (pytest.approx(4 / 6), 3), "plain": (0.25, 4)}
+    assert [(row["rows"], row["clusters"]) for row in wordings] == [(3, 3), (4, 4)]
     assert wordings[1]["runs"] == [0.25, 0.25]
     assert "By wording: mean accuracy over the models" in page_of(found)
     assert "By wording: mean accuracy" in printed(found)
     alike = [save(name, [0, 1], templates=["plain"] * 2, folder=name * 2) for name in "ab"]
     assert compare(alike).tables["wordings"] == []
     assert "By wording" not in page_of(compare(alike))
+
+
+# --- one interval, several probes, and similarity ----------------------------------------------
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 60), st.integers(1, 4), st.floats(0, 0.5))
+def test_p_is_below_the_level_where_the_interval_excludes_0_and_nowhere_else(
+    seed: int, clusters: int, size: int, gain: float
+) -> None:
+    generator = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(clusters), size)
+    first = generator.random(cluster.size) < 0.4
+    second = first | (generator.random(cluster.size) < gain)
+    test = paired_test(first, second & (generator.random(cluster.size) < 0.95), cluster, 0)
+    excludes = test.difference.low > 0 or test.difference.high < 0
+    assert (test.p_value < 0.05) == excludes
+
+
+def test_a_difference_has_one_interval_wherever_it_is_shown(save: Save) -> None:
+    """The table of controls once had the interval of other resamples, in the other direction."""
+    own = save("m", [0, 1, 2, 0] * 20, folder="own", request=BUILD)
+    control = save("m", [0, 0, 1, 1] * 20, folder="c", request=BUILD, probe="made-plain")
+    found = compare([own, control])
+    (pair,), (of_control,) = pairs_of(found), found.tables["controls"]
+    assert of_control["difference"] == pair.difference
+    assert of_control["p_value"] == pair.p_value
+    shown = re.findall(r"[+−][\d.]+ (?:points )?\([^)]*\)", printed(found))
+    assert len({text.replace("points ", "") for text in shown}) == 1
+
+
+def test_a_model_on_two_probes_is_compared_above_chance_and_unpaired(save: Save) -> None:
+    """60% of two choices and 60% of three: the second is further above chance."""
+    right = [0] * 120 + [1] * 80
+    clusters = [f"c{row // 2}" for row in range(200)]
+    two = save("m", right, clusters, folder="two", probe="pairs", choices=("yes", "no"))
+    three = save("m", right, clusters, folder="three", probe="triples")
+    found = compare([two, three])
+    (pair,) = found.rows("across")
+    assert (pair["first"], pair["second"]) == ("pairs (test)", "triples (test)")
+    assert pair["difference"].value == pytest.approx(100 * (0.4 - 0.2))
+    assert pair["difference"].low < 20 < pair["difference"].high
+    assert (pair["p_value"] < 0.05) == (pair["difference"].low > 0)
+    assert [(row["rows"], row["clusters"]) for row in found.rows("probes")] == [(200, 100)] * 2
+    back = compare([three, two]).rows("across")[0]["difference"]
+    assert (back.value, back.low) == pytest.approx((-20, -pair["difference"].high))
+    text = printed(found)
+    assert "triples (test) minus pairs (test): +20.0 points" in text
+    assert "Unpaired: the probes have different rows" in text
+    alike = compare([two, save("m", right, clusters, folder="x", probe="x", choices=("a", "b"))])
+    assert alike.rows("across")[0]["p_value"] > 0.9
+
+
+def test_a_model_against_similarity(save: Save) -> None:
+    """Each question names its gold: similarity is always right, and the model in half."""
+    rows = 60
+    texts = [("dog", "stone", "idea"), ("stone", "idea", "dog"), ("idea", "dog", "stone")]
+    varied = {
+        "questions": [f"A {texts[row % 3][0]} is a {texts[row % 3][0]}." for row in range(rows)],
+        "choices": [texts[row % 3] + (f"thing {row}",) for row in range(rows)],
+    }
+    model = save("m", [row % 2 for row in range(rows)], **varied)
+    found = compare([model], against="similarity")
+    (pair,) = pairs_of(found)
+    assert (pair.first, pair.second) == ("most similar choice", "m")
+    assert (pair.accuracy_first.value, pair.accuracy_second.value) == (1.0, 0.5)
+    assert pair.difference.value == -50.0
+    assert "m minus most similar choice: −50.0 points" in printed(found)
+    assert "different normalization" not in printed(found)
+    same = save("n", [0, 1] * 3, probe="same")
+    with pytest.raises(UsageError, match=r"says nothing about the rows of same.*--against"):
+        compare([same], against="similarity")
+    others = [save("k", [0] * rows, **varied), save("o", [0] * 6, probe="same")]
+    found = compare([model, same, *others], against="similarity")
+    assert "Similarity says nothing about the rows of same." in found.notes
+
+
+def test_a_wording_that_reverses_a_ranking_is_told(save: Save) -> None:
+    templates = ["plain"] * 40 + ["paper"] * 40
+    first, second = [0] * 40 + [1] * 40, [1] * 40 + [0] * 40
+    folders = [
+        save(name, said, templates=templates) for name, said in (("a", first), ("b", second))
+    ]
+    text = printed(compare(folders))
+    assert "Wording reverses a ranking: b minus a is +100.0 points" in text
+    assert "with paper (40 rows), −100.0 points" in text
+    alike = [save(f"{n}2", first, templates=templates) for n in "ab"]
+    assert "Wording reverses" not in printed(compare(alike))
 
 
 # --- agreement --------------------------------------------------------------------------------

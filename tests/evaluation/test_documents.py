@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -61,7 +62,7 @@ def heat_of(name: str) -> HeatMap:
         groups=[(name, 2)],
         lines={(1, 0): ("n 9",)},
         faint=frozenset({(1, 0)}),
-        level=0.25,
+        chance=(0.2, 0.5),
         foot=1,
         links={(0, 0): "s1"},
     )
@@ -107,11 +108,22 @@ def document_of(name: str) -> Document:
 
 def test_a_heat_map_holds_its_numbers_and_intervals() -> None:
     (_, first), (_, second) = arrange(heat_of("x")).rows
-    assert first == [(Cell("50.0%", "40.0% to 60.0%"), "s10 marked"), None]
+    # 0.5 where guessing gives 0.2, and 0.8 where it gives 0.5: the second is further above chance.
+    assert first == [(Cell("50.0%", "40.0% to 60.0%"), "d14 marked"), None]
     assert second == [
         (Cell("25.0%", lines=("n 9",)), "few"),
-        (Cell("80.0%", "70.0% to 90.0%"), "s16 marked"),
+        (Cell("80.0%", "70.0% to 90.0%"), "d16 marked"),
     ]
+
+
+def test_colours_are_of_what_is_above_chance() -> None:
+    heat = HeatMap(
+        "", "", ["a"], ["two", "five", "below"], [[0.5, 0.2, 0.1]], chance=(0.5, 0.2, 0.5)
+    )
+    shades = arrange(heat).rows[0][1]
+    assert [cell and cell[1] for cell in shades] == ["d10", "d10", "d2"]
+    raw = arrange(replace(heat, chance=())).rows[0][1]
+    assert [cell and cell[1] for cell in raw] == ["s10", "s4", "s2"], "shares, not accuracies"
 
 
 def test_pairs_are_given_in_one_order_or_the_other() -> None:

@@ -41,6 +41,7 @@ from evaluation.results.types import (
     RESULTS,
     ClusterSize,
     Estimate,
+    Group,
     Normalization,
     Results,
     Similarity,
@@ -48,7 +49,9 @@ from evaluation.results.types import (
     write_predictions,
     write_results,
 )
+from evaluation.results.verdicts import other_verdicts, wording_remark
 from evaluation.results.words import against_chance, clip, percent, points
+from kbprobe.document import Conclusion
 from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.manifest import MOST_SIMILAR, Audit, Manifest
 from tests.evaluation.sample_results import results_of
@@ -587,6 +590,61 @@ def test_a_shortcut_that_is_not_beaten_is_named_beside_similarity() -> None:
     metrics = results.metrics.model_copy(update={"accuracy": of(0.6, 0.55, 0.65)})
     _, words = verdict(with_similarity(metrics, {MOST_SIMILAR: similarity}))
     assert words == "Above chance and similarity alone, but below “longest choice”"
+
+
+def test_a_normalization_that_decides_the_verdict_is_in_the_headline() -> None:
+    results, predictions = run(probe())
+    level, above, chance = of(0.22, 0.17, 0.27), of(0.3, 0.25, 0.35), results.metrics.chance
+    assert chance == pytest.approx(0.2)
+    accuracies = {"acc": above, "acc_norm": level, "acc_bytes": level, "acc_tokens": above}
+    changed = {"normalization": "char", "accuracy": level, "accuracies": accuracies}
+    metrics = results.metrics.model_copy(update=changed)
+    decides = "the normalization decides: as sums (30.0%) and per token (30.0%) it is above chance"
+    assert other_verdicts(metrics) == decides
+    page = document(results.model_copy(update={"metrics": metrics}), predictions)
+    conclusion = page.sections[0].parts[0]
+    assert isinstance(conclusion, Conclusion)
+    assert conclusion.text == f"Not distinguishable from chance; but {decides}"
+    # Above chance in any case, and above similarity by one of them only.
+    alike = dict.fromkeys(accuracies, above)
+    worse, better = of(1, -4, 6), of(8, 3, 13)
+    similarity = Similarity(
+        accuracy=of(0.22, 0.17, 0.27),
+        difference=worse,
+        differences={"acc": worse, "acc_norm": worse, "acc_bytes": worse, "acc_tokens": better},
+    )
+    changed = {"accuracy": above, "accuracies": alike, "similarity": similarity}
+    metrics = metrics.model_copy(update=changed)
+    assert other_verdicts(metrics).endswith("per token (30.0%) it is above similarity")
+    assert other_verdicts(metrics.model_copy(update={"similarity": None})) == ""
+
+
+def test_the_difference_from_similarity_is_measured_by_each_normalization() -> None:
+    rows = probe()
+    _, predictions = run(rows)
+    found = measure_similarity(rows, predictions, 0, None, ["sum", "char"])[MOST_SIMILAR]
+    assert found.differences["acc"].value == found.difference.value
+    assert found.differences.keys() == {"acc", "acc_norm"}
+
+
+def test_wordings_that_differ_are_told_with_their_rows_and_clusters() -> None:
+    results, _ = run(probe())
+
+    def worded(*shares: float) -> str | None:
+        wordings = [
+            Group(name=f"w{number}", accuracy=of(share, share - 0.1, share + 0.1))
+            for number, share in enumerate(shares)
+        ]
+        return wording_remark(results.metrics.model_copy(update={"by_template": wordings}))
+
+    remark = worded(0.3, 0.9, 0.5)
+    assert remark is not None
+    assert "90.0% (80.0% to 100.0%) of 400 rows with w1, 30.0% (20.0% to 40.0%) of 400" in remark
+    assert worded(0.3, 0.4) is None
+    assert worded(0.3) is None
+    # These do not overlap as two, and do as the extremes of twenty.
+    assert worded(0.3, 0.54) is not None
+    assert worded(0.3, 0.54, *[0.4] * 18) is None
 
 
 def test_a_similarity_of_other_rows_is_not_shown() -> None:

@@ -15,6 +15,7 @@ from evaluation.report.suite.collect import Collection, ProbeKey, StoredRun
 from evaluation.results.frames import table_of
 from evaluation.results.intervals import above_chance
 from evaluation.results.types import Estimate, Metrics, Results, remarks
+from evaluation.results.verdicts import other_verdicts
 from evaluation.results.words import natural_key, place, remarks_on_rows
 from kbprobe.errors import UsageError
 from kbprobe.tables import PlainTable
@@ -272,5 +273,6 @@ def _entry(run: StoredRun, probe: ProbeColumn) -> Entry:
     beaten &= similarity is None or similarity.difference.low > 0
     reaches: Reaches = "nothing" if not above else "shortcut" if beaten else "chance"
     said = remarks_on_rows(run.results) + remarks(run.results)
+    said += filter(None, [other_verdicts(metrics)])
     said += [f"{n:,} rows set aside: {why}" for why, n in sorted(metrics.set_aside.items())]
     return Entry(run, probe, reaches, tuple(said))

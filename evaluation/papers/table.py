@@ -197,7 +197,7 @@ def _named(baseline: str, names: DisplayNames) -> str:
 def _reading(rows: Sequence[_Row], baselines: bool) -> str:
     """Return how to read the numbers of the table."""
     said = READING
-    if any("beyond_similarity" in row.values for row in rows):
+    if any(row.values.get("beyond_similarity") for row in rows):
         said += (
             " Beyond similarity: accuracy less that of the choice most similar to the question, "
             "in percentage points."

@@ -165,9 +165,12 @@ def test_the_command_writes_tables(
     with pytest.raises(SystemExit) as done:
         main(["table", str(tmp_path / "all" / "0"), "--to", form, "--columns", "all"])
     assert not done.value.code
-    own = results[0].table()._replace(rules=[0]).text(form)  # type: ignore[arg-type]
-    made = capsys.readouterr().out
-    assert [line for line in own.splitlines() if line not in made.splitlines()] == []
+    table = results[0].table()
+    # Without a model, a result is called by its scorer.
+    rows = [["random" if cell == "none" else cell for cell in row] for row in table.rows]
+    own = table._replace(rows=rows).text(form)  # type: ignore[arg-type]
+    made = capsys.readouterr().out.split("\n")
+    assert [line for line in own.split("\n") if line.strip() not in map(str.strip, made)] == []
     summary = {"pairs": [{"probe": "p", "by": [{"family": "f", "n": 1}, {"family": "g", "n": 2}]}]}
     (tmp_path / "s.json").write_text(json.dumps(summary), encoding="utf-8")
     with pytest.raises(SystemExit) as done:

@@ -856,6 +856,7 @@ def evaluate(
 ) -> Result: ...
 def compare(
     *results: Result | str | Path | Sequence[Result | str | Path],
+    against: Literal["similarity"] | None = None,
     partial: bool = False,
     seed: int = 0,
 ) -> StudyTables: ...

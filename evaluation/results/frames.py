@@ -102,7 +102,7 @@ def tables_within(summary: Mapping[str, Any]) -> dict[str, PlainTable]:
             for row in rows
         ]
         estimated = any(isinstance(cell, Measured) for row in cells for cell in row)
-        tables[name] = PlainTable(head, cells, notes=[READING] if estimated else [])
+        tables[name] = PlainTable(head, cells, notes=(READING,) if estimated else ())
     return tables
 
 

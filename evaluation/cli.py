@@ -74,6 +74,11 @@ SUBCOMMANDS = {
         "Print results, or a table of a study, as CSV, Markdown or LaTeX.",
         "evaluation.tables_command:table_command",
     ),
+    "figure": Subcommand(
+        COLLECT,
+        "Draw results or learning curves for a paper, as PDF, SVG or PNG.",
+        "evaluation.figure_command:figure_command",
+    ),
     "export": Subcommand(
         COLLECT,
         "Write results for the Hub, Every Eval Ever or Inspect's viewer.",

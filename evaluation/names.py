@@ -6,15 +6,23 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_GENERIC = re.compile(
-    r"(pytorch_)?model|(final|best|last|latest)([-_](model|checkpoint))?|out(put)?|weights|hf|"
-    r"(checkpoint|ckpt|epoch|step|run|seed)?[-_]?\d*|[0-9a-f]{40}",
-    re.IGNORECASE,
+from kbprobe.errors import UsageError
+
+_SILENT = (
+    r"((pytorch_)?model|(final|best|last|latest)([-_](model|checkpoint))?|out(put)?|weights|hf|"
+    r"snapshots|[0-9a-f]{40})(\.gguf)?"
 )
-"""Last parts of paths that say nothing about the model: ``model``, ``checkpoint-100``."""
+"""Last parts of paths that say nothing: ``model``, ``final``, ``snapshots/HASH``."""
+
+_GENERIC = rf"{_SILENT}|(checkpoint|ckpt|epoch|step|run|seed)?[-_]?\d*"
+"""These, and parts that only number a model: ``checkpoint-100``."""
+
+_HUB_CACHE = re.compile(r"models--(.+?)--(.+)")
+"""The Hub's cache has the files of ``org/name`` in ``models--org--name/snapshots/HASH``."""
 
 _TELLING = 3
 """Maximum number of parts of a path in a name."""
@@ -30,9 +38,84 @@ def telling_parts(parts: Sequence[str]) -> list[str]:
     (['tuned', 'checkpoint-100'], ['roberta'])
     """
     count = 1
-    while count < min(_TELLING, len(parts)) and _GENERIC.fullmatch(parts[-count]):
+    while count < min(_TELLING, len(parts)) and _is(_GENERIC, parts[-count]):
         count += 1
     return list(parts[-count:])
+
+
+def _is(kind: str, part: str) -> bool:
+    return re.fullmatch(kind, part, re.IGNORECASE) is not None
+
+
+def model_name(source: str) -> str:
+    """Return the name that a model is shown by: a Hub id, or the telling end of a path.
+
+    Folders that say nothing are left out, such as ``model``; a checkpoint's number is kept.
+
+    >>> model_name("models/roberta/model"), model_name("FacebookAI/roberta-large")
+    ('roberta', 'FacebookAI/roberta-large')
+    >>> model_name("/home/me/tuned/final/checkpoint-100"), model_name("../../x")
+    ('tuned/checkpoint-100', 'x')
+    >>> model_name("/home/me/model"), model_name("models/tuned/a.gguf")
+    ('model', 'a.gguf')
+    """
+    parts = [part for part in source.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+    if source.startswith("/") and len(parts) > 2 and parts[0] in ("home", "Users"):
+        parts = parts[2:]  # The owner of a home folder says nothing about the model.
+    if not parts:
+        return source
+    is_path = source.startswith(("/", ".", "~")) or source[-1] == "/" or _is(_SILENT, parts[-1])
+    if len(parts) == 2 and not is_path:
+        return source
+    telling = telling_parts(parts)
+    shown = [part for part in telling if not _is(_SILENT, part)] or telling[-1:]
+    return "/".join(_HUB_CACHE.sub(r"\1/\2", part) for part in shown)
+
+
+@dataclass(frozen=True)
+class DisplayNames:
+    """Names that a user gives to models, probes and folders of results, by what they replace."""
+
+    given: Mapping[str, str]
+
+    def of(self, name: str) -> str:
+        """Return the name given to what is called ``name``, or that itself."""
+        return self.given.get(name, name)
+
+    def of_model(self, source: str) -> str:
+        """Return the name given to a model, by its path or id or by the end of it."""
+        return self.given.get(source) or self.of(model_name(source))
+
+    def of_folder(self, folder: str) -> str | None:
+        """Return the name given to a folder of results, by its path or its last part."""
+        return self.given.get(folder) or self.given.get(folder.rpartition("/")[2])
+
+
+NO_NAMES = DisplayNames({})
+"""No names: everything is shown by its own."""
+
+
+def read_names(path: Path) -> DisplayNames:
+    """Read names from a YAML file that maps each model, probe or folder to its name.
+
+    Raises:
+        UsageError: there is no such file, or it is no mapping of texts to texts.
+    """
+    from kbprobe.parsing import read_yaml
+
+    remedy = "Write a line for each name, such as FacebookAI/roberta-large: RoBERTa"
+    try:
+        names = read_yaml(path, remedy)
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}. {remedy}") from None
+    if not isinstance(names, dict) or not names:
+        raise UsageError(f"{path} maps nothing to names. {remedy}")
+    for key, name in names.items():
+        if not (isinstance(key, str) and isinstance(name, str) and key and name.strip()):
+            raise UsageError(
+                f"{path} maps {key!r} to {name!r}, where both are to be texts. {remedy}"
+            )
+    return DisplayNames({key.rstrip("/"): name.strip() for key, name in names.items()})
 
 
 def folder_name(source: str) -> str:

@@ -104,17 +104,19 @@ class Result(Evaluation):
         return place
 
     def _repr_html_(self) -> str:
+        from evaluation.names import model_name
         from evaluation.results.summary import cautions
-        from evaluation.results.words import last_name
+        from kbprobe.tables import PlainTable
 
         results = self.results
-        head, (row,) = self.table()
-        shown = self.table()._replace(
-            head=["", results.probe.name],
-            rows=[[name, cell] for name, cell in zip(head, row, strict=True) if cell is not None],
+        table = self.table()
+        cells = zip(table.titles, table.rows[0], strict=True)
+        shown = PlainTable(
+            ["", results.probe.name], [[name, cell] for name, cell in cells if cell is not None]
         )
         said = "".join(f"<li>{escape(line)}</li>" for line in cautions(results))
-        caption = f"{last_name(results.model.id)} on {results.probe.name} ({results.probe.split})"
+        on = f"{results.probe.name} ({results.probe.split})"
+        caption = f"{model_name(results.model.id)} on {on}, shares in percent"
         return f"{shown.html(caption)}<ul>{said}</ul>"
 
     def __repr__(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -41,6 +42,15 @@ class Estimate(BaseModel):
     def __bool__(self) -> Literal[True]:
         """Return True: ``part and part.value`` is None only where there is no part."""
         return True
+
+
+def estimate_of(value: Any) -> Estimate | None:
+    """Return the estimate that was read from a file as a mapping; None: it is something else."""
+    every = Estimate.model_fields
+    required = {name for name, field in every.items() if field.is_required()}
+    if isinstance(value, Mapping) and required <= value.keys() <= every.keys():
+        return Estimate(**value)
+    return None
 
 
 def mean_credit(credit: Floats, cluster: Ints, tests: int = 1) -> Estimate:

@@ -47,6 +47,10 @@ _DASHES: dict[str, Any] = {
 }
 
 
+MARKERS = "os^Dvp*"
+"""Markers of several lines in one chart: more than there are colours, so that no two look alike."""
+
+
 def draw_chart(chart: Chart, name: str) -> Markup:
     """Draw a chart; ``name`` keeps its ids apart from those of other figures."""
     count = len(chart.panels)
@@ -62,11 +66,11 @@ def draw_chart(chart: Chart, name: str) -> Markup:
             height_ratios=[5, *[2] * (rows - 1)],
         ).flat
         for axes, panel in zip(grid, chart.panels, strict=True):
-            _draw_panel(axes, panel)
+            draw_panel(axes, panel)
             if chart.beside:
-                _scale_across(axes, chart.across)
+                scale_across(axes, chart.across)
         if not chart.beside:
-            _scale_across(axes, chart.across)
+            scale_across(axes, chart.across)
         names = [line.name for panel in chart.panels for line in panel.lines]
         names += [level.name for panel in chart.panels for level in panel.levels]
         names += [] if chart.across.mark is None else [chart.across.mark.name]
@@ -77,7 +81,8 @@ def draw_chart(chart: Chart, name: str) -> Markup:
     return draw(name, f"{chart.label} The numbers are in the table below.", height, plot)
 
 
-def _draw_panel(axes: Axes, panel: Panel) -> None:
+def draw_panel(axes: Axes, panel: Panel) -> None:
+    """Draw a panel of a chart on its axes."""
     factor = 100 if panel.upwards == "share" else 1
     for line in panel.lines:
         _draw_line(axes, line, factor)
@@ -85,7 +90,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         style = _style(level.ink, level.dash)
         axes.axhline(factor * level.value, label=short(level.name, _NAME), linewidth=1, **style)
     if panel.title:
-        axes.set_title(panel.title, loc="left", fontsize=11)
+        axes.set_title(panel.title, loc="left", fontsize="medium")
     if panel.upwards == "coefficient":
         axes.set_ylim(-1.05, 1.05)
         return
@@ -122,7 +127,8 @@ def _draw_line(axes: Axes, line: Line, factor: float) -> None:
         axes.fill_between(line.x, low, high, color=style["color"], alpha=0.13, linewidth=0)
 
 
-def _scale_across(axes: Axes, across: Across) -> None:
+def scale_across(axes: Axes, across: Across) -> None:
+    """Scale and label the horizontal axis of a chart."""
     if across.mark is not None:
         mark = across.mark
         style = _style(mark.ink, mark.dash)
@@ -179,34 +185,38 @@ def draw_dots(dots: Dots, name: str) -> Markup:
     """Draw a dot plot; ``name`` keeps its ids apart from those of other figures."""
 
     def plot(figure: Figure) -> None:
-        from matplotlib.ticker import MaxNLocator
-
-        axes = figure.subplots()
-        legend = dots.parts
-        for place, dot in enumerate(dots.dots):
-            shares = [100 * share for share in dot.parts]
-            style: dict[str, Any] = {"s": 12, "color": SOFT, "alpha": 0.55, "linewidths": 0}
-            axes.scatter(shares, [place] * len(shares), label=legend or None, **style)
-            legend = "" if shares else legend
-            colour, marker = (REFERENCE, "s") if dot.reference else (MODEL, "o")
-            low, value, high = (100 * end for end in ends(dot.accuracy))
-            axes.plot([low, high], [place, place], color=colour, linewidth=2)
-            axes.plot([value], [place], color=colour, marker=marker, markersize=6)
-        for level in dots.levels:
-            style = _style(level.ink, level.dash)
-            axes.axvline(100 * level.value, label=level.name, linewidth=1, **style)
-        axes.set_yticks(range(len(dots.dots)), [short(dot.name, _NAME) for dot in dots.dots])
-        axes.set_ylim(len(dots.dots) - 0.5, -0.5)
-        axes.grid(visible=False, axis="y")
-        reached = [end for dot in dots.dots for end in (*_both_ends(dot.accuracy), *dot.parts)]
-        axes.set_xlim(*_span([*reached, *(level.value for level in dots.levels)], 3))
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
-        axes.xaxis.set_major_formatter("{x:.0f}%")
-        axes.set_xlabel("accuracy")
+        draw_dots_on(figure.subplots(), dots)
         figure.legend(loc="outside upper left", ncols=3)
 
     text = f"{dots.label} The numbers are in the table below."
     return draw(name, text, _DOT_MARGIN + _DOT_ROW * len(dots.dots), plot)
+
+
+def draw_dots_on(axes: Axes, dots: Dots) -> None:
+    """Draw a dot plot on its axes."""
+    from matplotlib.ticker import MaxNLocator
+
+    legend = dots.parts
+    for place, dot in enumerate(dots.dots):
+        shares = [100 * share for share in dot.parts]
+        style: dict[str, Any] = {"s": 12, "color": SOFT, "alpha": 0.55, "linewidths": 0}
+        axes.scatter(shares, [place] * len(shares), label=legend or None, **style)
+        legend = "" if shares else legend
+        colour, marker = (REFERENCE, "s") if dot.reference else (MODEL, "o")
+        low, value, high = (100 * end for end in ends(dot.accuracy))
+        axes.plot([low, high], [place, place], color=colour, linewidth=2)
+        axes.plot([value], [place], color=colour, marker=marker, markersize=6)
+    for level in dots.levels:
+        style = _style(level.ink, level.dash)
+        axes.axvline(100 * level.value, label=level.name, linewidth=1, **style)
+    axes.set_yticks(range(len(dots.dots)), [short(dot.name, _NAME) for dot in dots.dots])
+    axes.set_ylim(len(dots.dots) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    reached = [end for dot in dots.dots for end in (*_both_ends(dot.accuracy), *dot.parts)]
+    axes.set_xlim(*_span([*reached, *(level.value for level in dots.levels)], 3))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter("{x:.0f}%")
+    axes.set_xlabel("accuracy")
 
 
 def _style(ink: Ink, dash: str) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup
 
@@ -72,7 +73,7 @@ def style_rules() -> Markup:
         f"--{name}: light-dark({', '.join(pair)});" for name, pair in colours.colours().items()
     )
     shades = [
-        _rule(f"s{step}", *(colours.colour(name, step / SHADES) for name in ("Blues", "Blues_r")))
+        _rule(f"s{step}", shade_colour("s", step), colours.colour("Blues_r", step / SHADES))
         for step in range(SHADES + 1)
     ]
     return Markup("\n".join([f":root {{ {variables} }}", *shades]))  # nosec B704 # our own colours
@@ -89,12 +90,26 @@ def diverging_rules() -> Markup:
         if not reach:
             lines.append(f".d{step} {{ background: var(--panel); color: var(--type); }}")
             continue
-        palette = "Oranges" if 2 * step < SHADES else "Blues"
-        # The ends of the palettes are not used: the two colours are too similar there, and in the
-        # dark scheme the faintest shades are not faint.
-        dark = colours.mixed(_DARK_PANEL, colours.colour(f"{palette}_r", 0.5), reach)
-        lines.append(_rule(f"d{step}", colours.colour(palette, 0.75 * reach), dark))
+        # In the dark scheme the faintest shades of the palettes are not faint.
+        dark = colours.mixed(_DARK_PANEL, colours.colour(f"{_side(step)}_r", 0.5), reach)
+        lines.append(_rule(f"d{step}", shade_colour("d", step), dark))
     return Markup("\n".join(lines))  # nosec B704 # our own colours
+
+
+def shade_colour(palette: Literal["s", "d"], step: int) -> str:
+    """Return a shade of a palette in the light scheme as ``#rrggbb``.
+
+    The ends of the diverging palette, ``d``, are not used: its two colours are too similar there.
+    """
+    if palette == "s":
+        return colours.colour("Blues", step / SHADES)
+    reach = abs(2 * step / SHADES - 1)
+    return colours.colour(_side(step), 0.75 * reach) if reach else "#ffffff"
+
+
+def _side(step: int) -> str:
+    """Return the colours on a side of the diverging palette."""
+    return "Oranges" if 2 * step < SHADES else "Blues"
 
 
 def _rule(name: str, *grounds: str) -> str:
@@ -117,18 +132,31 @@ def draw(name: str, label: str, height: float, plot: Callable[[Figure], None]) -
     ``name`` keeps its ids distinct from those of other figures, ``label`` describes it for screen
     readers, and ``height`` is in inches of 72 units.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
     written = io.StringIO()
-    with warnings.catch_warnings(), matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
-        # Warnings about scripts that matplotlib's font lacks: the browser has fonts for them.
-        warnings.simplefilter("ignore")
-        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    with styled({"svg.hashsalt": name}):
+        figure = new_figure(_WIDTH, height)
         plot(figure)
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(written, format="svg", transparent=True, metadata=nothing)
     return _inline(written.getvalue(), label)
+
+
+@contextmanager
+def styled(changes: Mapping[Any, Any]) -> Iterator[None]:
+    """Draw and save figures in the style of the report, with changes to matplotlib's settings."""
+    import matplotlib
+
+    with warnings.catch_warnings(), matplotlib.rc_context({**_STYLE, **changes}):
+        # Warnings about scripts that matplotlib's font lacks: the browser has fonts for them.
+        warnings.simplefilter("ignore")
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches, whose parts make room for each other."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _inline(svg: str, label: str) -> Markup:

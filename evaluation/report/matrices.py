@@ -83,15 +83,19 @@ def scale_of(heat: HeatMap) -> Shading:
     return INDEX
 
 
+def coloured_by(heat: HeatMap, column: int, number: Number) -> float:
+    """Return the number that decides the colour of a cell: what an accuracy is above chance."""
+    value = _value(number)
+    return above_chance(value, heat.chance[column]) if scale_of(heat) is ABOVE_CHANCE else value
+
+
 def arrange(heat: HeatMap) -> Matrix:
     """Format and shade the numbers of a heat map."""
     scale = scale_of(heat)
 
     def arranged(row: int, column: int, number: Number) -> tuple[Cell, str]:
         place = (row, column)
-        value = _value(number)
-        if scale is ABOVE_CHANCE:
-            value = above_chance(value, heat.chance[column])
+        value = coloured_by(heat, column, number)
         shade = "few" if place in heat.faint else scale.shade(value)
         marked = " marked" if place in heat.marked else ""
         cell = spelt(number, scale.spell)._replace(lines=heat.lines.get(place, ()))

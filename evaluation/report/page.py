@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evaluation.names import model_name
 from evaluation.report import cells
 from evaluation.report.breakdowns import JoinedSizes, heat_map, joined_sizes
 from evaluation.report.html import render_page
@@ -53,7 +54,6 @@ from evaluation.results.words import (
     counts,
     difference,
     interval,
-    last_name,
     percent,
     place,
     points,
@@ -149,7 +149,7 @@ def document(
     clustered = metrics.clusters < metrics.accuracy.n or metrics.strict_accuracy is not None
     return doc.Document(
         f"{probe.name} · {probe.split}",
-        last_name(results.model.id),
+        model_name(results.model.id),
         [
             _result(results, predictions),
             doc.Section("Hops and distractors", _hops(metrics), name="hops"),
@@ -677,7 +677,7 @@ def verdict(metrics: Metrics) -> tuple[doc.Tone, str]:
 
 def _similarity_by(similarity: Similarity) -> str:
     encoder = similarity.encoder
-    return "similarity alone" if encoder is None else f"similarity by {last_name(encoder.name)}"
+    return "similarity alone" if encoder is None else f"similarity by {model_name(encoder.name)}"
 
 
 def _against_level(metrics: Metrics) -> Place:
@@ -701,7 +701,7 @@ def _against_similarity(similarity: Similarity) -> str:
         "few": "there are too few rows to say whether it does better",
     }
     encoder = similarity.encoder
-    by = "a small static encoder" if encoder is None else f"the encoder {last_name(encoder.name)}"
+    by = "a small static encoder" if encoder is None else f"the encoder {model_name(encoder.name)}"
     return (
         f"The choice most similar to the question, by {by} without any training, "
         f"is right in {percent(similarity.accuracy.value)} of the same questions. The model is "

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from evaluation.names import model_name
 from evaluation.report import cells
 from evaluation.results.types import Estimate, Model
-from evaluation.results.words import last_name
 from kbprobe.document import Caveats, Cell, Document, Findings, Row, Section, Table, Text
 from kbprobe.parsing import read_yaml, validated
 
@@ -159,7 +159,7 @@ class Reproduction(Model):
         """Make the document: the paper's tables, what differs, and further sections."""
         title = f"{self.paper}{' (quick: a small version)' if self.quick else ''}"
         warning = [f"QUICK: {self.reduced} Do not quote these numbers."] if self.reduced else []
-        about = f"{self.citation}, with {', '.join(map(last_name, self.models))}."
+        about = f"{self.citation}, with {', '.join(map(model_name, self.models))}."
         names = [probe.name for probe in self.probes]
         return Document(
             "Reproduction",

@@ -85,6 +85,14 @@ def groups(scored: pa.Table, name: str, right: Bools, cluster: Ints) -> list[Gro
     ]
 
 
+def by_hops(predictions: pa.Table) -> list[Group]:
+    """Group the scored rows by their hops, the fewest first; rows without them are in no group."""
+    scored = predictions.filter(predictions["prediction"].is_valid())
+    named = scored.append_column("named_hops", scored["hops"].cast("string"))
+    parts = groups(named, "named_hops", bools(scored["correct"]), cluster_codes(scored))
+    return sorted(parts, key=lambda part: int(part.name))
+
+
 def by_frequency(predictions: pa.Table) -> list[Group]:
     """Group the scored rows by how frequent the word asked about is, in bands of one Zipf unit.
 

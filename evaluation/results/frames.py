@@ -2,63 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
-from evaluation.results.types import Estimate, Results
-from evaluation.results.words import last_name
-from kbprobe.tables import PlainTable
+from evaluation.names import model_name
+from evaluation.results.types import METRIC_OF, Estimate, Metrics, Results
+from kbprobe.intervals import estimate_of
+from kbprobe.tables import Measured, PlainTable
 
-_ENDS = ("value", "low", "high")
-
-
-def table_of(results: Sequence[Results]) -> PlainTable:
-    """Return a table with one row per result: what was scored, and all accuracies."""
-    rows = [_row(one) for one in results]
-    head = list(dict.fromkeys(name for row in rows for name in row))
-    return PlainTable(head, [[row.get(name) for name in head] for row in rows])
+READING = (
+    "Shares in percent, with 95% intervals: half their width, or the distances or places of their "
+    "ends where these are not even."
+)
+"""How to read the numbers of a table in print."""
 
 
-def _row(result: Results) -> dict[str, Any]:
-    metrics = result.metrics
-    best, best_share = metrics.strongest_baseline or (None, None)
-    return {
-        "probe": result.probe.name,
-        "split": result.probe.split,
-        "model": last_name(result.model.id),
-        "scorer": result.scoring.scorer,
-        "rows": metrics.items,
-        "scored": metrics.scored,
-        "clusters": metrics.clusters,
-        "chance": metrics.chance,
-        **_ends("accuracy", metrics.accuracy),
-        **_ends("strict", metrics.strict_accuracy),
-        "ties": metrics.ties,
-        "calibration_error": metrics.calibration_error,
-        "best_baseline": best,
-        "best_baseline_accuracy": best_share,
-        "seed": result.seed,
-    }
+class ResultColumn(NamedTuple):
+    """A column of a table of results: what it is called in print, and its value."""
+
+    title: str
+    value: Callable[[Results], Any]
 
 
-def _ends(name: str, estimate: Estimate | None) -> dict[str, float | None]:
-    names = (name, f"{name}_low", f"{name}_high")
-    return {one: getattr(estimate, end, None) for one, end in zip(names, _ENDS, strict=True)}
+def _of(about: Callable[[Metrics], Any]) -> Callable[[Results], Any]:
+    return lambda result: about(result.metrics)
+
+
+def measured(
+    number: Estimate | float | None, kind: Literal["share", "points", "number"] = "share"
+) -> Measured | None:
+    """Return a number, or an estimate with its interval and rows, as a cell of a table."""
+    if isinstance(number, Estimate):
+        return Measured(number.value, number.low, number.high, number.n, kind)
+    return None if number is None else Measured(number, kind=kind)
+
+
+COLUMNS = {
+    "probe": ResultColumn("Probe", lambda result: result.probe.name),
+    "split": ResultColumn("Split", lambda result: result.probe.split),
+    "model": ResultColumn("Model", lambda result: model_name(result.model.id)),
+    "scorer": ResultColumn("Scorer", lambda result: result.scoring.scorer),
+    "metric": ResultColumn("Metric", _of(lambda metrics: METRIC_OF[metrics.normalization])),
+    "rows": ResultColumn("Questions", _of(lambda metrics: metrics.items)),
+    "scored": ResultColumn("Scored", _of(lambda metrics: metrics.scored)),
+    "clusters": ResultColumn("Clusters", _of(lambda metrics: metrics.clusters)),
+    "chance": ResultColumn("Chance", _of(lambda metrics: measured(metrics.chance))),
+    "accuracy": ResultColumn("Accuracy", _of(lambda metrics: measured(metrics.accuracy))),
+    "near": ResultColumn("Near", _of(lambda metrics: measured(metrics.near_accuracy))),
+    "random": ResultColumn("Random", _of(lambda metrics: measured(metrics.random_accuracy))),
+    "strict": ResultColumn("Strict", _of(lambda metrics: measured(metrics.strict_accuracy))),
+    "similarity": ResultColumn(
+        "Similarity", _of(lambda m: m.similarity and measured(m.similarity.accuracy))
+    ),
+    "beyond_similarity": ResultColumn(
+        "Beyond similarity",
+        _of(lambda m: m.similarity and measured(m.similarity.difference, "points")),
+    ),
+    "ties": ResultColumn("Ties", _of(lambda metrics: metrics.ties)),
+    "calibration_error": ResultColumn(
+        "Calibration error", _of(lambda metrics: measured(metrics.calibration_error))
+    ),
+    "best_baseline": ResultColumn(
+        "Best baseline", _of(lambda m: m.strongest_baseline and m.strongest_baseline[0])
+    ),
+    "best_baseline_accuracy": ResultColumn(
+        "Its accuracy", _of(lambda m: m.strongest_baseline and measured(m.strongest_baseline[1]))
+    ),
+    "seed": ResultColumn("Seed", lambda result: result.seed),
+}
+"""The columns of a table of results, by their names in CSV. Shares are printed in percent."""
+
+
+def table_of(results: Sequence[Results], columns: Sequence[str] = ()) -> PlainTable:
+    """Return a table with one row per result, and all columns or those named."""
+    head = list(columns or COLUMNS)
+    rows = [[COLUMNS[name].value(one) for name in head] for one in results]
+    return PlainTable(head, rows, [COLUMNS[name].title for name in head])
 
 
 def tables_within(summary: Mapping[str, Any]) -> dict[str, PlainTable]:
     """Return the tables of a study's summary: its ``tables``, or each list of records by its path.
 
-    Nested records become columns ``outer.inner``. Nested lists become separate tables, whose rows
-    repeat the text values of the enclosing records.
+    Nested records become columns ``outer.inner``, except estimates, which are numbers with their
+    intervals. Nested lists become separate tables, whose rows repeat the text values of the
+    enclosing records.
     """
     found: dict[str, list[dict[str, Any]]] = {}
-    own = summary.get("tables")
+    own, units = summary.get("tables"), summary.get("units", {})
     _gather(own if isinstance(own, Mapping) else summary, "", {}, found)
     tables = {}
     for name, rows in found.items():
         head = list(dict.fromkeys(column for row in rows for column in row))
-        tables[name] = PlainTable(head, [[row.get(column) for column in head] for row in rows])
+        kinds = [units.get(name, {}).get(column, "number") for column in head]
+        cells = [
+            [
+                cell._replace(kind=kind) if isinstance(cell := row.get(column), Measured) else cell
+                for column, kind in zip(head, kinds, strict=True)
+            ]
+            for row in rows
+        ]
+        estimated = any(isinstance(cell, Measured) for row in cells for cell in row)
+        tables[name] = PlainTable(head, cells, notes=(READING,) if estimated else ())
     return tables
 
 
@@ -72,14 +116,16 @@ def _gather(
     own: dict[str, Any] = {}
     lists: list[tuple[str, list[Mapping[str, Any]]]] = []
     for name, value in record.items():
-        if isinstance(value, Mapping):
+        if (estimate := estimate_of(value)) is not None:
+            own[name] = measured(estimate, "number")
+        elif isinstance(value, Mapping):
             for inner, cell in _gather(value, f"{path}{name}.", around, found).items():
                 own[f"{name}.{inner}"] = cell
         elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
             lists.append((name, value))
         elif not isinstance(value, list):
             own[name] = value
-        elif all(not isinstance(one, list) for one in value):
+        elif value and all(not isinstance(one, list) for one in value):
             own[name] = ", ".join(map(str, value))
     named = {name: cell for name, cell in own.items() if isinstance(cell, str)}
     for name, records in lists:

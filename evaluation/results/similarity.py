@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evaluation.items.types import ProbeSplit
+from evaluation.names import model_name
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, headline_rows
 from evaluation.results.metrics import right_by
 from evaluation.results.types import METRIC_OF, Estimate, Metrics, Normalization, Similarity
-from evaluation.results.words import last_name
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.audit.rows import has_constant_choices
 from kbprobe.columns import plain, single_chunk, to_numpy
@@ -63,7 +63,7 @@ class _Choices(NamedTuple):
 
 def similarity_name(encoder: str | None) -> str:
     """Return the baseline's name among others; None: by the encoder that comes with kbprobe."""
-    return MOST_SIMILAR if encoder is None else f"{MOST_SIMILAR}, by {last_name(encoder)}"
+    return MOST_SIMILAR if encoder is None else f"{MOST_SIMILAR}, by {model_name(encoder)}"
 
 
 def measure_similarity(

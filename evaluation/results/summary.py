@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich import box
 
+from evaluation.names import model_name
 from evaluation.results.analyses import generated
 from evaluation.results.analyses.facts import Facts, facts_of
 from evaluation.results.analyses.labels import labels_of, sentences
@@ -15,7 +16,6 @@ from evaluation.results.verdicts import other_verdicts, wording_remark
 from evaluation.results.words import (
     against_chance,
     counts,
-    last_name,
     remarks_on_rows,
 )
 
@@ -29,7 +29,7 @@ def show_table(results: Sequence[Results]) -> None:
         rows.append(
             (
                 f"{result.probe.name} ({result.probe.split})",
-                last_name(result.model.id),
+                model_name(result.model.id),
                 scored_rows(result),
                 f"{metrics.clusters:,}",
                 percent(metrics.accuracy),
@@ -44,7 +44,7 @@ def show_table(results: Sequence[Results]) -> None:
     print_rows(("probe", "model", *heads), rows, lines=box.SIMPLE_HEAD)
     console = wide_console()
     for result in results:
-        console.print(f"{result.probe.name}, {last_name(result.model.id)}:", soft_wrap=True)
+        console.print(f"{result.probe.name}, {model_name(result.model.id)}:", soft_wrap=True)
         for line in (scored_by(result), *cautions(result)):
             console.print(f"  {line}", soft_wrap=True)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Literal
 
-from evaluation.names import telling_parts
+from evaluation.names import model_name
 from evaluation.options import SELECTING, not_default, written_out
 from evaluation.results.types import Estimate, Metrics, Results
 from kbprobe.format.manifest import on_matching
@@ -73,9 +73,15 @@ def matching_remark(results: Results) -> str | None:
     encoders = results.probe.matched_on
     if not encoders:
         return None
-    said = on_matching([last_name(encoder.name) for encoder in encoders]).removesuffix(".")
-    own = results.model.weights_sha256 in {encoder.sha256 for encoder in encoders}
-    return f"{said[0].lower()}{said[1:]}{'. This model is one of them' * own}"
+    said = on_matching([model_name(encoder.name) for encoder in encoders]).removesuffix(".")
+    return f"{said[0].lower()}{said[1:]}"
+
+
+def matched_remark(results: Results) -> str | None:
+    """Return that the model is one of the encoders that the choices were matched on, if it is."""
+    encoders = {encoder.sha256 for encoder in results.probe.matched_on}
+    own = results.model.weights_sha256 in encoders
+    return "this model is one of the encoders that the choices are matched on" if own else None
 
 
 def remarks_on_rows(results: Results) -> list[str]:
@@ -84,6 +90,7 @@ def remarks_on_rows(results: Results) -> list[str]:
         headline_remark(results.metrics),
         answers_remark(results),
         matching_remark(results),
+        matched_remark(results),
         limit_remark(results),
     )
     return [remark for remark in every if remark is not None]
@@ -113,23 +120,6 @@ def name_or_count(names: Collection[str], what: str) -> str:
     ('ages', '2 probes')
     """
     return next(iter(names)) if len(names) == 1 else f"{len(names)} {what}"
-
-
-def last_name(source: str) -> str:
-    """Return the informative last part of a model's path; a Hub id is kept whole.
-
-    >>> last_name("models/tuned/a.gguf"), last_name("FacebookAI/roberta-large")
-    ('a.gguf', 'FacebookAI/roberta-large')
-    >>> last_name("/home/me/tuned/checkpoint-100")
-    'tuned/checkpoint-100'
-    >>> last_name("../../x"), last_name("/home/me/model")
-    ('x', 'model')
-    """
-    parts = [part for part in source.replace("\\", "/").split("/") if part not in ("", ".", "..")]
-    if source.startswith("/") and len(parts) > 2 and parts[0] in ("home", "Users"):
-        parts = parts[2:]  # The owner of a home folder says nothing about the model.
-    is_hub_id = len(parts) == 2 and not source.startswith(("/", ".", "~")) and source[-1] != "/"
-    return source if is_hub_id or not parts else "/".join(telling_parts(parts))
 
 
 def p_value(p: float) -> str:

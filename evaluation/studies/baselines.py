@@ -18,10 +18,11 @@ from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.names import model_name
 from evaluation.options import SELECTING, TRAINING, not_default, written_out
 from evaluation.report import cells
 from evaluation.results.similarity import similarity_name
-from evaluation.results.words import last_name, percent
+from evaluation.results.words import percent
 from evaluation.runs.encoders import encoder_options, open_encoder
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
@@ -332,7 +333,7 @@ def _section(
     """Report the baselines of one probe."""
     rows, first = _read_rows(request, probe), runs[0].results
     left_out = _applying(request, rows)[1] + [
-        LeftOut(f"{last_name(model)}, {CHOICES_ALONE}", why)
+        LeftOut(f"{model_name(model)}, {CHOICES_ALONE}", why)
         for model in request.models
         if model != NO_MODEL and (why := _not_on_choices(request, rows, model)) is not None
     ]
@@ -383,13 +384,13 @@ def _name(run: Finished) -> str:
     name = options.learner or options.scorer or ""
     if name == EMBEDDING.name:
         return similarity_name(model)
-    return name if model == NO_MODEL else f"{last_name(model)}, {CHOICES_ALONE}"
+    return name if model == NO_MODEL else f"{model_name(model)}, {CHOICES_ALONE}"
 
 
 def _label(run: Finished) -> str:
     """Return the name of results that are shown with the baselines."""
     model = run.results.model.id
-    name = run.results.scoring.scorer if model == NO_MODEL else last_name(model)
+    name = run.results.scoring.scorer if model == NO_MODEL else model_name(model)
     return f"{name}, {run.learnt['learner']}" if run.learnt else name
 
 

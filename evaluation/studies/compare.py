@@ -20,6 +20,7 @@ from pydantic import Field
 
 from evaluation.items.types import ids_of
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.names import model_name
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.analyses.generated import generated_of
@@ -27,7 +28,7 @@ from evaluation.results.breakdown import bools, cluster_codes, named_rows
 from evaluation.results.pairs import holm
 from evaluation.results.similarity import similarity_answers
 from evaluation.results.types import METRIC_OF, Estimate
-from evaluation.results.words import coefficient, difference, last_name, p_value, percent, with_p
+from evaluation.results.words import coefficient, difference, p_value, percent, with_p
 from evaluation.runs.evaluation import Evaluation
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
@@ -452,7 +453,7 @@ def _caveats(pairs: Sequence[Contrast]) -> list[str]:
         if (similarity := _of(row).metrics.similarity) and similarity.encoder
     }
     caveats += [
-        f"{label} minus similarity by {last_name(name)}, as measured when it was evaluated: "
+        f"{label} minus similarity by {model_name(name)}, as measured when it was evaluated: "
         f"{difference(similarity.difference)}."
         for (name, label), similarity in encoders.items()
     ]

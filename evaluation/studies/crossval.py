@@ -25,12 +25,13 @@ from evaluation.learners.base import HeadLearner, LearnerEntry
 from evaluation.learners.entries import MAJORITY
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint
+from evaluation.names import model_name
 from evaluation.options import SELECTING, TRAINING
 from evaluation.report import cells
 from evaluation.results.analyses.vocabulary import CAPTION, HEAD, Slope, measure_folds
 from evaluation.results.intervals import TwoWayBootstrap
 from evaluation.results.types import Estimate
-from evaluation.results.words import interval, last_name, p_value, percent
+from evaluation.results.words import interval, p_value, percent
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.classifier import CLASSIFIER, classes_of
 from evaluation.scorers.entry import ScorerEntry
@@ -432,7 +433,7 @@ def _notes(request: StudyRequest, own: _Folds, runs: Sequence[Finished]) -> list
     for model in [other for other in request.models if other != NO_MODEL]:
         if _scorer_as_it_is(request, open_model(request, model), own.setups) is None:
             notes.append(
-                f"{last_name(model)} cannot be evaluated without training: it does not score "
+                f"{model_name(model)} cannot be evaluated without training: it does not score "
                 "these labels."
             )
     if train_overlap(runs):
@@ -445,7 +446,7 @@ def _notes(request: StudyRequest, own: _Folds, runs: Sequence[Finished]) -> list
 
 def _name(row: RunRow, repetitions: int) -> str:
     """Return a row's name: ``sentence-transformers/all-MiniLM-L6-v2, pooled``."""
-    model, learner = last_name(row.axes["model"]), row.axes["learner"]
+    model, learner = model_name(row.axes["model"]), row.axes["learner"]
     encoders = "random encoder" if repetitions == 1 else f"{repetitions} random encoders"
     return {
         "majority": "majority label",

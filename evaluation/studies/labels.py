@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.results.words import last_name
+from evaluation.names import model_name
 from evaluation.studies.base import Finished
 from kbprobe.errors import UsageError
 
@@ -119,7 +119,7 @@ def _name(run: Finished) -> str:
     learner = run.learnt.get("learner")
     parts = []
     if model.id != NO_MODEL:
-        parts.append(last_name(model.id))
+        parts.append(model_name(model.id))
     if model.random_weights is not None:
         parts.append(f"random weights {model.random_weights}")
     if learner is not None:

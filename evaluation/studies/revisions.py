@@ -17,11 +17,12 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from evaluation.models.revisions import Revision, find_revisions
+from evaluation.names import model_name
 from evaluation.report import cells
 from evaluation.results.breakdown import bools
 from evaluation.results.histories import NOT_SCORED, Histories, follow
 from evaluation.results.types import Estimate
-from evaluation.results.words import difference, interval, last_name, percent, short
+from evaluation.results.words import difference, interval, percent, short
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Failed, Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
@@ -446,7 +447,7 @@ def _track(summary: StudyTables) -> list[Tracked]:
         place = {name: about[name] for name in ("model", "probe", "split")}
         given = {**place, "scorer": about["scorer"]}
         del given["probe"]
-        run = runs.setdefault(about["model"], Tracked(last_name(about["model"]), given))
+        run = runs.setdefault(about["model"], Tracked(model_name(about["model"]), given))
         # Two builds of a probe have the same name.
         rows = summary.rows("runs", source=about["source"], **place)
         for number, row in enumerate(rows):

@@ -31,6 +31,7 @@ from evaluation.results.words import (
     answers_remark,
     counts,
     headline_remark,
+    matched_remark,
     matching_remark,
     name_or_count,
     percent,
@@ -293,6 +294,7 @@ def _score(request: StudyRequest, probe: str, run: Finished) -> ProbeScore:
         headline_remark(metrics),
         answers_remark(run.results),
         matching_remark(run.results),
+        matched_remark(run.results),
     ]
     remarks += [f"{n:,} rows set aside: {why}" for why, n in sorted(metrics.set_aside.items())]
     return ProbeScore(

@@ -10,18 +10,19 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field, InstanceOf, field_validator
 
+from evaluation.names import model_name
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.breakdown import named_rows
 from evaluation.results.intervals import DifferenceTest, Resampled
 from evaluation.results.pairs import mcnemar
 from evaluation.results.types import Estimate, Model
-from evaluation.results.words import last_name, name_or_count, natural_key, p_value
+from evaluation.results.words import name_or_count, natural_key, p_value
 from evaluation.studies.agreement import AnswerAgreement, agreement_of
 from evaluation.studies.base import Finished
 from evaluation.studies.counting import DrawAverages, group_by
@@ -30,6 +31,7 @@ from kbprobe import document as doc
 from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import UsageError
 from kbprobe.format.sealed import Sealed
+from kbprobe.intervals import estimate_of
 from kbprobe.tables import PlainTable
 
 if TYPE_CHECKING:
@@ -125,6 +127,16 @@ class DataTable(Generic[_Record]):
             {name: column.value(record) for name, column in self.columns.items()}
             for record in self.records
         ]
+
+    @property
+    def units(self) -> dict[str, Literal["share", "points"]]:
+        """What the estimates of each column are, as documents show them; others are left out."""
+        known: dict[Any, Literal["share", "points"]] = {as_it_is: "share", cells.points: "points"}
+        return {
+            name: known[column.show]
+            for name, column in self.columns.items()
+            if column.show in known and any(isinstance(row[name], Estimate) for row in self.values)
+        }
 
     @property
     def filled(self) -> list[str]:
@@ -552,7 +564,7 @@ class Section:
         if split := names.pop("split", None):
             names["probe"] = f"{names['probe']} ({split})"
         if "model" in names:
-            names["model"] = last_name(names["model"])
+            names["model"] = model_name(names["model"])
         return ", ".join(filter(None, names.values()))
 
     @property
@@ -586,6 +598,11 @@ class StudyTables(Model, Sealed):
         description="What the columns of each table are. Shares are between 0 and 1, differences "
         "in percentage points."
     )
+    units: dict[str, dict[str, Literal["share", "points"]]] = Field(
+        {},
+        description="What the estimates in the columns of each table are: shares, or differences "
+        "in percentage points; those of other columns have no unit.",
+    )
     tables: dict[str, list[dict[str, Any]]] = Field(
         description="The rows of each table; the first columns name the section that they are of."
     )
@@ -604,12 +621,10 @@ class StudyTables(Model, Sealed):
     @classmethod
     def _with_estimates(cls, tables: dict[str, list[dict[str, Any]]]) -> Any:
         """Turn what was read from a file into estimates."""
-        every = Estimate.model_fields
-        required = {name for name, field in every.items() if field.is_required()}
         for row in (row for rows in tables.values() for row in rows):
             for name, value in row.items():
-                if isinstance(value, dict) and required <= value.keys() <= every.keys():
-                    row[name] = Estimate(**value)
+                if (estimate := estimate_of(value)) is not None:
+                    row[name] = estimate
         return tables
 
     def rows(self, table: str, **values: Any) -> list[dict[str, Any]]:
@@ -676,11 +691,13 @@ def summary_of(
     """
     tables: dict[str, list[dict[str, Any]]] = {}
     columns: dict[str, dict[str, str]] = {}
+    units: dict[str, dict[str, Literal["share", "points"]]] = {}
     for section in sections:
         place = dict.fromkeys(section.place, "What the section is about.")
         for table in section.tables:
             described = {name: column.about for name, column in table.columns.items()}
             columns.setdefault(table.name, {}).update(place | described)
+            units.setdefault(table.name, {}).update(table.units)
             rows = tables.setdefault(table.name, [])
             rows += [{**section.place, **values} for values in table.values]
     texts = [
@@ -699,6 +716,7 @@ def summary_of(
     return StudyTables(
         study=study,
         columns=columns,
+        units=units,
         tables=tables,
         sections=texts,
         document=doc.Document(kind, title, shown, reading),

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evaluation.names import model_name
 from evaluation.results import intervals
 from evaluation.results.breakdown import cluster_codes
 from evaluation.results.items import ItemAnswers
 from evaluation.results.types import NOTES, Estimate
-from evaluation.results.words import interval, last_name, percent
+from evaluation.results.words import interval, percent
 from evaluation.studies.base import Finished
 from evaluation.studies.pairing import gather
 from evaluation.studies.table import Column, DataTable, fields
@@ -91,7 +92,7 @@ def measure_variation(runs: Sequence[Finished], seed: int) -> Variation:
     answers = gathered.answers
     whole = answers.scored.all(axis=1)
     if not whole.any():
-        model = last_name(runs[0].results.model.id)
+        model = model_name(runs[0].results.model.id)
         raise UsageError(
             f"{model}: no row of {runs[0].results.probe.name} was scored in all "
             f"{len(runs)} runs, so that there is nothing to compare. Why rows were set aside is "

@@ -43,14 +43,14 @@ def _summarise(
 def _track(summary: AllResults) -> list[Tracked]:
     """Return a run for each model, at the step in its name, or at 0."""
     from evaluation.models.revisions import step_of
-    from evaluation.results.words import last_name
+    from evaluation.names import model_name
 
     runs: dict[tuple[object, ...], Tracked] = {}
     for result in summary.results:
         model, about = result.model, describe(result)
         learnt = " ".join(str(about[name]) for name in ("learner", "train") if name in about)
         weights = "" if model.random_weights is None else f"random weights {model.random_weights}"
-        parts = (last_name(model.id), (model.revision or "")[:8], weights, learnt)
+        parts = (model_name(model.id), (model.revision or "")[:8], weights, learnt)
         run = runs.setdefault((model.id, *parts), Tracked(", ".join(filter(None, parts)), about))
         metrics = result.metrics
         logged = metrics_of(
@@ -59,7 +59,7 @@ def _track(summary: AllResults) -> list[Tracked]:
             strict_accuracy=metrics.strict_accuracy,
             chance=metrics.chance,
         )
-        run.add(step_of(last_name(model.id)) or 0, logged)
+        run.add(step_of(model_name(model.id)) or 0, logged)
     return list(runs.values())
 
 

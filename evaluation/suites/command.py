@@ -164,8 +164,8 @@ def _dry_run(plan: SuitePlan, sample: int | None, as_json: bool, progress: Progr
 
 
 def _print_forecast(planned: Sequence[PlannedRun], costs: Sequence[Cost]) -> None:
+    from evaluation.names import model_name
     from evaluation.results.console import print_rows
-    from evaluation.results.words import last_name
 
     rows = []
     for run, cost in zip(planned, costs, strict=True):
@@ -174,7 +174,7 @@ def _print_forecast(planned: Sequence[PlannedRun], costs: Sequence[Cost]) -> Non
         state = "finished" if cost.finished else "failed before" if run.error else "new"
         numbers = (cost.rows, cost.tokens, None if cost.seconds is None else round(cost.seconds))
         shown = ("-" if number is None or cost.finished else f"{number:,}" for number in numbers)
-        rows.append((spec.probe_name, last_name(spec.model), options, state, *shown))
+        rows.append((spec.probe_name, model_name(spec.model), options, state, *shown))
     head = ("probe", "model", "options", "state", "rows", "tokens", "seconds")
     print_rows(head, sorted(rows), names=4)
 
@@ -219,13 +219,13 @@ def _write_page(folder: Path) -> None:
 
 
 def _print_runs(done: Done) -> None:
+    from evaluation.names import model_name
     from evaluation.results.console import print_rows
-    from evaluation.results.words import last_name
 
     rows = [
         (
             run.probe,
-            last_name(run.model),
+            model_name(run.model),
             " ".join(f"{name}={value}" for name, value in run.options.items()),
             "-" if run.rows is None else f"{run.rows:,}",
             "failed" if run.accuracy is None else f"{100 * run.accuracy:.1f}",

@@ -36,6 +36,7 @@ def save_run(
     families: Sequence[str | None] | None = None,
     templates: Sequence[str | None] | None = None,
     contents: Sequence[str | None] | None = None,
+    hops: Sequence[int | None] | None = None,
     probe: str = "made",
     gold: int = GOLD,
     choices: Sequence[str] | Sequence[tuple[str, ...]] = CHOICES,
@@ -67,8 +68,9 @@ def save_run(
             "distractor_family": pa.array(families or [None] * len(items), pa.string()),
             "template": pa.array(templates or [None] * len(items), pa.string()),
             "content": pa.array(contents or [None] * len(items), pa.string()),
+            "hops": pa.array(hops or [None] * len(items), pa.int32()),
         }
-        | dict.fromkeys(("hops", "distractor_hops", "pos", "concept"), nulls)
+        | dict.fromkeys(("distractor_hops", "pos", "concept"), nulls)
     )
     split = ProbeSplit(probe, "made", "test", items, about, bool(clusters), fingerprint(items))
     values = np.zeros((len(items), len(each[0])))

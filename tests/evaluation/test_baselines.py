@@ -12,7 +12,7 @@ import pytest
 import evaluation
 from evaluation.cli import main
 from evaluation.items.types import Item
-from evaluation.results.words import last_name
+from evaluation.names import model_name
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY
@@ -136,7 +136,7 @@ def test_a_model_is_fitted_on_choices_alone_and_results_are_put_beside(probe, tm
     )
     first, alone, beside = summary.tables["runs"]
     assert (first["baseline"], first["beside"]) == ("random", None)
-    assert alone["baseline"] == f"{last_name(str(model))}, choices alone"
+    assert alone["baseline"] == f"{model_name(str(model))}, choices alone"
     assert (alone["train_rows"], len(alone["draws"])) == (12, 2)
     assert alone["reads"] == "each choice alone"
     assert (beside["baseline"], beside["beside"]) == ("random", str(tmp_path / "guesses"))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from evaluation.items.folds import open_rows
-from evaluation.results.words import last_name
+from evaluation.names import model_name
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest, read_summary
@@ -141,7 +141,7 @@ def test_a_classifier_is_asked_as_it_is_where_its_classes_are_known(setup, tmp_p
     kinds = [(row["kind"], row["model"]) for row in rows if row["kind"] != "majority"]
     assert kinds == [("zero_shot", named), ("learner", named), ("learner", nameless)]
     assert summary.notes == [
-        f"{last_name(nameless)} cannot be evaluated without training: it does not score these "
+        f"{model_name(nameless)} cannot be evaluated without training: it does not score these "
         "labels."
     ]
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
+from evaluation.names import model_name
 from evaluation.report.breakdowns import JoinedSizes, heat_map, joined_sizes
 from evaluation.report.charts import draw_chart
 from evaluation.report.figures import SHADES, draw, luminance, shade, style_rules
@@ -49,7 +50,7 @@ from evaluation.results.types import (
     write_results,
 )
 from evaluation.results.verdicts import other_verdicts, wording_remark
-from evaluation.results.words import against_chance, clip, last_name, percent, points
+from evaluation.results.words import against_chance, clip, percent, points
 from kbprobe.document import Conclusion
 from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.manifest import MOST_SIMILAR, Audit, Manifest
@@ -879,15 +880,34 @@ def test_texts_in_figures_are_escaped() -> None:
 
 
 def test_models_are_named_by_the_end_of_their_path() -> None:
-    named = ["org/model", "/models/a.gguf", "./tuned/", "a/b/c", "C:\\models\\tuned", "bert"]
-    assert [last_name(name) for name in named] == [
-        "org/model",
+    named = ["org/name", "/models/a.gguf", "./tuned/", "a/b/c", "C:\\models\\tuned", "bert"]
+    assert [model_name(name) for name in named] == [
+        "org/name",
         "a.gguf",
         "tuned",
         "c",
         "tuned",
         "bert",
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("/models/roberta/model", "roberta"),
+        ("roberta/model", "roberta"),
+        ("runs/roberta/final/", "roberta"),
+        ("runs/roberta/model.gguf", "roberta"),
+        ("runs/roberta/checkpoint-100", "roberta/checkpoint-100"),
+        ("runs/roberta/final/checkpoint-100", "roberta/checkpoint-100"),
+        (f"/cache/hub/models--org--bert-base/snapshots/{40 * 'a'}", "org/bert-base"),
+        ("model", "model"),
+        ("/", "/"),
+        ("", ""),
+    ],
+)
+def test_folders_that_say_nothing_are_left_out_of_a_model_s_name(source: str, name: str) -> None:
+    assert model_name(source) == name
 
 
 def test_differences_are_spelled_with_their_sign() -> None:

@@ -134,7 +134,7 @@ def test_encoders_that_choices_are_matched_on_are_named(measured: Path) -> None:
     assert any(sentence in remark for remark in card.models[0].probes[0].remarks)
     one = results.model.model_copy(update={"weights_sha256": 64 * "a"})
     own = results.model_copy(update={"model": one})
-    assert any("This model is one of them." in remark for remark in page_cautions(own))
+    assert any("This model is one of the encoders" in remark for remark in page_cautions(own))
 
 
 def test_a_probe_without_figures_has_no_finding(built_probe: Probe) -> None:

@@ -211,7 +211,7 @@ def _maps(board: Leaderboard, has_questions: bool) -> list[doc.Part]:
     folds = [
         doc.Fold(probe.name, maps, open=False)
         for number, probe in enumerate(board.probes)
-        if (maps := _maps_of(board, number, has_questions))
+        if (maps := maps_of(board, number, has_questions))
     ]
     if not folds:
         text = "No probe has questions that differ in hops or distractors."
@@ -226,7 +226,8 @@ def _maps(board: Leaderboard, has_questions: bool) -> list[doc.Part]:
     return [doc.Text(text, note=True), *folds]
 
 
-def _maps_of(board: Leaderboard, number: int, has_questions: bool) -> list[doc.HeatMap]:
+def maps_of(board: Leaderboard, number: int, has_questions: bool) -> list[doc.HeatMap]:
+    """Return the heat map of each model on a probe; cells lead to questions, if there are some."""
     entries = [system.entries[number] for system in board.systems]
     tables = [() if entry is None else entry.metrics.table for entry in entries]
     layout = list({(s.hops, s.family, s.distractor_hops): s for t in tables for s in t}.values())

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.names import NO_NAMES, DisplayNames
 from evaluation.options import CHANGING_ROWS, not_default
 from evaluation.report.suite.collect import Collection, ProbeKey, StoredRun
 from evaluation.results.frames import table_of
 from evaluation.results.intervals import above_chance
 from evaluation.results.types import Estimate, Metrics, Results, remarks
 from evaluation.results.verdicts import other_verdicts
-from evaluation.results.words import last_name, natural_key, place, remarks_on_rows
+from evaluation.results.words import natural_key, place, remarks_on_rows
+from kbprobe.errors import UsageError
 from kbprobe.tables import PlainTable
 
 _FIRST = (
@@ -50,10 +52,13 @@ def _traits(results: Results) -> list[str]:
     return [probe.split, *given, f"{probe.rows:,} rows", probe.fingerprint[:8]]
 
 
-def system_names(runs: Sequence[StoredRun]) -> list[str]:
-    """Return the name of each run's system: runs with the same name differ only in the probe."""
+def system_names(runs: Sequence[StoredRun], given: DisplayNames = NO_NAMES) -> list[str]:
+    """Return the name of each run's system: runs with the same name differ only in the probe.
+
+    A name given to the folder of a run is its whole name.
+    """
     settings = [_settings(run) for run in runs]
-    names = [_base_name(run.results) for run in runs]
+    names = [_base_name(run.results, given) for run in runs]
     others = {key for held in settings for key in held} - {*_FIRST, *_LAST}
     for key in (*_FIRST, *sorted(others), *_LAST):
         for group in _alike(names):
@@ -62,14 +67,16 @@ def system_names(runs: Sequence[StoredRun]) -> list[str]:
                 for i, value in zip(group, values, strict=True):
                     if value is not None:
                         names[i] = f"{names[i]}, {_spelled(key, value)}"
-    return names
+    return [
+        given.of_folder(run.folder) or given.of(name) for run, name in zip(runs, names, strict=True)
+    ]
 
 
-def _base_name(results: Results) -> str:
+def _base_name(results: Results, given: DisplayNames) -> str:
     """Return the model's name, or without a model that of the learner or the scorer."""
     if results.model.id != NO_MODEL:
-        return last_name(results.model.id)
-    return str(results.scoring.options.get("learner", results.scoring.scorer))
+        return given.of_model(results.model.id)
+    return given.of(str(results.scoring.options.get("learner", results.scoring.scorer)))
 
 
 def _tells(runs: Sequence[StoredRun], values: Sequence[Any]) -> bool:
@@ -198,8 +205,12 @@ class Leaderboard:
     probes: tuple[ProbeColumn, ...]
 
 
-def arrange(found: Collection) -> Leaderboard:
-    """Arrange the runs of a suite as systems by probes."""
+def arrange(found: Collection, given: DisplayNames = NO_NAMES) -> Leaderboard:
+    """Arrange the runs of a suite as systems by probes, under their own or the given names.
+
+    Raises:
+        UsageError: two runs on a probe have the same given name.
+    """
     first: dict[ProbeKey, StoredRun] = {}
     for run in found.runs:
         # Some runs on a probe may lack the audit's baselines, such as those of fine-tuned models.
@@ -208,12 +219,18 @@ def arrange(found: Collection) -> Leaderboard:
             first[run.probe] = run
     named = zip(probe_names(list(first.values())), first.items(), strict=True)
     by_name = sorted(named, key=lambda entry: natural_key(entry[0]))
-    probes = tuple(_probe(key, name, run) for name, (key, run) in by_name)
+    probes = tuple(_probe(key, given.of(name), run) for name, (key, run) in by_name)
     at = {probe.key: number for number, probe in enumerate(probes)}
     cells: dict[str, list[Entry | None]] = {}
-    for name, run in zip(system_names(found.runs), found.runs, strict=True):
+    for name, run in zip(system_names(found.runs, given), found.runs, strict=True):
         row = cells.setdefault(name, [None] * len(probes))
-        row[at[run.probe]] = _entry(run, probes[at[run.probe]])
+        column = at[run.probe]
+        if (other := row[column]) is not None:
+            raise UsageError(
+                f"{other.run.folder} and {run.folder} are both called {name!r} on "
+                f"{probes[column].name}: give their folders different names"
+            )
+        row[column] = _entry(run, probes[column])
     systems = [System(name, tuple(row)) for name, row in cells.items()]
 
     def best_first(system: System) -> tuple[Any, ...]:
@@ -225,7 +242,7 @@ def arrange(found: Collection) -> Leaderboard:
 def table_of_results(board: Leaderboard) -> PlainTable:
     """Return the table of all results, with the names that they have on the leaderboard."""
     entries = [(system.name, entry) for system in board.systems for entry in system.found]
-    table = table_of([entry.run.results for _, entry in entries])
+    table = table_of([entry.run.results for _, entry in entries]).flat
     rows = []
     for (name, entry), row in zip(entries, table.rows, strict=True):
         best, share = entry.probe.baseline or (None, None)

@@ -15,7 +15,9 @@ from pydantic import Field
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.revisions import stem_of, step_of
+from evaluation.names import NO_NAMES, DisplayNames, model_name
 from evaluation.report import cells
+from evaluation.report.charts import MARKERS
 from evaluation.results.analyses import fitting
 from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.intervals import Resampled
@@ -24,7 +26,6 @@ from evaluation.results.words import (
     AGAINST,
     difference,
     interval,
-    last_name,
     percent,
     place,
     points,
@@ -43,6 +44,7 @@ from evaluation.studies.table import (
 )
 from kbprobe import document as doc
 from kbprobe.errors import UsageError
+from kbprobe.format.manifest import MOST_SIMILAR
 from kbprobe.options import option_name
 
 
@@ -211,7 +213,7 @@ class ModelCurves:
     @property
     def name(self) -> str:
         """The model, and which weights of it."""
-        return ", ".join(filter(None, (last_name(self.place["model"]), self.place["weights"])))
+        return ", ".join(filter(None, (model_name(self.place["model"]), self.place["weights"])))
 
     @property
     def is_trained(self) -> bool:
@@ -677,20 +679,63 @@ def _chart(
         for other in model.without_model(models)
         for points in map(other.points, other.own)
     ]
-    levels = [doc.Level("chance", model.about.chance)]
-    if model.baselines:
-        best = model.baselines[0]
-        levels.insert(0, doc.Level(f"baseline: {best.name}", best.accuracy, "reference", "dashed"))
+    levels = _levels(model)
     if (zero := model.about.zero_shot) is not None:
         levels.insert(0, doc.Level("zero-shot", zero.value, 4, "dash-dotted"))
     return doc.Chart(
         f"Accuracy on {model.place['probe']} by rows trained on: "
         f"{', '.join(line.name for line in lines)}.",
         [doc.Panel(lines, levels, "" if among_learners else curves[0].learner)],
-        doc.Across("rows trained on", "rows", [int(size) for size in lines[0].x]),
+        _across(lines),
         note="Mean accuracy over draws of training rows; the band is its 95% interval. Controls "
         "are dashed, random labels dotted.",
     )
+
+
+def joint_charts(models: Sequence[ModelCurves], given: DisplayNames = NO_NAMES) -> list[doc.Chart]:
+    """Draw the curves of all models on each probe together; those with random weights are left out.
+
+    Zero-shot accuracy, which each model has its own of, is left out.
+    """
+    drawn = [model for model in models if model.about.random_init is None]
+    charts = []
+    for group in group_by(
+        drawn, lambda model: (model.place["probe"], model.place["split"])
+    ).items():
+        (probe, _), own = group
+        learners = {curve.learner for model in own if model.is_trained for curve in model.own}
+        lines: list[doc.Line] = []
+        for model in own:
+            shown = [given.of_model(model.place["model"]), model.place["weights"]]
+            for curve in model.own:
+                parts = [*shown, curve.learner] if len(learners) > 1 else shown
+                name = ", ".join(filter(None, parts))
+                ink: doc.Ink = len(lines)
+                if not model.is_trained:
+                    name, ink = f"{curve.learner} (no model)", "reference"
+                marker = MARKERS[len(lines) % len(MARKERS)]
+                lines.append(_line(model.points(curve), name, ink, marker=marker))
+        panel = doc.Panel(lines, _levels(max(own, key=lambda m: len(m.baselines))), given.of(probe))
+        label = f"Accuracy on {given.of(probe)} by rows trained on."
+        charts.append(doc.Chart(label, [panel], _across(lines)))
+    return charts
+
+
+def _levels(model: ModelCurves) -> list[doc.Level]:
+    """Return what is reached without training: the best baseline, similarity, chance."""
+    levels = []
+    if model.baselines:
+        best = model.baselines[0]
+        levels.append(doc.Level(f"baseline: {best.name}", best.accuracy, "reference", "dashed"))
+        similar = [one for one in model.baselines[1:] if one.name.startswith(MOST_SIMILAR)]
+        if similar and not best.name.startswith(MOST_SIMILAR):
+            levels.append(doc.Level(similar[0].name, similar[0].accuracy, "soft", "dashed"))
+    return [*levels, doc.Level("chance", model.about.chance)]
+
+
+def _across(lines: Sequence[doc.Line]) -> doc.Across:
+    sizes = sorted({int(size) for line in lines for size in line.x})
+    return doc.Across("rows trained on", "rows", sizes)
 
 
 def _line(
@@ -798,7 +843,7 @@ def _charts_by_step(models: Sequence[ModelCurves]) -> list[doc.Chart]:
         name, step = model.place["model"], model.about.step
         stem = name if model.about.revision else stem_of(name)
         for curve in model.own if step is not None and model.about.random_init is None else ():
-            of = model.place["probe"], last_name(stem), curve.learner
+            of = model.place["probe"], model_name(stem), curve.learner
             first = model.points(curve)[0].accuracy
             series.setdefault(of, {})[step or 0] = curve.ws, first
     charts = []

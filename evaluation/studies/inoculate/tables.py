@@ -7,12 +7,13 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from evaluation.names import model_name
 from evaluation.report import cells
 from evaluation.report.breakdowns import heat_map
 from evaluation.results import breakdown
 from evaluation.results.intervals import Resampled
 from evaluation.results.types import Stratum
-from evaluation.results.words import difference, last_name, percent
+from evaluation.results.words import difference, percent
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import bootstrap_whole_clusters, train_overlap
 from evaluation.studies.inoculate.axes import (
@@ -138,7 +139,7 @@ def _section(runs: ModelRuns, probe: str) -> Section:
     ]
     table, settings = DataTable("runs", rows, _RUNS), DataTable("tried", tried, _TRIED)
     maps = _heat_maps(*tables, best["size"], untrained.results.metrics.chance)
-    task = last_name(runs.original)
+    task = model_name(runs.original)
     return Section(
         place_of(untrained, "probe", "split", "model"),
         [

@@ -1,0 +1,1 @@
+"""Results for a paper: tables and figures of finished runs and studies."""

@@ -1,0 +1,232 @@
+"""The table of results for a paper: models by probe, with what is reached without knowledge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from evaluation.names import NO_NAMES, DisplayNames
+from evaluation.report.suite.leaderboard import Entry, Leaderboard
+from evaluation.results import intervals
+from evaluation.results.breakdown import RANDOM, bools, cluster_codes
+from evaluation.results.frames import COLUMNS, READING, measured
+from evaluation.results.similarity import similarity_answers
+from evaluation.results.types import DIVIDED, Metrics, Normalization
+from evaluation.results.words import remarks_on_rows
+from evaluation.studies.base import Finished, finished_in
+from evaluation.studies.table import Contrast, RunRow
+from kbprobe.arrays import Ints
+from kbprobe.columns import to_numpy
+from kbprobe.tables import Measured, PlainTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEFAULT = ("accuracy", "near", "beyond_similarity")
+"""The columns of numbers, if none are named."""
+
+_NAMES = ("probe", "model")
+
+
+class _Row(NamedTuple):
+    """A row of the table: a model's result, or what is reached on a probe without knowledge."""
+
+    probe: str
+    name: str
+    values: dict[str, Any]
+
+
+def results_table(
+    board: Leaderboard,
+    columns: Sequence[str],
+    names: DisplayNames = NO_NAMES,
+    *,
+    baselines: bool = False,
+    best: bool = False,
+) -> PlainTable:
+    """Return the table of all results, probe by probe, the best mean first.
+
+    Args:
+        board: the results; their folders are read again for ``best``.
+        columns: names of :data:`~evaluation.results.frames.COLUMNS`. The model, and the probe if
+            there are several, come first if they are not named.
+        names: the names given to baselines.
+        baselines: whether chance, similarity and the best other baseline have rows.
+        best: whether the best model of a probe is marked where its paired difference from each
+            other one has an interval above 0.
+    """
+    named = [
+        name
+        for name in _NAMES
+        if name not in columns and (name == "model" or len(board.probes) > 1)
+    ]
+    head = [*named, *columns]
+    rows: list[_Row] = []
+    rules: list[int] = []
+    notes: list[str] = []
+    for number, probe in enumerate(board.probes):
+        entries = [(s.name, e) for s in board.systems if (e := s.entries[number]) is not None]
+        own = [_Row(probe.name, name, _values(entry, head)) for name, entry in entries]
+        runs: list[Finished] = []
+        if best or (baselines and {"near", "random"} & set(head)):
+            runs = [finished_in(Path(entry.run.folder)) for _, entry in entries]
+        if best:
+            _mark_best(own, runs)
+        rules.append(len(rows))
+        rows += own
+        if baselines:
+            rules.append(len(rows))
+            rows += _without_knowledge(probe.name, [e.metrics for _, e in entries], runs, names)
+        notes += _notes(probe.name, entries)
+    cells = [
+        [{"probe": row.probe, "model": row.name}.get(name, row.values.get(name)) for name in head]
+        for row in rows
+    ]
+    titles = [COLUMNS[name].title for name in head]
+    return PlainTable(head, cells, titles, rules, [_reading(rows, baselines), *notes])
+
+
+def _values(entry: Entry, columns: Sequence[str]) -> dict[str, Any]:
+    return {name: COLUMNS[name].value(entry.run.results) for name in columns}
+
+
+def _near(rows: pa.Table) -> Ints:
+    return np.flatnonzero(~_is_random(rows))
+
+
+def _random(rows: pa.Table) -> Ints:
+    return np.flatnonzero(_is_random(rows))
+
+
+def _is_random(rows: pa.Table) -> Any:
+    import pyarrow.compute as pc
+
+    return bools(pc.fill_null(pc.equal(rows["distractor_family"], RANDOM), False))
+
+
+_PARTS: dict[str, Callable[[pa.Table], Ints] | None] = {
+    "accuracy": None,
+    "near": _near,
+    "random": _random,
+    # Similarity is right on the same rows for all models: it is accuracy that differs.
+    "beyond_similarity": None,
+}
+"""The columns in which models are compared row by row, and the rows that count; None: all."""
+
+
+def _mark_best(rows: Sequence[_Row], runs: Sequence[Finished]) -> None:
+    """Mark the best number of each column, if it differs from that of each other model."""
+    for column, part in _PARTS.items() if len(rows) > 1 else ():
+        cells = [row.values.get(column) for row in rows]
+        numbers = [cell.value for cell in cells if isinstance(cell, Measured)]
+        if len(numbers) < len(cells):
+            continue
+        first = numbers.index(max(numbers))
+        others = (run for place, run in enumerate(runs) if place != first)
+        if all(_is_better(runs[first], other, part) for other in others):
+            rows[first].values[column] = rows[first].values[column]._replace(best=True)
+
+
+def _is_better(run: Finished, other: Finished, part: Callable[[pa.Table], Ints] | None) -> bool:
+    """Return whether the paired difference from another run has an interval above 0."""
+    pair = Contrast.of(RunRow({}, [other]), RunRow({}, [run]), run.results.seed, partial=True)
+    if part is not None:
+        pair = replace(pair, part=part(pair.paired.first))
+    return pair.clusters.size > 0 and pair.difference.low > 0
+
+
+def _without_knowledge(
+    probe: str, every: Sequence[Metrics], runs: Sequence[Finished], names: DisplayNames
+) -> list[_Row]:
+    """Return the rows of chance, similarity and the best other baseline."""
+    # Some runs on a probe may lack the audit's baselines, such as those of fine-tuned models.
+    metrics = max(every, key=lambda metrics: len(metrics.baselines))
+    chance = {"accuracy": metrics.chance, "strict": metrics.strict_chance}
+    if runs:
+        chance |= {name: _chance(runs[0], part) for name, part in _PARTS.items() if part}
+    rows = [
+        _Row(probe, _named("chance", names), {name: measured(of) for name, of in chance.items()})
+    ]
+    if (similarity := metrics.similarity) is not None:
+        own = {"accuracy": measured(similarity.accuracy)}
+        if runs and similarity.encoder is None:
+            own |= _similarity(runs[0])
+        rows.append(_Row(probe, _named(similarity.name, names), own))
+    if (other := metrics.strongest_shortcut) is not None:
+        name, share = other
+        low, high = metrics.baseline_intervals.get(name, (None, None))
+        own = {"accuracy": Measured(share, low, high, kind="share")}
+        rows.append(_Row(probe, _named(name, names), own))
+    return rows
+
+
+def _chance(run: Finished, part: Callable[[pa.Table], Ints]) -> float | None:
+    """Return the mean of one over the number of choices, of the scored rows that count."""
+    import pyarrow.compute as pc
+
+    scored = run.predictions.filter(run.predictions["prediction"].is_valid())
+    choices = to_numpy(pc.list_value_length(scored["choices"]))[part(scored)]
+    return float(np.mean(1 / choices)) if choices.size else None
+
+
+def _similarity(run: Finished) -> dict[str, Measured | None]:
+    """Return the accuracy of the most similar choice with near and with random distractors."""
+    seed = run.results.seed
+    answers = similarity_answers(run.predictions, seed)
+    if answers is None:
+        return {}
+    scored = answers.filter(answers["prediction"].is_valid())
+    right, cluster = bools(scored["correct"]), cluster_codes(scored)
+    rows = {name: part(scored) for name, part in _PARTS.items() if part}
+    return {
+        name: measured(intervals.accuracy(right[own], cluster[own], seed)) if own.size else None
+        for name, own in rows.items()
+    }
+
+
+def _named(baseline: str, names: DisplayNames) -> str:
+    """Return the name given to a baseline, or its own with a capital letter."""
+    given = names.of(baseline)
+    return given if given != baseline else f"{baseline[:1].upper()}{baseline[1:]}"
+
+
+def _reading(rows: Sequence[_Row], baselines: bool) -> str:
+    """Return how to read the numbers of the table."""
+    said = READING
+    if any(row.values.get("beyond_similarity") for row in rows):
+        said += (
+            " Beyond similarity: accuracy less that of the choice most similar to the question, "
+            "in percentage points."
+        )
+    if any(
+        isinstance(cell, Measured) and cell.best for row in rows for cell in row.values.values()
+    ):
+        said += " Bold: the paired difference from every other model has an interval above 0."
+    return said
+
+
+def _notes(probe: str, entries: Sequence[tuple[str, Entry]]) -> list[str]:
+    """Return what a reader must know of the rows of a probe, and of single results."""
+    metrics = entries[0][1].metrics
+    asked = f"{probe}: {metrics.items:,} questions in {metrics.clusters:,} clusters"
+    said = {name: remarks_on_rows(entry.run.results) for name, entry in entries}
+    shared = [
+        line for line in next(iter(said.values())) if all(line in own for own in said.values())
+    ]
+    ways = {name: entry.metrics.normalization for name, entry in entries}
+    for name, lines in said.items():
+        lines[:] = [line for line in lines if line not in shared]
+        if len(set(ways.values())) > 1:
+            lines.append(f"answers are chosen by {_COMPARED[ways[name]]}")
+    lines = [
+        "; ".join([asked, *shared]),
+        *(f"{probe}, {n}: {'; '.join(s)}" for n, s in said.items() if s),
+    ]
+    return [f"{line}." for line in lines]
+
+
+_COMPARED: dict[Normalization, str] = {**DIVIDED, "sum": "scores as they are"}

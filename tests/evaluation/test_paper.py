@@ -1,0 +1,283 @@
+"""Tables and figures for a paper: what they show, and what they refuse."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.results.types import Estimate, read_results, write_results
+from evaluation.results.types import Similarity as SimilarityBlock
+from evaluation.studies.base import write_record
+from kbprobe.tables import Measured, PlainTable
+from tests.commands import run_here
+from tests.evaluation.sample_curves import curve_runs, summary_of
+from tests.evaluation.saved_runs import save_run
+
+ROWS = 80
+FAMILIES = ["sister", "random"] * (ROWS // 2)
+HOPS = [1 + row // 20 for row in range(ROWS)]
+
+
+def answers(right: int) -> list[int]:
+    """Return the choices of a model that gets the first rows right; the gold is choice 0."""
+    return [int(row >= right) for row in range(ROWS)]
+
+
+def save(folder: Path, name: str, right: int, **more: Any) -> Path:
+    more = {"families": FAMILIES, "hops": HOPS, **more}
+    return save_run(folder / name, f"models/{name}/model", answers(right), **more)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Two models, the better of which is right on many more of the rows."""
+    save(tmp_path / "results", "strong", 60)
+    save(tmp_path / "results", "weak", 30)
+    return tmp_path / "results"
+
+
+def table(*words: object, code: int = 0) -> str:
+    done = run_here("evaluation.cli", "table", *words)
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else done.stdout
+
+
+def figure(*words: object, code: int = 0) -> str:
+    done = run_here("evaluation.cli", "figure", *words)
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else done.stdout
+
+
+def records(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_an_interval_is_plus_or_minus_only_where_it_is_even() -> None:
+    even, uneven = Measured(0.5, 0.4, 0.6, 9, "share"), Measured(0.3, 0.219, 0.396, 9, "share")
+    one = PlainTable(["model", "x"], [["a", even]])
+    assert r"a & $50.0 \pm 10.0$ \\" in one.text("latex")
+    assert "| a | 50.0 ± 10.0 |" in one.text("markdown")
+    both = PlainTable(["model", "x"], [["a", even], ["b", uneven._replace(best=True)]])
+    assert "$50.0_{-10.0}^{+10.0}$" in both.text("latex"), "a column has one form"
+    assert r"$\mathbf{30.0}_{-8.1}^{+9.6}$" in both.text("latex")
+    assert "| b | **30.0** (21.9 to 39.6) |" in both.text("markdown")
+    assert both.flat.head == ["model", "x", "x_low", "x_high", "x_n"]
+    assert records(both.text("csv"))[1]["x"] == "0.3", "all digits, and no percent"
+    points = PlainTable(["x"], [[Measured(-3.14, -5.0, 1.0, kind="points")]])
+    assert "−3.1 (−5.0 to +1.0)" in points.text("markdown")
+    assert "$-3.1_{-1.9}^{+4.1}$" in points.text("latex")
+    bound = PlainTable(["x"], [[Measured(1.0, 0.9, 1.0, kind="share")]])
+    assert "$100.0_{-10.0}^{+0.0}$" in bound.text("latex")
+
+
+def test_notes_and_names_cannot_leave_latex_s_comments_and_cells() -> None:
+    text = PlainTable(["m"], [["a\n\\input{x} & %"]], notes=["one\n\\input{y}"]).text("latex")
+    assert not any(line.startswith("\\input") for line in text.splitlines())
+    assert r"a \textbackslash{}input\{x\} \& \% \\" in text
+
+
+def test_the_default_table_is_short_and_names_what_each_number_is(results: Path) -> None:
+    text = table(results, "--to", "latex")
+    assert r"\usepackage{booktabs}" in text
+    assert r"Model & Accuracy & Near & Beyond similarity \\" in text
+    assert "80 questions in 80 clusters" in text
+    assert [line.split(" & ")[0] for line in text.splitlines() if " & $" in line] == [
+        "strong",
+        "weak",
+    ]
+    old = ("probe", "split", "model", "accuracy_low", "strict", "ties", "best_baseline", "seed")
+    (first, _) = records(table(results, "--columns", "all"))
+    assert set(old) <= set(first)
+    assert list(records(table(results))[0])[:3] == ["model", "accuracy", "accuracy_low"]
+
+
+def test_only_a_best_that_differs_is_bold(results: Path, tmp_path: Path) -> None:
+    text = table(results, "--to", "latex", "--columns", "accuracy,near,random,ties")
+    bold = next(line for line in text.splitlines() if "strong" in line)
+    assert bold.count(r"\mathbf") == 3
+    assert text.count(r"\mathbf") == 3
+    assert "paired difference" in text
+    # Two models whose intervals of accuracy overlap differ, as they are right on the same rows.
+    close = tmp_path / "close"
+    save(close, "a", 60)
+    save(close, "b", 52)
+    a, b = (read_results(close / name).metrics.accuracy for name in "ab")
+    assert a.low < b.high
+    assert table(close, "--to", "latex", "--columns", "accuracy").count(r"\mathbf") == 1
+    save(close, "c", 60)
+    text = table(close, "--to", "markdown", "--columns", "accuracy")
+    assert "**" not in text, "the two best do not differ"
+    assert "Bold" not in text
+
+
+def test_probes_have_their_own_best_and_are_ruled_off(results: Path) -> None:
+    save(results, "other", 20, probe="other", ids=[f"o{row}" for row in range(ROWS)])
+    text = table(results, "--to", "latex", "--columns", "accuracy", "--baselines")
+    lines = text.splitlines()
+    rules = [lines[number + 1] for number, line in enumerate(lines) if line == r"\midrule"]
+    assert [rule.split(" & ")[:2] for rule in rules] == [
+        ["made", "strong"],
+        ["made", "Chance"],
+        ["other", "other"],
+        ["other", "Chance"],
+    ]
+    other = next(line for line in lines if line.startswith("other & other"))
+    assert r"\mathbf" not in other, "there is no other model to differ from"
+
+
+def test_what_is_reached_without_knowledge_has_rows(results: Path) -> None:
+    read = read_results(results / "strong")
+    share = Estimate(value=0.4, low=0.3, high=0.5, n=ROWS, method="wilson")
+    beyond = Estimate(value=35.0, low=30.0, high=40.0, n=ROWS, method="wilson")
+    similarity = SimilarityBlock(
+        name="most similar choice", accuracy=share, difference=beyond, encoder=None
+    )
+    known = {"baselines": {"most similar choice": 0.4, "longest": 0.36}, "similarity": similarity}
+    changed = read.model_copy(update={"metrics": read.metrics.model_copy(update=known)})
+    write_results(changed, results / "strong")
+    rows = {row["model"]: row for row in records(table(results, "--baselines"))}
+    assert list(rows) == ["strong", "weak", "Chance", "Most similar choice", "Longest"]
+    assert float(rows["Chance"]["near"]) == pytest.approx(1 / 3)
+    assert rows["Most similar choice"]["accuracy_low"] == "0.3"
+    assert rows["Longest"]["accuracy"] == "0.36"
+    assert rows["Longest"]["beyond_similarity"] == ""
+    assert rows["strong"]["beyond_similarity"] == "35.0"
+
+
+def test_names_are_given_to_models_folders_probes_and_baselines(
+    results: Path, tmp_path: Path
+) -> None:
+    names = tmp_path / "names.yaml"
+    names.write_text("strong: Strong & Co.\nweak: Weak\nchance: Guessing\n")
+    text = table(results, "--to", "latex", "--names", names, "--baselines")
+    assert r"Strong \& Co. & " in text
+    assert "Guessing & " in text
+    names.write_text(f"{results.as_posix()}/weak: By folder\nmodels/strong/model: By id\nmade: P\n")
+    text = table(results, "--names", names, "--columns", "probe,accuracy")
+    assert [(row["probe"], row["model"]) for row in records(text)] == [
+        ("P", "By id"),
+        ("P", "By folder"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- a\n", "maps nothing to names"),
+        ("", "maps nothing to names"),
+        ("a: 1\n", "where both are to be texts"),
+        ("a: [", "names.yaml"),
+        ("weak: Same\nstrong: Same\n", "are both called 'Same'"),
+    ],
+)
+def test_names_that_cannot_be_used_are_refused(
+    results: Path, tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "names.yaml").write_text(text)
+    assert said in table(results, "--names", tmp_path / "names.yaml", code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--columns", "acuracy"], "Did you mean"),
+        (["--columns", ""], "there is no column ''"),
+        (["--names", "nowhere.yaml"], "there is no file nowhere.yaml"),
+        (["--name", "runs"], "name its file"),
+    ],
+)
+def test_what_a_table_cannot_show_is_named(results: Path, words: list[str], said: str) -> None:
+    assert said in table(results, *words, code=2)
+
+
+def test_a_study_s_table_is_printed_in_its_units(tmp_path: Path) -> None:
+    runs = curve_runs(lambda *_: 0.6, sizes=(62, 125), draws=2, model="models/bert/model")
+    write_record("curve", summary_of(runs), {}, tmp_path)
+    path = tmp_path / "curve.json"
+    words = (path, "--name", "curves", "--to", "markdown", "--columns", "model,ws,further")
+    text = table(*words)
+    assert "| model | ws | further |" in text
+    assert "| bert | 60.0 (" in text
+    assert "| +0.0 (" in text, "points have a sign"
+    whole = records(table(path, "--name", "curves"))
+    assert {"ws", "ws_low", "ws_high", "ws_n"} <= set(whole[0])
+    assert whole[0]["model"] == "models/bert/model", "CSV keeps ids"
+    assert "--baselines adds rows" in table(path, "--baselines", code=2)
+    assert "There are: " in table(path, "--name", "curves", "--columns", "w", code=2)
+
+
+@pytest.mark.parametrize("kind", ["accuracy", "hops", "heatmap"])
+def test_a_figure_is_of_the_size_asked_for_with_its_numbers(
+    results: Path, tmp_path: Path, kind: str
+) -> None:
+    place = tmp_path / "out" / "f.pdf"
+    assert figure(results, "--kind", kind, "-o", place) == f"{place}\n{place.with_suffix('.csv')}\n"
+    first = place.read_bytes()
+    assert b"/FontFile2" in first
+    assert b"/Type3" not in first
+    width = first.split(b"/MediaBox [ 0 0 ")[1].split()[0]
+    assert float(width) == pytest.approx(3.3 * 72)
+    rows = records(place.with_suffix(".csv").read_text())
+    assert {row["series"] for row in rows} >= {"strong", "weak"} or kind == "heatmap"
+    figure(results, "--kind", kind, "-o", place)
+    assert place.read_bytes() == first, "the same bytes for the same numbers"
+
+
+def test_numbers_of_figures_are_those_of_the_results(results: Path, tmp_path: Path) -> None:
+    figure(results, "--kind", "hops", "-o", tmp_path / "hops.svg", "--width", "double")
+    rows = records((tmp_path / "hops.csv").read_text())
+    strong = {row["place"]: float(row["value"]) for row in rows if row["series"] == "strong"}
+    assert strong == {"1": 1.0, "2": 1.0, "3": 1.0, "4": 0.0}
+    assert [row["rows"] for row in rows if row["series"] == "strong"] == ["20"] * 4
+    figure(results, "-o", tmp_path / "accuracy.png")
+    rows = records((tmp_path / "accuracy.csv").read_text())
+    accuracy = read_results(results / "weak").metrics.accuracy
+    (weak,) = (row for row in rows if row["series"] == "weak")
+    assert (float(weak["value"]), float(weak["low"])) == (accuracy.value, accuracy.low)
+    assert float(rows[-1]["value"]) == pytest.approx(1 / 3)
+    assert rows[-1]["series"] == "chance"
+
+
+def test_curves_of_models_are_drawn_together(tmp_path: Path) -> None:
+    runs = [
+        run
+        for name, share in (("one", 0.6), ("two", 0.8))
+        for run in curve_runs(
+            lambda *_, share=share: share, sizes=(62, 125, 250), draws=2, model=name
+        )
+    ]
+    write_record("curve", summary_of(runs), {}, tmp_path)
+    figure(tmp_path, "--kind", "curve", "-o", tmp_path / "curve.pdf")
+    rows = records((tmp_path / "curve.csv").read_text())
+    two = [(row["place"], float(row["value"])) for row in rows if row["series"] == "two"]
+    assert two == [("62", 0.8), ("125", 0.8), ("250", 0.8)]
+    assert [row["series"] for row in rows[-2:]] == ["baseline: majority <b>&", "chance"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-o", "f.jpg"], "ends in .pdf, .svg, .png"),
+        (["-o", "f"], "ends in .pdf, .svg, .png"),
+        (["-o", "f.pdf", "--width", "wide"], "name single, double, or inches"),
+        (["-o", "f.pdf", "--width", "nan"], "name single, double, or inches"),
+        (["-o", "f.pdf", "--width", "0"], "name single, double, or inches"),
+        (["-o", "f.pdf", "--kind", "curve"], "no summary of the study curve"),
+    ],
+)
+def test_figures_that_cannot_be_drawn_are_refused(
+    results: Path, words: Sequence[str], said: str
+) -> None:
+    assert said in figure(results, *words, code=2)
+
+
+def test_hops_that_do_not_vary_are_no_figure(tmp_path: Path) -> None:
+    save(tmp_path, "same", 30, hops=[1] * ROWS, families=["sister"] * ROWS)
+    for kind in ("hops", "heatmap"):
+        said = figure(tmp_path, "--kind", kind, "-o", tmp_path / "f.pdf", code=2)
+        assert "draw --kind accuracy" in said

@@ -1,4 +1,4 @@
-"""Analyses of the papers: viability, the nearest distractor, what was seen, shared words."""
+"""Analyses of the papers: viability, a nearer distractor, what was seen, shared words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from builders.wordnet.families import CHILD, LEVELS, OTHER_SENSE, PARENT, SISTER
 from builders.wordnet.options import NEAR
 from evaluation.items.types import Item
 from evaluation.report.page import render
-from evaluation.results.analyses.distances import nearest_distractors
+from evaluation.results.analyses.distances import nearer_distractors
 from evaluation.results.analyses.errors import ERRORS, error_kinds
 from evaluation.results.analyses.seen import Seen, measure_seen
 from evaluation.results.analyses.viability import viability
@@ -112,17 +112,20 @@ def test_the_share_in_the_top_ten_by_hand() -> None:
     }
 
 
-# --- the nearest distractor ---------------------------------------------------------------------
+# --- a nearer distractor ---------------------------------------------------------------------
 
 
-def test_wrong_answers_are_the_nearest_distractor_or_another() -> None:
+def test_a_nearer_distractor_is_counted_where_there_is_one() -> None:
     rows = [  # distances, gold, given, family
-        ([1, 2, 4], 0, 1, "conjunction"),  # the nearest
-        ([2, 1, 4], 0, 2, "conjunction"),  # the farther
-        ([1, 2, 4], 0, 0, "conjunction"),  # right
-        ([1, 3, 3], 0, 1, "conjunction"),  # equally near
-        ([1, 0, 3, 5], 0, 2, "paper"),  # the nearest of those whose distance is known
-        ([1, 0, 3, 5], 0, 1, "paper"),  # not known
+        ([3, 2, 4], 0, 1, "conjunction"),  # the nearer one
+        ([3, 2, 4], 0, 2, "conjunction"),  # wrong, but farther than the gold
+        ([3, 2, 1], 0, 0, "conjunction"),  # right, though both are nearer
+        ([1, 2, 4], 0, 1, "conjunction"),  # none is nearer
+        ([2, 2, 4], 0, 1, "conjunction"),  # as near
+        ([3, 2, 1], 0, None, "conjunction"),  # set aside
+        ([3, 0, 2, 5], 0, 2, "paper"),
+        ([3, 0, 2, 5], 0, 1, "paper"),  # the chosen one's distance is not known
+        ([0, 1, 2, 5], 0, 1, "paper"),  # the gold's is not
         (None, 0, 1, "paper"),
     ]
     hops, gold, given, families = zip(*rows, strict=True)
@@ -131,18 +134,22 @@ def test_wrong_answers_are_the_nearest_distractor_or_another() -> None:
             "choice_hops": pa.array(hops, pa.list_(pa.int32())),
             "choices": [["w"] * (4 if family == "paper" else 3) for family in families],
             "answer": gold,
-            "prediction": given,
-            "correct": [one == other for one, other in zip(gold, given, strict=True)],
+            "prediction": pa.array(given, pa.int32()),
             "distractor_family": families,
             "cluster": [str(at) for at in range(len(rows))],
         }
     )
-    found = [
-        (one.family, one.chosen.value, one.chosen.n) for one in nearest_distractors(predictions)
-    ]
-    assert found == [("all", pytest.approx(2 / 3), 3), ("conjunction", 0.5, 2), ("paper", 1.0, 1)]
-    assert {one.random for one in nearest_distractors(predictions)} == {0.5}
-    assert nearest_distractors(predictions.drop_columns(["choice_hops"])) == []
+    found = {
+        one.family: (one.chosen.value, one.chosen.n, one.random, one.right.value)
+        for one in nearer_distractors(predictions)
+    }
+    assert found == {
+        "all": (0.4, 5, pytest.approx((1 / 3 + 1 / 3 + 2 / 3 + 1 / 4 + 1 / 4) / 5), 0.2),
+        "conjunction": (pytest.approx(1 / 3), 3, pytest.approx(4 / 9), pytest.approx(1 / 3)),
+        "paper": (0.5, 2, 0.25, 0.0),
+    }
+    assert nearer_distractors(predictions.drop_columns(["choice_hops"])) == []
+    assert nearer_distractors(predictions.slice(3, 3)) == []
 
 
 def test_wrong_answers_are_counted_by_their_relation_to_the_answer() -> None:

@@ -19,7 +19,7 @@ from evaluation.results.analyses import all_analyses
 from evaluation.results.analyses.base import ResultFiles
 from evaluation.results.analyses.facts import facts_of
 from evaluation.results.analyses.labels import labels_of
-from evaluation.results.breakdown import by_frequency, headline_rows
+from evaluation.results.breakdown import by_frequency, by_negation, headline_rows
 from evaluation.results.examples import (
     SURE,
     WORST_LEAST,
@@ -478,9 +478,26 @@ def _breakdowns(results: Results, predictions: pa.Table) -> list[doc.Part | None
         doc.Heading("Part of speech"),
         *_groups(metrics.by_pos, "part of speech", metrics.chance),
         *(content if metrics.by_content else ()),
+        *_by_negation(by_negation(predictions), metrics.chance),
         *_by_frequency(
             by_frequency(predictions), metrics.chance, results.scoring.options.get("unigrams")
         ),
+    ]
+
+
+def _by_negation(groups: Sequence[Group], chance: float) -> list[doc.Part]:
+    """Return the accuracies by how texts are negated; nothing for other rows."""
+    if not groups:
+        return []
+    named = [(group.name, group.accuracy) for group in groups]
+    return [
+        doc.Heading("Negation"),
+        doc.Text(
+            "How premise and hypothesis are negated, taken together: lexically by an antonym, "
+            "explicitly by “not”.",
+            note=True,
+        ),
+        shares("negation", "Accuracy by negation", named, chance),
     ]
 
 

@@ -11,6 +11,7 @@ from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Bin, ClusterSize, Group, Stratum
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.format.negation import KINDS, PATTERNS, kind_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,6 +116,22 @@ def by_frequency(predictions: pa.Table) -> list[Group]:
     named = scored.append_column("band", pa.array([_ZIPF_BANDS[number] for number in band]))
     parts = groups(named, "band", bools(scored["correct"]), cluster_codes(scored))
     return sorted(parts, key=lambda part: _ZIPF_BANDS.index(part.name))
+
+
+def by_negation(predictions: pa.Table) -> list[Group]:
+    """Group the scored rows by how their texts are negated (Kim et al. 2019).
+
+    Empty unless all families are patterns of negation.
+    """
+    import pyarrow as pa
+
+    scored = predictions.filter(predictions["prediction"].is_valid())
+    names = scored["distractor_family"].to_pylist()
+    if not names or not {*names} <= {*PATTERNS}:
+        return []
+    named = scored.append_column("negation", pa.array([kind_of(name) for name in names]))
+    parts = groups(named, "negation", bools(scored["correct"]), cluster_codes(scored))
+    return sorted(parts, key=lambda part: KINDS.index(part.name))
 
 
 def cluster_sizes(right: Bools, cluster: Ints) -> list[ClusterSize]:

@@ -31,8 +31,9 @@ from evaluation.results.analyses.vocabulary import (
     measure_vocabulary,
     words_of,
 )
-from evaluation.results.breakdown import by_frequency
+from evaluation.results.breakdown import by_frequency, by_negation
 from kbprobe.errors import UsageError
+from kbprobe.format.negation import PATTERNS
 from kbprobe.format.setups import NLI
 from tests.evaluation import jsonl_probe, tiny_causal, tiny_masked, tiny_multiple_choice
 from tests.evaluation.folded_probe import write as write_labelled
@@ -419,6 +420,26 @@ def test_a_run_reports_what_its_task_and_corpus_hold(tmp_path: Path) -> None:
         evaluation.evaluate(probe, folder, seen=str(tmp_path / "none"))
     with pytest.raises(UsageError, match=r"--seen: the rows of .* ask about no concept"):
         evaluation.evaluate(without, folder, seen=str(texts))
+
+
+# --- negation -----------------------------------------------------------------------------------
+
+
+def test_patterns_of_negation_are_pooled() -> None:
+    rows = pa.table(
+        {
+            "distractor_family": PATTERNS,
+            "prediction": pa.array([None, *range(15)], pa.int32()),
+            "correct": pa.array([None, *(at % 2 == 0 for at in range(15))]),
+            "cluster": PATTERNS,
+        }
+    )
+    found = {one.name: one.accuracy.n for one in by_negation(rows)}
+    # none, none was set aside; both texts without "not": 3 others, and without an antonym: 3.
+    assert found == {"lexical": 3, "explicit": 3, "lexical and explicit": 9}
+    other = rows.set_column(0, "distractor_family", pa.array(["swapped", *PATTERNS[1:]]))
+    assert by_negation(other) == by_negation(rows), "the row that was set aside names no pattern"
+    assert by_negation(rows.set_column(0, "distractor_family", [["swapped"] * 16])) == []
 
 
 # --- shared words -------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from kb_cache.frequency import words_of
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256
 from kbprobe.parsing import json_value
-from kbprobe.reading import MAX_TABLE_BYTES, open_file, stamp_of
+from kbprobe.reading import MAX_TABLE_BYTES, check_plain, open_file, stamp_of
 
 _COUNT = re.compile(r"([^\t]+)\t(\d+)")
 
@@ -53,6 +53,7 @@ class TextFiles:
             if not (found := sorted(inside)):
                 raise UsageError(f"{self.option} {path}: there is no file in this folder")
         elif path.exists():
+            _require_plain(path, self.option)
             found = [path]
         else:
             raise UsageError(
@@ -84,6 +85,13 @@ class TextFiles:
             UsageError: as :meth:`files`, a file cannot be read, or there is no word in any.
         """
         return _inverse_frequencies(self.files(), self.option)
+
+
+def _require_plain(path: Path, option: str) -> None:
+    try:
+        check_plain(path)
+    except OSError as error:
+        raise UsageError(f"{option} {path} cannot be read: {error.strerror}") from None
 
 
 _Files = tuple[tuple[Path, tuple[int, int]], ...]
@@ -171,7 +179,9 @@ def _texts(path: Path, option: str) -> Iterator[str]:
 
 def _opened(path: Path) -> IO[str]:
     raw: Any = open_file(path)
-    return io.TextIOWrapper(gzip.open(raw) if path.suffix == ".gz" else raw, encoding="utf-8")
+    if path.suffix == ".gz":
+        raw = gzip.GzipFile(fileobj=raw)
+    return io.TextIOWrapper(raw, encoding="utf-8")
 
 
 def _parquet_texts(path: Path) -> Iterator[str]:
@@ -179,9 +189,10 @@ def _parquet_texts(path: Path) -> Iterator[str]:
     import pyarrow.parquet as pq
 
     try:
-        for batch in pq.ParquetFile(path).iter_batches():
-            for row in batch.to_pylist():
-                yield from _strings(row)
+        with open_file(path) as file:
+            for batch in pq.ParquetFile(file).iter_batches():
+                for row in batch.to_pylist():
+                    yield from _strings(row)
     except pa.ArrowException as error:
         raise ValueError(error) from None
 

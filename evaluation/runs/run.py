@@ -390,6 +390,5 @@ def _refuse_idle_options(spec: RunSpec, scorer: ScorerEntry, learner: LearnerEnt
     for key in spec.options.get("training", {}):
         if learner is not None and not has_setting(learner.options, key):
             raise UsageError(
-                f"--training {key} is for networks over word vectors, not for {learner.name}: "
-                "leave it out"
+                f"--training {key} is for networks with LSTMs, not for {learner.name}: leave it out"
             )

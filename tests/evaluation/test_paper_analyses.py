@@ -416,6 +416,12 @@ def test_a_run_reports_what_its_task_and_corpus_hold(tmp_path: Path) -> None:
     assert "the frequency of choices in corpus.txt" in page
     text = render(plain.results, plain.predictions)
     assert "concept that occurs" not in text
+    kept = evaluation.evaluate(probe, folder, seen=str(texts), output=tmp_path / "out")
+    same = evaluation.evaluate(probe, folder, seen=str(texts), output=tmp_path / "out")
+    assert same.results == kept.results
+    texts.write_text(json.dumps({"question": "Is a dog a cat?"}))
+    with pytest.raises(UsageError, match="out holds other results: seen sha256 is"):
+        evaluation.evaluate(probe, folder, seen=str(texts), output=tmp_path / "out")
     with pytest.raises(UsageError, match=r"--seen .*there is no such file"):
         evaluation.evaluate(probe, folder, seen=str(tmp_path / "none"))
     with pytest.raises(UsageError, match=r"--seen: the rows of .* ask about no concept"):

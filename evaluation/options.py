@@ -315,6 +315,19 @@ class RunOptions(ModelOptions):
         description="Encoder of texts, a folder or a Hub id, whose most similar choice is a "
         "baseline beside that of the small encoder which comes with kbprobe.",
     )
+    seen: Annotated[str | None, Metavar("FILE"), RunRole("Scoring", rare=True)] = Field(
+        None,
+        min_length=1,
+        description="Texts of the task that the model was trained on, a file or a folder: accuracy "
+        "on rows whose concept occurs in them, and on others.",
+    )
+    unigrams: Annotated[str | None, Metavar("FILE"), RunRole("Scoring", rare=True)] = Field(
+        None,
+        min_length=1,
+        description="Counts of words in the model's pre-training corpus (a word, a tab and a count "
+        "on each line), or texts whose words are counted: frequencies are these instead of "
+        "wordfreq's.",
+    )
     cache: Annotated[bool, RunRole("Scoring", rare=True, recorded="no")] = Field(
         True, description="Reuse scores computed before, and keep new ones."
     )
@@ -370,6 +383,18 @@ SELECTING = options_that(lambda role: role.rows == "selects")
 
 CHANGING_ROWS = options_that(lambda role: role.rows is not None)
 """Options with which other rows are evaluated than those of the split as they are."""
+
+
+TEXTS = ("seen", "unigrams")
+"""Options that name files of texts."""
+
+HASHED = ("similarity", *TEXTS)
+"""Options that name what results depend on and scores do not; its hash is recorded as well."""
+
+
+def digest_name(option: str) -> str:
+    """Return the name of the hash of what an option of :data:`HASHED` names, where recorded."""
+    return f"{option}_sha256"
 
 
 def not_default(names: Collection[str], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ million. The numbers are wordfreq's (Speer, 2022), installed with kbprobe and us
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -26,6 +26,19 @@ FUNCTION_WORDS = (
     "whose will with within without would you your"
 )
 """English words of three or more letters that do not indicate a text's topic."""
+
+
+def words_of(text: str) -> Iterator[str]:
+    """Yield the words of a text in lower case, in order.
+
+    >>> list(words_of("The dog's bone: 2 cats"))
+    ['the', "dog's", 'bone', '2', 'cats']
+    """
+    lowered = text.lower()
+    if lowered.isalnum():
+        yield lowered
+    else:
+        yield from _WORD.findall(lowered)
 
 
 @lru_cache(maxsize=4)
@@ -59,15 +72,23 @@ def zipf_frequencies(terms: Sequence[str], language: str = "en") -> npt.NDArray[
     >>> bool(z[0] > z[1] > z[2] == 0.0)
     True
     """
-    known = _inverse_frequencies(language)
+    return zipf_scale(terms, _inverse_frequencies(language))
+
+
+def zipf_scale(terms: Sequence[str], inverse: Mapping[str, float]) -> npt.NDArray[np.float64]:
+    """Return the Zipf frequency of each term, given one over the share of each known word.
+
+    >>> zipf_scale(["dog", "sea dog", "cat"], {"dog": 1e6, "sea": 1e5}).round(2).tolist()
+    [3.0, 2.96, 0.0]
+    """
     found = np.zeros(len(terms))
     for at, term in enumerate(terms):
-        lowered, inverse = term.lower(), 0.0
-        for word in (lowered,) if lowered.isalnum() else _WORD.findall(lowered):
-            if word not in known:
-                inverse = 0.0
+        total = 0.0
+        for word in words_of(term):
+            if word not in inverse:
+                total = 0.0
                 break
-            inverse += known[word]
-        found[at] = inverse
+            total += inverse[word]
+        found[at] = total
     some = found > 0.0
     return np.maximum(9.0 - np.log10(found, where=some, out=np.full(len(terms), 9.0)), 0.0)

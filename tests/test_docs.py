@@ -149,7 +149,8 @@ def _rows(*pages: str) -> set[str]:
 
 
 def test_tables_have_a_row_for_each_probe_baseline_and_learner() -> None:
-    places = "docs/learning-curves.md", "docs/cross-validation.md", "docs/baselines.md"
+    pages = ("learning-curves", "cross-validation", "baselines", "transfer")
+    places = [f"docs/{page}.md" for page in pages]
     assert _rows("README.md") == PROBES.keys() - set(OWN_FILES)
     assert _rows("docs/baselines.md") == READS.keys()
     assert _rows(*places) >= {*LEARNERS.names()}

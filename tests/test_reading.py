@@ -16,6 +16,7 @@ from builders.engine.recipe import read_recipe
 from builders.engine.render.template_file import read_nodes
 from evaluation.items.own_schema import read_parquet
 from evaluation.items.rows import read_json
+from evaluation.items.text_files import TextFiles
 from evaluation.results.types import PREDICTIONS, read_predictions
 from kb_cache.fetching import fetch
 from kbprobe.errors import KbprobeError, UsageError
@@ -40,7 +41,7 @@ ALLOWED = {
     "evaluation/executors/ray.py": WRITTEN,
     "evaluation/frozen/store.py": WRITTEN,
     "evaluation/items/wordings.py": OWN,
-    "evaluation/learners/words/fitting.py": CACHE,
+    "evaluation/learners/kept.py": CACHE,
     "evaluation/report/suite/page.py": OWN,
     "evaluation/runs/in_memory.py": WRITTEN,
     "evaluation/studies/registry.py": OWN,
@@ -101,6 +102,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "token": read_token,
     "bytes": lambda path: read_bytes(path, 100),
     "text": read_text,
+    "texts": lambda path: TextFiles("--seen", str(path)).sha256,
     **{
         kind: lambda path, kind=kind: fetch(kind, source=path, name="x")
         for kind in ("wordnet", "gcide", "conceptnet", "vectors", "corpus")

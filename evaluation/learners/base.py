@@ -209,11 +209,14 @@ class Settings(BaseModel):
     hidden_units: int | None = Field(
         None,
         ge=1,
-        description="Number of units of each LSTM, per direction: networks over word "
-        "vectors alone.",
+        description="Number of units of each LSTM, per direction: networks over word vectors, and "
+        "attention, alone.",
     )
     dropout: float | None = Field(
-        None, ge=0, lt=1, description="Dropout rate: networks over word vectors alone."
+        None,
+        ge=0,
+        lt=1,
+        description="Dropout rate: networks over word vectors, and attention, alone.",
     )
 
 

@@ -9,7 +9,8 @@ of a masked LM. Output embeddings are often tied to the input embeddings: here t
 that training them leaves the encoder as it is. The published configuration gives no learning rate
 above 0 for these two: ours are our own. Kim et al. 2019 fine-tune encoders with a classifier of
 labels (``full_labels``); "pooled" is a small classifier of a text's labels, on the maximum over its
-tokens' vectors.
+tokens' vectors, and "attention" a network over the states of both texts of a pair, which they train
+on MNLI.
 
 Networks over fixed word vectors are baselines without a pre-trained language model. ESIM reads
 question and choice. Partial-input models see less: choices alone (``choice_only``), choices beside
@@ -41,7 +42,7 @@ from evaluation.scorers.classifier import CLASSIFIER, ClassifierOptions
 from evaluation.scorers.entries import CANDIDATES, MULTIPLE_CHOICE
 from evaluation.scorers.entry import ScorerEntry
 from evaluation.vectors.options import VectorsOption, vectors_content
-from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, QUESTION, SCORED_SETUPS
+from kbprobe.format.setups import CLOZE, LABELLED_SETUPS, NLI, QUESTION, SCORED_SETUPS
 from kbprobe.options import RARE, Metavar, named
 
 if TYPE_CHECKING:
@@ -214,11 +215,10 @@ PARTIAL_LEARNING_RATE = 5e-3
 chosen on wordnet_definitions, for question_to_choice."""
 
 
-class WordsOptions(TrainingOptions, VectorsOption):
-    """How a network over word vectors is built and trained."""
+class NetworkOptions(TrainingOptions):
+    """How a network with LSTMs is built and trained."""
 
-    DEFAULTS = named(epochs=20)
-    SETTINGS = Settings(hidden_units=50, dropout=0.5)
+    SETTINGS = Settings(hidden_units=128, dropout=0.2)
 
     @property
     def network(self) -> tuple[int, float]:
@@ -227,6 +227,13 @@ class WordsOptions(TrainingOptions, VectorsOption):
         assert settings.hidden_units is not None
         assert settings.dropout is not None
         return settings.hidden_units, settings.dropout
+
+
+class WordsOptions(NetworkOptions, VectorsOption):
+    """How a network over word vectors is built and trained."""
+
+    DEFAULTS = named(epochs=20)
+    SETTINGS = Settings(hidden_units=50, dropout=0.5)
 
 
 class PartialOptions(WordsOptions):
@@ -257,6 +264,21 @@ def _network(
     )
 
 
+ATTENTION_LEARNING_RATE = 1e-3
+
+ATTENTION = ModelLearner(
+    name="attention",
+    label="attention",
+    needs=Capability.HIDDEN_STATES,
+    scorer=_scorer("attention", "attention over a frozen encoder", (NLI,)),
+    learning_rate=ATTENTION_LEARNING_RATE,
+    fit=imported("evaluation.learners.attention:fitted"),
+    options=NetworkOptions,
+    setups=(NLI,),
+)
+"""A network over the states of premise and hypothesis (:mod:`evaluation.learners.attention`)."""
+
+
 ENTRIES = (
     FULL,
     FULL_MLM,
@@ -265,6 +287,7 @@ ENTRIES = (
     MLP,
     FROZEN,
     POOLED,
+    ATTENTION,
     MAJORITY,
     _network("choice_only", "choice-only network"),
     _network("choice_to_choice", "choice-to-choice network"),

@@ -8,16 +8,23 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaluation.content import content_hash
 from evaluation.learners.base import FINETUNED, Training
 from evaluation.scorers.base import ReadyScorer
 from kbprobe.errors import KbprobeError
-from kbprobe.files import remove_tree, replacing_folder
+from kbprobe.files import file_sha256, remove_tree, replacing_folder, write_file
 from kbprobe.files.cache import OTHER_CACHE, cache_dir
 from kbprobe.files.locks import lock_path, try_lock, unlock
 from kbprobe.files.targets import taking
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+_FILE = "network.safetensors"
+_CHECKSUM = "sha256"
 
 
 def training_folder(identity: Mapping[str, Any]) -> Path:
@@ -111,3 +118,43 @@ class TrainedOnce(AbstractContextManager[ReadyScorer]):
             self.remove(self.folder)
         finally:
             unlock(lock)
+
+
+def fitted_network(
+    training: Training,
+    identity: Mapping[str, Any],
+    train: Callable[[], nn.Module],
+    load: Callable[[dict[str, torch.Tensor]], ReadyScorer],
+) -> TrainedOnce:
+    """Train a small network, or find what an interrupted run left of it.
+
+    Args:
+        training: the inputs of the training.
+        identity: all that decides the weights.
+        train: trains the network.
+        load: makes a scorer of its weights.
+    """
+    from safetensors.torch import load_file, save_file  # only the extra `eval` installs it
+
+    def write(folder: Path) -> None:
+        trained = train().cpu()
+        with writing_model(folder) as aside:
+            save_file(trained.state_dict(), aside / _FILE)
+            write_file(aside / _CHECKSUM, file_sha256(aside / _FILE))
+
+    own = training_folder(identity)
+    return TrainedOnce(
+        training=training,
+        folder=own,
+        course=own,
+        is_there=_is_there,
+        write=write,
+        load=lambda folder: load(load_file(folder / _FILE)),
+    )
+
+
+def _is_there(folder: Path) -> bool:
+    try:
+        return (folder / _CHECKSUM).read_bytes() == file_sha256(folder / _FILE).encode()
+    except OSError:
+        return False

@@ -20,7 +20,7 @@ from evaluation.results.analyses import all_analyses
 from evaluation.results.analyses.base import ResultFiles
 from evaluation.results.analyses.facts import facts_of
 from evaluation.results.analyses.labels import labels_of
-from evaluation.results.breakdown import by_frequency, headline_rows
+from evaluation.results.breakdown import by_frequency, by_negation, headline_rows
 from evaluation.results.examples import (
     SURE,
     WORST_LEAST,
@@ -163,7 +163,7 @@ def document(
                 "Calibration",
                 "calibration",
             ),
-            doc.Section("Breakdowns", _breakdowns(metrics, predictions), name="breakdowns"),
+            doc.Section("Breakdowns", _breakdowns(results, predictions), name="breakdowns"),
             doc.Section("Worst clusters", _worst(results, predictions, clustered), name="worst"),
             doc.Section("Questions", _samples(results, predictions), name="samples"),
             doc.Section("Provenance", [provenance(results)], name="provenance"),
@@ -458,7 +458,8 @@ def _curve(bins: Sequence[Bin]) -> tuple[list[float], list[float]]:
     return [100 * entry.confidence for entry in bins], [entry.accuracy for entry in bins]
 
 
-def _breakdowns(metrics: Metrics, predictions: pa.Table) -> list[doc.Part | None]:
+def _breakdowns(results: Results, predictions: pa.Table) -> list[doc.Part | None]:
+    metrics = results.metrics
     used = METRIC_OF[metrics.normalization]
     named = [
         (f"{name}, {PER[how]}{' (used here)' if name == used else ''}", metrics.accuracies[name])
@@ -484,11 +485,30 @@ def _breakdowns(metrics: Metrics, predictions: pa.Table) -> list[doc.Part | None
         doc.Heading("Part of speech"),
         *_groups(metrics.by_pos, "part of speech", metrics.chance),
         *(content if metrics.by_content else ()),
-        *_by_frequency(by_frequency(predictions), metrics.chance),
+        *_by_negation(by_negation(predictions), metrics.chance),
+        *_by_frequency(
+            by_frequency(predictions), metrics.chance, results.scoring.options.get("unigrams")
+        ),
     ]
 
 
-def _by_frequency(groups: Sequence[Group], chance: float) -> list[doc.Part]:
+def _by_negation(groups: Sequence[Group], chance: float) -> list[doc.Part]:
+    """Return the accuracies by how texts are negated; nothing for other rows."""
+    if not groups:
+        return []
+    named = [(group.name, group.accuracy) for group in groups]
+    return [
+        doc.Heading("Negation"),
+        doc.Text(
+            "How premise and hypothesis are negated, taken together: lexically by an antonym, "
+            "explicitly by “not”.",
+            note=True,
+        ),
+        shares("negation", "Accuracy by negation", named, chance),
+    ]
+
+
+def _by_frequency(groups: Sequence[Group], chance: float, corpus: str | None) -> list[doc.Part]:
     """Return the accuracies by the frequency of the word asked about, from the rarest."""
     if not groups:
         return []
@@ -497,7 +517,7 @@ def _by_frequency(groups: Sequence[Group], chance: float) -> list[doc.Part]:
         doc.Heading("Frequency"),
         doc.Text(
             "How frequent the word asked about is, on the Zipf scale: 3 is once in a million words "
-            "of English, and each unit ten times as often.",
+            f"of {last_name(corpus or 'English')}, and each unit ten times as often.",
             note=True,
         ),
         shares("Zipf frequency", "Accuracy by the frequency of the word", named, chance),

@@ -11,6 +11,7 @@ from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Bin, ClusterSize, Group, Stratum
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.format.negation import KINDS, PATTERNS, kind_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,30 +97,49 @@ def by_hops(predictions: pa.Table) -> list[Group]:
 def by_frequency(predictions: pa.Table) -> list[Group]:
     """Group the scored rows by how frequent the word asked about is, in bands of one Zipf unit.
 
-    Empty if rows name no word, or if fewer than :data:`KNOWN` of them are English words whose
-    frequency is known.
+    Frequencies are those of ``--unigrams`` where predictions hold them, otherwise wordfreq's. Empty
+    if rows name no word, or if fewer than :data:`KNOWN` of them are words that wordfreq knows.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if "surface_form" not in predictions.column_names:
         return []
-    # Only here: reading frequencies takes longer than a report.
-    from kb_cache.frequency import zipf_frequencies
-
     scored = predictions.filter(
         pc.and_(predictions["prediction"].is_valid(), predictions["surface_form"].is_valid())
     )
-    words = single_chunk(scored["surface_form"]).dictionary_encode()
     if not len(scored):
         return []
-    frequency = zipf_frequencies(words.dictionary.to_pylist())[to_numpy(words.indices)]
-    if (frequency > 0).mean() < KNOWN:
-        return []
+    if "word_frequency" in scored.column_names:
+        frequency = to_numpy(scored["word_frequency"])
+    else:
+        # Only here: reading frequencies takes longer than a report.
+        from kb_cache.frequency import zipf_frequencies
+
+        words = single_chunk(scored["surface_form"]).dictionary_encode()
+        frequency = zipf_frequencies(words.dictionary.to_pylist())[to_numpy(words.indices)]
+        if (frequency > 0).mean() < KNOWN:
+            return []
     band = np.searchsorted(ZIPF_BOUNDS, frequency, side="right")
     named = scored.append_column("band", pa.array([_ZIPF_BANDS[number] for number in band]))
     parts = groups(named, "band", bools(scored["correct"]), cluster_codes(scored))
     return sorted(parts, key=lambda part: _ZIPF_BANDS.index(part.name))
+
+
+def by_negation(predictions: pa.Table) -> list[Group]:
+    """Group the scored rows by how their texts are negated (Kim et al. 2019).
+
+    Empty unless all families are patterns of negation.
+    """
+    import pyarrow as pa
+
+    scored = predictions.filter(predictions["prediction"].is_valid())
+    names = scored["distractor_family"].to_pylist()
+    if not names or not {*names} <= {*PATTERNS}:
+        return []
+    named = scored.append_column("negation", pa.array([kind_of(name) for name in names]))
+    parts = groups(named, "negation", bools(scored["correct"]), cluster_codes(scored))
+    return sorted(parts, key=lambda part: KINDS.index(part.name))
 
 
 def cluster_sizes(right: Bools, cluster: Ints) -> list[ClusterSize]:

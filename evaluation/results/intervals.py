@@ -436,6 +436,23 @@ class Resampled:
             low, high = min(low, self.bounds[0]), max(high, self.bounds[1])
         return _estimate(self.value, (low, high), self.n, method, scale)
 
+    @classmethod
+    def mean(cls, parts: Sequence[Resampled]) -> Resampled:
+        """Return the mean of numbers of different rows, such as those of several probes."""
+        if len(parts) == 1:
+            return parts[0]
+        bounds = None
+        if any(part.bounds is not None for part in parts):
+            found = mean_of_independent([part.estimate() for part in parts])
+            bounds = found.low, found.high
+        return cls(
+            float(np.mean([part.value for part in parts])),
+            np.mean([part.samples for part in parts], axis=0),
+            sum(part.n for part in parts),
+            bounds,
+            sum(part.clusters for part in parts),
+        )
+
     def less(self, other: Resampled | float) -> Resampled:
         """Return this number minus another one from the same resamples, or known exactly."""
         if isinstance(other, float):

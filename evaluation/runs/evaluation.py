@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 from evaluation.content import installed_version
 from evaluation.items.types import choice_starts
 from evaluation.items.wordings import wordings
-from evaluation.options import RECORDED, TRAINING, RunOptions
+from evaluation.options import RECORDED, TRAINING, RunOptions, digest_name
 from evaluation.results.analyses import (
+    answers,
     consistency,
     fitting,
     generated,
@@ -109,6 +110,8 @@ def evaluate_run(
     if not generated.are_counts(scores.answers):
         tolerance = tie_tolerance(model.dtype_name, run.rows, scores, normalization)
     predictions = predictions_table(run.rows, scores, normalization, tolerance)
+    if (corpus := run.texts.get("unigrams")) is not None:
+        predictions = answers.with_frequencies(predictions, corpus.inverse_frequencies())
     # The audit is of the test split, and of its true answers.
     manifest = run.rows.manifest
     audited = run.rows.split == "test" and options.labels == "gold"
@@ -202,25 +205,26 @@ def _recorded_baselines(run: Run) -> Sequence[BaselineFigure]:
 
 
 def _seen(run: Run, predictions: pa.Table) -> seen.Seen | None:
-    """Measure rows by whether training rows share their concept or gold; None without training.
+    """Measure rows by whether they share what was learnt from; None if that is not known.
 
-    Also None for rows of labels, which all share their golds, and for random answers.
+    That are the rows fitted on, for rows with choices of their own and true answers, and the texts
+    of ``--seen``.
     """
     import pyarrow as pa
 
-    if run.learner is None or run.train is None or run.spec.run.labels != "gold":
-        return None
-    if labels.setup_of(predictions) is not None:
-        return None
-    rows = run.drawn[: run.spec.run.train]
-    concepts = single_chunk(run.train.about["concept"]).take(pa.array(rows, pa.int64()))
-    items = run.train.items.take(rows)
-    golds = {item.choices[item.answer] for item in items}
-    return seen.measure_seen(predictions, concepts, golds, run.spec.run.seed)
-
-
-SIMILARITY_DIGEST = "similarity_sha256"
-"""The name in ``scoring.options`` of the hash of the encoder of ``--similarity``."""
+    found = None
+    if run.learner is not None and run.train is not None and run.spec.run.labels == "gold":
+        rows = run.drawn[: run.spec.run.train]
+        concepts = single_chunk(run.train.about["concept"]).take(pa.array(rows, pa.int64()))
+        items = run.train.items.take(rows)
+        golds = {item.choices[item.answer] for item in items}
+        if labels.setup_of(predictions) is None:
+            found = seen.measure_seen(predictions, concepts, golds, run.spec.run.seed)
+    if (texts := run.texts.get("seen")) is not None:
+        words = seen.concept_words(predictions)
+        known = texts.phrases({*words.drop_null().to_pylist()})
+        return seen.with_words(found or seen.Seen(), predictions, words, known, run.spec.run.seed)
+    return found
 
 
 def _settings(run: Run) -> dict[str, Any]:
@@ -234,8 +238,16 @@ def _settings(run: Run) -> dict[str, Any]:
         "model_args": options.model_args,
         "limit": options.limit,
         **_recorded(options, {*RECORDED} - TRAINING),
-        **({SIMILARITY_DIGEST: run.encoder.checkpoint.weights_sha256} if run.encoder else {}),
+        **{digest_name(name): sha256 for name, sha256 in _hashes(run).items()},
     }
+
+
+def _hashes(run: Run) -> dict[str, str]:
+    """Return the hash of what each option names that names what only results depend on."""
+    own = {name: texts.sha256 for name, texts in run.texts.items()}
+    if run.encoder is not None:
+        own["similarity"] = run.encoder.checkpoint.weights_sha256
+    return own
 
 
 def _recorded(options: RunOptions, names: set[str]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from evaluation.learners.base import flat
 from evaluation.models.checkpoint import NO_MODEL, open_checkpoint
 from evaluation.models.handle import IDENTITY
 from evaluation.names import options_name
-from evaluation.options import CHANGING_ROWS, RECORDED, RunOptions
+from evaluation.options import CHANGING_ROWS, HASHED, RECORDED, TEXTS, RunOptions, digest_name
 from evaluation.results.types import (
     RESULTS,
     ModelInfo,
@@ -31,7 +31,7 @@ from evaluation.results.types import (
     Scoring,
     read_results,
 )
-from evaluation.runs.evaluation import SIMILARITY_DIGEST, described, installed_versions
+from evaluation.runs.evaluation import described, installed_versions
 from evaluation.runs.run import SCORING_VERSIONS, Run
 from evaluation.runs.spec import RunSpec, plugins
 from kbprobe.errors import KbprobeError, UsageError
@@ -74,7 +74,7 @@ class Identity:
 
     def is_same(self, other: Identity) -> bool:
         """Return whether the results are the same."""
-        names = ("seed", "normalization", SIMILARITY_DIGEST)
+        names = ("seed", "normalization", *map(digest_name, HASHED))
         same = all(self.settings.get(name) == other.settings.get(name) for name in names)
         return same and self.key == other.key
 
@@ -229,7 +229,7 @@ class RequestKeys:
         options = spec.named_options()
         content: dict[str, Any] = {
             name: self._probe(options.pop(name))
-            for name in ("train_on", "mix_in")
+            for name in ("train_on", "mix_in", *TEXTS)
             if name in options
         }
         if (encoder := options.pop("similarity", None)) is not None:

@@ -10,6 +10,7 @@ from typing import Any
 from evaluation.content import content_hash, installed_version
 from evaluation.items.control_task import control_keys
 from evaluation.items.sampling import check_count, draw_items
+from evaluation.items.text_files import TextFiles
 from evaluation.items.types import Item, ProbeSplit, fingerprint, ids_of, setups_of, take_items
 from evaluation.learners.base import (
     HeadFitting,
@@ -19,7 +20,7 @@ from evaluation.learners.base import (
 )
 from evaluation.learners.registry import choose_learner
 from evaluation.models.handle import ModelHandle
-from evaluation.options import RunOptions
+from evaluation.options import TEXTS, RunOptions
 from evaluation.runs.encoders import encoder_options, open_encoder
 from evaluation.runs.reading import SplitReader, read_facts
 from evaluation.runs.spec import RunSpec, plugins
@@ -61,6 +62,11 @@ class Run:
         options = encoder_options(self.encoder)
         spec = RunSpec(self.spec.probe, self.encoder.checkpoint.id, given, options)
         return Run(spec, self.encoder, EMBEDDING, None, self.rows, None)
+
+    @cached_property
+    def texts(self) -> dict[str, TextFiles]:
+        """The texts that the model has read, by the option that names them."""
+        return texts_of(self.spec.run)
 
     @cached_property
     def scorer_options(self) -> Options:
@@ -249,7 +255,11 @@ def open_run(spec: RunSpec, model: ModelHandle, reader: SplitReader | None = Non
     scorer = learner.scorer if learner else choose_scorer(model.checkpoint, options.scorer)
     reader = reader or SplitReader()
     _refuse_idle_options(spec, scorer, learner)
+    for texts in texts_of(options).values():
+        texts.files()
     rows = reader.rows(spec.probe, options)
+    if options.seen is not None:
+        _check_concepts(rows)
     _check_setups(rows, spec, learner, scorer)
     uses_train = learner is not None or scorer.uses_train(spec.plugin_options(scorer.options))
     train = _open_train(spec, rows, reader) if uses_train else None
@@ -280,6 +290,23 @@ def _check_setups(
         for entry in (learner, scorer):
             if entry is not None and not entry.takes(setup):
                 raise UsageError(_other_setup(rows, setup, spec, entry))
+
+
+def texts_of(options: RunOptions) -> dict[str, TextFiles]:
+    """Return the texts that options name, by the option."""
+    given = {name: getattr(options, name) for name in TEXTS}
+    return {n: TextFiles(option_name(n), source) for n, source in given.items() if source}
+
+
+def _check_concepts(rows: ProbeSplit) -> None:
+    """Refuse to look for the concepts of rows that name none."""
+    about = rows.about
+    known = sum(len(about) - about[name].null_count for name in ("concept", "surface_form"))
+    if not known or setups_of(rows.items) & set(LABELLED_SETUPS):
+        raise UsageError(
+            f"--seen: the rows of {rows.source} ask about no concept, such as a word, whose "
+            "occurrence could be looked up. Leave it out."
+        )
 
 
 def _check_labels(rows: ProbeSplit, learnt: ProbeSplit) -> None:
@@ -363,6 +390,5 @@ def _refuse_idle_options(spec: RunSpec, scorer: ScorerEntry, learner: LearnerEnt
     for key in spec.options.get("training", {}):
         if learner is not None and not has_setting(learner.options, key):
             raise UsageError(
-                f"--training {key} is for networks over word vectors, not for {learner.name}: "
-                "leave it out"
+                f"--training {key} is for networks with LSTMs, not for {learner.name}: leave it out"
             )

@@ -84,7 +84,7 @@ def refuse_idle_options(request: StudyRequest, specs: Sequence[RunSpec]) -> None
     for key in request.defaults.options.get("training", {}):
         if key not in settings:
             raise UsageError(
-                f"--training {key} is for networks over word vectors, which none of these runs "
+                f"--training {key} is for networks with LSTMs, which none of these runs "
                 "uses: leave it out"
             )
     for name in request.values:

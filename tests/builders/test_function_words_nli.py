@@ -27,7 +27,6 @@ from builders.function_words.nli.pairs import (
     KEPT,
     KINDS,
     NEGATED,
-    PATTERNS,
     SWAPPED,
     PairSource,
     Places,
@@ -55,6 +54,7 @@ from kb_cache.corpora.rows import RawDocument, RawPair, RawText, corpus_of, word
 from kb_cache.corpora.types import Corpus
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import UsageError
+from kbprobe.format.negation import PATTERNS
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
 

@@ -200,6 +200,35 @@ def test_several_probes_are_a_transfer_matrix(tasks, model):
 
 
 @pytest.mark.slow
+def test_the_cost_on_several_tasks_is_the_mean_of_their_costs(tasks, model):
+    options = {"sizes": (8,), "learning_rates": (4e-3,), "epoch_counts": (4,), "seeds": 2}
+    alone = {
+        name: inoculate(tasks, model, original=tasks[name], **options).tables["runs"]
+        for name in ("toys", "cars")
+    }
+    both = inoculate(tasks, model, original=(tasks["toys"], tasks["cars"]), **options)
+    before, after = both.tables["runs"]
+    for row, number in ((before, 0), (after, 1)):
+        parts = [rows[number]["original"] for rows in alone.values()]
+        assert row["original"].value == pytest.approx(np.mean([part.value for part in parts]))
+        assert row["original"].n == sum(part.n for part in parts)
+    costs = [rows[1]["cost"] for rows in alone.values()]
+    assert after["cost"].value == pytest.approx(np.mean([cost.value for cost in costs]))
+    assert after["cost"].low <= after["cost"].value <= after["cost"].high
+    assert after["test"] == alone["toys"][1]["test"]
+    for name, rows in alone.items():
+        own = both.rows("originals", task=tasks[name])
+        assert [row["size"] for row in own] == [0, 8]
+        assert [row["accuracy"] for row in own] == [row["original"] for row in rows]
+        assert [row["cost"] for row in own] == [row["cost"] for row in rows]
+    (tried,) = both.tables["tried"]
+    assert tried["mean"] == pytest.approx((tried["probe_accuracy"] + tried["original"]) / 2)
+    page = INOCULATE.files(both)["inoculate.html"]
+    assert "Accuracy and cost on each original task" in page
+    assert "Cost on the mean of the 2 original tasks" in page
+
+
+@pytest.mark.slow
 def test_original_rows_are_added(tasks, model, trainings):
     options = {"sizes": (8,), "learning_rates": (4e-3,), "epoch_counts": (4,)}
     alone = inoculate(tasks, model, **options).tables["runs"][1]
@@ -210,9 +239,14 @@ def test_original_rows_are_added(tasks, model, trainings):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"original": None}, "name it with --original TASK"),
+        ({"original": ()}, "name them with --original TASK"),
         ({"original": "no/such/task"}, "no file or folder"),
-        ({"original": "{vehicles}"}, "is the original task"),
+        ({"original": "{vehicles}"}, "is an original task"),
+        ({"original": ("{toys}", "{toys}")}, "--original names a task twice"),
+        (
+            {"original": ("{toys}", "{cars}"), "add_original": "x1"},
+            "--add-original adds rows of one task",
+        ),
         ({"sizes": (8, 30)}, r"--sizes 30 asks for more rows .* \(20\): name --sizes 8,"),
         ({"sizes": (16, 8)}, "--sizes must be strictly increasing"),
         ({"learning_rates": (0.0,)}, "--learning-rates must be positive"),
@@ -225,6 +259,8 @@ def test_impossible_requests_are_refused_before_training(tasks, model, trainings
         name: value.format(**tasks) if isinstance(value, str) else value
         for name, value in options.items()
     }
+    if isinstance(several := given.get("original"), tuple):
+        given["original"] = tuple(one.format(**tasks) for one in several)
     with pytest.raises(UsageError, match=message):
         inoculate(tasks, model, **given)
     assert trainings == []
@@ -236,6 +272,9 @@ def test_a_model_without_a_trained_head_is_refused_with_the_command_that_trains_
     encoder = str(tiny.write(folder / "encoder", "Bert", "Model"))
     with pytest.raises(UsageError, match=r"no multiple-choice head.* --train 20 --keep-checkpoint"):
         inoculate(tasks, encoder)
+    first = r"--train 20 --keep-checkpoint DIR1; then"
+    with pytest.raises(UsageError, match=rf"give DIR2 .*{first} .* --model DIR1 .* DIR2"):
+        inoculate(tasks, encoder, original=(tasks["toys"], tasks["cars"]))
     assert trainings == []
 
 

@@ -1,24 +1,28 @@
-"""Analyses of the papers: viability, the nearest distractor, what was seen, shared words."""
+"""Analyses of the papers: viability, a nearer distractor, what was seen, shared words."""
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
 import evaluation
 from builders.wordnet.families import CHILD, LEVELS, OTHER_SENSE, PARENT, SISTER
 from builders.wordnet.options import NEAR
+from evaluation.items.text_files import TextFiles
 from evaluation.items.types import Item
 from evaluation.report.page import render
-from evaluation.results.analyses.distances import nearest_distractors
+from evaluation.results.analyses.answers import frequency_of_picks, with_frequencies
+from evaluation.results.analyses.distances import nearer_distractors
 from evaluation.results.analyses.errors import ERRORS, error_kinds
-from evaluation.results.analyses.seen import Seen, measure_seen
+from evaluation.results.analyses.seen import Seen, concept_words, measure_seen, with_words
 from evaluation.results.analyses.viability import viability
 from evaluation.results.analyses.vocabulary import (
     HYPOTHESIS,
@@ -27,7 +31,9 @@ from evaluation.results.analyses.vocabulary import (
     measure_vocabulary,
     words_of,
 )
-from evaluation.results.breakdown import by_frequency
+from evaluation.results.breakdown import by_frequency, by_negation
+from kbprobe.errors import UsageError
+from kbprobe.format.negation import PATTERNS
 from kbprobe.format.setups import NLI
 from tests.evaluation import jsonl_probe, tiny_causal, tiny_masked, tiny_multiple_choice
 from tests.evaluation.folded_probe import write as write_labelled
@@ -112,17 +118,20 @@ def test_the_share_in_the_top_ten_by_hand() -> None:
     }
 
 
-# --- the nearest distractor ---------------------------------------------------------------------
+# --- a nearer distractor ---------------------------------------------------------------------
 
 
-def test_wrong_answers_are_the_nearest_distractor_or_another() -> None:
+def test_a_nearer_distractor_is_counted_where_there_is_one() -> None:
     rows = [  # distances, gold, given, family
-        ([1, 2, 4], 0, 1, "conjunction"),  # the nearest
-        ([2, 1, 4], 0, 2, "conjunction"),  # the farther
-        ([1, 2, 4], 0, 0, "conjunction"),  # right
-        ([1, 3, 3], 0, 1, "conjunction"),  # equally near
-        ([1, 0, 3, 5], 0, 2, "paper"),  # the nearest of those whose distance is known
-        ([1, 0, 3, 5], 0, 1, "paper"),  # not known
+        ([3, 2, 4], 0, 1, "conjunction"),  # the nearer one
+        ([3, 2, 4], 0, 2, "conjunction"),  # wrong, but farther than the gold
+        ([3, 2, 1], 0, 0, "conjunction"),  # right, though both are nearer
+        ([1, 2, 4], 0, 1, "conjunction"),  # none is nearer
+        ([2, 2, 4], 0, 1, "conjunction"),  # as near
+        ([3, 2, 1], 0, None, "conjunction"),  # set aside
+        ([3, 0, 2, 5], 0, 2, "paper"),
+        ([3, 0, 2, 5], 0, 1, "paper"),  # the chosen one's distance is not known
+        ([0, 1, 2, 5], 0, 1, "paper"),  # the gold's is not
         (None, 0, 1, "paper"),
     ]
     hops, gold, given, families = zip(*rows, strict=True)
@@ -131,18 +140,22 @@ def test_wrong_answers_are_the_nearest_distractor_or_another() -> None:
             "choice_hops": pa.array(hops, pa.list_(pa.int32())),
             "choices": [["w"] * (4 if family == "paper" else 3) for family in families],
             "answer": gold,
-            "prediction": given,
-            "correct": [one == other for one, other in zip(gold, given, strict=True)],
+            "prediction": pa.array(given, pa.int32()),
             "distractor_family": families,
             "cluster": [str(at) for at in range(len(rows))],
         }
     )
-    found = [
-        (one.family, one.chosen.value, one.chosen.n) for one in nearest_distractors(predictions)
-    ]
-    assert found == [("all", pytest.approx(2 / 3), 3), ("conjunction", 0.5, 2), ("paper", 1.0, 1)]
-    assert {one.random for one in nearest_distractors(predictions)} == {0.5}
-    assert nearest_distractors(predictions.drop_columns(["choice_hops"])) == []
+    found = {
+        one.family: (one.chosen.value, one.chosen.n, one.random, one.right.value)
+        for one in nearer_distractors(predictions)
+    }
+    assert found == {
+        "all": (0.4, 5, pytest.approx((1 / 3 + 1 / 3 + 2 / 3 + 1 / 4 + 1 / 4) / 5), 0.2),
+        "conjunction": (pytest.approx(1 / 3), 3, pytest.approx(4 / 9), pytest.approx(1 / 3)),
+        "paper": (0.5, 2, 0.25, 0.0),
+    }
+    assert nearer_distractors(predictions.drop_columns(["choice_hops"])) == []
+    assert nearer_distractors(predictions.slice(3, 3)) == []
 
 
 def test_wrong_answers_are_counted_by_their_relation_to_the_answer() -> None:
@@ -226,6 +239,8 @@ def test_accuracy_of_what_was_seen_by_hand() -> None:
         "other_concept": (1.0, 1),
         "gold": (0.5, 2),
         "other_gold": (1.0, 2),
+        "in_texts": None,
+        "not_in_texts": None,
     }
     none = measure_seen(predictions, pa.array([], pa.string()), {"x", "y", "z"}, seed=0)
     assert (none.concept, none.other_gold) == (None, None)
@@ -255,6 +270,182 @@ def test_a_trained_run_says_what_it_had_seen(tmp_path: Path) -> None:
     assert "another gold" in page
     assert "another concept" not in page
     assert "seen" not in evaluation.evaluate(probe, model).results.analyses
+
+
+CONCEPTS = [  # the word asked about, the concept, the gold, whether it is right
+    ("Sea dogs", "sea_dog.n.01", 0, True),
+    (None, "sea_dog.n.01", 0, False),
+    (None, "hot", 0, True),
+    ("bus", "bus.n.01.bus", 0, False),
+    (None, None, 0, True),
+]
+
+
+def concept_rows() -> pa.Table:
+    words, concepts, answer, right = zip(*CONCEPTS, strict=True)
+    return pa.table(
+        {
+            "surface_form": pa.array(words, pa.string()),
+            "concept": pa.array(concepts, pa.string()),
+            "answer": answer,
+            "correct": right,
+            "prediction": pa.array([0 if one else 1 for one in right], pa.int32()),
+            "choices": [["an animal", "a car"]] * len(CONCEPTS),
+            "scores": pa.array(
+                [[1.0, 0.0] if one else [0.0, 1.0] for one in right], pa.list_(pa.float32())
+            ),
+            "cluster": [str(at) for at in range(len(CONCEPTS))],
+        }
+    )
+
+
+def test_concepts_are_looked_up_in_the_texts_of_a_task() -> None:
+    rows = concept_rows()
+    words = concept_words(rows)
+    assert words.to_pylist() == ["Sea dogs", "sea dog", "hot", "bus", None]
+    found = with_words(Seen(), rows, words, {"sea dog", "bus"}, 0)
+    assert found.in_texts is not None
+    assert found.not_in_texts is not None
+    assert (found.in_texts.value, found.in_texts.n) == (0.0, 2)
+    assert (found.not_in_texts.value, found.not_in_texts.n) == (1.0, 2)
+    nothing = with_words(Seen(gold=found.in_texts), rows, words, (), 0)
+    assert (nothing.in_texts, nothing.gold) == (None, found.in_texts)
+
+
+def test_texts_of_any_format_say_which_phrases_occur(tmp_path: Path) -> None:
+    row = {"question": "Is a Sea Dog old?", "choices": {"text": ["a hot-dog", "buses"]}, "n": 3}
+    names = ("a.txt", "a.txt.gz", "a.jsonl", "a.json", "a.parquet")
+    (tmp_path / "a.txt").write_text("A sea\tDog, and\na hot\ndog: buses\n")
+    with gzip.open(tmp_path / "a.txt.gz", "wt") as file:
+        file.write("one sea dog; hot\nbuses")
+    (tmp_path / "a.jsonl").write_text(f"{json.dumps(row)}\n\n{json.dumps(row)}\n")
+    (tmp_path / "a.json").write_text(json.dumps([row], indent=1))
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")
+    phrases = ("sea dog", "dogs", "hot", "text", "question", "bus", "...", "buses")
+    for name in names:
+        texts = TextFiles("--seen", str(tmp_path / name))
+        assert texts.phrases(phrases) == {"sea dog", "hot", "buses"}, name
+    whole = TextFiles("--seen", str(tmp_path))
+    assert whole.phrases(phrases) == {"sea dog", "hot", "buses"}
+    before = whole.sha256
+    (tmp_path / "a.txt").write_text("the dogs")
+    assert whole.sha256 != before
+    assert whole.phrases(phrases) == {"sea dog", "hot", "buses", "dogs"}
+
+
+def test_counts_and_texts_give_the_same_frequencies(tmp_path: Path) -> None:
+    (tmp_path / "counts").write_text("The\t2\nthe\t1\ndog\t1\nnever\t0\n")
+    (tmp_path / "texts").write_text("The dog.\nThe the\n")
+    for name in ("counts", "texts"):
+        found = TextFiles("--unigrams", str(tmp_path / name)).inverse_frequencies()
+        assert found == {"the": 4 / 3, "dog": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b'{"a": "b"}\n{"a": ', r"--seen \S*a.jsonl, line 2, is not JSON"),
+        ("a.json", b"words", r"--seen \S*a.json is not JSON"),
+        ("a.txt", b"caf\xe9", r"--seen \S*a.txt is not text in UTF-8"),
+        ("a.txt.gz", b"plain", r"--seen \S*a.txt.gz cannot be read: Not a gzipped file"),
+        ("a.parquet", b"plain", r"--seen \S*a.parquet cannot be read"),
+        ("a.counts", b"the\t3\nof 4\n", r"'of 4' is not a word, a tab and a number"),
+        ("a.none", b"... !\n", r"--seen: there is no word in \S*a.none"),
+    ],
+)
+def test_files_that_are_no_texts_are_refused(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        TextFiles("--seen", str(tmp_path / name)).inverse_frequencies()
+
+
+def test_absent_texts_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"there is no such file or folder\. Name a file of texts"):
+        TextFiles("--seen", str(tmp_path / "none")).files()
+    with pytest.raises(UsageError, match="there is no file in this folder"):
+        TextFiles("--seen", str(tmp_path)).files()
+
+
+def test_frequencies_of_a_corpus_replace_those_of_wordfreq() -> None:
+    rows = concept_rows()
+    found = with_frequencies(rows, {"animal": 1e3, "a": 1e1, "car": 1e6, "an": 1e2, "bus": 1e5})
+    assert found["choice_frequency"].to_pylist() == [
+        pytest.approx([5.96, 3.0], abs=0.01) for _ in CONCEPTS
+    ]
+    assert found["word_frequency"].to_pylist() == [0.0, None, None, pytest.approx(4.0), None]
+    picks = frequency_of_picks(found)
+    assert picks is not None
+    assert picks.correlation == -frequency_of_picks(rows).correlation
+    assert (picks.given, picks.right, picks.accuracy) == (0.6, 1.0, None)
+    assert [(part.name, part.accuracy.n) for part in by_frequency(found)] == [
+        ("below 2: less than once in 10 million words", 1),
+        ("4 to 5", 1),
+    ]
+
+
+def test_a_run_reports_what_its_task_and_corpus_hold(tmp_path: Path) -> None:
+    texts = tmp_path / "task.jsonl"
+    texts.write_text(json.dumps({"question": "Is a dog an animal?"}))
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("a vehicle, a vehicle and an animal")
+    questions = [
+        Item(str(at), "mc_qa", f"What is a {word}?", ("animal", "vehicle"), at % 2)
+        for at, word in enumerate(("dog", "bus", "cat", "car"))
+    ]
+    without = jsonl_probe.write(tmp_path / "without", {"test": questions})
+    probe = str(tmp_path / "test.jsonl")
+    lines = (tmp_path / "without" / "test.jsonl").read_text().splitlines()
+    named = [
+        json.dumps(json.loads(line) | {"concept": item.question[10:-1]})
+        for line, item in zip(lines, questions, strict=True)
+    ]
+    Path(probe).write_text("\n".join(named))
+    folder = str(tiny_causal.write("gpt2", tmp_path / "gpt2"))
+    plain = evaluation.evaluate(probe, folder)
+    done = evaluation.evaluate(probe, folder, seen=str(texts), unigrams=str(corpus))
+    block = Seen.model_validate(done.results.analyses["seen"])
+    assert block.in_texts is not None
+    assert block.not_in_texts is not None
+    assert (block.in_texts.n, block.not_in_texts.n) == (1, 3)
+    assert done.predictions["scores"] == plain.predictions["scores"]
+    assert {"seen_sha256", "unigrams_sha256"} <= done.results.scoring.options.keys()
+    page = render(done.results, done.predictions)
+    assert "concept that occurs in the texts" in page
+    assert "the frequency of choices in corpus.txt" in page
+    text = render(plain.results, plain.predictions)
+    assert "concept that occurs" not in text
+    kept = evaluation.evaluate(probe, folder, seen=str(texts), output=tmp_path / "out")
+    same = evaluation.evaluate(probe, folder, seen=str(texts), output=tmp_path / "out")
+    assert same.results == kept.results
+    texts.write_text(json.dumps({"question": "Is a dog a cat?"}))
+    with pytest.raises(UsageError, match="out holds other results: seen sha256 is"):
+        evaluation.evaluate(probe, folder, seen=str(texts), output=tmp_path / "out")
+    with pytest.raises(UsageError, match=r"--seen .*there is no such file"):
+        evaluation.evaluate(probe, folder, seen=str(tmp_path / "none"))
+    with pytest.raises(UsageError, match=r"--seen: the rows of .* ask about no concept"):
+        evaluation.evaluate(without, folder, seen=str(texts))
+
+
+# --- negation -----------------------------------------------------------------------------------
+
+
+def test_patterns_of_negation_are_pooled() -> None:
+    rows = pa.table(
+        {
+            "distractor_family": PATTERNS,
+            "prediction": pa.array([None, *range(15)], pa.int32()),
+            "correct": pa.array([None, *(at % 2 == 0 for at in range(15))]),
+            "cluster": PATTERNS,
+        }
+    )
+    found = {one.name: one.accuracy.n for one in by_negation(rows)}
+    # none, none was set aside; both texts without "not": 3 others, and without an antonym: 3.
+    assert found == {"lexical": 3, "explicit": 3, "lexical and explicit": 9}
+    other = rows.set_column(0, "distractor_family", pa.array(["swapped", *PATTERNS[1:]]))
+    assert by_negation(other) == by_negation(rows), "the row that was set aside names no pattern"
+    assert by_negation(rows.set_column(0, "distractor_family", [["swapped"] * 16])) == []
 
 
 # --- shared words -------------------------------------------------------------------------------

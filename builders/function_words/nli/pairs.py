@@ -28,6 +28,7 @@ from builders.function_words.nli.clauses import (
 )
 from builders.function_words.nli.edits import Denial, Edit, is_denied, negated, rewritten
 from builders.function_words.nli.lexicon import WordKinds
+from kbprobe.format.negation import FORMS, PATTERNS
 
 _WORD = re.compile(r"\[([^|]+)\|([^\]]+)\]")
 _VERB = re.compile(r"\{([^|]+)\|([^}]+)\}")
@@ -276,9 +277,7 @@ def _pair(
     return TextPair(kind, place.old, new, premise, hypothesis, flags)
 
 
-FORMS = ("none", "not", "antonym", "both")
 _DENIED = ("not", "both")
-PATTERNS = tuple(f"{premise}, {hypothesis}" for premise in FORMS for hypothesis in FORMS)
 
 
 class _Opposed(NamedTuple):

@@ -29,7 +29,6 @@ from builders.function_words.nli.options import NegationOptions, NliOptions, Pre
 from builders.function_words.nli.pairs import (
     KINDS,
     NEGATED,
-    PATTERNS,
     SWAPPED,
     PairSource,
     TextPair,
@@ -54,6 +53,7 @@ from kb_cache.knowledge import Combined, KnowledgeBase
 from kb_cache.wordnet.load import load_wordnet_once
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints
+from kbprobe.format.negation import PATTERNS
 from kbprobe.format.setups import NLI, SETUPS
 from kbprobe.rng import RandomGenerator
 

@@ -180,7 +180,7 @@ def finetune(
         model.load_state_dict(course.weights)
         course.weights = None  # They need not be in memory twice.
     scorer = network.scorer(model, tokenizer)
-    kept, encoded = _scorable(scorer, items)
+    kept, encoded = scorable(scorer, items)
     notes = dict(encoded.notes)
     if len(kept) < len(items):
         notes["train_set_aside"] = len(items) - len(kept)
@@ -190,7 +190,7 @@ def finetune(
         cuda = [model.device] if model.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
             if first and not course.losses:
-                before_rows, asked = _scorable(scorer, first)
+                before_rows, asked = scorable(scorer, first)
                 ChoiceTraining(scorer, asked, before_rows, options, seed, LEARNING_RATE).run(
                     progress
                 )
@@ -219,8 +219,12 @@ def finetune(
     }
 
 
-def _scorable(scorer: TrainedScorer, items: Sequence[Item]) -> tuple[Sequence[Item], Encoded]:
-    """Encode the items that can be scored, and return both."""
+def scorable(scorer: TrainableScorer, items: Sequence[Item]) -> tuple[Sequence[Item], Any]:
+    """Encode the items that can be scored, and return both.
+
+    Raises:
+        UsageError: there are none.
+    """
     encoded = scorer.encode(items)
     if not encoded.set_aside:
         return items, encoded
@@ -240,6 +244,9 @@ class TrainableScorer(Protocol):
     @property
     def model(self) -> torch.nn.Module:
         """The network: all its parameters are trained."""
+
+    def encode(self, items: Sequence[Item]) -> Any:
+        """Encode some items: see :meth:`evaluation.scorers.base.Scorer.encode`."""
 
     def slot_logits(self, encoded: Any, slots: Ints) -> torch.Tensor:
         """Return the logit of each of some slots: float32, shape [n], differentiable.

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 
 from evaluation.items.types import Item, choice_starts, fingerprint
 from evaluation.learners.base import Training
 from evaluation.learners.entries import WORDS_LEARNING_RATE, WordsOptions
 from evaluation.learners.finetune.training import ChoiceTraining
-from evaluation.learners.kept import TrainedOnce, training_folder, writing_model
-from evaluation.learners.words.networks import NETWORKS, Padded, WordBatch, WordNetwork
+from evaluation.learners.kept import fitted_network
+from evaluation.learners.words.networks import NETWORKS, Padded, WordBatch, WordNetwork, padded
 from evaluation.scorers.base import Encoded, ReadyScorer, Scorer, row_sequences
 from evaluation.vectors.options import vectors_content, word_vectors
 from kb_cache.vectors.texts import WordTexts
 from kbprobe.arrays import Floats, Ints, ragged_ranges
-from kbprobe.files import file_sha256, write_file
 
 if TYPE_CHECKING:
     from kb_cache.vectors.types import WordVectors
@@ -47,13 +44,8 @@ class EncodedRows(Encoded):
     def padded(self, texts: Ints) -> Padded:
         """Return the word vectors of some texts."""
         lengths = self.texts.lengths[texts]
-        rows = np.zeros((len(texts), lengths.max()), dtype=np.int64)
-        shown = np.arange(lengths.max()) < lengths[:, None]
-        rows[shown] = self.texts.words[ragged_ranges(self.texts.starts[texts], lengths)]
-        device = self.vectors.device
-        return Padded(
-            self.vectors[torch.from_numpy(rows).to(device)], torch.from_numpy(lengths).to(device)
-        )
+        words = self.texts.words[ragged_ranges(self.texts.starts[texts], lengths)]
+        return padded(self.vectors, words, lengths)
 
     def batch(self, rows: Ints) -> WordBatch:
         """Return some rows as a network reads them, each text once."""
@@ -136,10 +128,6 @@ def single_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-_FILE = "network.safetensors"
-_CHECKSUM = "sha256"
-
-
 def fitted(training: Training, learner: str) -> AbstractContextManager[ReadyScorer]:
     """Train a network, or find what an interrupted run left of it.
 
@@ -158,34 +146,13 @@ def fitted(training: Training, learner: str) -> AbstractContextManager[ReadyScor
         "device": handle.device.type,
     }
 
-    def write(folder: Path) -> None:
-        trained = train(training, vectors, kind)
-        with writing_model(folder) as aside:
-            save_file(trained.state_dict(), aside / _FILE)
-            write_file(aside / _CHECKSUM, file_sha256(aside / _FILE))
-
-    def load(folder: Path) -> ReadyScorer:
+    def load(weights: dict[str, torch.Tensor]) -> ReadyScorer:
         model = kind(vectors.dimensions, *options.network)
-        model.load_state_dict(load_file(folder / _FILE))
+        model.load_state_dict(weights)
         parameters = sum(weights.numel() for weights in model.parameters())
         return ReadyScorer(WordsScorer(model, vectors, handle.device), parameters)
 
-    own = training_folder(identity)
-    return TrainedOnce(
-        training=training,
-        folder=own,
-        course=own,
-        is_there=_is_there,
-        write=write,
-        load=load,
-    )
-
-
-def _is_there(folder: Path) -> bool:
-    try:
-        return (folder / _CHECKSUM).read_bytes() == file_sha256(folder / _FILE).encode()
-    except OSError:
-        return False
+    return fitted_network(training, identity, lambda: train(training, vectors, kind), load)
 
 
 def train(training: Training, vectors: WordVectors, kind: type[WordNetwork]) -> WordNetwork:

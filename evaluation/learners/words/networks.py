@@ -11,8 +11,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
+
+from kbprobe.arrays import Ints
 
 
 class Padded(NamedTuple):
@@ -45,6 +48,20 @@ class Padded(NamedTuple):
             for one in (self, others)
         ]
         return Padded(torch.cat(both), torch.cat([self.lengths, others.lengths]))
+
+
+def padded(vectors: torch.Tensor, tokens: Ints, lengths: Ints) -> Padded:
+    """Return sequences as one batch.
+
+    Args:
+        vectors: shape [vectors, width].
+        tokens: which vector each token has, one sequence after another, shape [tokens].
+        lengths: tokens of each sequence, shape [n].
+    """
+    rows = np.zeros((len(lengths), lengths.max()), dtype=np.int64)
+    rows[np.arange(lengths.max()) < lengths[:, None]] = tokens
+    device = vectors.device
+    return Padded(vectors[torch.from_numpy(rows).to(device)], torch.from_numpy(lengths).to(device))
 
 
 def linear(width: int, units: int, bias: bool = True) -> nn.Linear:

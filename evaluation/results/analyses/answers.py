@@ -1,20 +1,22 @@
 """Which answers a model prefers in general: the share of each, and the effect of word frequency.
 
 oLMpics finds that *often* and *rarely* are given in less than 1% of the statements on frequency,
-and relates scores to how frequent the words are. None of this is stored in ``results.json``: it is
-computed from the predictions.
+and relates answers to how frequent the words are. None of this is stored in ``results.json``: it
+is computed from the predictions, which hold the frequencies of a corpus that was named
+(``--unigrams``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.analyses.labels import setup_of
-from evaluation.results.breakdown import KNOWN
-from evaluation.results.words import coefficient, percent
+from evaluation.results.breakdown import KNOWN, bools
+from evaluation.results.words import coefficient, last_name, percent
 from kbprobe.arrays import Ints, run_starts
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.document import Part, Table, Text
@@ -35,15 +37,23 @@ class AnswerShare(NamedTuple):
     recall: float | None
 
 
+FREQUENCIES = {"choice_frequency": "list<item: float>", "word_frequency": "float"}
+"""Columns of predictions, with ``--unigrams``: Arrow types by name."""
+
+
 class FrequencyOfPicks(NamedTuple):
-    """How scores are related to the frequency of choices in English, within rows.
+    """How answers are related to the frequency of choices.
 
     Attributes:
-        correlation: Spearman's correlation of the two, after subtracting the means of each row.
+        correlation: Spearman's correlation of scores and frequency, after subtracting the means of
+            each row.
+        accuracy: the same of whether a row is right and its gold's frequency, over rows; None if
+            either is the same in all.
         given, right: shares of rows in which the most frequent choice is given, and right.
     """
 
     correlation: float
+    accuracy: float | None
     given: float
     right: float
 
@@ -67,19 +77,47 @@ def answer_shares(predictions: pa.Table) -> list[AnswerShare]:
     ]
 
 
+def with_frequencies(predictions: pa.Table, inverse: Mapping[str, float]) -> pa.Table:
+    """Add the Zipf frequency of each choice and of the word asked about, 0 for unknown words.
+
+    Args:
+        predictions: from :func:`evaluation.results.metrics.predictions_table`.
+        inverse: one over the share of each word.
+    """
+    import pyarrow as pa
+
+    from kb_cache.frequency import zipf_scale
+
+    names, code, starts = _choices(predictions)
+    frequency = zipf_scale(names, inverse).astype(np.float32)[code]
+    lists = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(frequency))
+    predictions = predictions.append_column("choice_frequency", lists)
+    if "surface_form" not in predictions.column_names:
+        return predictions
+    words = single_chunk(predictions["surface_form"])
+    zipf = zipf_scale([word or "" for word in words.to_pylist()], inverse).astype(np.float32)
+    column = pa.array(zipf, mask=~bools(words.is_valid()))
+    return predictions.append_column("word_frequency", column)
+
+
 def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
-    """Relate scores to the frequency of choices; None if it is unknown, or the same for all."""
+    """Relate answers to the frequency of choices; None if it is unknown, or the same for all."""
     from scipy.stats import spearmanr
 
     scored = predictions.filter(predictions["prediction"].is_valid())
     names, code, starts = _choices(scored)
-    from kb_cache.frequency import zipf_frequencies
+    if own := "choice_frequency" in scored.column_names:
+        frequency = to_numpy(single_chunk(scored["choice_frequency"]).flatten()).astype(np.float64)
+    else:
+        from kb_cache.frequency import zipf_frequencies
 
-    frequency = zipf_frequencies(names)[code] if names else np.zeros(0)
+        frequency = zipf_frequencies(names)[code] if names else np.zeros(0)
     scores = to_numpy(single_chunk(scored["scores"]).flatten()).astype(np.float64)
     row = np.repeat(np.arange(len(scored)), np.diff(starts))
     apart = np.ptp(frequency) > 0 if frequency.size else False
-    if not apart or (frequency > 0).mean() < KNOWN or not np.isfinite(scores).all():
+    # A word that wordfreq does not list may be frequent; one that a corpus lacks is not.
+    known = own or (frequency.size and (frequency > 0).mean() >= KNOWN)
+    if not apart or not known or not np.isfinite(scores).all():
         return None
     centred = [
         values - (np.bincount(row, values) / np.bincount(row))[row]
@@ -87,6 +125,10 @@ def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
     ]
     if not all(np.ptp(values) for values in centred):
         return None
+    gold, right = frequency[starts[:-1] + to_numpy(scored["answer"])], bools(scored["correct"])
+    accuracy = None
+    if np.ptp(gold) and 0 < right.sum() < right.size:
+        accuracy = float(spearmanr(gold, right).statistic)
     highest = np.maximum.reduceat(frequency, starts[:-1])[row]
     frequent = frequency == highest
     ties = np.bincount(row, frequent)
@@ -95,7 +137,7 @@ def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
         return float((frequent[starts[:-1] + to_numpy(scored[name])] / ties).mean())
 
     correlation = float(spearmanr(*centred).statistic)
-    return FrequencyOfPicks(correlation, share("prediction"), share("answer"))
+    return FrequencyOfPicks(correlation, accuracy, share("prediction"), share("answer"))
 
 
 def _parts(files: ResultFiles) -> list[Part]:
@@ -106,11 +148,20 @@ def _parts(files: ResultFiles) -> list[Part]:
         caption = "The share of each answer, of all rows scored."
         parts.append(Table(head, [tuple(share) for share in shares], caption))
     if (found := frequency_of_picks(files.predictions)) is not None:
-        text = (
-            "Within rows, scores and the frequency of choices in English (Zipf scale, wordfreq) "
-            f"correlate by {coefficient(found.correlation)} (Spearman). The most frequent choice "
-            f"is given in {percent(found.given)} of the rows, and right in {percent(found.right)}."
+        corpus = files.results.scoring.options.get("unigrams")
+        source = (
+            "in English (Zipf scale, wordfreq)" if corpus is None else f"in {last_name(corpus)}"
         )
+        text = (
+            f"Within rows, scores and the frequency of choices {source} correlate by "
+            f"{coefficient(found.correlation)} (Spearman). The most frequent choice is given in "
+            f"{percent(found.given)} of the rows, and right in {percent(found.right)}."
+        )
+        if found.accuracy is not None:
+            text += (
+                " Over rows, a right answer and the frequency of what is right correlate by "
+                f"{coefficient(found.accuracy)}."
+            )
         parts.append(Text(text))
     return parts
 
@@ -127,4 +178,10 @@ def _choices(scored: pa.Table) -> tuple[list[str], Ints, Ints]:
     return names, code, run_starts(to_numpy(pc.list_value_length(column)))
 
 
-ANALYSIS = Analysis("answers", "Answers", "Answers: which are given, whatever is asked?", _parts)
+ANALYSIS = Analysis(
+    "answers",
+    "Answers",
+    "Answers: which are given, whatever is asked?",
+    _parts,
+    columns=FREQUENCIES,
+)

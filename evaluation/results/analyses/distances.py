@@ -1,9 +1,10 @@
-"""Which distractor a model prefers when it is wrong: of what relation, and the nearest or not.
+"""Which distractor a model takes for the answer: of what relation, and whether a nearer one.
 
-oLMpics finds that models that are wrong about conjunctions of taxonomy take the nearer hypernym in
-80% of the rows. Relations are those of :mod:`evaluation.results.analyses.errors`. None of this is
-stored in ``results.json``: it is computed from the predictions, for any probe whose rows give the
-distance or the family of each choice.
+oLMpics finds that models choose the distractor of a taxonomy conjunction in 80% of the rows in
+which it is nearer to what is asked about than the answer is. Relations are those of
+:mod:`evaluation.results.analyses.errors`. None of this is stored in ``results.json``: it is
+computed from the predictions, for any probe whose rows give the distance or the family of each
+choice.
 """
 
 from __future__ import annotations
@@ -25,51 +26,60 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Nearest(NamedTuple):
-    """The share of wrong answers that are the nearest distractor, for one distractor family.
+class Nearer(NamedTuple):
+    """Answers in rows with a distractor nearer than the gold, all or those of a distractor family.
 
-    ``random`` is the share expected if the distractors were chosen at random.
+    Attributes:
+        family: the family, or ``all``.
+        chosen: share of these rows in which the model chooses a distractor nearer than the gold.
+        random: the share expected if any choice were chosen at random.
+        right: share of these rows answered right.
     """
 
     family: str
     chosen: Estimate
     random: float
+    right: Estimate
 
 
-def nearest_distractors(predictions: pa.Table) -> list[Nearest]:
-    """Count how often wrong answers are the nearest distractor, over all rows and by family.
+def nearer_distractors(predictions: pa.Table) -> list[Nearer]:
+    """Count how often a distractor is chosen that is fewer hops away than the gold.
 
-    Only rows with distractors at several known distances count; empty if there are none.
+    Rows count in which a distractor is known to be nearer than the gold; empty if there are none.
     """
     import pyarrow.compute as pc
 
     if "choice_hops" not in predictions.column_names:
         return []
-    wrong = predictions.filter(
+    scored = predictions.filter(
         pc.and_(
-            pc.invert(predictions["correct"]),
+            predictions["prediction"].is_valid(),
             pc.equal(*(pc.list_value_length(predictions[n]) for n in ("choice_hops", "choices"))),
         )
     )
-    if not len(wrong):
+    if not len(scored):
         return []
-    hops = to_numpy(single_chunk(wrong["choice_hops"]).flatten()).astype(np.int64)
-    widths = to_numpy(pc.list_value_length(wrong["choice_hops"]))
+    hops = to_numpy(single_chunk(scored["choice_hops"]).flatten()).astype(np.int64)
+    widths = to_numpy(pc.list_value_length(scored["choice_hops"]))
     starts = run_starts(widths)[:-1]
-    gold, given = (starts + to_numpy(wrong[name]) for name in ("answer", "prediction"))
-    hops[gold] = 0  # like unknown distances
-    least = np.minimum.reduceat(np.where(hops > 0, hops, np.iinfo(np.int64).max), starts)
-    usable = (hops[given] > 0) & (least < np.maximum.reduceat(hops, starts))
-    nearest = np.add.reduceat(hops == np.repeat(least, widths), starts, dtype=np.int64)
-    random = nearest / np.maximum(np.add.reduceat(hops > 0, starts, dtype=np.int64), 1)
-    if not usable.any():
+    gold, given = (starts + to_numpy(scored[name]) for name in ("answer", "prediction"))
+    # Distances that are not known are 0, of the gold as well: then none is nearer.
+    nearer = (hops > 0) & (hops < np.repeat(hops[gold], widths))
+    share = np.add.reduceat(nearer, starts, dtype=np.int64) / widths
+    rows = np.flatnonzero(share)
+    if not rows.size:
         return []
-    chosen, expected = (hops[given] == least)[usable], random[usable]
-    kept = wrong.take(np.flatnonzero(usable))
+    chosen, right, expected = nearer[given][rows], (given == gold)[rows], share[rows]
+    kept = scored.take(rows)
     groups = [("all", np.arange(len(kept))), *named_rows(kept["distractor_family"])]
     cluster = cluster_codes(kept)
     return [
-        Nearest(family, quick_accuracy(chosen[at], cluster[at]), float(expected[at].mean()))
+        Nearer(
+            family,
+            quick_accuracy(chosen[at], cluster[at]),
+            float(expected[at].mean()),
+            quick_accuracy(right[at], cluster[at]),
+        )
         for family, at in groups
     ]
 
@@ -96,16 +106,17 @@ def _by_relation(files: ResultFiles) -> list[Part]:
 
 
 def _parts(files: ResultFiles) -> list[Part]:
-    nearest = nearest_distractors(files.predictions)
     by_relation = _by_relation(files)
-    if not nearest:
+    nearer = nearer_distractors(files.predictions)
+    if not nearer:
         return by_relation
     return [
         *by_relation,
         Table(
-            ("distractor family", "the nearest", "choosing at random", "rows"),
-            [(part.family, part.chosen, part.random, part.chosen.n) for part in nearest],
-            "Wrong answers, in rows whose distractors are at different distances.",
+            ("distractor family", "a nearer one", "choosing at random", "the right answer", "rows"),
+            [(part.family, part.chosen, part.random, part.right, part.chosen.n) for part in nearer],
+            "Rows with a distractor fewer hops away than the right answer: how often such a "
+            "distractor is chosen.",
         ),
     ]
 

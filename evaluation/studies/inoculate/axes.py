@@ -27,13 +27,12 @@ TIMES = {"none": 0, "x1": 1, "x2": 2}
 
 
 class InoculateOptions(Options):
-    """Which training sets and settings to try, and the original task."""
+    """Which training sets and settings to try, and the original tasks."""
 
-    original: Annotated[str | None, Metavar("TASK")] = Field(
-        None,
-        min_length=1,
-        description="The task that the models were trained for: a dataset of questions with "
-        "choices, as a folder, a file or a Hub id. Required.",
+    original: Annotated[tuple[str, ...], Metavar("TASK,...")] = Field(
+        (),
+        description="The tasks that the models were trained for, in that order: datasets of "
+        "questions with choices, each a folder, a file or a Hub id. Required.",
     )
     sizes: tuple[int, ...] = Field(
         (100, 250, 500, 1000, 2000, 3000),
@@ -61,6 +60,13 @@ class InoculateOptions(Options):
 
     @model_validator(mode="after")
     def _numbers_are_possible(self) -> InoculateOptions:
+        if len({*self.original}) < len(self.original):
+            raise ValueError("--original names a task twice")
+        if len(self.original) > 1 and self.add_original != "none":
+            raise ValueError(
+                "--add-original adds rows of one task: put the rows of several into one file, and "
+                "name it as the only --original"
+            )
         for name in ("sizes", "learning_rates", "epoch_counts"):
             values = getattr(self, name)
             if min(values) <= 0:
@@ -79,12 +85,12 @@ LEARNER = "full"
 def expand(request: StudyRequest) -> list[RunSpec]:
     """Return the runs for choosing settings, grouped by model."""
     options: InoculateOptions = request.options
-    original, sizes_of = _open_tasks(request)
+    sizes_of = _open_tasks(request)
     for model in request.models:
-        _require_head(request, model, original)
+        _require_head(request, model)
     specs = []
     for model in request.models:
-        specs.append(_untrained(request, model, original, SELECTION))
+        specs += [_untrained(request, model, task, SELECTION) for task in options.original]
         for probe in sizes_of:
             specs += [_untrained(request, model, probe, split) for split in (SELECTION, HELD_OUT)]
         for probe, sizes in sizes_of.items():
@@ -92,7 +98,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
                 # In ascending order: at a constant rate, training continues from fewer epochs.
                 for epochs in options.epoch_counts:
                     setting = Setting(probe, size, rate, epochs)
-                    for task in (probe, original):
+                    for task in (probe, *options.original):
                         specs.append(_trained(request, model, setting, seed, task, SELECTION))
                     if options.settings == 1:
                         specs.append(_trained(request, model, setting, seed, probe, HELD_OUT))
@@ -120,32 +126,33 @@ def follow(request: StudyRequest, finished: Sequence[Finished]) -> list[RunSpec]
     return specs
 
 
-def _open_tasks(request: StudyRequest) -> tuple[str, dict[str, list[int]]]:
-    """Read the original task and the probes; return the task, and the sizes for each probe."""
+def _open_tasks(request: StudyRequest) -> dict[str, list[int]]:
+    """Read the original tasks and the probes; return the sizes for each probe."""
     options: InoculateOptions = request.options
-    if options.original is None:
+    if not options.original:
         raise UsageError(
-            "inoculate measures what training on a probe costs on the task that the models were "
-            "trained for before: name it with --original TASK (a folder, a file or a Hub id)"
+            "inoculate measures what training on a probe costs on the tasks that the models were "
+            "trained for before: name them with --original TASK (folders, files or Hub ids)"
         )
     probes = request.named_probes()
-    if options.original in probes:
-        raise UsageError(f"{options.original} is the original task: name another probe")
-    _open(options.original, SELECTION)
+    for task in options.original:
+        if task in probes:
+            raise UsageError(f"{task} is an original task: name another probe")
+        _open(task, SELECTION)
     sizes = {}
     for probe in probes:
         train, *_ = (_open(probe, split) for split in ("train", SELECTION, HELD_OUT))
         sizes[probe] = _possible_sizes(options, probe, len(train.items))
     if times := TIMES[options.add_original]:
-        rows = len(_open(options.original, "train").items)
+        (task,) = options.original
+        rows = len(_open(task, "train").items)
         most = times * max(map(max, sizes.values()))
         if most > rows:
             raise UsageError(
-                f"--add-original {options.add_original} needs {most:,} rows of "
-                f"{options.original}, whose train split has {rows:,}: name --sizes up to "
-                f"{rows // times:,}"
+                f"--add-original {options.add_original} needs {most:,} rows of {task}, whose train "
+                f"split has {rows:,}: name --sizes up to {rows // times:,}"
             )
-    return options.original, sizes
+    return sizes
 
 
 def _open(source: str, split: str) -> ProbeSplit:
@@ -155,7 +162,7 @@ def _open(source: str, split: str) -> ProbeSplit:
     except UnknownSplit as error:
         raise UsageError(
             f"inoculate trains on train rows, chooses settings on {SELECTION} rows and tests them "
-            f"on {HELD_OUT} rows (of the original task: only {SELECTION}). {error}"
+            f"on {HELD_OUT} rows (of original tasks: only {SELECTION}). {error}"
         ) from error
     if odd := sorted(setups_of(opened.items) - set(SCORED_SETUPS)):
         raise UsageError(
@@ -180,15 +187,21 @@ def _possible_sizes(options: InoculateOptions, probe: str, rows: int) -> list[in
     return possible
 
 
-def _require_head(request: StudyRequest, model: str, original: str) -> None:
+def _require_head(request: StudyRequest, model: str) -> None:
     checkpoint = open_model(request, model)
     if checkpoint.head is not MULTIPLE_CHOICE:
-        rows = len(_open(original, "train").items)
+        commands, folder = [], model
+        for number, task in enumerate(request.options.original, 1):
+            rows = len(_open(task, "train").items)
+            commands.append(
+                f"evaluate-probe {task} --split {SELECTION} --model {folder} --learner {LEARNER} "
+                f"--train {rows} --keep-checkpoint DIR{number}"
+            )
+            folder = f"DIR{number}"
         raise UsageError(
             f"{model} ({checkpoint.architecture}) has no multiple-choice head, so it was not "
-            "trained for the original task. Train one first, and give its folder with --model: "
-            f"evaluate-probe {original} --split {SELECTION} --model {model} --learner {LEARNER} "
-            f"--train {rows} --keep-checkpoint DIR"
+            f"trained for the original task. Train it first, and give {folder} with --model: "
+            f"{'; then '.join(commands)}"
         )
 
 
@@ -213,7 +226,7 @@ def _trained(
         "training": {"schedule": "constant", **request.defaults.options.get("training", {})},
     }
     if times := TIMES[options.add_original]:
-        changes |= {"mix_in": options.original, "mix_rows": times * setting.size}
+        changes |= {"mix_in": options.original[0], "mix_rows": times * setting.size}
     spec = request.spec(task, model, **changes)
     parts = (
         request.probe_folder(setting.probe),
@@ -246,7 +259,7 @@ class ModelRuns:
     def __init__(self, request: StudyRequest, finished: Sequence[Finished], model: str) -> None:
         self.request, self.model = request, model
         self.probes = list(dict.fromkeys(str(probe) for probe in request.probes))
-        self.original = request.options.original or ""
+        self.originals: Sequence[str] = request.options.original
         self._runs = group_by(
             (run for run in finished if run.asked.model == model),
             lambda run: (Setting.of(run.asked), str(run.asked.probe), run.asked.run.split),
@@ -266,8 +279,15 @@ class ModelRuns:
         return fmean(run.results.metrics.accuracy.value for run in runs)
 
     def mean(self, setting: Setting) -> float:
-        """Return the mean of a setting's accuracies on its probe and on the original task."""
-        return (self.accuracy(setting, setting.probe) + self.accuracy(setting, self.original)) / 2
+        """Return the mean of a setting's accuracies on its probe and on the original tasks.
+
+        Of several original tasks, the mean counts as one.
+        """
+        return (self.accuracy(setting, setting.probe) + self.original_accuracy(setting)) / 2
+
+    def original_accuracy(self, setting: Setting) -> float:
+        """Return a setting's mean accuracy on the original tasks."""
+        return fmean(self.accuracy(setting, task) for task in self.originals)
 
     def settings(self, probe: str) -> dict[int, list[Setting]]:
         """Return all settings trained on a probe, by the number of rows."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from statistics import fmean
 from typing import Any
 
 from evaluation.names import model_name
 from evaluation.report import cells
 from evaluation.report.breakdowns import heat_map
 from evaluation.results import breakdown
-from evaluation.results.intervals import Resampled
+from evaluation.results.intervals import Resampled, mean_of_independent
 from evaluation.results.types import Stratum
 from evaluation.results.words import difference, percent
 from evaluation.studies.base import Finished, StudyRequest
@@ -49,8 +50,8 @@ _RUNS = fields(
         "intervals resample clusters and seeds.",
         "test": "Accuracy on the probe's test split.",
         "gain": "Test accuracy minus that before training, in points.",
-        "original": "Accuracy on the original task's validation split.",
-        "cost": "Accuracy on the original task before training minus after, in points.",
+        "original": "Accuracy on the original task's validation split; of several tasks, the mean.",
+        "cost": "Accuracy on the original task before training minus after, in points; likewise.",
         "strict": "Share of the probe's test clusters with every question answered correctly; null "
         "if no cluster has several questions.",
         "strict_difference": "Strict accuracy minus test accuracy, in points.",
@@ -65,11 +66,21 @@ _TRIED = fields(
         "learning_rate": "Peak learning rate.",
         "epochs": "Number of epochs.",
         "probe_accuracy": "Accuracy on the probe: mean over the seeds, on validation.",
-        "original": "The same on the original task.",
+        "original": "The same on the original task; of several tasks, the mean.",
         "mean": "Mean of both.",
     },
     {**_HEADS, "probe_accuracy": "accuracy"},
     show=_RATE,
+)
+_ORIGINALS = fields(
+    {
+        "task": "The original task.",
+        "size": "Rows of the probe trained on in the best setting; 0: the model before training.",
+        "accuracy": "Accuracy on the task's validation split.",
+        "cost": "Accuracy before training minus after, in points.",
+    },
+    {"task": "original task", "size": "rows"},
+    show={"cost": cells.points},
 )
 _TRANSFER = fields(
     {
@@ -81,9 +92,10 @@ _TRANSFER = fields(
 )
 _ABOUT = {
     **{name: column.about for name, column in PROBE.items()},
-    "original_task": "The original task, as it was given.",
-    "original_rows": "Rows of its validation split that were evaluated.",
-    "original_chance": "Mean of one over the number of choices of its questions.",
+    "original_task": "The original task, as it was given; several are separated by commas.",
+    "original_rows": "Rows of its validation split that were evaluated; of several tasks, of all.",
+    "original_chance": "Mean of one over the number of choices of its questions; of several tasks, "
+    "the mean of that.",
     "added": "Original rows added for each probe row: none, x1, x2.",
     "seeds": "Draws of training rows for each setting.",
 }
@@ -112,11 +124,12 @@ def _section(runs: ModelRuns, probe: str) -> Section:
     rows = _rows(runs, probe)
     before, best = rows[0], next(row for row in rows if row["best"])
     untrained = runs.seeds(None, probe, HELD_OUT)[0]
-    original, options = runs.metrics(runs.original, SELECTION), runs.request.options
+    originals = [runs.metrics(task, SELECTION) for task in runs.originals]
+    options = runs.request.options
     about = {name: column.value(untrained) for name, column in PROBE.items()} | {
-        "original_task": runs.original,
-        "original_rows": original.scored,
-        "original_chance": original.chance,
+        "original_task": ",".join(runs.originals),
+        "original_rows": sum(metrics.scored for metrics in originals),
+        "original_chance": fmean(metrics.chance for metrics in originals),
         "added": options.add_original,
         "seeds": options.seeds,
     }
@@ -126,7 +139,7 @@ def _section(runs: ModelRuns, probe: str) -> Section:
             "learning_rate": setting.learning_rate,
             "epochs": setting.epochs,
             "probe_accuracy": runs.accuracy(setting, probe),
-            "original": runs.accuracy(setting, runs.original),
+            "original": runs.original_accuracy(setting),
             "mean": runs.mean(setting),
         }
         for size, settings in runs.settings(probe).items()
@@ -139,7 +152,9 @@ def _section(runs: ModelRuns, probe: str) -> Section:
     ]
     table, settings = DataTable("runs", rows, _RUNS), DataTable("tried", tried, _TRIED)
     maps = _heat_maps(*tables, best["size"], untrained.results.metrics.chance)
-    task = model_name(runs.original)
+    several = len(runs.originals) > 1
+    task = f"{len(originals)} original tasks" if several else model_name(runs.originals[0])
+    by_task = DataTable("originals", _by_task(runs, probe), _ORIGINALS)
     return Section(
         place_of(untrained, "probe", "split", "model"),
         [
@@ -147,6 +162,7 @@ def _section(runs: ModelRuns, probe: str) -> Section:
             settings,
             DataTable("probes", [about], fields(_ABOUT)),
             DataTable("hops", hops, _HOPS),
+            *([by_task] if several else []),
         ],
         [
             _chart(rows, about["chance"], task),
@@ -157,6 +173,7 @@ def _section(runs: ModelRuns, probe: str) -> Section:
                     *("original", "cost"),
                 ),
             ),
+            by_task.shown("Accuracy and cost on each original task") if several else None,
             table.shown(
                 "Strict accuracy on test: the share of clusters with every question answered "
                 "correctly, and its difference from accuracy in points",
@@ -174,7 +191,8 @@ def _section(runs: ModelRuns, probe: str) -> Section:
             f"Before: {percent(before['test'].value)} of the test questions right (chance "
             f"{percent(about['chance'])}). After {best['size']:,} rows: "
             f"{percent(best['test'].value)}, a difference of {difference(best['gain'])}.",
-            f"Cost on the original task: {difference(best['cost'])}, from "
+            f"Cost on the {f'mean of the {task}' if several else 'original task'}: "
+            f"{difference(best['cost'])}, from "
             f"{percent(before['original'].value)} to {percent(best['original'].value)}.",
             _verdict(best),
         ],
@@ -188,7 +206,12 @@ def _rows(runs: ModelRuns, probe: str) -> list[dict[str, Any]]:
     metrics = runs.metrics(probe, HELD_OUT)
     test = runs.averages(chosen.values(), probe, HELD_OUT)
     validation = runs.averages(chosen.values(), probe, SELECTION)
-    original = runs.averages(chosen.values(), runs.original, SELECTION)
+    tasks = [runs.averages(chosen.values(), task, SELECTION) for task in runs.originals]
+    original = {
+        setting: Resampled.mean([own[setting] for own in tasks])
+        for setting in (None, *chosen.values())
+    }
+    untrained = [runs.metrics(task, SELECTION).accuracy for task in runs.originals]
     strict: dict[Setting | None, Resampled] = {}
     if metrics.strict_accuracy is not None and metrics.clusters != metrics.accuracy.n:
         strict = runs.averages(chosen.values(), probe, HELD_OUT, bootstrap_whole_clusters)
@@ -204,7 +227,7 @@ def _rows(runs: ModelRuns, probe: str) -> list[dict[str, Any]]:
             **{"size": 0, "learning_rate": None, "epochs": None, "best": False},
             "validation": runs.metrics(probe, SELECTION).accuracy,
             "test": metrics.accuracy,
-            "original": runs.metrics(runs.original, SELECTION).accuracy,
+            "original": untrained[0] if len(tasks) == 1 else mean_of_independent(untrained),
             **{"gain": None, "cost": None},
             **strict_of(None, metrics.accuracy.value),
         }
@@ -222,6 +245,26 @@ def _rows(runs: ModelRuns, probe: str) -> list[dict[str, Any]]:
         }
         for size, setting in chosen.items()
     ]
+    return rows
+
+
+def _by_task(runs: ModelRuns, probe: str) -> list[dict[str, Any]]:
+    """Return the accuracy on each original task, before training and after each size."""
+    rows: list[dict[str, Any]] = []
+    for task in runs.originals:
+        chosen = runs.best(probe)
+        averages = runs.averages(chosen.values(), task, SELECTION)
+        before = runs.metrics(task, SELECTION).accuracy
+        rows.append({"task": task, "size": 0, "accuracy": before, "cost": None})
+        rows += [
+            {
+                "task": task,
+                "size": size,
+                "accuracy": averages[setting].estimate(),
+                "cost": averages[None].less(averages[setting]).estimate(100),
+            }
+            for size, setting in chosen.items()
+        ]
     return rows
 
 
@@ -316,8 +359,8 @@ def _verdict(best: Mapping[str, Any]) -> str:
         )
     if best["cost"].value >= best["gain"].value:
         return (
-            "The gain is no larger than the cost: the model has forgotten the original task rather "
-            "than adapted to the probe."
+            "The gain is no larger than the cost: the model has forgotten what it did before, "
+            "rather than adapted to the probe."
         )
     return (
         "The gain is larger than the cost: at least this part of what the model got wrong "
@@ -333,7 +376,7 @@ def _notes(runs: ModelRuns) -> list[str]:
     if options.settings > 1:
         notes.append(
             f"For each number of rows, the best of {options.settings} settings is shown, chosen on "
-            "the validation splits of the probe and of the original task: validation accuracies "
+            "the validation splits of the probe and of the original tasks: validation accuracies "
             "are biased upwards, and costs downwards. Test accuracy is not affected."
         )
     if len(options.epoch_counts) > 1:

@@ -19,7 +19,11 @@ from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import group_by
 from evaluation.studies.relations.questions import INVERSE, People, read_people, read_relata
 from evaluation.studies.table import DataTable, Section, StudyTables, fields, summary_of
+from kbprobe import document as doc
 from kbprobe.errors import UsageError
+
+FEWEST = 30
+"""Minimum number of words for a sentence on two relations."""
 
 
 @dataclass
@@ -119,8 +123,11 @@ _RELATIONS = fields(
         "completeness": "Share of the right answers that are preferred to every wrong choice.",
         "told_apart": "Distinguishability: share of the pairs of a right and a wrong choice in "
         "which the right one has the better score; ties count half, and 50% is chance.",
+        "both": "Share of the pairs of words, related to one word in two ways, of which each is "
+        "preferred where its own relation is asked for. A preference for one of the words gives "
+        "0%, chance 25%.",
     },
-    {"told_apart": "told apart"},
+    {"told_apart": "told apart", "both": "in both questions"},
 )
 
 _AGAINST = fields(
@@ -130,9 +137,10 @@ _AGAINST = fields(
         "words": "Words asked about that have both.",
         "preferred": "Share of pairs in which the right choice has the better score; ties count "
         "half.",
-        "both": "Share of pairs of words in which each is preferred where its own relation is "
-        "asked for. A preference for one of the words gives 0%, a random one 25%.",
-    }
+        "both": "Share of the pairs of which each is preferred where its own relation is asked "
+        "for. A preference for one of the words gives 0%, chance 25%.",
+    },
+    {"both": "in both questions"},
 )
 
 _SYMMETRY = fields(
@@ -188,16 +196,11 @@ def _section(request: StudyRequest, model: str, run: Finished, people: Finished 
     seed, questions = run.results.seed, questions_of(run)
     if not questions:
         raise UsageError(f"{run.folder}: no question was scored, so there is nothing to measure")
-    by_relation = {
-        relation: own
-        for relation in INVERSE
-        if (own := [one for one in questions.values() if one.relation == relation])
-    }
-    relations = [_relation(name, own, seed) for name, own in by_relation.items()]
-    relations.append(_relation("all", [*questions.values()], seed))
+    asked = [name for name in INVERSE if any(one.relation == name for one in questions.values())]
+    relations = [_relation(name, questions, seed) for name in (*asked, "all")]
     against = [
         record
-        for first, second in combinations(by_relation, 2)
+        for first, second in combinations(asked, 2)
         for record in _against(questions, first, second, seed)
     ]
     tables = [
@@ -222,30 +225,42 @@ def _section(request: StudyRequest, model: str, run: Finished, people: Finished 
         for table, caption in zip(tables, captions, strict=True)
         if table.records and table.name != "against"
     ]
-    parts.insert(
-        1,
-        tables[1].heat_map(
-            "Share of pairs in which what is asked for (row) is preferred to what is related in "
-            "another way (column). Chance is 50%.",
-            *("asked", "other", "preferred"),
-        ),
+    numbers = {(one["asked"], one["other"]): one["preferred"] for one in against}
+    caption = (
+        "Share of pairs in which what is asked for (row) is preferred to what is related in "
+        "another way (column). Chance is 50%."
     )
+    parts.insert(1, doc.HeatMap.of_pairs(caption, "asked / other", asked, numbers))
     parts.insert(2, tables[1].shown(captions[1], names=2, fold="Each two relations"))
-    return Section({"model": model}, tables, parts, [*_sentences(tables)])
+    return Section({"model": model}, tables, parts, [*_sentences(tables)], _few(relations))
 
 
-def _relation(name: str, questions: Sequence[Question], seed: int) -> dict[str, Any]:
-    sound = [Share(one.node, max(one.golds.values()) > one.best_other, 1) for one in questions]
-    complete = [Share(one.node, len(one.accepted), len(one.golds)) for one in questions]
-    shares = [len(one.golds) / (len(one.golds) + len(one.others)) for one in questions]
+def _few(relations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Warn of relations that few words are asked about."""
+    few = [f"{one['relation']} ({n})" for one in relations if (n := one["questions"]) < FEWEST]
+    return [f"Few words are asked about for {', '.join(few)}: see the intervals."] if few else []
+
+
+def _relation(name: str, questions: Mapping[Place, Question], seed: int) -> dict[str, Any]:
+    own = [one for one in questions.values() if name in (one.relation, "all")]
+    sound = [Share(one.node, max(one.golds.values()) > one.best_other, 1) for one in own]
+    complete = [Share(one.node, len(one.accepted), len(one.golds)) for one in own]
+    shares = [len(one.golds) / (len(one.golds) + len(one.others)) for one in own]
+    both = (
+        _both(one, questions[one.word, one.pos, other])
+        for one in own
+        for other in INVERSE
+        if other != one.relation and (one.word, one.pos, other) in questions
+    )
     return {
         "relation": name,
-        "questions": len(questions),
-        "answers": sum(len(one.golds) for one in questions),
+        "questions": len(own),
+        "answers": sum(len(one.golds) for one in own),
         "soundness": _estimate(sound, seed),
         "chance": float(np.mean(shares)),
         "completeness": _estimate(complete, seed),
-        "told_apart": _estimate(map(_pairs, questions), seed),
+        "told_apart": _estimate(map(_pairs, own), seed),
+        "both": _estimate(both, seed),
     }
 
 
@@ -409,13 +424,19 @@ def _sentences(tables: Sequence[DataTable[Any]]) -> Iterator[str]:
         f"{percent(overall['chance'])}), and {_shown(overall['completeness'])} of the right "
         "answers are preferred to every wrong choice."
     )
-    if against := records["against"]:
-        worst = min(against, key=lambda record: record["preferred"].value)
+    if overall["both"] is not None:
         yield (
-            f"Least told apart: where the {worst['asked']} is asked for, it is preferred to the "
-            f"{worst['other']} in {_shown(worst['preferred'])} of the pairs (chance 50%)."
+            "Of two words related to one word in different ways, each is preferred where its own "
+            f"relation is asked for in {_shown(overall['both'])} of the pairs (chance 25%; a "
+            "preference for one of the words gives 0%)."
         )
-    for record in records["symmetry"]:
+    if against := [one for one in records["against"] if one["words"] >= FEWEST]:
+        worst = min(against, key=lambda record: record["both"].value)
+        yield (
+            f"Least told apart: {worst['asked']} and {worst['other']}, in "
+            f"{_shown(worst['both'])} of the pairs."
+        )
+    for record in (one for one in records["symmetry"] if one["pairs"] >= FEWEST):
         yield (
             f"Both directions of a pair of {record['relation']}s are accepted in "
             f"{_shown(record['both'])} of the pairs, where {percent(record['independent'])} is "

@@ -1,4 +1,4 @@
-"""Relations told apart: what rows state is asked for in turn, and measured as a plain loop does."""
+"""Relations told apart: what rows state is asked for in turn, and counted as by a plain loop."""
 
 from __future__ import annotations
 
@@ -11,43 +11,7 @@ from evaluation.studies.base import StudyRequest
 from evaluation.studies.relations import RELATIONS, questions
 from evaluation.studies.relations.questions import Asked, expand, read_people, read_relata
 from kbprobe.errors import UsageError
-
-SCORERS = """
-import numpy as np
-
-from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import RowScorer, ScorerEntry
-
-
-class Right(RowScorer):
-    score_kind = "right"
-
-    def choice_scores(self, items):
-        right = [n == item.answer for item in items for n in range(len(item.choices))]
-        return np.array(right, dtype=float), {}
-
-
-class Favourites(RowScorer):
-    score_kind = "liking"
-
-    def choice_scores(self, items):
-        liked = [sum(map(ord, choice)) for item in items for choice in item.choices]
-        return np.array(liked, dtype=float), {}
-
-
-RIGHT, FAVOURITES = (
-    ScorerEntry(name=name, label=name, needs=Capability.NOTHING, make=lambda _, kind=kind: kind())
-    for name, kind in (("right", Right), ("favourites", Favourites))
-)
-"""
-"""One that knows the answer, and one that likes some words, whatever is asked."""
-
-
-@pytest.fixture(scope="module")
-def scorers(tmp_path_factory):
-    path = tmp_path_factory.mktemp("scorers") / "scorers.py"
-    path.write_text(SCORERS)
-    return {name: f"{path}:{name.upper()}" for name in ("right", "favourites")}
+from tests.evaluation.own_scorers import NAMES
 
 
 def stated(*triples, content="common", nodes=(), texts=()):
@@ -73,9 +37,7 @@ ROWS = [
 @pytest.fixture
 def handmade(monkeypatch):
     monkeypatch.setattr(questions, "_probe_rows", lambda probe: iter(ROWS))
-    read_relata.cache_clear()
-    yield read_relata(("handmade",))
-    read_relata.cache_clear()
+    return read_relata(("handmade",))
 
 
 def test_a_relation_holds_in_both_directions_and_giveaways_are_left_out(handmade):
@@ -102,10 +64,8 @@ def test_a_relation_holds_in_both_directions_and_giveaways_are_left_out(handmade
 def test_what_is_related_in_two_ways_is_neither_right_nor_wrong(monkeypatch):
     rows = [*ROWS, stated(("dog.n.02", "hypernym", "hound.n.05"), ("dog.n.02", "lemma", "dog"))]
     monkeypatch.setattr(questions, "_probe_rows", lambda probe: iter(rows))
-    read_relata.cache_clear()
     own = read_relata(("handmade",))[Asked("dog", "noun", "dog.n.01")]
     assert "synonym" not in own
-    read_relata.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +78,8 @@ def probes(tmp_path_factory, open_wordnet):
     return [str(folder / name) for name in names]
 
 
-def test_one_who_knows_tells_all_apart_and_a_liking_for_words_tells_nothing(probes, scorers):
-    knows = evaluation.study("relations", probes, "none", scorer=scorers["right"])
+def test_one_who_knows_tells_all_apart_and_a_liking_for_words_tells_nothing(probes):
+    knows = evaluation.study("relations", probes, "none", scorer=NAMES["right"])
     *_, overall = knows.rows("relations")
     assert overall["relation"] == "all"
     assert overall["questions"] > 50
@@ -131,7 +91,7 @@ def test_one_who_knows_tells_all_apart_and_a_liking_for_words_tells_nothing(prob
     for row in knows.rows("asymmetry"):
         assert (row["accepted"].value, row["asymmetry"].value) == (1, 1)
     assert {row["both"].value for row in knows.rows("symmetry")} == {1}
-    likes = evaluation.study("relations", probes, "none", scorer=scorers["favourites"])
+    likes = evaluation.study("relations", probes, "none", scorer=NAMES["favourites"])
     *_, overall = likes.rows("relations")
     assert overall["both"].value == 0
     for first in likes.rows("against"):
@@ -139,11 +99,11 @@ def test_one_who_knows_tells_all_apart_and_a_liking_for_words_tells_nothing(prob
         assert first["preferred"].value + second["preferred"].value == pytest.approx(1)
 
 
-def test_shares_are_those_of_a_plain_loop(probes, scorers):
+def test_shares_are_those_of_a_plain_loop(probes):
     request = StudyRequest.parse(RELATIONS, probes, ["none"], {"scorer": "random"})
     (spec,) = expand(request)
     rows = spec.probe.to_list()
-    summary = evaluation.study("relations", probes, "none", scorer=scorers["favourites"])
+    summary = evaluation.study("relations", probes, "none", scorer=NAMES["favourites"])
     asked = {}
     for row in rows:
         likings = {text: sum(map(ord, text)) for text in row["choices"]["text"]}
@@ -159,8 +119,8 @@ def test_shares_are_those_of_a_plain_loop(probes, scorers):
     assert overall["answers"] == len(rows) == len(accepted)
 
 
-def test_fewer_words_still_ask_both_directions(probes, scorers):
-    few = evaluation.study("relations", probes, "none", scorer=scorers["right"], words=12)
+def test_fewer_words_still_ask_both_directions(probes):
+    few = evaluation.study("relations", probes, "none", scorer=NAMES["right"], words=12)
     assert sum(row["pairs"] for row in few.rows("asymmetry")) > 0
     assert few.rows("relations")[-1]["questions"] < 40
 
@@ -173,18 +133,16 @@ dog,hypernym,a dog is a kind of,thing
 """
 
 
-def test_answers_of_people_are_counted_and_compared(probes, scorers, tmp_path):
+def test_answers_of_people_are_counted_and_compared(probes, tmp_path):
     path = tmp_path / "people.csv"
     path.write_text(PEOPLE)
     assert read_people(str(path)) == {("dog", "hypernym"): {"animal": 3, "pet": 2, "thing": 1}}
-    summary = evaluation.study(
-        "relations", probes, "none", scorer=scorers["right"], people=str(path)
-    )
+    summary = evaluation.study("relations", probes, "none", scorer=NAMES["right"], people=str(path))
     row, _ = summary.rows("people")
     assert (row["relation"], row["questions"], row["prototypicality"].value) == ("hypernym", 1, 1)
     assert (row["first"].value, row["chance"]) == (1, 0.5)
     likes = evaluation.study(
-        "relations", probes, "none", scorer=scorers["favourites"], people=str(path)
+        "relations", probes, "none", scorer=NAMES["favourites"], people=str(path)
     )
     assert likes.rows("people")[0]["prototypicality"].value == 1  # of "pet" and "animal"
 

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field
 
+from evaluation.items.built import manifest_of_build, rows_of_build
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.format.dataset import read_rows
 from kbprobe.format.items import COMMON, LABELS
-from kbprobe.format.manifest import holds_manifest, read_manifest
-from kbprobe.format.setups import DEFAULT_CONFIG, QUESTION
+from kbprobe.format.setups import QUESTION
 from kbprobe.options import Metavar, Options
 from kbprobe.parsing import read_yaml
 
@@ -89,7 +88,7 @@ Relata = dict[str, list[str]]
 
 def expand(request: StudyRequest) -> list[RunSpec]:
     """Return a run of each model on the questions, and one on those that people answered."""
-    probes = tuple(request.named_probes())
+    probes = request.named_probes()
     relata = read_relata(probes)
     kept = _related_first(relata, request.options.words)
     sets = {"relations": [row for asked in kept for row in _rows(asked, relata)]}
@@ -117,8 +116,7 @@ def _dataset(name: str, rows: list[dict[str, Any]]) -> datasets.Dataset:
     return dataset
 
 
-@lru_cache(maxsize=4)
-def read_relata(probes: tuple[str, ...]) -> dict[Asked, Relata]:
+def read_relata(probes: Sequence[str]) -> dict[Asked, Relata]:
     """Return the words that can be asked about, and what all rows of the probes relate them to.
 
     They have two relations or more, in their first sense. Synonyms of these that no node is called
@@ -175,22 +173,15 @@ _READ = ["triples", "choices", "choice_nodes", "content"]
 
 def _probe_rows(probe: str) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a probe that are about common words; raises as `read_relata`."""
-    folder = Path(probe)
-    if not holds_manifest(folder):
-        raise UsageError(
-            "relations reads what rows state from their triples, which only folders written by "
-            f"build-probe have, and {probe} is none"
-        )
-    manifest = read_manifest(folder)
+    manifest = manifest_of_build(probe, "relations reads what the triples of rows state")
     if set(manifest.language) != {"en"}:
         raise UsageError(
             f"{probe} is in {', '.join(manifest.language)}, and relations asks in English: build "
             "it with --language en"
         )
-    for split in manifest.split_files(DEFAULT_CONFIG).values():
-        for row in read_rows(folder, split).select(_READ).to_pylist():
-            if row["content"] in ("", COMMON):
-                yield row
+    for row in rows_of_build(probe, manifest, _READ):
+        if row["content"] in ("", COMMON):
+            yield row
 
 
 def _spelt(row: Mapping[str, Any]) -> dict[str, str]:
@@ -320,7 +311,6 @@ People = dict[tuple[str, str], Counter[str]]
 """How often people named each answer, by word and relation."""
 
 
-@lru_cache(maxsize=4)
 def read_people(path: str) -> People:
     """Read what people answered.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -17,7 +17,14 @@ from evaluation.results.types import Estimate
 from evaluation.results.words import interval, percent
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import group_by
-from evaluation.studies.relations.questions import INVERSE, People, read_people, read_relata
+from evaluation.studies.relations.questions import (
+    INVERSE,
+    Asked,
+    People,
+    Relata,
+    read_people,
+    read_relata,
+)
 from evaluation.studies.table import DataTable, Section, StudyTables, fields, summary_of
 from kbprobe import document as doc
 from kbprobe.errors import UsageError
@@ -186,13 +193,19 @@ _PEOPLE = fields(
 def summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:
     """Summarise the runs of each model."""
     sections = []
+    reference = None
+    if request.options.people is not None:
+        relata = read_relata(request.named_probes())
+        reference = Reference(read_people(request.options.people), relata)
     for model, runs in group_by(finished, lambda run: run.asked.model).items():
-        people = None if len(runs) == 1 else runs[1]
-        sections.append(_section(request, request.model_folder(model), runs[0], people))
+        section = _section(request.model_folder(model), runs[0])
+        if reference is not None:
+            section = _with_people(section, runs[1], reference)
+        sections.append(section)
     return summary_of("relations", "Relations told apart", sections, "models")
 
 
-def _section(request: StudyRequest, model: str, run: Finished, people: Finished | None) -> Section:
+def _section(model: str, run: Finished) -> Section:
     seed, questions = run.results.seed, questions_of(run)
     if not questions:
         raise UsageError(f"{run.folder}: no question was scored, so there is nothing to measure")
@@ -215,11 +228,6 @@ def _section(request: StudyRequest, model: str, run: Finished, people: Finished 
         "Relations that hold in both directions",
         "Relations that hold in one direction",
     )
-    if people is not None:
-        named = read_people(request.options.people)
-        measured = _people(people, named, tuple(request.named_probes()), seed)
-        tables.append(DataTable("people", measured, _PEOPLE))
-        captions = (*captions, "What people answer")
     parts: list[Any] = [
         table.shown(caption)
         for table, caption in zip(tables, captions, strict=True)
@@ -346,17 +354,39 @@ def _directions(
                 yield own, gold, other
 
 
-def _people(
-    run: Finished, named: People, probes: tuple[str, ...], seed: int
-) -> list[dict[str, Any]]:
+class Reference(NamedTuple):
+    """What people named, and what the rows of the probes state."""
+
+    named: People
+    relata: Mapping[Asked, Relata]
+
+
+def _with_people(section: Section, run: Finished, reference: Reference) -> Section:
+    """Add to a section how the model's preferences compare with people's."""
+    table = DataTable("people", _people(run, reference, run.results.seed), _PEOPLE)
+    *_, overall = table.records
+    sentence = (
+        "Of two answers that people name differently often, the model orders "
+        f"{_shown(overall['prototypicality'])} as people do (chance 50%)."
+    )
+    return replace(
+        section,
+        tables=[*section.tables, table],
+        parts=[*section.parts, table.shown("What people answer")],
+        sentences=[*section.sentences, sentence],
+    )
+
+
+def _people(run: Finished, reference: Reference, seed: int) -> list[dict[str, Any]]:
     """Compare a model's preferences with how often people named each answer."""
+    named = reference.named
     rows = [
         (row["concept"], row["template"], dict(zip(row["choices"], scores, strict=True)))
         for row, scores in _scored(run)
     ]
     stated = [
         (asked.word, relation, word)
-        for asked, relata in read_relata(probes).items()
+        for asked, relata in reference.relata.items()
         for relation, words in relata.items()
         for word in words
         if (asked.word.casefold(), relation) in named
@@ -441,11 +471,6 @@ def _sentences(tables: Sequence[DataTable[Any]]) -> Iterator[str]:
             f"Both directions of a pair of {record['relation']}s are accepted in "
             f"{_shown(record['both'])} of the pairs, where {percent(record['independent'])} is "
             "expected of unrelated questions."
-        )
-    for record in records.get("people", ())[-1:]:
-        yield (
-            f"Of two answers that people name differently often, the model orders "
-            f"{_shown(record['prototypicality'])} as people do (chance 50%)."
         )
 
 

@@ -20,6 +20,7 @@ from evaluation.results.analyses import (
     generated,
     labels,
     seen,
+    several,
     vocabulary,
 )
 from evaluation.results.breakdown import headline_rows
@@ -161,6 +162,10 @@ def evaluate_run(
         results = results.with_analysis(fitting.NAME, fitted)
     if (pairs := consistency.measure_consistency(predictions, options.seed)) is not None:
         results = results.with_analysis(consistency.NAME, pairs)
+    if not (scores.answers or results.scoring.options.get("letters")):
+        pooled = several.measure_several(predictions, normalization, options.seed)
+        if pooled is not None and labels.setup_of(predictions) is None:
+            results = results.with_analysis(several.NAME, pooled)
     if (trained := _seen(run, headline_rows(predictions))) is not None:
         results = results.with_analysis(seen.NAME, trained)
     return Evaluation(results, predictions)

@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow.compute as pc
 
+from evaluation.items.built import manifest_of_build, rows_of_build
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report import cells
 from evaluation.results.analyses.consistency import (
@@ -39,9 +39,6 @@ from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
 from evaluation.studies.table import DataTable, Section, StudyTables, fields, summary_of
 from kbprobe.errors import UsageError
-from kbprobe.format.dataset import read_rows
-from kbprobe.format.manifest import holds_manifest, read_manifest
-from kbprobe.format.setups import DEFAULT_CONFIG
 
 Facts: TypeAlias = frozenset[frozenset[str]]
 """The facts that a row rests on: the nodes that each of its triples connects."""
@@ -78,19 +75,12 @@ def _facts(probe: str, config: str | None) -> dict[str, Facts]:
         UsageError: the folder holds no built probe, or no such config.
         KbprobeError: a file is damaged.
     """
-    folder = Path(probe)
-    if not holds_manifest(folder):
-        raise UsageError(
-            f"consistency pairs rows by their triples, which only folders written by build-probe "
-            f"have, and {probe} is none"
-        )
-    splits = read_manifest(folder).split_files(config or DEFAULT_CONFIG)
+    manifest = manifest_of_build(probe, "consistency pairs rows by their triples")
     return {
         row["id"]: frozenset(
             frozenset((triple["subject"], triple["object"])) for triple in row["triples"]
         )
-        for split in splits.values()
-        for row in read_rows(folder, split).select(["id", "triples"]).to_pylist()
+        for row in rows_of_build(probe, manifest, ["id", "triples"], config)
     }
 
 

@@ -14,7 +14,7 @@ from evaluation.results.analyses.base import Analysis
 
 MODULES = (
     *("labels", "generated", "answers", "viability", "distances", "ordered_values", "facts"),
-    *("consistency", "seen", "vocabulary"),
+    *("consistency", "several", "seen", "vocabulary"),
 )
 """The modules with an analysis, in the order of their sections in the report."""
 

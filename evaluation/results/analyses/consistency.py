@@ -160,12 +160,12 @@ def pairs_of(rows: pa.Table) -> Iterator[tuple[str, tuple[Ints, Ints]]]:
     """
     number = np.arange(len(rows))
     question, concept, template, family = (
-        _numbers(rows[name]) for name in ("question", "concept", "template", "distractor_family")
+        numbers_of(rows[name]) for name in ("question", "concept", "template", "distractor_family")
     )
     hops = to_numpy(rows["hops"].fill_null(-1)).astype(np.int64)
-    gold = _golds(rows)
+    gold = golds_of(rows)
     said, alike = _arguments(rows)
-    chosen_from = _numbers(_choice_sets(rows))
+    chosen_from = numbers_of(_choice_sets(rows))
     kinds = {
         "distractors": ([question, gold], number, number),
         "wordings": ([concept, said, gold, hops, family], template, number),
@@ -193,13 +193,13 @@ def _paired(common: list[Ints], differs: Ints, usable: Ints) -> tuple[Ints, Ints
     return first[same], second[same]
 
 
-def _golds(rows: pa.Table) -> Ints:
+def golds_of(rows: pa.Table) -> Ints:
     """Return a number for the text of each row's gold."""
     import pyarrow.compute as pc
 
     choices = single_chunk(rows["choices"])
     starts = run_starts(to_numpy(pc.list_value_length(choices)).astype(np.int64))[:-1]
-    return _numbers(choices.flatten().take(starts + to_numpy(rows["answer"]).astype(np.int64)))
+    return numbers_of(choices.flatten().take(starts + to_numpy(rows["answer"]).astype(np.int64)))
 
 
 def _choice_sets(rows: pa.Table) -> pa.Array:
@@ -209,7 +209,7 @@ def _choice_sets(rows: pa.Table) -> pa.Array:
     return pa.array(["\0".join(sorted(choices)) for choices in rows["choices"].to_pylist()])
 
 
-def _numbers(column: pa.ChunkedArray | pa.Array) -> Ints:
+def numbers_of(column: pa.ChunkedArray | pa.Array) -> Ints:
     """Return a number for each text; rows without one have the same."""
     return _coded(column)[0]
 

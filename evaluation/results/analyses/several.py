@@ -1,0 +1,137 @@
+"""Questions with several right answers: is any of them the model's answer, and are all of them?
+
+Who is asked for a language of Switzerland may name one of four. Each row of such a question has one
+right answer and its own wrong ones; all rows together have a set of each. The best choice of all is
+right, or not; and a model that knows the whole set prefers all right answers to all wrong ones.
+"""
+
+from __future__ import annotations
+
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from evaluation.results import intervals
+from evaluation.results.analyses.base import Analysis, ResultFiles
+from evaluation.results.analyses.consistency import golds_of, numbers_of
+from evaluation.results.breakdown import cluster_codes, headline_rows
+from evaluation.results.metrics import compared_values
+from evaluation.results.types import Estimate, Model, Normalization
+from evaluation.results.words import percent
+from kbprobe.arrays import Ints
+from kbprobe.document import Part, Table, Text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAME = "several"
+FEWEST = 10
+"""Minimum number of clusters with such a question."""
+
+
+class SeveralAnswers(Model):
+    """Questions for which rows have different right answers; the choices are those of all rows."""
+
+    questions: int = Field(description="Number of questions.")
+    answers: int = Field(description="Their right answers that rows ask for.")
+    choices: int = Field(description="Their choices, right and wrong.")
+    any: Estimate = Field(description="Share of questions whose best choice is a right answer.")
+    any_chance: float = Field(description="The same for a choice at random.")
+    each: Estimate = Field(
+        description="Share of the right answers with a better score than all wrong choices."
+    )
+    all: Estimate = Field(
+        description="Share of questions in which all right answers have a better score than all "
+        "wrong choices."
+    )
+    all_chance: float = Field(description="The same for choices in random order.")
+
+
+def measure_several(
+    predictions: pa.Table, normalization: Normalization, seed: int
+) -> SeveralAnswers | None:
+    """Pool the choices of rows that ask the same question, with different right answers.
+
+    Args:
+        predictions: from :func:`evaluation.results.metrics.predictions_table`. The score of a
+            choice must not depend on which others are in its row.
+        normalization: of the scores that are compared.
+        seed: of the bootstrap.
+
+    Returns:
+        None if such questions are in fewer than :data:`FEWEST` clusters. Questions with a choice
+        that is right in one row and wrong in another are left out.
+    """
+    rows = headline_rows(predictions)
+    rows = rows.filter(rows["prediction"].is_valid())
+    rows = rows.take(_of_several(rows)) if len(rows) else rows
+    if not len(rows):
+        return None
+    cluster, question = cluster_codes(rows), _questions(rows)
+    values, starts, answer = compared_values(rows, normalization)
+    pooled: dict[int, tuple[dict[str, float], dict[str, float], int]] = {}
+    for row, choices in enumerate(rows["choices"].to_pylist()):
+        right, wrong, _ = pooled.setdefault(int(question[row]), ({}, {}, int(cluster[row])))
+        scores = values[starts[row] : starts[row + 1]].tolist()
+        for number, (text, score) in enumerate(zip(choices, scores, strict=True)):
+            (right if number == answer[row] else wrong)[text] = score
+    usable = [own for own in pooled.values() if own[0].keys().isdisjoint(own[1])]
+    if len({number for *_, number in usable}) < FEWEST:
+        return None
+    clusters = np.array([number for *_, number in usable])
+    best = [max(wrong.values()) for _, wrong, _ in usable]
+    sizes = np.array([(len(right), len(right) + len(wrong)) for right, wrong, _ in usable])
+    better = np.array(
+        [
+            sum(score > most for score in right.values())
+            for (right, *_), most in zip(usable, best, strict=True)
+        ]
+    )
+    return SeveralAnswers(
+        questions=len(usable),
+        answers=int(sizes[:, 0].sum()),
+        choices=int(sizes[:, 1].sum()),
+        any=intervals.accuracy(better > 0, clusters, seed),
+        any_chance=float((sizes[:, 0] / sizes[:, 1]).mean()),
+        each=intervals.repeated_share(better, sizes[:, 0], clusters, seed),
+        all=intervals.accuracy(better == sizes[:, 0], clusters, seed),
+        all_chance=float(np.mean([1 / comb(every, right) for right, every in sizes.tolist()])),
+    )
+
+
+def _questions(rows: pa.Table) -> Ints:
+    """Return a number for each row's question, which includes the concept asked about."""
+    parts = np.stack([numbers_of(rows[name]) for name in ("question", "concept")])
+    numbers: Ints = np.unique(parts, axis=1, return_inverse=True)[1].reshape(-1)
+    return numbers
+
+
+def _of_several(rows: pa.Table) -> Ints:
+    """Return the rows whose question has other right answers in other rows."""
+    question = _questions(rows)
+    pairs = np.unique(np.stack([question, golds_of(rows)]), axis=1)
+    return np.flatnonzero(np.bincount(pairs[0])[question] > 1)
+
+
+def _parts(_files: ResultFiles, block: SeveralAnswers) -> list[Part]:
+    return [
+        Text(
+            f"{block.questions:,} questions have {block.answers:,} right answers in their rows. "
+            f"The best of all their choices is right in {percent(block.any.value)} of them, and "
+            f"all right answers are preferred to all wrong ones in {percent(block.all.value)}.",
+        ),
+        Table(
+            ("of the questions with several right answers", "share", "chance"),
+            [
+                ("any: the best choice is right", block.any, block.any_chance),
+                ("each: a right answer is preferred to all wrong ones", block.each, None),
+                ("all: all right answers are", block.all, block.all_chance),
+            ],
+            "The choices are those of all rows that ask the same question.",
+        ),
+    ]
+
+
+ANALYSIS = Analysis(NAME, "Several answers", "Several right answers", _parts, SeveralAnswers)

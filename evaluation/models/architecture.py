@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.content import content_hash, installed_version
 from evaluation.models.capabilities import ENCODER, HEADS, Head, is_encoder_decoder
+from evaluation.models.gguf_files import parsed_once
 from kbprobe.checkpoint_files import CONFIG, file_digest, not_of_weights
 from kbprobe.checkpoints import reading
 from kbprobe.errors import KbprobeError, UsageError, require
@@ -128,7 +129,8 @@ def _gguf_config(folder: Path, name: str, _state: tuple[int, ...]) -> Pretrained
     """Read the configuration in a GGUF file: parsing one takes seconds, and studies reopen it."""
     from transformers import AutoConfig
 
-    config: PretrainedConfig = AutoConfig.from_pretrained(folder, gguf_file=name)
+    with parsed_once():
+        config: PretrainedConfig = AutoConfig.from_pretrained(folder, gguf_file=name)
     return config
 
 

@@ -9,7 +9,7 @@ import copy
 import random
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from evaluation.models.capabilities import ENCODER, HEADS, Capability, Head, is_encoder_decoder
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint, no_checkpoint, open_checkpoint
+from evaluation.models.gguf_files import parsed_once
 from evaluation.models.loading import (
     choose_device,
     choose_dtype,
@@ -116,8 +117,10 @@ class ModelHandle:
         if self._loaded is None or self._loaded[0] is not head:
             self._loaded = None  # Two models need not be in memory at once.
             began = time.perf_counter()
-            tokenizer = load_tokenizer(self.checkpoint)
-            model = load_model(self.checkpoint, self.device, self.dtype, head, self._device_map)
+            gguf = "gguf_file" in self.checkpoint.loading
+            with parsed_once(last=True) if gguf else nullcontext():
+                tokenizer = load_tokenizer(self.checkpoint)
+                model = load_model(self.checkpoint, self.device, self.dtype, head, self._device_map)
             self._loaded = head, (model, tokenizer)
             self.seconds += time.perf_counter() - began
         return self._loaded[1]

@@ -75,6 +75,10 @@ class Registry(Generic[_Entry]):
         """Return the names of all entries."""
         return [*self._built_in, *self._further()]
 
+    def others(self) -> list[str]:
+        """Return the names of entries that are not kbprobe's own."""
+        return [*self._further()]
+
     def get(self, name: str) -> _Entry:
         """Return an entry by its name.
 

@@ -6,18 +6,17 @@ Weights are identified by content, never by name.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
-from kbprobe.files import file_state, write_file
-from kbprobe.files.cache import cache_dir
+from kbprobe.files import file_state
+from kbprobe.files.cache import cache_dir, read_note, write_note
 from kbprobe.parsing import read_json
 from kbprobe.reading import open_file
 from kbprobe.terminal import without_credentials
@@ -259,26 +258,16 @@ def file_digest(path: Path) -> str:
         state = [*file_state(os.fstat(file.fileno()))]
         note = cache_dir() / "hashes" / hashlib.sha256(str(real).encode()).hexdigest()
         settled = os.name == "posix" and 0 < state[2] < time.time_ns() - _SETTLED_NS
+        told = {"path": str(real), "state": state}
         if settled:
-            try:
-                known = read_json(note)
-                if known == _sealed(real, state, known["sha256"]):
-                    return str(known["sha256"])
-            except (OSError, UsageError, KeyError, TypeError):
-                pass  # Not known, or not readable: then it is computed, and noted again.
+            known = read_note(note)
+            if known is not None and known == {**told, "sha256": known.get("sha256")}:
+                return str(known["sha256"])
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         settled = settled and [*file_state(os.fstat(file.fileno()))] == state
     if settled:
-        # A cache that cannot be written only costs time.
-        with suppress(OSError):
-            write_file(note, json.dumps(_sealed(real, state, sha256)))
+        write_note(note, {**told, "sha256": sha256})
     return sha256
-
-
-def _sealed(path: Path, state: list[int], sha256: str) -> dict[str, Any]:
-    """Return what is noted of a file, with a checksum: a damaged note is no digest of weights."""
-    told = {"path": str(path), "state": state, "sha256": sha256}
-    return {**told, "seal": hashlib.sha256(json.dumps(told).encode()).hexdigest()}
 
 
 def digest_of_files(paths: Iterable[Path]) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from builders.engine.options import ConceptNetName, ProbeOptions, Tokenizer, WordNetName
-from kbprobe.options import named
+from kbprobe.options import Metavar, named
 
 PartOfSpeech = Literal["adjective", "noun", "verb"]
-Wording = Literal["agreed", "plain", "paper"]
+WORDINGS = ("agreed", "plain", "paper")
+"""Sets of wordings: whose sentences."""
 
 
 class AntonymOptions(ProbeOptions):
@@ -37,12 +38,12 @@ class AntonymOptions(ProbeOptions):
         "really",
         description="The choice that affirms. Nouns, which cannot be 'very', are then left out.",
     )
-    wording: Wording = Field(
+    wording: Annotated[str, Metavar("agreed|plain|paper|ID")] = Field(
         "agreed",
         description="Whose sentences: agreed (She said that it was [MASK] hot, and he agreed that "
         "it was cold.; and three others), plain (It was [MASK] hot; in other words, it was cold.; "
-        "and three others) or paper (It was [MASK] hot, it was really cold.; the published "
-        "file's).",
+        "and three others), paper (It was [MASK] hot, it was really cold.; the published file's), "
+        "or the id of one of them (build-probe show antonym_negation).",
     )
     min_zipf: float = Field(
         3.0, ge=0, le=8, description="Minimum frequency of either word (Zipf scale)."

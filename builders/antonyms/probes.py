@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import compress
-from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from builders.antonyms.matching import choose_order, match, prune, turned, with_other_order
-from builders.antonyms.options import AntonymOptions, Wording
+from builders.antonyms.options import WORDINGS, AntonymOptions
 from builders.antonyms.pairs import WordPair, find_pairs
 from builders.antonyms.senses import FLAGS
 from builders.engine.drops import DropLog
@@ -39,9 +38,6 @@ from builders.lexicons import WordNetFirst, wordnet_first
 from kbprobe.arrays import Ints
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
-
-if TYPE_CHECKING:
-    from builders.engine.render.template_file import Template
 
 TARGET = 0.75
 """Maximum accuracy allowed by one word alone: halfway between chance and certainty."""
@@ -82,11 +78,6 @@ def open_lexicon(options: AntonymOptions) -> WordNetFirst:
     return wordnet_first(options.wordnet, options.conceptnet)
 
 
-def chosen_wordings(template: Template, options: AntonymOptions) -> Template:
-    """Drop the wordings of families that ``--wording`` does not name."""
-    return template.of_family(options.wording, get_args(Wording))
-
-
 @probe(
     "antonym_negation",
     options=AntonymOptions,
@@ -105,7 +96,7 @@ def chosen_wordings(template: Template, options: AntonymOptions) -> Template:
     controls=(NO_LANGUAGE, PERTURBED),
     paper="olmpics",
     flags=FLAGS,
-    fit=chosen_wordings,
+    wording_sets=WORDINGS,
     quick={"pos": ("adjective",)},
 )
 def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: RandomGenerator) -> Plan:

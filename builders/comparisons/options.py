@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from builders.engine.options import ProbeOptions
 from builders.english.inflection import MAX_NUMBER
-from kbprobe.options import named
+from kbprobe.options import Metavar, named
 
-Wording = Literal["plain", "tacl", "arxiv"]
 Dimension = Literal["size", "weight", "speed"]
+
+AGE_WORDINGS = ("plain", "tacl", "arxiv")
+MULTIHOP_WORDINGS = ("plain", "tacl")
+"""Sets of wordings: whose sentences."""
 
 FROM_PAIRS = "Maximum rows of the train split, drawn from all pairs (0: all pairs)."
 
@@ -75,12 +78,12 @@ class AgeOptions(AgesOptions):
     DEFAULTS = named(train_rows=4032, evaluation_rows=0)
     HELP = named(train_rows=FROM_PAIRS)
 
-    wording: Wording = Field(
+    wording: Annotated[str, Metavar("plain|tacl|arxiv|ID")] = Field(
         "plain",
         description="Whose sentences: plain (I am 35 years old. A 21-year-old is [MASK] than me.; "
         "and three others), tacl (A 21 year old person is [MASK] than me in age, If I am a 35 year "
-        "old person.) or arxiv (A 21 year old person age is [MASK] than a 35 year old person.; the "
-        "published file's).",
+        "old person.), arxiv (A 21 year old person age is [MASK] than a 35 year old person.; the "
+        "published file's), or the id of one of them (build-probe show age_comparison).",
     )
 
 
@@ -91,11 +94,12 @@ class MultihopOptions(AgesOptions):
     DEFAULTS = named(train_rows=5000)
 
     choices: int = Field(3, ge=3, le=5, description="People compared: three to five.")
-    wording: Literal["plain", "tacl"] = Field(
+    wording: Annotated[str, Metavar("plain|tacl|ID")] = Field(
         "plain",
         description="Whose sentences: plain (I met an 83-year-old, a 63-year-old and a "
-        "56-year-old, in that order. The [MASK] was the oldest.; and two others) or tacl (When "
-        "comparing an 83 year old, a 63 year old and a 56 year old, the [MASK] is oldest.).",
+        "56-year-old, in that order. The [MASK] was the oldest.; and two others), tacl (When "
+        "comparing an 83 year old, a 63 year old and a 56 year old, the [MASK] is oldest.), or "
+        "the id of one of them (build-probe show multihop_comparison).",
     )
 
 

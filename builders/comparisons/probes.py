@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import comb
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from builders.comparisons.objects import Things, divided, load_things, object_plan, seen_alone
-from builders.comparisons.options import AgeOptions, MultihopOptions, ObjectOptions, Wording
+from builders.comparisons.options import (
+    AGE_WORDINGS,
+    MULTIHOP_WORDINGS,
+    AgeOptions,
+    MultihopOptions,
+    ObjectOptions,
+)
 from builders.engine.plan import Column, Facts, Nodes, Plan, Questions
 from builders.engine.probe import Variant, probe
 from builders.engine.rows import RowArrays, plan_rows
@@ -184,11 +190,6 @@ class AgePairs:
     cluster: Coded
 
 
-def chosen_wordings(template: Template, options: AgeOptions | MultihopOptions) -> Template:
-    """Drop the wordings of families that ``--wording`` does not name."""
-    return template.of_family(options.wording, get_args(Wording))
-
-
 @probe(
     "age_comparison",
     options=AgeOptions,
@@ -196,7 +197,7 @@ def chosen_wordings(template: Template, options: AgeOptions | MultihopOptions) -
     question_fields=("age_1", "age_2", "article_1", "article_2", "form"),
     **DECLARED,
     variants=VARIANTS,
-    fit=chosen_wordings,
+    wording_sets=AGE_WORDINGS,
 )
 def age_comparison(integers: Integers, options: AgeOptions, rng: RandomGenerator) -> Plan:
     """Is a person of one age younger or older than a person of another?"""
@@ -293,9 +294,9 @@ def _pair_facts(numbers: Ints, greater: Bools, form: str) -> Facts:
 
 
 def multihop_template(template: Template, options: MultihopOptions) -> Template:
-    """Choose the wordings, and name one argument for each person."""
+    """Name one argument for each person."""
     arguments = tuple(f"age_{at + 1}" for at in range(options.choices))
-    return replace(chosen_wordings(template, options), arguments=arguments)
+    return replace(template, arguments=arguments)
 
 
 @probe(
@@ -308,6 +309,7 @@ def multihop_template(template: Template, options: MultihopOptions) -> Template:
     ),
     **DECLARED,
     fit=multihop_template,
+    wording_sets=MULTIHOP_WORDINGS,
 )
 def multihop_comparison(integers: Integers, options: MultihopOptions, rng: RandomGenerator) -> Plan:
     """Which of several people, given by their ages, is the oldest or the youngest?

@@ -265,16 +265,12 @@ class PathSet:
         return tuple(self.hops[name] for name in path.hops)
 
     @cached_property
-    def bounds(self) -> dict[str, tuple[int, int]]:
-        """The range [first, last) of wordings of each path, and of each hop (as ``fact-NAME``).
+    def asked(self) -> frozenset[str]:
+        """The names of wordings: of paths, and of hops (``fact-NAME``).
 
         Those for several answers, where there are others, are under ``NAME_several``.
         """
-        bounds, at = {}, 0
-        for name, questions in self._questions():
-            bounds[name] = (at, at + len(questions))
-            at += len(questions)
-        return bounds
+        return frozenset(name for name, _ in self._questions())
 
     def _questions(self) -> Iterable[tuple[str, tuple[PathWording, ...]]]:
         chained = {name for path in self.paths.values() if len(path.hops) > 1 for name in path.hops}

@@ -25,7 +25,7 @@ from builders.compositions.paths import ARTICLE, ENTITY, SEVERAL, YEAR, Hop
 from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Questions, text_key
 from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.splits import assign_splits
-from builders.engine.strategies import ByChoiceGroup, Shuffled, WordingRange
+from builders.engine.strategies import ByChoiceGroup, Shuffled, WordingsByName
 from builders.english.definite import takes_the
 from kbprobe.arrays import Floats, Ints
 from kbprobe.format.items import Coded
@@ -267,7 +267,7 @@ class PathLayout:
         """Return the name of the wordings for one answer, or for several, if there are such."""
         several = f"{name}{SEVERAL}"
         hops = [self.knowledge.paths.hops[edge.hop] for edge in row.edges]
-        if several in self.knowledge.paths.bounds and self.knowledge.has_several(
+        if several in self.knowledge.paths.asked and self.knowledge.has_several(
             hops, row.edges[0].source
         ):
             return several
@@ -308,7 +308,7 @@ class PathLayout:
         distinct = sorted(first, key=lambda words: first[words])
         number = {words: at for at, words in enumerate(distinct)}
         shown = [first[words] for words in distinct]
-        bounds = self.knowledge.paths.bounds
+        named = {name: place for place, name in enumerate(dict.fromkeys(names))}
         entities = [rows[at].edges[0].source for at in shown]
         labels = list(map(self.knowledge.label, entities))
         years = map(self.knowledge.collected.years.get, entities)
@@ -319,7 +319,7 @@ class PathLayout:
                 ARTICLE: [self._article(label) for label in labels],
                 YEAR: [f" ({year})" if year else "" for year in years],
             },
-            WordingRange(np.array([bounds[names[at]] for at in shown], dtype=np.int64)),
+            WordingsByName(np.array([named[names[at]] for at in shown]), tuple(named)),
         )
         return questions, np.array([number[words] for words in asked], dtype=np.int64)
 

@@ -124,10 +124,32 @@ def _template() -> Template:
         "missing_baselines": missing_baselines,
         "fewer": told_fewer,
         "unflagged": unflagged,
+        "wordings": told_wordings,
     }
     environment.filters |= filters
     source = Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8")
     return environment.from_string(source)
+
+
+def told_wordings(manifest: Mapping[str, Any]) -> list[str]:
+    """Return sentences on what a user's wordings ask, and on the configs that they do not allow.
+
+    >>> template = {"sources": ["x.yaml", "mine.yaml"], "added_rows": {"which": 50}}
+    >>> told_wordings({"template": template, "counts": {"rows": 400}})
+    ['Of 400 rows, the wordings of mine.yaml ask 50 (12.5%).']
+    """
+    template, rows = manifest["template"], manifest["counts"]["rows"]
+    sentences = []
+    if (added := template.get("added_rows")) is not None:
+        total = sum(added.values())
+        each = ", ".join(f"{name} {count:,}" for name, count in added.items())
+        sentences.append(
+            f"Of {rows:,} rows, the wordings of {template['sources'][-1]} ask {total:,} "
+            f"({total / rows:.1%}){f': {each}' if len(added) > 1 else ''}."
+        )
+    for control, lacking in template.get("controls_lacking", {}).items():
+        sentences.append(f"There is no config {control}: {lacking}.")
+    return sentences
 
 
 def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:

@@ -76,6 +76,11 @@ class ProbeOptions(Options):
         description="Maximum rows in total, in whole clusters or choice groups, drawn with the "
         "seed.",
     )
+    wording: Annotated[str, RARE, Metavar("ID")] = Field(
+        "",
+        description="Ask with one of the wordings: its id, as build-probe show NAME lists them; "
+        "all of them if empty.",
+    )
     controls: bool = Field(
         True,
         description="Write the probe's control renderings, if it has any, as further configs.",

@@ -103,7 +103,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         seconds[name] = time.perf_counter() - start
 
     with phase("knowledge base"):
-        template, knowledge = request.wordings, request.knowledge
+        template, knowledge, controls = request.wordings, request.knowledge, request.controls
     rng = RandomGenerator.of(request.seed, probe.name)
     with phase("plan"):
         plan = _cut(probe.plan(knowledge, options, rng), options, rng)
@@ -124,7 +124,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
             probe.setup,
             identity,
             rng,
-            controls=request.controls,
+            controls=controls,
             facts=[*sub_questions.values()],
         )
         del plan  # `done` has these rows in another order; both would be kept until the end.
@@ -147,7 +147,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
             blocks.prepare()
             configs[name] = blocks.splits()
             if name == DEFAULT_CONFIG:
-                configs |= {control: blocks.splits(control) for control in request.controls}
+                configs |= {control: blocks.splits(control) for control in controls}
         for name in rendered:
             _check_rows(name, configs[name])
     reports: dict[str, dict[str, Any] | None] = {}
@@ -171,6 +171,8 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         "template": {
             "digest": template.digest,
             "sources": [Path(source).name for source in template.sources],
+            **({"added_rows": _added_rows(done)} if template.added else {}),
+            **({"controls_lacking": lacking} if (lacking := request.controls_lacking) else {}),
         },
         "environment": {
             "python": platform.python_version(),
@@ -204,6 +206,17 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         manifest["annotation"] = dict(done.plan.answers.about)
         lines = done.plan.answers.lines
     return Built(request, manifest, configs, seconds, lines)
+
+
+def _added_rows(done: Assembled) -> dict[str, int]:
+    """Return the number of rows of each wording that a user's file adds."""
+    template = done.template
+    rows = np.bincount(done.wording[done.plan.question], minlength=len(template.questions))
+    return {
+        wording.id: count
+        for wording, count in zip(template.questions, rows.tolist(), strict=True)
+        if wording.id in template.added
+    }
 
 
 def _check_rows(config: str, splits: Mapping[str, Items | ItemsInParts]) -> None:

@@ -67,6 +67,8 @@ class Declaration:
         reword: changes that template as a user's file says; None: no file can.
         variants: config -> how it asks the rows of the default config in another way.
         fit: adapts the template to the options; None if it is used as it is.
+        wording_sets: what ``--wording`` may name besides the id of a wording: the part of ids
+            before the first "-", for all wordings with it.
         arguments_decide: whether the arguments of a question together decide its answer (two
             ages), so that the audit sets no limit for baselines that see them together.
         flags: what may keep a question out of the clean tier: flag -> its meaning.
@@ -87,6 +89,7 @@ class Declaration:
     reword: Callable[[Any, Path], Template] | None = None
     variants: Mapping[str, Variant] = field(default_factory=dict)
     fit: Callable[[Template, Any], Template] | None = None
+    wording_sets: tuple[str, ...] = ()
     arguments_decide: bool = False
     flags: Mapping[str, str] = field(default_factory=dict)
     quick: Mapping[str, Any] = field(default_factory=dict)
@@ -147,8 +150,14 @@ class Probe(Declaration):
             override: a user's file that extends or replaces them.
 
         Raises:
-            UsageError: they are at fault, or ``override`` is given where no file can override.
+            UsageError: they are at fault, ``--wording`` names none of them, or ``override`` is
+                given where no file can override.
         """
+        return self._all_wordings(options, override).chosen(
+            options.wording, self.wording_sets, named=self.wordings is not None
+        )
+
+    def _all_wordings(self, options: ProbeOptions, override: Path | None) -> Template:
         from builders.engine.render.template_file import load_template
 
         if self.wordings is None:

@@ -9,12 +9,12 @@ from typing import Any
 
 from builders.engine.options import ProbeOptions
 from builders.engine.probe import Probe
-from builders.engine.render.controls import check_template
+from builders.engine.render.controls import check_masks_of, controls_lacking
 from builders.engine.render.template_file import Template
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.format.dataset import check_target
-from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG
 from kbprobe.format.shards import Format
 
 
@@ -40,9 +40,10 @@ class Request:
 
     @cached_property
     def wordings(self) -> Template:
-        """The template, checked for what the probe's setup and its controls need."""
+        """The template, checked for what the probe's setup needs."""
         template = self.probe.template(self.options, self.template)
-        check_template(template, self.probe.setup, self.controls)
+        if self.probe.setup == CLOZE:
+            check_masks_of(template)
         return template
 
     @cached_property
@@ -53,6 +54,15 @@ class Request:
     @property
     def controls(self) -> tuple[str, ...]:
         """The control renderings to make."""
+        return tuple(name for name in self._asked_controls if name not in self.controls_lacking)
+
+    @property
+    def controls_lacking(self) -> dict[str, str]:
+        """The control renderings that the wordings do not allow, each with what they lack."""
+        return controls_lacking(self.wordings, self._asked_controls)
+
+    @property
+    def _asked_controls(self) -> tuple[str, ...]:
         return self.probe.controls if self.probe.controls and self.options.controls else ()
 
     @property
@@ -78,7 +88,9 @@ class Request:
         probe = self.probe
         known = (DEFAULT_CONFIG, *self.controls, *self.variants, *probe.sub_questions)
         if config not in known:
-            remedy = " Build it with controls=True." * (config in probe.controls)
+            lacking = self.controls_lacking.get(config)
+            remedy = f" {lacking}." if lacking else ""
+            remedy += " Build it with controls=True." * (config in probe.controls and not lacking)
             remedy += " Build it with variants=True." * (config in probe.variants)
             raise UsageError(
                 f"{probe.name} has no config {config!r}.{remedy}"

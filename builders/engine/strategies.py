@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from builders.engine.draw.balanced import ranks_within
+from builders.engine.render.template_file import name_of_wording
 from kbprobe.arrays import Bools, Ints, Some, UInts
 from kbprobe.rng import RandomGenerator
 
@@ -107,25 +108,8 @@ class AnyWording:
 
 
 @dataclass(frozen=True)
-class WordingRange(AnyWording):
-    """Only some of the template's wordings fit each question.
-
-    ``bounds`` (questions, 2) are the first wording that fits, and the one after the last.
-    """
-
-    bounds: Ints
-
-    def choose(
-        self, used: Ints, key: Ints, gold: Golds, ids: Sequence[str], rng: RandomGenerator
-    ) -> Ints:
-        """Draw one of the wordings that fit each question."""
-        first, end = self.bounds[used].T
-        return np.asarray(first + rng.below(end - first, key))
-
-
-@dataclass(frozen=True)
 class WordingsByName(AnyWording):
-    """Each question has the wordings whose ids are its name and a number: ``NAME.1``, ``NAME.2``.
+    """Each question has wordings of its own, found by their ids (`name_of_wording`).
 
     ``name`` (questions,) is the index of each question's name in ``names``.
     """
@@ -137,7 +121,8 @@ class WordingsByName(AnyWording):
         self, used: Ints, key: Ints, gold: Golds, ids: Sequence[str], rng: RandomGenerator
     ) -> Ints:
         """Draw one of the wordings of each question's name."""
-        named = np.array([self.names.index(one.rpartition(".")[0]) for one in ids])
+        number = {name: place for place, name in enumerate(self.names)}
+        named = np.array([number.get(name_of_wording(one), -1) for one in ids])
         order = np.argsort(named, kind="stable")
         first, end = np.searchsorted(named[order], [self.name[used], self.name[used] + 1])
         return np.asarray(order[first + rng.below(end - first, key)])

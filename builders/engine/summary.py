@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from builders.engine.card import first_row
+from builders.engine.card import first_row, told_wordings
 from builders.engine.drops import told_drops, told_fewer
 from builders.engine.options import RANDOM
 from kbprobe.audit.report import baseline_table, missing_baselines, on_similarity, unflagged
@@ -48,6 +48,8 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
         )
     for sentence in told_fewer(counts):
         console.print(f"[red]{escape(sentence)}[/]")
+    for sentence in told_wordings(manifest):
+        console.print(escape(sentence))
     distinct = f"{counts['question_answer_pairs']:,} distinct (question, answer) pairs"
     if unlabelled:
         distinct = f"{counts['questions']:,} distinct questions"

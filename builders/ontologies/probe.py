@@ -71,7 +71,7 @@ def open_ontology(options: OntologyOptions) -> Ontology:
 
 def wordings_asked_for(template: Template, options: OntologyOptions) -> Template:
     """Leave out the wordings of what is not asked for."""
-    return template.of_family(options.ask, ASKED)
+    return template.of_family(options.ask, ASKED, "--ask")
 
 
 @probe(

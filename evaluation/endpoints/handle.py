@@ -10,7 +10,6 @@ from evaluation.endpoints.endpoint import Endpoint
 from evaluation.models.capabilities import CHAT, ENDPOINT, Head
 from evaluation.models.checkpoint import Checkpoint
 from evaluation.models.handle import ModelHandle, require_packages
-from evaluation.models.loading import choose_device, choose_dtype
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -64,9 +63,7 @@ class EndpointHandle(ModelHandle):
             weights_sha256=self._endpoint.digest,
             tokenizer_sha256=self._endpoint.tokenizer_digest,
         )
-        self.device = choose_device("cpu")
-        stated = _USUAL_DTYPE if options.dtype == "auto" else options.dtype
-        self.dtype = choose_dtype(stated, self.device)
+        self._place = "cpu", _USUAL_DTYPE if options.dtype == "auto" else options.dtype
         self.batch_tokens = options.batch_tokens or _BATCH_TOKENS
 
     @property

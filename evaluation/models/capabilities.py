@@ -39,8 +39,8 @@ class Capability(Flag):
     """Weights that can be fine-tuned, with a new head where the checkpoint has another one."""
 
 
-def is_encoder_decoder(config: PretrainedConfig | None) -> bool:
-    """Return whether a model has an encoder and a decoder; None means no model."""
+def is_encoder_decoder(config: PretrainedConfig) -> bool:
+    """Return whether a model has an encoder and a decoder."""
     return bool(getattr(config, "is_encoder_decoder", False))
 
 
@@ -180,13 +180,14 @@ HEADS = Registry[Head](
 """All heads; of an architecture that several fit, the first is taken."""
 
 
-def heads_that_give(needs: Capability, config: PretrainedConfig | None = None) -> list[Head]:
-    """Return the heads whose models can do what is needed, and suit the checkpoint's config."""
-    kind = is_encoder_decoder(config)
-    return [head for head in HEADS if needs in head.gives and head.encoder_decoder == kind]
+def heads_that_give(needs: Capability, encoder_decoder: bool = False) -> list[Head]:
+    """Return the heads whose models can do what is needed, with an encoder and a decoder or not."""
+    return [
+        head for head in HEADS if needs in head.gives and head.encoder_decoder == encoder_decoder
+    ]
 
 
-def head_that_gives(needs: Capability, config: PretrainedConfig | None = None) -> Head:
+def head_that_gives(needs: Capability, encoder_decoder: bool = False) -> Head:
     """Return the head from :func:`heads_that_give` with the fewest other capabilities."""
-    fitting = heads_that_give(needs, config)
+    fitting = heads_that_give(needs, encoder_decoder)
     return min(fitting, key=lambda head: head.gives.value.bit_count())

@@ -8,38 +8,29 @@ An adapter is a folder with ``adapter_config.json``, which names the base model.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.content import installed_version
-from evaluation.models.capabilities import (
-    CLASSIFIER,
-    ENCODER,
-    HEADS,
-    Capability,
-    Head,
-    is_encoder_decoder,
-)
+from evaluation.models.architecture import architecture_of, config_of
+from evaluation.models.capabilities import CLASSIFIER, ENCODER, Capability, Head
 from kbprobe.checkpoint_files import (
     ADAPTER,
     CONFIG,
     digest_of_files,
     find_checkpoint,
     is_adapter,
-    not_of_weights,
     tokenizer_files,
     weights_digest,
     weights_entry,
 )
 from kbprobe.checkpoints import reading
 from kbprobe.errors import KbprobeError, UsageError, require
-from kbprobe.files import file_state
 from kbprobe.parsing import read_json
 
 if TYPE_CHECKING:
@@ -200,6 +191,8 @@ class Checkpoint:
         head: the head that its architecture names; :data:`ENCODER` where it names none that is
             known here.
         architecture: the class that wrote the weights, such as ``RobertaForMaskedLM``.
+        encoder_decoder: whether it has an encoder and a decoder.
+        read_config: reads its configuration; None where there is none here.
         weights_sha256: hash of weights and configuration; of random weights, of all that they
             depend on.
         loading: further arguments of ``from_pretrained``.
@@ -216,7 +209,8 @@ class Checkpoint:
     head: Head
     capabilities: Capability
     architecture: str
-    config: PretrainedConfig | None = field(default=None, repr=False)
+    encoder_decoder: bool = False
+    read_config: Callable[[], PretrainedConfig] | None = field(default=None, repr=False)
     weights_sha256: str = ""
     tokenizer_sha256: str = ""
     loading: Mapping[str, Any] = field(default_factory=dict)
@@ -224,6 +218,11 @@ class Checkpoint:
     adapter: Adapter | None = None
     base: Checkpoint | None = None
     once: str | None = None
+
+    @cached_property
+    def config(self) -> PretrainedConfig | None:
+        """Its configuration, read when first asked for: finding its scores needs none."""
+        return None if self.read_config is None else self.read_config()
 
     @property
     def tokenizer_folder(self) -> Path:
@@ -296,12 +295,13 @@ def _open_whole(
                 "option out."
             )
         loading["gguf_file"] = Path(model).name
-    config = _config(model, folder, loading)
-    architecture, head = _architecture(config, loading)
+    read_config = partial(config_of, model, folder, loading)
+    architecture = architecture_of(folder, loading, read_config)
+    head = architecture.head
     capabilities = head.gives
-    if "gguf_file" in loading or _quantization(config, loading) is not None:
+    if "gguf_file" in loading or architecture.quantized or "quantization_config" in loading:
         capabilities &= ~Capability.TRAINABLE
-    if head is ENCODER and is_encoder_decoder(config):
+    if head is ENCODER and architecture.encoder_decoder:
         capabilities = Capability.NOTHING
     tokenizer = tokenizer_files(folder)
     if not tokenizer and "gguf_file" not in loading:
@@ -323,8 +323,9 @@ def _open_whole(
         revision=commit,
         head=head,
         capabilities=capabilities,
-        architecture=architecture,
-        config=config,
+        architecture=architecture.name,
+        encoder_decoder=architecture.encoder_decoder,
+        read_config=read_config,
         weights_sha256=weights_sha256,
         # A GGUF file holds its tokenizer.
         tokenizer_sha256=weights_sha256 if "gguf_file" in loading else digest_of_files(tokenizer),
@@ -371,65 +372,3 @@ def _digest_of_random_weights(described: str, seed: int) -> str:
     versions = {name: installed_version(name) for name in ("torch", "transformers")}
     content = {"described": described, "random_weights": seed, "versions": versions}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _config(model: str, folder: Path, loading: Mapping[str, Any]) -> PretrainedConfig:
-    from transformers import AutoConfig
-
-    if "gguf_file" in loading:
-        require("gguf", "gguf", f"reading {model}")
-    elif not (folder / CONFIG).is_file():
-        raise UsageError(f"{model} holds no checkpoint (no {CONFIG}): name another one")
-    what = f"the configuration of {model} cannot be read"
-    with reading(what, folder, CONFIG):
-        try:
-            if "gguf_file" in loading:
-                state = file_state((folder / loading["gguf_file"]).stat())
-                config = copy.deepcopy(_gguf_config(folder, loading["gguf_file"], state))
-            else:
-                config = AutoConfig.from_pretrained(folder, **not_of_weights(loading))
-        except ValueError as error:
-            if "trust_remote_code" not in str(error):
-                raise
-            raise KbprobeError(
-                f"{what}: it brings code of its own, which runs with your rights. Read it, then "
-                "allow it with --trust-remote-code"
-            ) from error
-        named = config.architectures or []
-        if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
-            raise ValueError(f"architectures is {named!r:.60}, not a list of names")
-    return config
-
-
-@lru_cache(maxsize=8)
-def _gguf_config(folder: Path, name: str, _state: tuple[int, ...]) -> PretrainedConfig:
-    """Read the configuration in a GGUF file: parsing one takes seconds, and studies reopen it."""
-    from transformers import AutoConfig
-
-    config: PretrainedConfig = AutoConfig.from_pretrained(folder, gguf_file=name)
-    return config
-
-
-def _quantization(config: PretrainedConfig, loading: Mapping[str, Any]) -> Any:
-    """Return how a checkpoint's weights are quantized, or are to be when loaded; None: not."""
-    return loading.get("quantization_config", getattr(config, "quantization_config", None))
-
-
-def _architecture(config: PretrainedConfig, loading: Mapping[str, Any]) -> tuple[str, Head]:
-    """Return the checkpoint's architecture and the head that it names."""
-    if "gguf_file" in loading:
-        from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-
-        # The file names no class; it holds a causal LM if its model type can be one.
-        kind = config.model_type
-        architectures = [MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind, kind)]
-    else:
-        unstated = f"{config.model_type} of no stated architecture"
-        architectures = config.architectures or [unstated]
-    for architecture in architectures:
-        for head in HEADS:
-            if head.fits(architecture, config):
-                return architecture, head
-    remote = getattr(config, "auto_map", None) or {}
-    named = (head for head in HEADS if head.auto_class in remote and head is not ENCODER)
-    return architectures[0], next(named, ENCODER)

@@ -9,16 +9,19 @@ import copy
 import random
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evaluation.models.capabilities import ENCODER, HEADS, Capability, Head, is_encoder_decoder
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint, no_checkpoint, open_checkpoint
+from evaluation.models.gguf_files import parsed_once
 from evaluation.models.loading import (
     choose_device,
     choose_dtype,
+    is_cpu,
     load_model,
     load_tokenizer,
     without_dropout,
@@ -39,9 +42,9 @@ BATCH_TOKENS = {"cpu": 1024, "cuda": 16384, "mps": 4096}
 """Default budgets: padded tokens in a batch, by type of device."""
 
 
-def default_batch(device: torch.device) -> int:
-    """Return the default budget of a device."""
-    return BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])
+def default_batch(device: str) -> int:
+    """Return the default budget of a type of device."""
+    return BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"])
 
 
 def require_packages() -> None:
@@ -69,20 +72,39 @@ class ModelHandle:
         given = options.model_dump(include=IDENTITY)
         none = model == NO_MODEL
         self.checkpoint = no_checkpoint() if none else open_checkpoint(model, **given)
-        self.device = choose_device(options.device)
-        self.dtype = choose_dtype(options.dtype, self.device)
+        self._place = options.device, options.dtype
         self._device_map = options.device_map
-        self.batch_tokens = options.batch_tokens or default_batch(self.device)
+        budget = default_batch(self.device_name)
+        self.batch_tokens = options.batch_tokens or budget
         self._loaded: tuple[Head, Loaded] | None = None
+
+    _place: tuple[str, str]
+    """The device and the dtype that were asked for, by name."""
+
+    @cached_property
+    def device(self) -> torch.device:
+        """The device."""
+        return choose_device(self._place[0])
+
+    @cached_property
+    def dtype(self) -> torch.dtype:
+        """The weights' type."""
+        return choose_dtype(self._place[1], self.device)
+
+    # Their names find scores in the cache. Where it is the CPU in any case, torch is not asked:
+    # importing it takes seconds.
 
     @property
     def device_name(self) -> str:
         """The device's type: ``cpu``, ``cuda``."""
-        return self.device.type
+        return "cpu" if is_cpu(self._place[0]) else self.device.type
 
     @property
     def dtype_name(self) -> str:
         """The weights' type without torch's prefix: ``float32``."""
+        device, dtype = self._place
+        if is_cpu(device):
+            return "float32" if dtype == "auto" else dtype
         return str(self.dtype).removeprefix("torch.")
 
     def load(self, head: Head) -> Loaded:
@@ -95,8 +117,10 @@ class ModelHandle:
         if self._loaded is None or self._loaded[0] is not head:
             self._loaded = None  # Two models need not be in memory at once.
             began = time.perf_counter()
-            tokenizer = load_tokenizer(self.checkpoint)
-            model = load_model(self.checkpoint, self.device, self.dtype, head, self._device_map)
+            gguf = "gguf_file" in self.checkpoint.loading
+            with parsed_once(last=True) if gguf else nullcontext():
+                tokenizer = load_tokenizer(self.checkpoint)
+                model = load_model(self.checkpoint, self.device, self.dtype, head, self._device_map)
             self._loaded = head, (model, tokenizer)
             self.seconds += time.perf_counter() - began
         return self._loaded[1]
@@ -139,10 +163,12 @@ class ModelInMemory(ModelHandle):
             head=head,
             capabilities=capabilities,
             architecture=architecture,
-            config=model.config,
+            encoder_decoder=is_encoder_decoder(model.config),
+            read_config=lambda: model.config,
         )
         self.device, self.dtype = model.device, dtype or model.dtype
-        self.batch_tokens = batch_tokens or default_batch(self.device)
+        self._place = str(self.device), str(self.dtype).removeprefix("torch.")
+        self.batch_tokens = batch_tokens or default_batch(self.device.type)
         # Scorers reset a tokenizer's truncation and padding: the caller's keeps its own.
         self._both: Loaded = model, without_dropout(copy.deepcopy(tokenizer))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -300,6 +302,21 @@ def quiet_transformers() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
+
+
+_ACCELERATORS = ("nvidia*", "nvhost*", "nvmap", "kfd", "dxg")
+"""Names in /dev of GPUs that torch could compute on: NVIDIA's, AMD's, and those of WSL."""
+
+
+def is_cpu(name: str) -> bool:
+    """Return whether a device's name surely means the CPU, without asking torch.
+
+    ``auto`` does under Linux where the system knows no GPU.
+    """
+    if name != "auto":
+        return name == "cpu"
+    named = (Path("/dev").glob(pattern) for pattern in _ACCELERATORS)
+    return sys.platform == "linux" and not any(map(any, named))
 
 
 def choose_device(name: str) -> torch.device:

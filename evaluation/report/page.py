@@ -517,7 +517,7 @@ def _by_frequency(groups: Sequence[Group], chance: float, corpus: str | None) ->
         doc.Heading("Frequency"),
         doc.Text(
             "How frequent the word asked about is, on the Zipf scale: 3 is once in a million words "
-            f"of {last_name(corpus or 'English')}, and each unit ten times as often.",
+            f"of {Path(corpus or 'English').name}, and each unit ten times as often.",
             note=True,
         ),
         shares("Zipf frequency", "Accuracy by the frequency of the word", named, chance),

@@ -20,7 +20,6 @@ from evaluation.results.analyses import (
     generated,
     labels,
     seen,
-    several,
     vocabulary,
 )
 from evaluation.results.breakdown import headline_rows

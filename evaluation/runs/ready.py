@@ -54,7 +54,7 @@ class ReadyScorers:
             return ReadyScorer(run.scorer.make(ScorerInputs(None, None, *further)), 0)
         head = run.model.checkpoint.head
         if run.scorer.needs not in head.gives:
-            head = head_that_gives(run.scorer.needs, run.model.checkpoint.config)
+            head = head_that_gives(run.scorer.needs, run.model.checkpoint.encoder_decoder)
         model, tokenizer = run.model.load(head)
         scorer = run.scorer.make(ScorerInputs(model, tokenizer, *further))
         return ReadyScorer(scorer, model.num_parameters())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluation.models.capabilities import Capability, heads_that_give, is_encoder_decoder
+from evaluation.models.capabilities import Capability, heads_that_give
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint, refuse_idle_model
 from evaluation.registry import Registry
 from evaluation.scorers.entries import ENTRIES
@@ -32,8 +32,9 @@ def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntr
         if not entry.needs:
             refuse_idle_model(checkpoint.id, f"--scorer {name}")
         _refuse_other_place(entry, checkpoint)
-        if checkpoint.config is not None and not heads_that_give(entry.needs, checkpoint.config):
-            is_or_not = "an" if is_encoder_decoder(checkpoint.config) else "not an"
+        here, both = checkpoint.read_config is not None, checkpoint.encoder_decoder
+        if here and not heads_that_give(entry.needs, both):
+            is_or_not = "an" if both else "not an"
             raise UsageError(
                 f"--scorer {name}: {checkpoint.id} ({checkpoint.architecture}) is {is_or_not} "
                 f"encoder-decoder model, which a {entry.label} scorer does not read. Name another "

@@ -125,8 +125,7 @@ def compare_builds(old: str, new: str, config: str | None, seed: int) -> Compare
     purpose = "snapshots compares facts by their nodes"
     manifests = [manifest_of_build(probe, purpose) for probe in (old, new)]
     first, second = (
-        {"probe": one.probe, "seed": one.request.seed, **one.request.options}
-        for one in manifests
+        {"probe": one.probe, "seed": one.request.seed, **one.request.options} for one in manifests
     )
     differing = [
         name

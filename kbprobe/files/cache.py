@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from kbprobe.errors import CacheError
+from kbprobe.errors import CacheError, UsageError
+from kbprobe.files import write_file
+from kbprobe.parsing import read_json
 
 CACHE_VARIABLE = "KBPROBE_CACHE"
 
@@ -21,6 +26,34 @@ def cache_dir() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("kbprobe"))
+
+
+def read_note(note: Path) -> dict[str, Any] | None:
+    """Return what :func:`write_note` wrote; None where there is nothing, or it is damaged."""
+    try:
+        content = read_json(note)
+    except (OSError, UsageError):
+        return None
+    if not isinstance(content, dict):
+        return None
+    told = {name: value for name, value in content.items() if name != _SEAL}
+    return told if content == _sealed(told) else None
+
+
+def write_note(note: Path, told: Mapping[str, Any]) -> None:
+    """Note a few values, as JSON with a checksum.
+
+    A cache that cannot be written only costs time.
+    """
+    with suppress(OSError):
+        write_file(note, json.dumps(_sealed(told)))
+
+
+_SEAL = "seal"
+
+
+def _sealed(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {**told, _SEAL: hashlib.sha256(json.dumps(told).encode()).hexdigest()}
 
 
 def remove_files(paths: Iterable[Path]) -> None:

@@ -270,6 +270,8 @@ def test_a_users_wordings_are_used_beside_the_family_chosen(tmp_path: Path) -> N
     probe = find_probe(AGE)
     template = probe.template(probe.options.parse({"wording": "arxiv"}, AGE), file)
     assert [wording.id for wording in template.questions] == ["arxiv", "mine"]
+    template = probe.template(probe.options.parse({"wording": "mine"}, AGE), file)
+    assert [wording.id for wording in template.questions] == ["mine"]
     file.write_text(f"question: [{{id: tacl-x, text: '{text}', key_words: [than]}}]\n")
     with pytest.raises(UsageError, match="another family than --wording arxiv"):
         probe.template(probe.options.parse({"wording": "arxiv"}, AGE), file)

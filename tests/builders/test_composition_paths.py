@@ -105,8 +105,8 @@ def test_a_path_of_one_hop_takes_the_questions_of_its_hop(tmp_path: Path) -> Non
     file.write_text("paths:\n  - {id: mine, hops: [actor]}\n", encoding="utf-8")
     paths = load_paths(str(file), ("mine",))
     assert paths.paths["mine"].questions == paths.hops["actor"].questions
-    assert list(paths.bounds) == ["mine"]
-    assert len(load_paths(str(file), ("mine", "film-actor-spouse")).bounds) == 4
+    assert paths.asked == {"mine"}
+    assert len(load_paths(str(file), ("mine", "film-actor-spouse")).asked) == 4
 
 
 def test_properties_by_number_are_asked_for_by_their_names() -> None:

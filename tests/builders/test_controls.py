@@ -19,7 +19,8 @@ import yaml
 
 import builders
 import kbprobe
-from builders.engine.pipeline import build
+from builders.engine.card import told_wordings
+from builders.engine.pipeline import build, write
 from builders.engine.probe import find_probe, probe
 from builders.engine.render.assemble import QuestionBatch
 from builders.engine.render.controls import (
@@ -39,6 +40,7 @@ from builders.engine.render.template_file import Wording, key_words_of_text
 from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import damaged_files
+from kbprobe.format.items import plain as plain_table
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import CONTROLS, MASK
 from kbprobe.rng import RandomGenerator
@@ -397,25 +399,72 @@ def with_template(tmp_path: Path, **changes: str) -> Path:
     return path
 
 
+def test_a_wording_without_a_mask_is_refused_before_anything_is_planned(tmp_path: Path) -> None:
+    planless = replace(TOY, plan=lambda *_: pytest.fail("it was planned"))
+    template = with_template(tmp_path, text="{{ first }} meets {{ second }}")
+    with pytest.raises(TemplateError, match=r"own\.yaml: .* shows \[MASK\] .* 'own'"):
+        build(replace(request(template=template), probe=planless))
+
+
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "lacking"),
     [
-        ({"key_words": "[]"}, r"own\.yaml: .*perturbed needs 'key_words'.* 'own' .*--no-controls"),
-        ({"arguments": "[]"}, r"own\.yaml: .*no_language needs the key 'arguments'"),
-        ({"text": "{{ first }} meets {{ second }}"}, r"own\.yaml: .* shows \[MASK\] .* 'own'"),
+        ({"key_words": "[]"}, {"perturbed": "own.yaml has no 'key_words', .* the wording 'own'"}),
+        ({"arguments": "[]"}, {"no_language": "own.yaml names no 'arguments'"}),
     ],
 )
-def test_what_a_template_lacks_is_said_before_anything_is_planned(
-    tmp_path: Path, changes: dict[str, str], message: str
+def test_what_a_template_does_not_allow_is_left_out_and_said(
+    tmp_path: Path, changes: dict[str, str], lacking: dict[str, str]
 ) -> None:
-    planless = replace(TOY, plan=lambda *_: pytest.fail("it was planned"))
-    with pytest.raises(TemplateError, match=message):
-        build(replace(request(template=with_template(tmp_path, **changes)), probe=planless))
+    asked = request(template=with_template(tmp_path, **changes), pairs=60)
+    made = build(asked)
+    assert set(made.configs) == {"default", "no_language", "perturbed"} - {*lacking}
+    manifest = write(made, tmp_path / "probe")
+    card = (tmp_path / "probe" / "README.md").read_text(encoding="utf-8")
+    for control, reason in lacking.items():
+        assert re.fullmatch(f"{reason}.*", manifest["template"]["controls_lacking"][control])
+        assert f"There is no config {control}: own.yaml" in card
+        with pytest.raises(UsageError, match=f"has no config '{control}'. {reason}"):
+            asked.check_config(control)
+
+
+def test_key_words_can_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    text = "{{ first }} [MASK] meets {{ second }}"
+    path.write_text(f"extends: true\nquestion: [{{id: own, text: '{text}'}}]\n", encoding="utf-8")
+    made = build(request(template=path, pairs=60))
+    assert "perturbed" not in made.configs
+    added = made.manifest["template"]["added_rows"]
+    rows = [row for items in made.splits.values() for row in plain_table(items.table()).to_pylist()]
+    assert added == {"own": sum(row["template"] == "own" for row in rows)}
+    assert told_wordings(made.manifest)[0] == (
+        f"Of {len(rows)} rows, the wordings of own.yaml ask {added['own']} "
+        f"({added['own'] / len(rows):.1%})."
+    )
 
 
 def test_without_controls_a_template_need_not_offer_them(tmp_path: Path) -> None:
     path = with_template(tmp_path, key_words="[]", arguments="[]")
-    assert list(build(request(template=path, controls=False, pairs=8)).configs) == ["default"]
+    made = build(request(template=path, controls=False, pairs=8))
+    assert list(made.configs) == ["default"]
+    assert "controls_lacking" not in made.manifest["template"]
+
+
+def test_one_wording_asks_all_rows() -> None:
+    def rows(**options: Any) -> list[dict[str, Any]]:
+        splits = build(request(controls=False, pairs=60, **options)).splits.values()
+        return [row for items in splits for row in plain_table(items.table()).to_pylist()]
+
+    every = rows()
+    wordings = {row["template"] for row in every}
+    assert len(wordings) > 1
+    for wording in wordings:
+        made = rows(wording=wording)
+        assert [row["id"] for row in made] == [row["id"] for row in every]
+        assert {row["template"] for row in made} == {wording}
+    with pytest.raises(UsageError, match=r"no wording 'no-such'.*--wording takes: ") as error:
+        rows(wording="no-such")
+    assert all(wording in str(error.value) for wording in wordings)
 
 
 @pytest.mark.parametrize(

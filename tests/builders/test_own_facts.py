@@ -521,6 +521,16 @@ def asked_in(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
     return sorted((row["question"], row["choices"]["text"]) for row in rows)
 
 
+def test_a_wording_of_one_relation_leaves_those_of_others() -> None:
+    every = build(people())
+    chosen = next(row["template"] for row in every if row["relation"] == "country")
+    rows = build(people(), wording=chosen)
+    assert [row["id"] for row in rows] == [row["id"] for row in every]
+    for row, before in zip(rows, every, strict=True):
+        assert row["template"] == (chosen if row["relation"] == "country" else before["template"])
+    assert len({row["template"] for row in every if row["relation"] == "country"}) > 1
+
+
 def test_a_file_of_wordings(tmp_path: Path) -> None:
     path = tmp_path / "wordings.yaml"
     path.write_text('bornIn: "Where was {{ word }} born?"\n', encoding="utf-8")

@@ -20,7 +20,7 @@ from builders.engine.probe import Probe
 from builders.engine.render.template_file import Template, Wording
 from builders.engine.request import Request
 from builders.engine.rows import RowArrays, plan_rows
-from builders.engine.strategies import WordingRange
+from builders.engine.strategies import WordingsByName
 from kbprobe.errors import UsageError
 from kbprobe.rng import RandomGenerator
 
@@ -39,17 +39,21 @@ class Ring:
 
 
 def wordings(options: Any) -> Template:
-    texts = ("Two after {{ x }}?", "What is {{ x }} and two?", "One after {{ x }}?")
-    made = tuple(Wording(f"w{i}", text, ("after",)[i == 1 :], 1) for i, text in enumerate(texts))
+    texts = {
+        "two-1": "Two after {{ x }}?",
+        "two-2": "What is {{ x }} and two?",
+        "one-1": "One after {{ x }}?",
+    }
+    made = tuple(Wording(id, text, ("after",) * ("after" in text), 1) for id, text in texts.items())
     return Template(NAME, "Sums.", made, "{{ x }}", ("x",), "3" * 64, ("made",))
 
 
-def plan_of(step: int, first_wording: int, last_wording: int, split: Any, **more: Any) -> Plan:
+def plan_of(step: int, wordings: str, split: Any, **more: Any) -> Plan:
     at = np.arange(SIZE)
     texts = pa.array([f"number {i}" for i in range(SIZE)])
     gold = (at + step) % SIZE
     edges = ((at[:, None] + np.arange(step)) % SIZE).ravel()
-    fits = WordingRange(np.tile([first_wording, last_wording], (SIZE, 1)))
+    fits = WordingsByName(np.zeros(SIZE, dtype=np.int64), (wordings,))
     asks = edges + 1000 if step > 1 else None
     return plan_rows(
         RowArrays(
@@ -70,7 +74,7 @@ def plan_of(step: int, first_wording: int, last_wording: int, split: Any, **more
 def toy_composition(knowledge: Ring, options: ProbeOptions, rng: RandomGenerator) -> Plan:
     """Which number comes two after another?"""
     split = np.repeat([0, 1, 2], SIZE // 3)
-    return plan_of(2, 0, 2, split, sub_questions={"facts": plan_of(1, 2, 3, split)})
+    return plan_of(2, "two", split, sub_questions={"facts": plan_of(1, "one", split)})
 
 
 PROBE = Probe(
@@ -124,8 +128,8 @@ def test_facts_that_no_row_rests_on_are_left_out() -> None:
 
 def test_questions_use_the_wordings_that_fit_them() -> None:
     made = built()
-    assert {row["template"] for row in rows_of(made, "default")} == {"w0", "w1"}
-    assert {row["template"] for row in rows_of(made, "facts")} == {"w2"}
+    assert {row["template"] for row in rows_of(made, "default")} == {"two-1", "two-2"}
+    assert {row["template"] for row in rows_of(made, "facts")} == {"one-1"}
 
 
 def test_a_template_file_is_refused_where_the_probe_makes_its_own(tmp_path: Path) -> None:

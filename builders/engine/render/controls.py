@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +25,16 @@ from builders.engine.render.jinja import TemplateError
 from builders.engine.render.template_file import Template, Wording
 from kbprobe.arrays import AnyInts, Bools, Ints
 from kbprobe.columns import mask, to_numpy
-from kbprobe.format.setups import CLOZE, MASK, NO_LANGUAGE, PERTURBED
+from kbprobe.format.setups import MASK, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
 SEPARATOR = "\x1f"
 """ASCII's unit separator, on both sides of each part that `KeepArguments` keeps."""
 
 BLANK = "_"
+
+SHOWN = 4
+"""Number of wordings that a sentence names."""
 
 
 class _OfParts:
@@ -127,31 +131,35 @@ def _mentions(part: nodes.Node, arguments: frozenset[str]) -> Iterator[nodes.Exp
 NONSENSE = ("blah", "ya", "foo", "snap", "woo", "boo", "da", "wee", "foe", "fee")
 
 
-def check_template(template: Template, setup: str, controls: Iterable[str]) -> None:
-    """Check that a template contains what the probe's setup and its controls need.
+def check_masks_of(template: Template) -> None:
+    """Check that every wording of a cloze probe shows the mask.
 
     Raises:
-        TemplateError: a wording of a cloze probe has no mask, or no key words to perturb; or the
-            template names no arguments.
+        TemplateError: one does not.
     """
-    remedy = "or build with --no-controls"
-    where = template.sources[-1]
-    if setup == CLOZE:
-        bare = [wording.id for wording in template.questions if MASK not in wording.text]
-        if bare:
-            problem = f"a cloze question shows {MASK} where the answer belongs; not so in "
-            raise TemplateError(problem + ", ".join(map(repr, bare)), where=where)
+    bare = [wording.id for wording in template.questions if MASK not in wording.text]
+    if bare:
+        problem = f"a cloze question shows {MASK} where the answer belongs; not so in "
+        raise TemplateError(problem + ", ".join(map(repr, bare)), where=template.sources[-1])
+
+
+def controls_lacking(template: Template, controls: Iterable[str]) -> dict[str, str]:
+    """Return the controls that a template cannot show, each with what it lacks.
+
+    A control has all rows of the default config, so that one wording without key words is enough.
+    """
+    lacking = {}
+    where = Path(template.sources[-1]).name
+    bare = [repr(wording.id) for wording in template.questions if not wording.key_words]
     if NO_LANGUAGE in controls and not template.arguments:
-        problem = f"the control {NO_LANGUAGE} needs the key 'arguments'; name some, {remedy}"
-        raise TemplateError(problem, where=where)
-    if PERTURBED in controls:
-        bare = [wording.id for wording in template.questions if not wording.key_words]
-        if bare:
-            raise TemplateError(
-                f"the control {PERTURBED} needs 'key_words' of every question, and "
-                f"{', '.join(map(repr, bare))} has none; name some, {remedy}",
-                where=where,
-            )
+        lacking[NO_LANGUAGE] = f"{where} names no 'arguments', which it keeps of a question"
+    if PERTURBED in controls and bare:
+        more = f" and {len(bare) - SHOWN} others" if len(bare) > SHOWN else ""
+        lacking[PERTURBED] = (
+            f"{where} has no 'key_words', which it replaces, for the wording"
+            f"{'s' * (len(bare) > 1)} {', '.join(bare[:SHOWN])}{more}"
+        )
+    return lacking
 
 
 def nonsense_in(texts: pa.Array) -> Bools:

@@ -115,7 +115,15 @@ def plain_values(root: yaml.Node, source: str) -> Any:
     return value(root, 0)
 
 
-__all__ = ["Template", "TemplateError", "Wording", "key_words_of_text", "load_template", "names"]
+__all__ = [
+    "Template",
+    "TemplateError",
+    "Wording",
+    "key_words_of_text",
+    "load_template",
+    "name_of_wording",
+    "names",
+]
 
 _KEYS = ("about", "arguments", "choice", "extends", "probe", "question")
 _WORDING_KEYS = ("id", "key_words", "text")
@@ -126,6 +134,15 @@ _ID = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 
+def name_of_wording(id: str) -> str:
+    """Return the name of the questions that a wording belongs to, where each has its own.
+
+    >>> name_of_wording("capital.2"), name_of_wording("band-start-paper")
+    ('capital', 'band-start')
+    """
+    return id[: max(id.rfind("."), id.rfind("-"), 0)]
+
+
 @dataclass(frozen=True)
 class Wording:
     """One way to ask a probe's question.
@@ -133,7 +150,8 @@ class Wording:
     Attributes:
         id: unique within the probe; the items' column ``template``.
         text: Jinja text.
-        key_words: the words that carry the question's meaning, as they occur in ``text``.
+        key_words: the words that carry the question's meaning, as they occur in ``text``; the
+            control ``perturbed`` needs some.
         line: where ``text`` starts in its file, from 1.
     """
 
@@ -155,6 +173,7 @@ class Template:
         arguments: the question fields that a No-Language control keeps.
         digest: sha256 of the content, independent of layout and comments.
         sources: the files that it came from, the built-in one first.
+        added: the ids of the wordings that a user's file adds to others.
     """
 
     probe: str
@@ -164,11 +183,43 @@ class Template:
     arguments: tuple[str, ...]
     digest: str
     sources: tuple[str, ...]
+    added: tuple[str, ...] = ()
 
-    def of_family(self, family: str, families: Collection[str]) -> Template:
+    def chosen(self, wording: str, sets: Collection[str] = (), *, named: bool = False) -> Template:
+        """Keep the wordings that ``--wording`` names.
+
+        Args:
+            wording: an id; one of ``sets``, for all of its wordings; or "" for all wordings.
+            sets: the families that may be chosen as a whole (`of_family`).
+            named: whether questions of each name have wordings of their own, so that an id only
+                leaves out the others of its name (`name_of_wording`).
+
+        Raises:
+            UsageError: there is no such wording.
+        """
+        if not wording:
+            return self
+        if wording in sets:
+            return self.of_family(wording, sets, "--wording")
+        ids = [one.id for one in self.questions]
+        if wording not in ids:
+            known = "".join(f"{name} (a set of wordings), " for name in sets)
+            raise UsageError(
+                f"{self.probe} has no wording {wording!r}.{did_you_mean(wording, [*sets, *ids])} "
+                f"--wording takes: {known}{', '.join(one for one in ids if one not in sets)}"
+            )
+        name = name_of_wording(wording)
+        kept = tuple(
+            one
+            for one in self.questions
+            if one.id == wording or (named and name_of_wording(one.id) != name)
+        )
+        return dataclasses.replace(self, questions=kept)
+
+    def of_family(self, family: str, families: Collection[str], option: str) -> Template:
         """Leave out the wordings of other families: the part of an id before the first "-".
 
-        Wordings that belong to none of ``families`` are kept.
+        Wordings that belong to none of ``families`` are kept. ``option`` chose the family.
 
         Raises:
             UsageError: none is left.
@@ -179,7 +230,7 @@ class Template:
         )
         if not kept:
             raise UsageError(
-                f"{self.sources[-1]}: all wordings have ids of another family than --wording "
+                f"{self.sources[-1]}: all wordings have ids of another family than {option} "
                 f"{family}; rename them, or choose another family"
             )
         return dataclasses.replace(self, questions=kept)
@@ -254,9 +305,11 @@ def load_template(
         if key not in base:
             raise TemplateError(f"the key {key!r} is missing", where=f"{source}:1")
     sources: tuple[str, ...] = (source,)
+    added: tuple[str, ...] = ()
     if override is not None:
         given = _Reader(str(override), question_fields, choice_fields).read(override, probe)
         if given.get("extends") and "question" in given:
+            added = tuple(wording.id for wording in given["question"])
             both = (*base["question"], *given["question"])
             given["question"] = tuple({wording.id: wording for wording in both}.values())
         base |= given
@@ -269,6 +322,7 @@ def load_template(
         arguments=base["arguments"],
         digest="",
         sources=sources,
+        added=added,
     )
     return dataclasses.replace(template, digest=_digest(template))
 
@@ -285,7 +339,7 @@ def _no_wordings(probe: str, language: str) -> TemplateError:
 
 def _digest(template: Template) -> str:
     content = dataclasses.asdict(template)
-    del content["digest"], content["sources"]
+    del content["digest"], content["sources"], content["added"]
     for question in content["questions"]:
         del question["line"]
     canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -416,7 +470,7 @@ class _Reader:
 
     def _wording(self, node: yaml.Node, key: str) -> Wording:
         given = self._mapping(node, key, _WORDING_KEYS)
-        for name in _WORDING_KEYS:
+        for name in ("id", "text"):
             if name not in given:
                 raise self.error(f"the key {name!r} is missing", _line(node), key)
         identifier = self._string(given["id"], f"{key}.id")
@@ -424,6 +478,8 @@ class _Reader:
             problem = f"{identifier!r} is no id: use a-z, 0-9, '_' and '-'"
             raise self.error(problem, _line(given["id"]), f"{key}.id")
         text, checked = self._jinja(given["text"], f"{key}.text", self.question_fields)
+        if "key_words" not in given:
+            return Wording(identifier, text, (), _line(given["text"]))
         if given["key_words"].tag == STRING and given["key_words"].value == ALL_WORDS:
             words = key_words_of_text(text, self.question_fields)
             return Wording(identifier, text, words, _line(given["text"]))

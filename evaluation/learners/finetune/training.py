@@ -80,7 +80,7 @@ def _with_labels(checkpoint: Checkpoint, items: Sequence[Item], options: Any) ->
         classes = {label: number for number, label in enumerate(SETUPS[setup].labels)}
     config.id2label = {number: label for label, number in classes.items()}
     config.label2id = {label: number for number, label in config.id2label.items()}
-    return replace(checkpoint, config=config)
+    return replace(checkpoint, read_config=lambda: config)
 
 
 CHOICES = Network("full", MULTIPLE_CHOICE, True, MultipleChoiceScorer)

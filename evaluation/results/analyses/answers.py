@@ -9,6 +9,7 @@ is computed from the predictions, which hold the frequencies of a corpus that wa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,8 +17,8 @@ import numpy as np
 from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.analyses.labels import setup_of
 from evaluation.results.breakdown import KNOWN, bools
-from evaluation.results.words import coefficient, last_name, percent
-from kbprobe.arrays import Ints, run_starts
+from evaluation.results.words import coefficient, percent
+from kbprobe.arrays import Floats, Ints, run_starts
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.document import Part, Table, Text
 
@@ -102,8 +103,6 @@ def with_frequencies(predictions: pa.Table, inverse: Mapping[str, float]) -> pa.
 
 def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
     """Relate answers to the frequency of choices; None if it is unknown, or the same for all."""
-    from scipy.stats import spearmanr
-
     scored = predictions.filter(predictions["prediction"].is_valid())
     names, code, starts = _choices(scored)
     if own := "choice_frequency" in scored.column_names:
@@ -136,8 +135,15 @@ def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
     def share(name: str) -> float:
         return float((frequent[starts[:-1] + to_numpy(scored[name])] / ties).mean())
 
-    correlation = float(spearmanr(*centred).statistic)
+    # scipy.stats has Spearman's correlation, and takes longer to import than a page to make.
+    correlation = float(np.corrcoef(*map(_ranks, centred))[0, 1])
     return FrequencyOfPicks(correlation, accuracy, share("prediction"), share("answer"))
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return the rank of each value, equal ones their mean."""
+    _, code, count = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(count) - (count - 1) / 2)[code])
 
 
 def _parts(files: ResultFiles) -> list[Part]:
@@ -150,7 +156,7 @@ def _parts(files: ResultFiles) -> list[Part]:
     if (found := frequency_of_picks(files.predictions)) is not None:
         corpus = files.results.scoring.options.get("unigrams")
         source = (
-            "in English (Zipf scale, wordfreq)" if corpus is None else f"in {last_name(corpus)}"
+            "in English (Zipf scale, wordfreq)" if corpus is None else f"in {Path(corpus).name}"
         )
         text = (
             f"Within rows, scores and the frequency of choices {source} correlate by "

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -20,7 +21,6 @@ from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.intervals import accuracy
 from evaluation.results.parts import shares
 from evaluation.results.types import Estimate, Model
-from evaluation.results.words import last_name
 from kbprobe.arrays import run_starts
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.document import Table
@@ -159,7 +159,7 @@ def _parts(files: ResultFiles, block: Seen) -> list[Table]:
     tables = []
     for parts, what in (
         (fitted, "what the rows fitted on have as well"),
-        (texts, f"whether the concept occurs in the texts of --seen ({last_name(name or '')})"),
+        (texts, f"whether the concept occurs in the texts of --seen ({Path(name or '').name})"),
     ):
         rows = tuple((name, estimate) for name, estimate in parts if estimate is not None)
         if rows:

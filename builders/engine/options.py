@@ -113,8 +113,13 @@ class ProbeOptions(Options):
     ) -> Self:
         options = handler(values)
         if "for_training" in cls.model_fields and options.for_training:
-            return handler({**ProbeOptions.TRAINING, **cls.TRAINING, **values})
+            return handler({**cls.training_defaults(), **values})
         return options
+
+    @classmethod
+    def training_defaults(cls) -> dict[str, Any]:
+        """Return the defaults of other options with ``--for-training``."""
+        return {**ProbeOptions.TRAINING, **cls.TRAINING}
 
     def may_be_doubtful(self, split: Ints) -> Bools:
         """Return for the split of each line whether the line may have flags in the clean tier."""
@@ -130,6 +135,8 @@ class ProbeOptions(Options):
         """Validate options as `Options.parse` does; validation does not mark options as read."""
         options = super().parse(values, owner)
         options.reads().clear()
+        # This has been read: it changes the defaults of others.
+        options.reads().update({"for_training"}.intersection(cls.model_fields))
         return options
 
     def only(self, names: Collection[str]) -> Self:
@@ -139,11 +146,10 @@ class ProbeOptions(Options):
     def unread(self) -> list[str]:
         """Return the options that differ from their defaults but have not been read."""
         values = self.model_dump()
-        read = {*self.reads(), "for_training"}  # which changes the defaults of others
         return [
             name
             for name, info in type(self).model_fields.items()
-            if name not in read and values[name] != info.default
+            if name not in self.reads() and values[name] != info.default
         ]
 
     @classmethod

@@ -2,12 +2,14 @@
 
     python .ci/site/figures.py all --conceptnet english-sample --dump sample
     python .ci/site/figures.py wordnet_hypernymy taxonomy_conjunction
+    python .ci/site/figures.py all --training
     python .ci/site/figures.py
 
 With names of probes, or ``all``, it builds them in a temporary folder and writes what they give to
 ``docs/figures/builds.json``, to the gallery, to the rows that ``build-probe list`` shows, and, if
 figures changed, to the manifests that the tests keep. ConceptNet and Wikidata are named by their
 snapshots (``kb-cache list``). Languages whose lexicon was not fetched keep their figures.
+``--training`` builds probes with ``--for-training`` alone, and leaves other figures as they are.
 ``answers.json``, ``kbprobe-1.json`` and ``scores.json`` in that folder are written by
 ``answers.py``, ``suite.py`` and ``scores.py``, and ``readings.json`` by hand: who read how many
 rows of a probe, how many of them were sound, and the ``rows_digest`` of the build, where it is
@@ -42,6 +44,7 @@ from builders.engine.listing import ROWS
 from builders.engine.options import RANDOM
 from builders.engine.probe import find_probe
 from builders.engine.registry import OWN_FILES, PROBES
+from evaluation.studies.curve.axes import CurveOptions
 from kb_cache.store import snapshot_names
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import MOST_SIMILAR, Manifest, manifest_text, read_manifest
@@ -97,6 +100,7 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
     if "tier" in find_probe(name).options.model_fields:
         full = built("full", tier="full")
     figures = {**of_default(manifest), "full": full.content["counts"]["rows"]}
+    figures |= for_training(name, given, scratch)
     folder = Path(templates.__file__).parent
     for language in LANGUAGES:
         if (folder / f"{name}.{language}.yaml").exists() and language in snapshot_names("omw"):
@@ -130,6 +134,31 @@ def of_default(manifest: Manifest) -> dict[str, Any]:
         "rows_digest": manifest.rows_digest,
         **_audit(manifest),
         "similarity": _similarity(manifest),
+    }
+
+
+def for_training(name: str, given: Mapping[str, Any], scratch: Path) -> dict[str, Any]:
+    """Return the figures of a build with ``--for-training``; none if the probe lacks it.
+
+    Args:
+        name: the probe.
+        given: the options that name its snapshots.
+        scratch: folder to build in.
+    """
+    if "for_training" not in find_probe(name).options.model_fields:
+        return {}
+    folder = scratch / "training"
+    builders.build(name, output=folder, audit=False, for_training=True, **given)
+    counts = read_manifest(folder).content["counts"]
+    splits, sizes = counts["splits"], CurveOptions.model_fields["sizes"].default
+    possible = [size for size in sizes if size <= splits["train"]]
+    return {
+        "training": {
+            "train": splits["train"],
+            "flagged": counts.get("flagged", 0),
+            "sizes": f"{len(possible)} of {len(sizes)}",
+            "test": splits["test"],
+        }
     }
 
 
@@ -354,13 +383,18 @@ def main() -> None:
     parser.add_argument("probes", nargs="*", choices=[*BUILT, "all", []], metavar="PROBE")
     parser.add_argument("--conceptnet", default="english-sample", help="snapshot of ConceptNet")
     parser.add_argument("--dump", default="sample", help="snapshot of Wikidata")
+    parser.add_argument("--training", action="store_true", help="builds for training alone")
     given = vars(parser.parse_args())
-    probes = given.pop("probes")
+    probes, training = given.pop("probes"), given.pop("training")
     builds = json.loads(BUILDS.read_text("utf-8"))
     sections = gallery.sections()
     for name in BUILT if "all" in probes else probes:
         print(name, file=sys.stderr)
         with tempfile.TemporaryDirectory() as scratch:
+            if training:
+                sources = gallery.sources(name, given)
+                builds[name] |= for_training(name, sources, Path(scratch))
+                continue
             new = measured(name, given, Path(scratch))
         old = builds.get(name, {})
         builds[name] = {key: old[key] for key in LANGUAGES if key in old} | new.figures

@@ -24,6 +24,7 @@ from builders.antonyms.options import AntonymOptions
 from builders.antonyms.pairs import WordPair, common_stretch
 from builders.engine.draw.balanced import Cell, Matching, select_matching
 from builders.engine.drops import DropLog
+from builders.engine.plan import left_out
 from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.format.setups import SPLITS
@@ -32,6 +33,8 @@ from kbprobe.rng import RandomGenerator
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+
+TRAIN = SPLITS.index("train")
 
 PAIRS_PER_WORD = 8
 """Maximum number of antonym pairs, and of synonym pairs, for one word."""
@@ -215,8 +218,8 @@ def match(
     """Split the antonym pairs and choose matching synonym pairs for each split.
 
     Args:
-        pairs: all candidates.
-        options: the shares of the splits, and the maximum number of pairs of a word.
+        pairs: all candidates; in the clean tier, those with flags come into train alone.
+        options: the shares of the splits, and the tier.
         rng: the random generator that breaks ties.
         dropped: counts of dropped pairs; those dropped here are added.
 
@@ -231,10 +234,17 @@ def match(
     synonyms = [pair for pair in agreed if _is_open(pair, denied)]
     antonyms = _capped(both, agreeing, PAIRS_PER_WORD, rng)
     blocks, cut = _blocks(antonyms)
-    kept = [pair for block in blocks for pair in block]
     split = _assign(blocks, options.split_shares, rng)
-    where = [part for block, part in zip(blocks, split, strict=True) for _ in block]
-    at, part = select_matching(*_matching(kept, where, synonyms, rng), PAIRS_PER_WORD)
+    placed = [(pair, part) for block, part in zip(blocks, split, strict=True) for pair in block]
+    if clean := options.tier == "clean":
+        flagged = [pair for pair, part in placed if part != TRAIN and pair.doubts]
+        placed = [(pair, part) for pair, part in placed if part == TRAIN or not pair.doubts]
+        tested = {word for pair, part in placed if part != TRAIN for word in pair.words}
+        flagged += [one for one in synonyms if one.doubts and not tested.isdisjoint(one.words)]
+        synonyms = [one for one in synonyms if not one.doubts or tested.isdisjoint(one.words)]
+        dropped.update(left_out(name) for pair in flagged for name in pair.doubts)
+    kept, where = [pair for pair, _ in placed], [part for _, part in placed]
+    at, part = select_matching(*_matching(kept, where, synonyms, clean, rng), PAIRS_PER_WORD)
     chosen = [synonyms[index] for index in at]
     matched, where = _level(kept, where, chosen, part)
     dropped.update(
@@ -347,9 +357,13 @@ def _matching(
     antonyms: Sequence[WordPair],
     split: Sequence[int],
     synonyms: Sequence[WordPair],
+    clean: bool,
     rng: RandomGenerator,
 ) -> tuple[Matching, dict[Cell, int]]:
-    """Return the synonyms to select from, and how many are needed in each split and cell."""
+    """Return the synonyms to select from, and how many are needed in each split and cell.
+
+    In the clean tier, the words of synonyms with flags come into train.
+    """
     words = sorted({word for pair in chain(antonyms, synonyms) for word in pair.words})
     zipf = dict(zip(words, zipf_frequencies(words).tolist(), strict=True))
     of_word = {word: i for i, word in enumerate(words)}
@@ -372,6 +386,9 @@ def _matching(
     for pair, part, found in zip(antonyms, split, wanted, strict=True):
         np.add.at(target[part], found, 1)
         owner[[of_word[word] for word in pair.words]] = part
+    for pair in synonyms if clean else ():
+        if pair.doubts:
+            owner[[of_word[word] for word in pair.words]] = TRAIN
     keys = [[of_word[word] for word in pair.words] for pair in synonyms]
     width = len(features[0]) if features else 0
     rows = Matching(

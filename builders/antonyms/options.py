@@ -20,6 +20,7 @@ class AntonymOptions(ProbeOptions):
     WITHOUT = ("choices", "variants")
 
     DEFAULTS = named(split_shares=(0.4, 0.2, 0.4))
+    TRAINING = named(split_shares=(0.6, 0.1, 0.3))
     HELP = named(
         split_shares="Shares of the antonym pairs in train, validation and test, before "
         "--train-rows."

@@ -103,7 +103,9 @@ def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: Random
     """Is it "not" or "really" hot, if it is cold?"""
     found, left_out = _pairs(lexicon, options.only(_RULES))
     dropped = DropLog(left_out)
-    kept = Flags.of_lines(FLAGS, [pair.doubts for pair in found]).of_tier(options.tier, dropped)
+    flags = Flags.of_lines(FLAGS, [pair.doubts for pair in found])
+    # Of a split for training, the tier of a pair depends on its split.
+    kept = flags.of_tier(options.tier, dropped, np.full(len(found), options.for_training))
     found = tuple(pair for pair, keep in zip(found, kept.tolist(), strict=True) if keep)
     pairs, split = match(found, options, rng.child("match"), dropped)
     antonyms = sum(pair.antonym for pair in found)

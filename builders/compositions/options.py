@@ -19,6 +19,7 @@ class CompositionOptions(ProbeOptions):
     WITHOUT = ("variants",)
 
     DEFAULTS = named(choices=3, split_shares=(0.4, 0.2, 0.4))
+    TRAINING = named(split_shares=(0.66, 0.14, 0.2))
     HELP = named(
         split_shares="Shares in train, validation and test of the entities that bear answers, "
         "before --train-rows."

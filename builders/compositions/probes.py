@@ -107,14 +107,20 @@ def encyclopedic_composition(
     chains = find_chains(knowledge, unambiguous=options.unambiguous, dropped=dropped)
     flags = Doubts(knowledge).of(chains)
     bits = dict(zip(chains, flags.bits.tolist(), strict=True))
-    chains = list(compress(chains, flags.of_tier(options.tier, dropped)))
+    # Of a split for training, the tier of a chain depends on its split.
+    later = np.full(len(chains), options.for_training)
+    chains = list(compress(chains, flags.of_tier(options.tier, dropped, later)))
     chains = one_path_for_each_bearer(chains, rng.child("paths"), dropped)
     most = {"asked": 1, **dict(zip(("start", "carrier", "gold"), options.caps, strict=True))}
     chains = cap(chains, most, rng.child("cap"), dropped)
     chains, split = split_chains(chains, options.split_shares, rng.child("splits"), dropped)
+    marked = replace(flags, bits=np.array([bits[chain] for chain in chains], dtype=np.int64))
+    stay = marked.of_tier(options.tier, dropped, options.may_be_doubtful(split))
+    chains, split = list(compress(chains, stay)), split[stay]
     rows = with_choices(knowledge, chains, split.tolist(), options, rng.child("sets"), dropped)
     if options.tier == "clean":
-        rows = limit_paths(rows, PATH_SHARE, rng.child("path share"), dropped)
+        limited = np.flatnonzero(~options.may_be_doubtful(np.arange(len(SPLITS))))
+        rows = limit_paths(rows, limited, PATH_SHARE, rng.child("path share"), dropped)
     facts = facts_alone(knowledge, rows, options.choices, rng.child("facts"))
     rows = with_their_facts(rows, facts, dropped)
     dropped.require(len(rows), "Loosen one of them, or ask a larger source.")
@@ -181,14 +187,16 @@ Group = tuple[str, int, int]
 """A path, a split, and the number of a choice group."""
 
 
-def limit_paths(rows: Rows, share: float, rng: RandomGenerator, dropped: Counter[str]) -> Rows:
-    """Drop rows of paths that have more than a share of the rows of their split.
+def limit_paths(
+    rows: Rows, splits: Ints, share: float, rng: RandomGenerator, dropped: Counter[str]
+) -> Rows:
+    """Drop rows of paths that have more than a share of the rows of their split, of some splits.
 
     Nothing is dropped if there are too few paths for this share.
     """
     groups: dict[Group, int] = Counter(_group_of(chain, row) for chain, row in rows)
-    keep: set[Group] = set()
-    for split in sorted({split for _, split, _ in groups}):
+    keep = {one for one in groups if one[1] not in splits}
+    for split in sorted({split for _, split, _ in groups}.intersection(splits.tolist())):
         some = sorted(one for one in groups if one[1] == split)
         paths = Counter(chain.path for chain, row in rows if row.split == split)
         most = _most_of_a_path(paths, share)

@@ -18,6 +18,7 @@ class WordSenseOptions(DrawOptions):
     WITHOUT = ("tier", "variants")  # no question is doubtful
     RANDOM_SHARE = 0.1
     DEFAULTS = named(controls=False)
+    TRAINING = named(split_shares=(0.45, 0.17, 0.38))
     HELP = named(
         random_share="Maximum share of rows in groups of which no two are senses of one word (by "
         "default 0.1).",

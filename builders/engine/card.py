@@ -192,6 +192,14 @@ def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
         )
     if audit is not None and (similarity := on_similarity(audit)):
         limitations.append(similarity)
+    if manifest["request"]["options"].get("for_training"):
+        flagged, train = counts.get("flagged", 0), counts["splits"]["train"]
+        doubtful = f" {flagged:,} of {train:,} train rows have flags (see below)." * bool(flagged)
+        limitations.append(
+            f"It was built to train on (`--for-training`).{doubtful} What is said of how sound the "
+            "probe is holds for validation and test alone. Their rows, and how many there are, "
+            "differ from the default build's: compare accuracies within one build."
+        )
     if matching := manifest.get("matching"):
         limitations.append(on_matching([encoder["name"] for encoder in matching["encoders"]]))
     return limitations
@@ -200,8 +208,10 @@ def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
 def command_of(request: Request) -> str:
     """Return the command line of a request, with only the options that differ from the defaults."""
     words = ["build-probe", request.probe.name]
-    for name, value in request.options:  # what is shown does not count as read
-        if value == type(request.options).model_fields[name].default:
+    model, shown = type(request.options), dict(request.options)  # which does not count as read
+    others = model.training_defaults() if shown.get("for_training") else {}
+    for name, value in shown.items():
+        if value == others.get(name, model.model_fields[name].default):
             continue
         if isinstance(value, bool):
             words.append(option_name(name if value else f"no_{name}"))
@@ -231,16 +241,13 @@ def _encyclopedic(counts: Mapping[str, Any]) -> float:
     return float(share) if share > MOST_NAMES else 0.0
 
 
-def _flags(manifest: Mapping[str, Any], request: Request) -> list[tuple[str, str, int]]:
-    """Return the probe's flags: their meanings, and how many rows have them or are excluded."""
-    counts = manifest["counts"]
-    if not request.probe.flags:
-        return []
-    if request.options.tier == "full":
-        held = counts.get("flags", {})
-    else:
-        held = {name: counts["dropped"].get(left_out(name), 0) for name in request.probe.flags}
-    return [(name, text, held.get(name, 0)) for name, text in request.probe.flags.items()]
+def _flags(manifest: Mapping[str, Any], request: Request) -> list[tuple[str, str, int, int]]:
+    """Return the probe's flags: their meanings, and how many rows have them and are excluded."""
+    marked, dropped = manifest["counts"].get("flags", {}), manifest["counts"]["dropped"]
+    return [
+        (name, text, marked.get(name, 0), dropped.get(left_out(name), 0))
+        for name, text in request.probe.flags.items()
+    ]
 
 
 def _cluster_sizes(splits: Mapping[str, Items | ItemsInParts]) -> ClusterSizes:

@@ -13,14 +13,21 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, ModelWrapValidatorHandler, field_validator, model_validator
 from pydantic_core import CoreSchema, core_schema
 
+from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import UsageError
-from kbprobe.options import RARE, Metavar, Options, option_name
+from kbprobe.format.setups import SPLITS
+from kbprobe.options import RARE, Metavar, Options, named, option_name
 
 RANDOM = "random"
 """The distractor family of all nodes of the gold's kind; it supplements the others."""
+
+
+TRAINING_ROWS = 4_002
+"""Maximum train rows with ``--for-training``: 4,000, the largest size of learning curves, are also
+there in choice groups of three."""
 
 
 class ProbeOptions(Options):
@@ -28,16 +35,24 @@ class ProbeOptions(Options):
 
     Attributes:
         WITHOUT: options of the parent models that the probe does not use, and therefore lacks.
+        TRAINING: the defaults of other options with ``--for-training``.
     """
 
     __slots__ = ("_read",)
 
     WITHOUT: ClassVar[tuple[str, ...]] = ()
+    TRAINING: ClassVar[Mapping[str, Any]] = named(train_rows=TRAINING_ROWS)
 
     tier: Literal["clean", "full"] = Field(
         "clean",
         description="clean: questions that a careful person can answer; full: also those that the "
         "column flags marks as doubtful.",
+    )
+    for_training: bool = Field(
+        False,
+        description="Make a larger train split, for learning curves: of all rows of the full tier, "
+        "with a larger share of what there is where 4,000 rows need it. Validation and test remain "
+        "of the tier.",
     )
     screen: bool = Field(
         True,
@@ -96,11 +111,37 @@ class ProbeOptions(Options):
         """The builds that these options request: suffix of the folder's name -> options."""
         return {"": self}
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_defaults_for_training(
+        cls, values: dict[str, Any], handler: ModelWrapValidatorHandler[Self]
+    ) -> Self:
+        options = handler(values)
+        if "for_training" in cls.model_fields and options.for_training:
+            return handler({**cls.training_defaults(), **values})
+        return options
+
+    @classmethod
+    def training_defaults(cls) -> dict[str, Any]:
+        """Return the defaults of other options with ``--for-training``."""
+        return {**ProbeOptions.TRAINING, **cls.TRAINING}
+
+    def may_be_doubtful(self, split: Ints) -> Bools:
+        """Return for the split of each line whether the line may have flags in the clean tier."""
+        return (split == SPLITS.index("train")) & self.for_training
+
+    @property
+    def all_clean(self) -> bool:
+        """Whether no row of any split may have flags."""
+        return self.tier == "clean" and not self.for_training
+
     @classmethod
     def parse(cls, values: dict[str, Any], owner: str) -> Self:
         """Validate options as `Options.parse` does; validation does not mark options as read."""
         options = super().parse(values, owner)
         options.reads().clear()
+        # This has been read: it changes the defaults of others.
+        options.reads().update({"for_training"}.intersection(cls.model_fields))
         return options
 
     def only(self, names: Collection[str]) -> Self:

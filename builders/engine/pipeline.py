@@ -21,7 +21,7 @@ from builders.engine.card import card_text
 from builders.engine.draw.families import family_label
 from builders.engine.drops import beyond, why_fewer
 from builders.engine.options import RANDOM, ProbeOptions
-from builders.engine.plan import Plan
+from builders.engine.plan import Flags, Plan
 from builders.engine.plan import report as oracle_report
 from builders.engine.probe import find_probe
 from builders.engine.render.assemble import Assembled, assemble, row_identity, variant_of
@@ -482,9 +482,16 @@ def _counts(done: Assembled) -> dict[str, Any]:
         "filled_choices": int((random & (plan.choice_family[:, 1:] != family[:, None])).sum()),
         "cells": cells,
         **_contents(plan),
-        **({"flags": plan.flags.counts()} if plan.flags and plan.flags.flagged.any() else {}),
+        **_flag_counts(plan.flags),
         "dropped": {reason: count for reason, count in plan.dropped.items() if count},
     }
+
+
+def _flag_counts(flags: Flags | None) -> dict[str, Any]:
+    """Count the rows with each flag, and those with any; empty if none has one."""
+    if flags is None or not flags.flagged.any():
+        return {}
+    return {"flags": flags.counts(), "flagged": int(np.count_nonzero(flags.flagged))}
 
 
 def _contents(plan: Plan) -> dict[str, dict[str, int]]:

@@ -164,13 +164,17 @@ class Flags:
         """Return how many lines have each flag."""
         return {name: int((self.bits >> at & 1).sum()) for at, name in enumerate(self.names)}
 
-    def of_tier(self, tier: str, dropped: DropLog) -> Bools:
-        """Mark the lines that belong to a tier, and count the others in ``dropped`` by flag."""
+    def of_tier(self, tier: str, dropped: DropLog, exempt: Bools | None = None) -> Bools:
+        """Mark the lines that belong to a tier, and count the others in ``dropped`` by flag.
+
+        ``exempt`` marks lines that belong to it whatever their flags.
+        """
         if tier == "full":
             return np.ones(self.bits.size, dtype=np.bool_)
-        for name, count in self.counts().items():
+        asked = self if exempt is None else replace(self, bits=np.where(exempt, 0, self.bits))
+        for name, count in asked.counts().items():
             dropped[left_out(name)] += count
-        return ~self.flagged
+        return ~asked.flagged
 
     def column(self) -> Ragged:
         """Return the items' column: the names of each line's flags."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple, TypedDict, Unpack, cast
 
 import numpy as np
@@ -189,9 +190,9 @@ class Asking(NamedTuple):
         flags = None if self.flags is None else self.flags.take(rows)
         return Asking._make((*(array[rows] for array in self[:-1]), flags))
 
-    def of_tier(self, tier: str, dropped: DropLog) -> Asking:
-        """Return the questions in a tier; count the others in ``dropped`` by flag."""
-        return self if self.flags is None else self.take(self.flags.of_tier(tier, dropped))
+    def of_tier(self, tier: str, dropped: DropLog, exempt: Bools | None = None) -> Asking:
+        """Return the questions in a tier, as `Flags.of_tier` does."""
+        return self if self.flags is None else self.take(self.flags.of_tier(tier, dropped, exempt))
 
 
 class Territory(NamedTuple):
@@ -293,7 +294,7 @@ def draw_plan(
     questions, split, part = asked.questions, asked.split, candidates.part
     keep = np.ones(asking.gold.size, dtype=np.bool_)
     if asking.flags is not None:
-        keep = asking.flags.of_tier(options.tier, dropped)
+        keep = asking.flags.of_tier(options.tier, dropped, options.may_be_doubtful(split))
     keep &= dropped.drop(APART, keep & (split < 0))
     asking, split = asking.take(keep), split[keep]
     if options.screen:
@@ -328,19 +329,26 @@ def draw_plan(
             )
         # Matched groups need large pools.
         territories = max(asking.gold.size // LINES_OF_PART, 1) if matcher is None else 1
-        grouped = draw_in_groups(
-            wanted,
-            asking.gold,
-            reads[asking.gold],
-            (part[asking.gold] % territories * (kinds.max() + 1) + kinds[asking.gold]) * 3 + split,
-            rng.bits(questions.key[asking.question], asking.gold).view(np.int64),
-            GroupRules(options.choices, options.uses, wrong),
-            once=options.once,
-            random_share=options.most_random if reference else 1.0,
-            rng=draw,
-            matcher=matcher,
-        )
-        parts = [_of_groups(family, groups, asking.gold) for family, groups in grouped]
+        # A train split of another tier has other questions, and is matched by itself.
+        doubtful = options.may_be_doubtful(split)
+        grouped = [
+            draw_in_groups(
+                [family._replace(key=np.where(alone, family.key, -1)) for family in wanted],
+                asking.gold,
+                reads[asking.gold],
+                (part[asking.gold] % territories * (kinds.max() + 1) + kinds[asking.gold]) * 3
+                + split,
+                rng.bits(questions.key[asking.question], asking.gold).view(np.int64),
+                GroupRules(options.choices, options.uses, wrong),
+                once=options.once,
+                random_share=options.most_random if reference else 1.0,
+                rng=draw,
+                matcher=matcher,
+            )
+            for alone in (doubtful, ~doubtful)
+            if alone.any()
+        ]
+        parts = [_of_groups(family, groups, asking.gold) for family, groups in chain(*grouped)]
         placed = sorted_unique(np.concatenate([part.rows for part in parts]))
         dropped[TOO_FEW] += asking.gold.size - placed.size
         drawn_for = np.arange(asking.gold.size, dtype=np.int64)

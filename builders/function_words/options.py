@@ -16,7 +16,7 @@ from kbprobe.options import named
 class FunctionWordOptions(LabelOptions):
     """Options of all probes of function words: their choices are labels."""
 
-    WITHOUT: ClassVar[tuple[str, ...]] = ("choices", "controls")
+    WITHOUT: ClassVar[tuple[str, ...]] = ("choices", "controls", "for_training")
     DEFAULTS = named(split_shares=(0.4, 0.1, 0.5))
     HELP = named(
         split_shares="Shares of the documents in train, validation and test, before --train-rows."

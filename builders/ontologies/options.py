@@ -20,6 +20,7 @@ class OntologyOptions(DrawOptions):
 
     WITHOUT = ("variants", "random_share")  # there is one family
     DEFAULTS = named(split_shares=(0.0, 0.0, 1.0), train_rows=0)
+    TRAINING = named(split_shares=(0.6, 0.1, 0.3))
 
     file: Annotated[str, Metavar("FILE")] = Field(
         "",

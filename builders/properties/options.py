@@ -34,7 +34,7 @@ CAP_PER_QUESTION = 10
 
 
 class PropertyOptions(MatchOptions):
-    """Options of property_conjunction."""
+    """Options of both property probes."""
 
     WITHOUT = ("variants",)
     DEFAULTS = named(split_shares=(0.5, 0.12, 0.38))
@@ -84,3 +84,9 @@ class PropertyOptions(MatchOptions):
                     f"{', '.join(WORDED)}; a negation is asked about as its relation is"
                 )
         return tuple(dict.fromkeys(relations))
+
+
+class ConjunctionOptions(PropertyOptions):
+    """Options of property_conjunction."""
+
+    TRAINING = named(split_shares=(0.75, 0.05, 0.2))

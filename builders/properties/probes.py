@@ -35,7 +35,13 @@ from builders.properties.groups import (
 )
 from builders.properties.items import PropertyLayout
 from builders.properties.kinds import PLACE
-from builders.properties.options import CAP_PER_QUESTION, MAX_SHARE, WORDED, PropertyOptions
+from builders.properties.options import (
+    CAP_PER_QUESTION,
+    MAX_SHARE,
+    WORDED,
+    ConjunctionOptions,
+    PropertyOptions,
+)
 from builders.properties.rows import (
     PropertyPairs,
     capped,
@@ -86,7 +92,7 @@ _DECLARED: dict[str, Any] = {
 }
 
 
-@probe("property_conjunction", options=PropertyOptions, **_DECLARED)
+@probe("property_conjunction", options=ConjunctionOptions, **_DECLARED)
 def property_conjunction(
     sources: ConceptNetFirst, options: PropertyOptions, rng: RandomGenerator
 ) -> Plan:
@@ -146,7 +152,7 @@ class _PropertyBuild:
         options, evidence, rng = self.options, self.evidence, self.rng
         # Negations cannot be negated again in plain words.
         askable = evidence.relation % 2 == 0
-        if options.tier == "clean":
+        if options.all_clean:
             askable = askable & evidence.reviewed
         triples = sharing_triples(evidence, askable, rng.child("triples"))
         size, shares = evidence.concept.size, options.split_shares
@@ -231,7 +237,8 @@ class _PropertyBuild:
         flags = self._flags(asking)
         left = with_both(sides, asking.gold.size)
         dropped.keep("questions without two kinds of distractors", left)
-        left[left] = flags.take(left).of_tier(options.tier, dropped)
+        exempt = options.may_be_doubtful(splits[asking.gold[left]])
+        left[left] = flags.take(left).of_tier(options.tier, dropped, exempt)
         near = lines_of(
             sides, left[sides.row] & (splits[asking.gold[sides.row]] == splits[sides.node])
         )
@@ -272,7 +279,8 @@ class _PropertyBuild:
         def unflagged(asking: PropertyPairs) -> Bools:
             if options.tier == "full":
                 return np.ones(asking.gold.size, dtype=np.bool_)
-            return ~self._flags(asking).flagged
+            exempt = options.may_be_doubtful(splits[asking.gold])
+            return self._flags(asking).of_tier(options.tier, DropLog(), exempt)
 
         def places(questions: Ints) -> Ints:
             likeness, choices = self._likeness(questions)
@@ -284,7 +292,7 @@ class _PropertyBuild:
             asking, others = conjunction_groups(evidence, triples, splits, options, rng, rules)
         else:
             askable = deniable = mask_at(evidence.relation.size, triples.columns)
-            if options.tier == "clean":
+            if options.all_clean:
                 names = np.array(evidence.relation_names)[evidence.relation]
                 deniable = askable & ~np.isin(names, DOUBTFUL_RELATIONS)
             asking, others = exception_groups(

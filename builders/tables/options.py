@@ -19,6 +19,7 @@ class FactOptions(DrawOptions):
 
     WITHOUT = ("variants", "random_share")  # there is one family
     DEFAULTS = named(split_shares=(0.0, 0.0, 1.0), train_rows=0)
+    TRAINING = named(split_shares=(0.6, 0.1, 0.3))
 
     table: Annotated[str, Metavar("FILE")] = Field(
         "",

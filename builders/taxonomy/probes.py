@@ -192,7 +192,8 @@ def _within_shares(level: DrawnPairs, others: Ints, askable: AskableTaxonomy) ->
     # A group is kept as a whole, or not at all.
     last = np.zeros(int(level.group.max(initial=-1)) + 1, dtype=np.int64)
     np.maximum.at(last, level.group[order], place)
-    return np.asarray(last[level.group] + 1 <= np.where(room > 0, room, np.inf)[split])
+    unlimited = (room == 0) | askable.options.may_be_doubtful(np.arange(len(SPLITS)))
+    return np.asarray(last[level.group] + 1 <= np.where(unlimited, np.inf, room)[split])
 
 
 def _grouped(askable: AskableTaxonomy, rng: RandomGenerator) -> DrawnPairs:

@@ -262,7 +262,8 @@ class AskableTaxonomy:
             split[words] = split_of_tree[listed.tree]
         pairs = lines_of(pairs, split[pairs.word] == split[pairs.answer])
         flags = _flags(taxonomy, pairs)
-        kept = flags.of_tier(options.tier, dropped)
+        exempt = options.may_be_doubtful(split[pairs.word])
+        kept = flags.of_tier(options.tier, dropped, exempt)
         pairs, flags = lines_of(pairs, kept), flags.take(kept)
         words = sorted_unique(np.concatenate([pairs.word, pairs.answer]))
         general = np.where(tops >= 0, reach[tops], 0.0)

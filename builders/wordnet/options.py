@@ -271,3 +271,4 @@ class AntonymyOptions(RelationOptions):
     NEAR = ("cousin", "second_cousin", "field", "quality")
     RANDOM_SHARE = 1.0
     DEFAULTS = named(pos=ALL_POS)
+    TRAINING = named(split_shares=(0.8, 0.05, 0.15))

@@ -12,7 +12,7 @@ import numpy as np
 from builders.engine.draw.families import Truth
 from builders.engine.drops import DropLog
 from builders.engine.plan import Facts, Flags, Plan, Questions
-from builders.engine.rows import Asking, NodePools, QuestionSet, draw_plan
+from builders.engine.rows import Asking, NodePools, QuestionSet, Territory, draw_plan
 from builders.relations import (
     NONE,
     QUESTION_FIELDS,
@@ -121,6 +121,11 @@ class WordNetPlanner:
     rng: RandomGenerator
     dropped: DropLog = field(default_factory=DropLog)
 
+    @property
+    def places(self) -> Territory:
+        """The splits of synsets."""
+        return territory(self.wordnet.structure, self.options.split_shares, self.rng.seed)
+
     def askable(
         self, relation: str, asking: Asking, questions: Mapping[WordNet, Questions]
     ) -> Asking:
@@ -129,7 +134,8 @@ class WordNetPlanner:
         ``questions`` are those of each language; what is unsuitable in one is left out of all.
         """
         options, dropped = self.options, self.dropped
-        asking = asking.of_tier(options.tier, dropped)
+        exempt = options.may_be_doubtful(self.places.of_both(asking))
+        asking = asking.of_tier(options.tier, dropped, exempt)
         if options.min_zipf:
             each = [zipf_of(language, asking.gold) >= options.min_zipf for language in questions]
             asking = asking.take(dropped.keep("gold is too rare a word", np.all(each, axis=0)))
@@ -208,7 +214,7 @@ class WordNetPlanner:
             word = to_numpy(shown.fields["lemma"].dictionary_encode().indices).astype(np.int64)
         answers = {"hypernym": wordnet.isa, "hyponym": wordnet.isa.reversed}.get(relation)
         reads = _READS.get(relation, _first_word)
-        places = territory(wordnet.structure, options.split_shares, self.rng.seed)
+        places = self.places
         nodes = nodes_of(wordnet, generality(wordnet), options.shows_glosses)
         plan = draw_plan(
             QuestionSet(asking, shown, facts, relation, places.of_both(asking)),

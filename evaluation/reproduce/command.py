@@ -142,7 +142,9 @@ def reproduce_command(
             left_out += [f"{data} has no files of {lacking}"] if lacking else []
         else:
             folder = folder or Path("probes")
-            found = sources.built_probes(probes, folder, dry_run, left_out, progress)
+            found = sources.built_probes(
+                probes, folder, paper.build_options, dry_run, left_out, progress
+            )
         if dry_run and not found:
             echo("What will be run, and for how long, is known once a probe is built.", err=True)
             return

@@ -168,6 +168,7 @@ class Paper:
         reduced: what is reduced in the quick version.
         quick: options of all runs of the quick version.
         refused: an option of the command that would do nothing.
+        build_options: the options that missing probes are built with, as they are spelled.
     """
 
     name: str
@@ -176,6 +177,7 @@ class Paper:
     reduced: str
     quick: Mapping[str, Any] = field(default_factory=dict)
     refused: str = ""
+    build_options: Sequence[str] = ()
 
     @property
     def published(self) -> PublishedPaper:

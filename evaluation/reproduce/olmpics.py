@@ -111,6 +111,7 @@ PAPER = Paper(
     steps=steps,
     fill=fill,
     quick={"limit": 40, "limit_by": "rows"},
+    build_options=("--for-training",),
     refused="task",
     reduced="40 rows of each probe; two training sizes (31, 62) and one draw of each, so that WS "
     "and MAX are not the paper's; heads alone are trained.",

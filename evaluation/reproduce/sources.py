@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess  # nosec B404 # of this interpreter, with a command of ours
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kbprobe.errors import UsageError
@@ -19,13 +19,19 @@ _METADATA = "_metadata"
 
 
 def built_probes(
-    names: Iterable[str], folder: Path, dry_run: bool, left_out: list[str], progress: Progress
+    names: Iterable[str],
+    folder: Path,
+    options: Sequence[str],
+    dry_run: bool,
+    left_out: list[str],
+    progress: Progress,
 ) -> dict[str, str]:
     """Return the probes in a folder, each in one of its name; build those that are missing.
 
     Args:
         names: their names.
         folder: where they are, or are built.
+        options: the options that they are built with, as they are spelled.
         dry_run: whether to say what would be built, instead of building it.
         left_out: where it is noted which could not be built, and why.
         progress: told what is being done.
@@ -34,9 +40,10 @@ def built_probes(
     for name in names:
         place = folder / name
         if not holds_manifest(place):
-            command = f"build-probe {name} -o {shlex.quote(str(place))}"
+            words = [name, *options, "-o", str(place)]
+            command = f"build-probe {shlex.join(words)}"
             echo(f"{'To be built' if dry_run else 'Building'}: {command}", err=True)
-            why = None if dry_run else build(name, place, progress)
+            why = None if dry_run else build(words, progress)
             if why is not None:
                 left_out.append(f"{name} could not be built ({command}): {why}")
         if holds_manifest(place):
@@ -44,16 +51,20 @@ def built_probes(
     return found
 
 
-def build(name: str, folder: Path, progress: Progress) -> str | None:
+def build(words: Sequence[str], progress: Progress) -> str | None:
     """Build a probe with ``build-probe``, a process of its own: evaluation imports no builder.
+
+    Args:
+        words: the arguments of the command, the name of the probe first.
+        progress: told what is being done.
 
     Returns:
         Why it was not built; None if it was.
     """
-    progress(f"building {name}", 0, 0)
-    words = python_command("-m", "kbprobe", "build-probe", name, "-o", str(folder))
+    progress(f"building {words[0]}", 0, 0)
+    command = python_command("-m", "kbprobe", "build-probe", *words)
     done = subprocess.run(  # nosec B603
-        words, env=python_environment(), capture_output=True, text=True, check=False
+        command, env=python_environment(), capture_output=True, text=True, check=False
     )
     if done.returncode == 0:
         return None

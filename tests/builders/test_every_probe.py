@@ -102,7 +102,7 @@ ConceptNet. `test_probe_options` says why they change nothing there."""
 READ = "read.txt"
 """The file that names the options that were read in a limited build."""
 
-Write = Callable[[str, str, int, Path], None]
+Write = Callable[..., None]
 Limited = Callable[[str, str, int], Path]
 
 
@@ -117,7 +117,7 @@ def write_limited(
     """Build a probe from real data of some extent, cut to some rows, and write it to a folder."""
     opened = {"conceptnet": open_conceptnet, "dump": open_wikidata}
 
-    def write_to(name: str, extent: str, seed: int, folder: Path) -> None:
+    def write_to(name: str, extent: str, seed: int, folder: Path, **more: Any) -> None:
         probe = find_probe(name)
         options: dict[str, Any] = {"limit": LIMIT, **probe.quick, **OWN_DATA.get(name, {})}
         if probe.controls:
@@ -130,7 +130,7 @@ def write_limited(
         try:
             if "gcide" in probe.options.model_fields:
                 options["gcide"] = open_gcide()
-            parsed = probe.options.parse(options, name)
+            parsed = probe.options.parse({**options, **more}, name)
             probe.open(parsed)
         except (MissingDependencyError, SnapshotError) as error:
             pytest.skip(f"the knowledge base of {name} is not here: {error}")
@@ -223,6 +223,37 @@ def test_no_row_repeats_a_choice(rows: Rows, name: str) -> None:
         assert len(set(texts)) == len(texts)
         assert len(set(row["choice_nodes"])) == len(texts)
         assert all(text.strip() == text != "" for text in row["choices"]["text"])
+
+
+FLAGGED = (
+    *("antonym_negation", "encyclopedic_composition", "property_conjunction"),
+    *("property_conjunction_but_not", "taxonomy_conjunction", "wordnet_antonymy"),
+    *("wordnet_hypernymy", "wordnet_meronymy"),
+)
+"""Probes whose full tier has more questions than the clean one, one of each kind of plan."""
+
+
+@pytest.mark.parametrize(
+    ("name", "extent"), [(name, MINIATURE) for name in FLAGGED], ids=FLAGGED, indirect=["extent"]
+)
+def test_only_train_has_flags_in_a_split_for_training(
+    name: str, extent: str, write_limited: Write, tmp_path: Path
+) -> None:
+    folder = tmp_path / "probe"
+    write_limited(name, extent, 0, folder, for_training=True, limit=None)
+    splits = {path.name.split("-")[0]: pq.read_table(path).to_pylist() for path in files(folder)}
+    flagged = {split: sum(bool(row["flags"]) for row in rows) for split, rows in splits.items()}
+    assert flagged.pop("train") > 0
+    assert set(flagged.values()) <= {0}
+    for column in ("cluster", "concept"):
+        asked = [{row[column] for row in rows} for rows in splits.values()]
+        assert sum(map(len, asked)) == len(set().union(*asked))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    few = sum(bool(row["flags"]) for row in splits["train"])
+    assert manifest["counts"]["flagged"] == few
+    card = (folder / "README.md").read_text()
+    assert f"{few:,} of {len(splits['train']):,} train rows have flags" in card
+    assert "Train is of the *full* tier" in card
 
 
 @EVERY

@@ -10,6 +10,8 @@ import pytest
 
 import builders
 from builders.comparisons.options import AgeOptions
+from builders.engine.card import command_of
+from builders.engine.options import TRAINING_ROWS
 from builders.engine.pipeline import Built
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
@@ -251,3 +253,24 @@ def test_what_a_model_reads_for_itself_does_not_count_as_read() -> None:
     assert options.unread() == []
     assert OneSided.left_out() == {"tier", "screen", "choices", "controls"}
     assert not OneSided.left_out() & options.model_dump().keys()
+
+
+def test_a_split_for_training_has_its_own_defaults(miniature: str) -> None:
+    probe = find_probe("antonym_negation")
+    by_default = probe.options.parse({}, probe.name)
+    options = probe.options.parse({"for_training": "true", "wordnet": miniature}, probe.name)
+    assert (options.split_shares, options.train_rows) == ((0.6, 0.1, 0.3), TRAINING_ROWS)
+    assert (by_default.split_shares, by_default.train_rows) == ((0.4, 0.2, 0.4), 4000)
+    given = {"for_training": True, "train_rows": 4000, "split_shares": "0.5,0.2,0.3"}
+    options = probe.options.parse({**given, "wordnet": miniature}, probe.name)
+    assert (options.split_shares, options.train_rows) == ((0.5, 0.2, 0.3), 4000)
+    shown = command_of(Request(probe, options))
+    assert "--for-training" in shown
+    assert "--train-rows 4000" in shown
+    again = probe.options.parse(options.model_dump(mode="json"), probe.name)
+    assert again == options
+
+
+def test_no_split_of_function_words_is_for_training() -> None:
+    with pytest.raises(UsageError, match="fw_eos has no option --for-training"):
+        builders.build("fw_eos", for_training=True)

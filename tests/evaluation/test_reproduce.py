@@ -192,7 +192,8 @@ def test_a_dry_run_says_what_would_be_built_and_runs_nothing(
     output = tmp_path / "out"
     reproduce("olmpics", "-m", "bert", "--dry-run", "--probes", tmp_path, "-o", output)
     said = capsys.readouterr().err
-    assert f"To be built: build-probe age_comparison -o {tmp_path}/age_comparison" in said
+    built = f"build-probe age_comparison --for-training -o {tmp_path}/age_comparison"
+    assert f"To be built: {built}" in said
     assert "is known once a probe is built" in said
     assert not output.exists()
 
@@ -259,10 +260,11 @@ def test_missing_probes_are_built_by_a_process_of_their_own(
 
     monkeypatch.setattr(subprocess, "run", built)
     names = ["wordnet_hypernymy"]
-    assert not sources.built_probes(names, tmp_path, False, left_out, lambda *_: None)
+    options = ("--for-training",)
+    assert not sources.built_probes(names, tmp_path, options, False, left_out, lambda *_: None)
     assert called[0][1:] == [
         *("-P", "-m", "kbprobe", "build-probe", "wordnet_hypernymy"),
-        *("-o", str(tmp_path / "wordnet_hypernymy")),
+        *("--for-training", "-o", str(tmp_path / "wordnet_hypernymy")),
     ]
     assert left_out[0].endswith("build-probe: no WordNet")
 

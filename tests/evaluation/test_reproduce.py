@@ -6,15 +6,29 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from evaluation.cli import main
+from evaluation.items.sources import open_probe
+from evaluation.models.checkpoint import NO_MODEL
+from evaluation.options import RunOptions
+from evaluation.report.html import render_page
 from evaluation.report.markdown import render_markdown
 from evaluation.reproduce import sources
 from evaluation.reproduce.command import PAPERS, paper_of
 from evaluation.reproduce.frame import OwnNumbers, ReproduceRequest, Step
+from evaluation.reproduce.marks import (
+    Before,
+    Difference,
+    Legend,
+    Mark,
+    Protocol,
+    differences,
+    superscript,
+)
 from evaluation.reproduce.record import (
     Figure,
     FilledTable,
@@ -23,11 +37,15 @@ from evaluation.reproduce.record import (
     filled_section,
     published_papers,
 )
-from evaluation.results.types import Estimate
+from evaluation.results.types import Estimate, read_results, write_results
+from evaluation.runs.spec import RunSpec
+from evaluation.studies.curve.axes import CurveOptions
 from kbprobe.document import Document
 from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.setups import ACCEPTABILITY, NLI
+from kbprobe.options import Options
 from tests.evaluation import folded_probe, golden_cases, tiny_multiple_choice
+from tests.evaluation.saved_runs import save_run
 
 torch.set_num_threads(1)
 
@@ -105,13 +123,170 @@ def test_published_numbers_are_complete(name: str) -> None:
     assert set(published_papers()) == set(PAPERS)
 
 
-def test_own_numbers_are_in_percent_with_their_intervals() -> None:
-    own = OwnNumbers()
+def test_own_numbers_are_in_percent_with_their_intervals_and_marks(tmp_path: Path) -> None:
+    place = save_run(tmp_path / "run", "bert", [0, 1], request={})
+    own, step = OwnNumbers(paper_of("wordnetqa")), Step("zero_shot", "age", "bert")
+    ReproduceRequest({"age": "olmpics/age_comparison"}, ["bert"], tmp_path).expand(step)
+    specs = [RunSpec("age", "bert", folder=place)]
     share = Estimate(value=0.5, low=0.25, high=0.75, n=8, method="cluster bootstrap")
-    own.add(("accuracy", "mine", "probe"), share, after="BERT")
-    own.add(("accuracy", "mine", "other"), None)
-    cells = {"probe": {"accuracy": Figure(value=50, low=25, high=75)}}
+    own.add(step, specs, ("accuracy", "mine", "probe"), share, after="BERT")
+    own.add(step, specs, ("accuracy", "mine", "other"), None)
+    cells = {"probe": {"accuracy": Figure(value=50, low=25, high=75, marks=["a"])}}
     assert own.tables == {"accuracy": {"mine": OwnRow(name="mine", after="BERT", cells=cells)}}
+    assert [mark.kind for mark in own.legend.marks] == ["rows"]
+
+
+PROTOCOL = Protocol(
+    frozenset({"full", "linear"}),
+    {"sizes": (62, 125, 250), "seeds": 6, "learning_rates": (1e-5, 2e-5), "random_init": 5},
+)
+
+
+@pytest.mark.parametrize(
+    ("about", "kinds"),
+    [
+        ({}, {}),
+        ({"request": {"seed": 0}}, {"rows": "Newly built rows, not the paper's."}),
+        ({"split": "validation"}, {"split": "Of the validation split; the published numbers are"}),
+        (
+            {"annotator_kind": "language model"},
+            {"answers": "Answers given by a language model, not by people."},
+        ),
+        ({"annotator_kind": "human"}, {}),
+        ({"split_rows": 90, "split_clusters": 3}, {"limit": "A sample of the rows (--limit 5)."}),
+    ],
+)
+def test_marks_of_rows_and_answers_are_read_from_results(
+    tmp_path: Path, about: dict[str, Any], kinds: dict[str, str]
+) -> None:
+    results = saved(tmp_path / "run", **{"request": None, "split": "test", **about})
+    specs = [RunSpec("p", NO_MODEL, RunOptions(limit=5), folder=tmp_path / "run")]
+    marked = {one.kind: one.text for one in differences(specs, Options(), PROTOCOL, split="test")}
+    assert set(marked) == set(kinds), results
+    assert all(marked[kind].startswith(text) for kind, text in kinds.items())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "draws", "learner", "texts"),
+    [
+        ((62, 125, 250), 6, "linear", []),
+        ((62, 125), 6, "linear", ["Over the training sizes 62 and 125; left out: 250."]),
+        (
+            (31, 62),
+            1,
+            "frozen",
+            [
+                "Learnt by frozen; the paper's models by full or linear.",
+                "Over the training sizes 31 and 62; left out: 125 and 250.",
+                "1 instead of 6 draws of the training rows.",
+            ],
+        ),
+    ],
+)
+def test_marks_of_training_are_derived_from_the_runs(
+    tmp_path: Path, sizes: tuple[int, ...], draws: int, learner: str, texts: list[str]
+) -> None:
+    saved(tmp_path / "run", "masked_lm", request=None)
+    specs = [
+        RunSpec(
+            "p", "m", RunOptions(learner=learner, train=size, train_seed=seed), {}, tmp_path / "run"
+        )
+        for size in sizes
+        for seed in range(draws)
+    ]
+    given = CurveOptions(seeds=draws)
+    assert [one.text for one in differences(specs, given, PROTOCOL)] == texts
+
+
+def test_marks_say_what_a_model_was_trained_on_first(world: Path, tmp_path: Path) -> None:
+    saved(tmp_path / "causal", request=None, normalization="char")
+    saved(tmp_path / "head", request=None, scorer="multiple_choice")
+    saved(tmp_path / "classes", request=None, scorer="classifier")
+
+    def texts(place: str, before: Before, model: str = "m", **values: Any) -> list[str]:
+        values, facts = dict(values), values.pop("facts_first", None)
+        options = {} if facts is None else {"facts_first": facts}
+        spec = RunSpec("p", model, RunOptions(**values), options, tmp_path / place)
+        return [one.text for one in differences([spec], Options(), PROTOCOL, before)]
+
+    science, facts = Before("RACE", "questions"), Before("all single facts")
+    scored, untrained = texts("causal", science)
+    assert scored.endswith("log-likelihood of each choice, divided by its number of characters.")
+    assert untrained == "Not trained on anything first; the paper's models: on RACE."
+    assert texts("head", science)[0].startswith("Trained on questions first, as the command says")
+    assert texts("head", facts)[0].startswith("Not trained on anything first; the paper's models")
+    (world / "kept").mkdir(exist_ok=True)
+    (world / "kept" / "finetuning.json").write_text('{"rows": 8}')
+    assert texts("head", science, "kept")[0].startswith("Trained on 8 of 24 rows of questions")
+    nli = Before("MNLI", "mnli", "mnli")
+    rows = len(open_probe("mnli", split="train").items)
+    assert texts("classes", nli)[0].startswith("Taken as it was given")
+    fitted = {"train_on": "mnli", "learner": "full", "train": rows}
+    assert not [one for one in texts("classes", nli, **fitted) if "MNLI" in one]
+    (few,) = texts("classes", nli, **{**fitted, "train": 8})
+    assert few == f"Trained on 8 of {rows} rows of mnli first; the paper's models: on MNLI."
+
+
+def saved(folder: Path, scorer: str = "causal_lm", normalization: Any = "sum", **about: Any) -> Any:
+    """Write results whose probe is described, and return them."""
+    save_run(folder, "m", [0, 1], normalization=normalization)
+    held = read_results(folder)
+    probe = held.probe.model_copy(update=about)
+    scoring = held.scoring.model_copy(update={"scorer": scorer})
+    write_results(held.model_copy(update={"probe": probe, "scoring": scoring}), folder)
+    return read_results(folder)
+
+
+def test_marks_are_shown_once_for_a_row_and_explained_below_the_table() -> None:
+    table = published_papers()["olmpics"].tables["always_never"]
+    cells = {
+        "zero-shot": {"accuracy": Figure(value=20, marks=["a"])},
+        "MLP WS": {"accuracy": Figure(value=24.4, low=20, high=30, marks=["a", "b"])},
+    }
+    filled = FilledTable(name="", published=table, own=[OwnRow(name="mine", after="", cells=cells)])
+    legend = [
+        Mark(letter="a", kind="answers", text="By a language model."),
+        Mark(letter="b", kind="sizes", text="Over the training sizes 62 and 125."),
+        Mark(letter="c", kind="limit", text="Of another table."),
+    ]
+    document = Document("", "", [filled_section(filled, (), legend)])
+    for page in (render_markdown(document), render_page(document, "x.json")):
+        assert "mineᵃ" in page
+        assert "24.4ᵇ" in page
+        assert "20.0ᵃ" not in page
+        assert "ᵇ Over the training sizes 62 and 125." in page
+        assert "Of another table." not in page
+
+
+def test_letters_do_not_run_out() -> None:
+    legend = Legend()
+    letters = [legend.letter(Difference("sizes", str(number))) for number in range(60)]
+    assert len(set(letters)) == 60
+    assert len({superscript([letter]) for letter in letters}) == 60
+    assert [legend.letter(Difference("sizes", str(number))) for number in range(60)] == letters
+
+
+@pytest.mark.slow
+def test_a_probe_with_few_training_rows_has_its_numbers_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    words = ("--only", "always_never", "--probes", tmp_path / "probes", "--device", "cpu")
+    reproduce("olmpics", "-m", "bert", *words, "-o", out)
+    record = Reproduction.model_validate_json((out / "reproduction.json").read_text())
+    assert not record.quick
+    kinds = {mark.letter: mark.kind for mark in record.marks}
+    cells = rows_of(record, "always_never")["bert"]
+    marked = {
+        name: {kinds[letter] for letter in cell["accuracy"].marks} for name, cell in cells.items()
+    }
+    assert marked["zero-shot"] == {"rows", "answers"}
+    assert marked["MLP WS"] == marked["linear MAX"] == {"rows", "answers", "sizes"}
+    (sizes,) = (mark for mark in record.marks if mark.kind == "sizes")
+    assert "Over the training sizes 62 and 125; left out: 250, 500, 1,000, 2,000" in sizes.text
+    page = (out / "reproduction.md").read_text()
+    assert f"{superscript([sizes.letter])} Over the training sizes 62 and 125" in page
+    assert "ᵇ Answers given by a language model" in capsys.readouterr().out
 
 
 def test_a_cell_of_several_numbers_shows_the_interval_of_the_last_accuracy() -> None:

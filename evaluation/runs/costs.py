@@ -14,7 +14,7 @@ from evaluation.models.checkpoint import NO_MODEL
 from evaluation.results.types import RESULTS
 from evaluation.results.words import duration
 from evaluation.runs.executor import execute
-from evaluation.runs.reading import SplitReader
+from evaluation.runs.reading import SplitReader, read_facts
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.registry import SCORERS
 from evaluation.workers import Session
@@ -71,17 +71,9 @@ class Forecast:
 
     @property
     def totals(self) -> dict[str, int]:
-        """Sums over the runs; ``unknown`` counts those whose time is not known."""
-        return {
-            "runs": len(self.costs),
-            "finished": sum(cost.finished for cost in self.costs),
-            "unknown": sum(cost.seconds is None for cost in self.costs),
-            "rows": sum(cost.rows for cost in self.costs),
-            "tokens": sum(cost.tokens or 0 for cost in self.costs),
-            "seconds": round(
-                sum(cost.seconds or 0 for cost in self.costs) + sum(self.loading.values())
-            ),
-        }
+        """Sums over the runs, and the loading of models."""
+        loading = sum(self.loading.values())
+        return totals_of(self.costs) | {"seconds": round(_seconds(self.costs) + loading)}
 
     @property
     def problems(self) -> list[str]:
@@ -102,6 +94,22 @@ class Forecast:
             )
         unknown = f" The time of {total['unknown']:,} runs is not known." * bool(total["unknown"])
         return f"{said}.{unknown}"
+
+
+def totals_of(costs: Sequence[Cost]) -> dict[str, int]:
+    """Return sums over some runs; ``unknown`` counts those whose time is not known."""
+    return {
+        "runs": len(costs),
+        "finished": sum(cost.finished for cost in costs),
+        "unknown": sum(cost.seconds is None for cost in costs),
+        "rows": sum(cost.rows for cost in costs),
+        "tokens": sum(cost.tokens or 0 for cost in costs),
+        "seconds": round(_seconds(costs)),
+    }
+
+
+def _seconds(costs: Sequence[Cost]) -> float:
+    return sum(cost.seconds or 0 for cost in costs)
 
 
 def forecast(
@@ -153,6 +161,7 @@ class _Counter:
     def __init__(self) -> None:
         self._reader = SplitReader()
         self._read: dict[object, int] = {}
+        self._facts_of: dict[str, int] = {}
 
     def cost(self, spec: RunSpec) -> Cost:
         """Return the cost of a run, without its time."""
@@ -182,8 +191,17 @@ class _Counter:
             return self._further((*about, spec.probe, run.split, run.train_on), rows + fitted)
         options = spec.plugin_options(learner.options)
         epochs, rate = getattr(options, "epochs", 1), getattr(options, "learning_rate", None)
+        first = getattr(options, "facts_first", False)
         trained = (*about, run.train_on or spec.probe, run.train, run.train_seed, rate, epochs)
-        return rows + self._further(trained, _STEP * epochs * (run.train + (run.mix_rows or 0)))
+        fitted = run.train + (run.mix_rows or 0) + (self._facts(spec) if first else 0)
+        return rows + self._further((*trained, first), _STEP * epochs * fitted)
+
+    def _facts(self, spec: RunSpec) -> int:
+        """Return how many single facts are learnt before the rows."""
+        if spec.probe_name not in self._facts_of:
+            facts = read_facts(spec.probe, self._reader.rows(spec.probe, spec.run))
+            self._facts_of[spec.probe_name] = len(facts)
+        return self._facts_of[spec.probe_name]
 
     def _further(self, key: object, count: int) -> int:
         """Return by how much a count exceeds the largest one so far of the same key."""

@@ -231,7 +231,8 @@ def _training(
     if hasattr(options, "sizes"):
         left_out = [size for size in protocol.settings["sizes"] if size not in own]
         if left_out:
-            text = f"Over the training sizes {_listed(own)}; left out: {_listed(left_out)}."
+            sizes = f"size{'s' * (len(own) > 1)} {_listed(own)}"
+            text = f"Over the training {sizes}; left out: {_listed(left_out)}."
             yield Difference("sizes", text)
     elif spec.run.fold is None and spec.run.train_on is None and isinstance(spec.probe, str):
         every = _train_rows(spec.probe)

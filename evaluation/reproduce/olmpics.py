@@ -108,7 +108,7 @@ def _learners(able: Capability, clozes: bool, quick: bool) -> tuple[str, ...]:
 
 def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
     """Put learning curves and variants into the tables of their probes, and award medals."""
-    models = []
+    models, varied = [], {step.model for step in steps if step.study == "zero_shot"}
     for step in steps:
         if isinstance(step.summary, AllResults):
             _add_variant(own, step)
@@ -124,7 +124,7 @@ def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
         if not question:
             zero, untrained = model.about.zero_shot, step.runs(learner=None, config=None)
             own.add(step, untrained, (probe, row, "zero-shot"), zero, after=after)
-            if probe == _AGES and not baseline:
+            if probe == _AGES and step.model in varied:
                 own.add(step, untrained, (_VARIANTS, row, "ages"), zero)
         for curve in sorted(model.own, key=lambda of: [*columns, of.learner].index(of.learner)):
             # Learners that the paper lacks have rows of their own.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from evaluation.items.types import Item
 from evaluation.learners.base import HeadLearner
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.results.types import RESULTS
+from evaluation.results.types import RESULTS, Results
 from evaluation.results.words import duration
 from evaluation.runs.executor import execute
 from evaluation.runs.reading import SplitReader, read_facts
@@ -90,7 +91,7 @@ class Forecast:
             said += (
                 f", for which models read {total['tokens']:,} tokens (those trained on, three "
                 f"times an epoch): at most about {duration(total['seconds'])} on this machine, "
-                "as few rows take longer for each than many, without baselines and intervals"
+                "as few rows take longer for each than many"
             )
         unknown = f" The time of {total['unknown']:,} runs is not known." * bool(total["unknown"])
         return f"{said}.{unknown}"
@@ -127,7 +128,7 @@ def forecast(
     found = Forecast([counter.cost(spec) for spec in specs])
     for cost in found.costs:
         # Nothing is sent to an endpoint, which may charge for it, before the run itself.
-        if cost.passes and sample and cost.spec.run.endpoint is None:
+        if cost.length and sample and cost.spec.run.endpoint is None:
             waiting.setdefault(_pace(cost.spec), []).append(cost)
     for done, costs in enumerate(waiting.values()):
         progress("timing samples", done, len(waiting))
@@ -136,14 +137,15 @@ def forecast(
             tried.setdefault(cost.spec.probe_name, cost)
         for one in list(tried.values())[:_TRIES]:
             try:
-                load, tokens, seconds = _timed(one.spec, sample)
+                pace = _timed(one.spec, sample)
             except KbprobeError as error:
                 one.problem = str(error)
                 continue
-            found.loading[one.spec.model] = load
+            found.loading[one.spec.model] = pace.load
             for cost in costs:
                 amount = cost.passes * cost.length / one.length
-                cost.tokens, cost.seconds = round(amount * tokens), amount * seconds
+                cost.tokens = round(amount * pace.tokens)
+                cost.seconds = amount * pace.seconds + pace.around
             break
     return found
 
@@ -152,7 +154,9 @@ def _pace(spec: RunSpec) -> object:
     """Return what runs share that take as long for the same text."""
     ours = {name for entry in SCORERS for name in entry.options.model_fields}
     options = sorted((name, str(spec.options[name])) for name in ours & {*spec.options})
-    return spec.model, spec.run.device, spec.run.dtype, spec.run.scorer, str(options)
+    # Networks over word vectors, which need no model, differ more than those of one model.
+    learner = spec.run.learner if spec.model == NO_MODEL else None
+    return spec.model, spec.run.device, spec.run.dtype, spec.run.scorer, learner, str(options)
 
 
 class _Counter:
@@ -171,11 +175,7 @@ class _Counter:
             items = self._reader.rows(spec.probe, spec.run).items
         except KbprobeError as error:  # It fails in the same way when it is run.
             return Cost(spec, problem=str(error))
-        if spec.model == NO_MODEL:
-            return Cost(spec, rows=len(items), tokens=0, seconds=0)
-        passes = self._passes(spec, len(items))
-        known = None if passes else 0  # all that it reads is read for an earlier run
-        return Cost(spec, False, len(items), passes, _length(items), known, known)
+        return Cost(spec, False, len(items), self._passes(spec, len(items)), _length(items))
 
     def _passes(self, spec: RunSpec, rows: int) -> int:
         """Return the rows that a run reads, without what an earlier run has read for it."""
@@ -218,8 +218,23 @@ def _length(items: Sequence[Item]) -> float:
     return sum(lengths) / max(1, len(some)) or 1.0
 
 
-def _timed(spec: RunSpec, sample: int) -> tuple[float, float, float]:
-    """Return the seconds of loading a model, and the tokens and seconds of a row that it reads.
+class _Timed(NamedTuple):
+    """How long a sample of rows took.
+
+    Attributes:
+        load: seconds of loading the model.
+        tokens, seconds: of a row that it reads.
+        around: seconds that a run takes whatever it reads: opening it, metrics, intervals.
+    """
+
+    load: float
+    tokens: float
+    seconds: float
+    around: float
+
+
+def _timed(spec: RunSpec, sample: int) -> _Timed:
+    """Time a run on a sample of rows, and on another.
 
     Raises:
         KbprobeError: the rows could not be evaluated.
@@ -234,13 +249,23 @@ def _timed(spec: RunSpec, sample: int) -> tuple[float, float, float]:
         passes = few if isinstance(learner, HeadLearner) else _STEP * few
         if "epochs" in learner.options.model_fields:
             changes["epochs"] = 1
-    started = time.perf_counter()
-    sampled = replace(spec.vary(limit=sample, **changes), folder=None)
-    (outcome,) = execute([sampled], Session(reports=False))
-    results, wall = outcome.or_raise().results, time.perf_counter() - started
-    rows, timings = max(1, results.metrics.items), results.timings
-    busy = timings.train + timings.encode + timings.score
+        if "facts_first" in learner.options.model_fields:
+            changes["facts_first"] = False
+    seeds = (spec.run.seed, spec.run.seed + 1)
+    samples = [
+        replace(spec.vary(limit=sample, seed=seed, **changes), folder=None) for seed in seeds
+    ]
+    ended = [time.perf_counter()]
+    found: list[Results] = []
+    for outcome in execute(samples, Session(reports=False)):
+        found.append(outcome.or_raise().results)
+        ended.append(time.perf_counter())
+    first, second = (later - earlier for earlier, later in pairwise(ended))
+    busy, again = (run.timings.train + run.timings.encode + run.timings.score for run in found)
+    around = max(0.0, second - again)
+    rows = max(1, found[0].metrics.items)
     if isinstance(learner, HeadLearner):
-        # Vectors are computed before the run that the timings are of.
-        busy = wall - timings.load
-    return max(0.0, wall - busy), timings.tokens / rows, busy / (rows + passes)
+        # Vectors are computed before the run that the timings are of, for both of them.
+        busy = (first - found[0].timings.load - around) / len(samples)
+    load = max(0.0, first - busy - around)
+    return _Timed(load, found[0].timings.tokens / rows, max(0.0, busy) / (rows + passes), around)

@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from builders.engine.options import ProbeOptions
 from builders.engine.pipeline import build, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from evaluation.cli import main
 from evaluation.items.sources import open_probe
+from evaluation.learners.entries import FULL
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.options import RunOptions
 from evaluation.report.html import render_page
 from evaluation.report.markdown import render_markdown
-from evaluation.reproduce import sources
+from evaluation.reproduce import frame, sources
 from evaluation.reproduce.command import PAPERS, paper_of
 from evaluation.reproduce.frame import OwnNumbers, ReproduceRequest, Step
 from evaluation.reproduce.marks import (
@@ -41,12 +45,15 @@ from evaluation.reproduce.record import (
     published_papers,
 )
 from evaluation.results.types import Estimate, read_results, write_results
+from evaluation.runs.costs import forecast
+from evaluation.runs.reading import read_facts
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.curve.axes import CurveOptions
-from kbprobe.document import Document
+from kbprobe.document import Document, HeatMap, Section
 from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.setups import ACCEPTABILITY, NLI
 from kbprobe.options import Options
+from tests.builders import test_sub_questions as toy
 from tests.evaluation import folded_probe, golden_cases, tiny_multiple_choice
 from tests.evaluation.saved_runs import save_run
 
@@ -309,6 +316,109 @@ def test_a_cell_of_several_numbers_shows_the_interval_of_the_last_accuracy() -> 
     )
     assert "50.0 (−9.0) (40.0 to 60.0)" in page
     assert "| choice-only | published | 14.7 (−12.0) | 18.5 (−22.3)" in page
+
+
+@pytest.fixture(scope="module")
+def ages(world: Path) -> str:
+    """A small build of age_comparison."""
+    built = find_probe("age_comparison")
+    options = {"train_rows": 70, "test_rows": 24, "validation_rows": 8}
+    request = Request(built, built.options.parse(options, "age_comparison"))
+    write(build(request), world / "ages" / "age_comparison")
+    return "ages/age_comparison"
+
+
+def test_variants_of_ages_are_asked_of_models_that_answer_without_training(ages: str) -> None:
+    asked = ReproduceRequest({"age_comparison": ages}, ["bert", "encoder"], Path("out"))
+    found = [step for step in paper_of("olmpics").steps(asked) if step.study == "zero_shot"]
+    assert {step.model for step in found} == {"bert"}
+    assert [step.options["config"] for step in found] == [
+        *("birth_year", "ages_in_year_frame", "years_in_age_frame", "out_of_range"),
+        "multiple_choice",
+    ]
+    assert "Variants of age_comparison of encoder: it answers nothing without" in asked.left_out[-1]
+    published = ReproduceRequest(
+        {"age_comparison": "olmpics/age_comparison"}, ["bert"], Path("out")
+    )
+    assert {step.study for step in paper_of("olmpics").steps(published)} == {"curve"}
+
+
+@pytest.mark.slow
+def test_variants_have_a_table_of_their_own(ages: str, tmp_path: Path) -> None:
+    words = ("--only", "age_comparison", "--probes", Path(ages).parent, "--device", "cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evaluation.reproduce.olmpics._QUICK", {"sizes": (6,), "seeds": 1})
+        reproduce("olmpics", "--quick", "-m", "bert", *words, "-o", tmp_path)
+    record = Reproduction.model_validate_json((tmp_path / "reproduction.json").read_text())
+    cells = rows_of(record, "age_variants")["bert"]
+    assert list(cells) == [*published_papers()["olmpics"].tables["age_variants"].columns]
+    assert set(cells["years_in_age_frame"]) == {"accuracy", "older"}
+    assert 0 <= cells["years_in_age_frame"]["older"].value <= 100
+    page = (tmp_path / "reproduction.md").read_text()
+    assert "| RoBERTa-large | published | 98 | 76 | 12 | – (100) | – | – |" in page
+
+
+def test_single_facts_are_learnt_first_where_a_network_is_trained(world: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(toy, "SIZE", 300)
+        options = ProbeOptions.parse({}, toy.NAME)
+        write(build(Request(toy.PROBE, options)), world / "sums")
+    probes, paper = {"encyclopedic_composition": "sums"}, paper_of("olmpics")
+    asked = ReproduceRequest(probes, ["encoder", "gpt2"], Path("out"), values={"limit": 8})
+    network, head = paper.steps(asked)
+    assert network.options["facts_first"]
+    assert "facts_first" not in head.options
+    assert network.before is not None
+    assert not any(
+        step.options.get("facts_first") for step in paper.steps(replace(asked, quick=True))
+    )
+    asked.expand(network)
+    first = network.runs(learner="full", config=None, train=62, train_seed=0)
+    assert first[0].options["facts_first"]
+    plain = replace(first[0], options={**first[0].options, "facts_first": False})
+    with_facts, without = (forecast([spec], sample=0).costs[0] for spec in (first[0], plain))
+    facts = len(read_facts("sums", open_probe("sums")))
+    epochs = FULL.options.model_fields["epochs"].default
+    assert facts
+    assert with_facts.passes - without.passes == 3 * epochs * facts
+
+
+def test_a_dry_run_says_what_each_study_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--data", "wordnetqa", "--dry-run", "--json", "-o", tmp_path / "out")
+    reproduce("wordnetqa", "-m", "gpt2", "-m", "choice", *words)
+    said = capsys.readouterr()
+    told = json.loads(said.out)
+    assert told["total"]["runs"] == sum(step["runs"] for step in told["steps"])
+    places = [(step["study"], step["probe"], step["model"]) for step in told["steps"]]
+    assert ("zero_shot", "wordnet_hypernymy", "gpt2") in places
+    shares = sum(step["seconds"] for step in told["steps"])
+    assert shares <= told["total"]["seconds"] + len(places)  # rounded, without loading
+    assert "study" in said.err
+    assert said.err.count("wordnet_hypernymy") >= 3
+
+
+def test_heat_maps_of_few_questions_are_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def figures(faint: frozenset[tuple[int, int]]) -> tuple[list[str], list[str]]:
+        counted = {(0, 0): ("n 60",), (0, 1): ("n 9",)}
+        before = HeatMap("before", "", ["1"], ["a", "b"], [[0.5, 0.5]], faint=faint, lines=counted)
+        change = HeatMap("change", "", ["1"], ["a", "b"], [[1.0, 2.0]], scale="points")
+        page = Document("", "", [Section("on a probe", [before, change])])
+        study = SimpleNamespace(name="inoculate", show=None, document_of=lambda _: page)
+        step = Step("inoculate", "wordnet_hypernymy", "bert")
+        step.name, step.summary = "bert", page
+        monkeypatch.setattr(step, "request", SimpleNamespace(study=study), raising=False)
+        left_out = list[str]()
+        shown = frame._figures([step], left_out)
+        return [part.caption for section in shown for part in section.shown], left_out
+
+    assert figures(frozenset({(0, 1)})) == (["before", "change"], [])
+    shown, left_out = figures(frozenset({(0, 0), (0, 1)}))
+    assert not shown
+    assert left_out == [
+        "Heat maps of inoculate of bert on wordnet_hypernymy: no cell has 50 questions"
+    ]
 
 
 @pytest.mark.slow

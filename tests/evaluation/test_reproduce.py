@@ -171,7 +171,9 @@ def test_marks_of_rows_and_answers_are_read_from_results(
 ) -> None:
     results = saved(tmp_path / "run", **{"request": None, "split": "test", **about})
     specs = [RunSpec("p", NO_MODEL, RunOptions(limit=5), folder=tmp_path / "run")]
-    marked = {one.kind: one.text for one in differences(specs, Options(), PROTOCOL, split="test")}
+    marked = {
+        str(one.kind): one.text for one in differences(specs, Options(), PROTOCOL, split="test")
+    }
     assert set(marked) == set(kinds), results
     assert all(marked[kind].startswith(text) for kind, text in kinds.items())
 
@@ -231,7 +233,7 @@ def test_marks_say_what_a_model_was_trained_on_first(world: Path, tmp_path: Path
     nli = Before("MNLI", "mnli", "mnli")
     rows = len(open_probe("mnli", split="train").items)
     assert texts("classes", nli)[0].startswith("Taken as it was given")
-    fitted = {"train_on": "mnli", "learner": "full", "train": rows}
+    fitted: dict[str, Any] = {"train_on": "mnli", "learner": "full", "train": rows}
     assert not [one for one in texts("classes", nli, **fitted) if "MNLI" in one]
     (few,) = texts("classes", nli, **{**fitted, "train": 8})
     assert few == f"Trained on 8 of {rows} rows of mnli first; the paper's models: on MNLI."
@@ -411,7 +413,8 @@ def test_heat_maps_of_few_questions_are_left_out_and_said(monkeypatch: pytest.Mo
         monkeypatch.setattr(step, "request", SimpleNamespace(study=study), raising=False)
         left_out = list[str]()
         shown = frame._figures([step], left_out)
-        return [part.caption for section in shown for part in section.shown], left_out
+        parts = [part for section in shown for part in section.shown]
+        return [part.caption for part in parts if isinstance(part, HeatMap)], left_out
 
     assert figures(frozenset({(0, 1)})) == (["before", "change"], [])
     shown, left_out = figures(frozenset({(0, 0), (0, 1)}))

@@ -25,6 +25,7 @@ from evaluation.results.types import Model, Results, read_results
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.registry import SCORERS
 from evaluation.studies.curve.axes import LARGE
+from kbprobe.format.manifest import holds_manifest, read_manifest
 from kbprobe.options import Options
 
 Kind: TypeAlias = Literal[
@@ -151,15 +152,20 @@ def differences(
     spec = specs[0]
     if spec.folder is None:
         return
-    results = _results(spec.folder)
-    if results.probe.request is not None:
+    results = read_results(spec.folder)
+    # Of the probe: results of further configs do not repeat what its manifest says.
+    place = Path(spec.probe) if isinstance(spec.probe, str) else None
+    manifest = None
+    if place is not None and holds_manifest(place):
+        manifest = read_manifest(place)
         yield Difference("rows", "Newly built rows, not the paper's.")
     if (limit := spec.run.limit) is not None and results.probe.split_rows is not None:
         yield Difference("limit", f"A sample of the rows (--limit {limit}).")
     if split and results.probe.split != split:
         text = f"Of the {results.probe.split} split; the published numbers are of {split}."
         yield Difference("split", text)
-    if (kind := results.probe.annotator_kind) not in (None, "human"):
+    kind = manifest.annotation.annotator_kind if manifest and manifest.annotation else None
+    if kind not in (None, "human"):
         yield Difference("answers", f"Answers given by a {kind}, not by people.")
     if spec.model != NO_MODEL and results.scoring.scorer in _LIKELIHOODS:
         yield _scoring(results)
@@ -170,11 +176,6 @@ def differences(
     trained = [one for one in specs if one.run.train is not None]
     if trained:
         yield from _training(trained, options, protocol)
-
-
-@lru_cache(maxsize=4096)
-def _results(folder: Path) -> Results:
-    return read_results(folder)
 
 
 def _scoring(results: Results) -> Difference:

@@ -56,6 +56,7 @@ from kbprobe.options import Options
 from tests.builders import test_sub_questions as toy
 from tests.evaluation import folded_probe, golden_cases, tiny_multiple_choice
 from tests.evaluation.saved_runs import save_run
+from tests.manifests import toy_manifest
 
 torch.set_num_threads(1)
 
@@ -134,10 +135,11 @@ def test_published_numbers_are_complete(name: str) -> None:
 
 
 def test_own_numbers_are_in_percent_with_their_intervals_and_marks(tmp_path: Path) -> None:
-    place = save_run(tmp_path / "run", "bert", [0, 1], request={})
+    place = save_run(tmp_path / "run", "bert", [0, 1])
+    write_manifest(tmp_path / "probe", {})
     own, step = OwnNumbers(paper_of("wordnetqa")), Step("zero_shot", "age", "bert")
     ReproduceRequest({"age": "olmpics/age_comparison"}, ["bert"], tmp_path).expand(step)
-    specs = [RunSpec("age", "bert", folder=place)]
+    specs = [RunSpec(str(tmp_path / "probe"), "bert", folder=place)]
     share = Estimate(value=0.5, low=0.25, high=0.75, n=8, method="cluster bootstrap")
     own.add(step, specs, ("accuracy", "mine", "probe"), share, after="BERT")
     own.add(step, specs, ("accuracy", "mine", "other"), None)
@@ -153,29 +155,47 @@ PROTOCOL = Protocol(
 
 
 @pytest.mark.parametrize(
-    ("about", "kinds"),
+    ("annotation", "about", "kinds"),
     [
-        ({}, {}),
-        ({"request": {"seed": 0}}, {"rows": "Newly built rows, not the paper's."}),
-        ({"split": "validation"}, {"split": "Of the validation split; the published numbers are"}),
+        (None, {}, {}),
+        ({}, {}, {"rows": "Newly built rows, not the paper's."}),
+        (None, {"split": "validation"}, {"split": "Of the validation split; the published numb"}),
         (
             {"annotator_kind": "language model"},
-            {"answers": "Answers given by a language model, not by people."},
+            {},
+            {
+                "rows": "Newly built rows",
+                "answers": "Answers given by a language model, not by people.",
+            },
         ),
-        ({"annotator_kind": "human"}, {}),
-        ({"split_rows": 90, "split_clusters": 3}, {"limit": "A sample of the rows (--limit 5)."}),
+        ({"annotator_kind": "human"}, {}, {"rows": "Newly built rows"}),
+        (None, {"split_rows": 90, "split_clusters": 3}, {"limit": "A sample of the rows (--limi"}),
     ],
 )
-def test_marks_of_rows_and_answers_are_read_from_results(
-    tmp_path: Path, about: dict[str, Any], kinds: dict[str, str]
+def test_marks_of_rows_and_answers_are_read_from_manifest_and_results(
+    tmp_path: Path,
+    annotation: dict[str, Any] | None,
+    about: dict[str, Any],
+    kinds: dict[str, str],
 ) -> None:
-    results = saved(tmp_path / "run", **{"request": None, "split": "test", **about})
-    specs = [RunSpec("p", NO_MODEL, RunOptions(limit=5), folder=tmp_path / "run")]
+    saved(tmp_path / "run", **{"split": "test", **about})
+    if annotation is not None:
+        write_manifest(tmp_path / "probe", annotation)
+    options = RunOptions(limit=5, config="no_language")
+    specs = [RunSpec(str(tmp_path / "probe"), NO_MODEL, options, folder=tmp_path / "run")]
     marked = {
         str(one.kind): one.text for one in differences(specs, Options(), PROTOCOL, split="test")
     }
-    assert set(marked) == set(kinds), results
+    assert set(marked) == set(kinds)
     assert all(marked[kind].startswith(text) for kind, text in kinds.items())
+
+
+def write_manifest(folder: Path, annotation: dict[str, Any]) -> None:
+    """Write the manifest of a probe that was built, and of who gave its answers."""
+    folder.mkdir()
+    file = {"path": "test.parquet", "config": "default", "split": "test", "rows": 1}
+    content = toy_manifest("toy", [{**file, "bytes": 1, "sha256": "0" * 64}], annotation=annotation)
+    (folder / "manifest.json").write_text(json.dumps(content))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +218,7 @@ def test_marks_of_rows_and_answers_are_read_from_results(
 def test_marks_of_training_are_derived_from_the_runs(
     tmp_path: Path, sizes: tuple[int, ...], draws: int, learner: str, texts: list[str]
 ) -> None:
-    saved(tmp_path / "run", "masked_lm", request=None)
+    saved(tmp_path / "run", "masked_lm")
     specs = [
         RunSpec(
             "p", "m", RunOptions(learner=learner, train=size, train_seed=seed), {}, tmp_path / "run"
@@ -211,9 +231,9 @@ def test_marks_of_training_are_derived_from_the_runs(
 
 
 def test_marks_say_what_a_model_was_trained_on_first(world: Path, tmp_path: Path) -> None:
-    saved(tmp_path / "causal", request=None, normalization="char")
-    saved(tmp_path / "head", request=None, scorer="multiple_choice")
-    saved(tmp_path / "classes", request=None, scorer="classifier")
+    saved(tmp_path / "causal", normalization="char")
+    saved(tmp_path / "head", scorer="multiple_choice")
+    saved(tmp_path / "classes", scorer="classifier")
 
     def texts(place: str, before: Before, model: str = "m", **values: Any) -> list[str]:
         values, facts = dict(values), values.pop("facts_first", None)

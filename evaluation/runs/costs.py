@@ -188,7 +188,8 @@ class _Counter:
         if isinstance(learner, HeadLearner):
             # In cross-validation, the rows to train on are those of the other folds.
             fitted = 0 if run.fold is not None else run.train
-            return self._further((*about, spec.probe, run.split, run.train_on), rows + fitted)
+            read = self._further((*about, spec.probe, run.split), rows)
+            return read + self._further((*about, run.train_on or spec.probe, "train"), fitted)
         options = spec.plugin_options(learner.options)
         epochs, rate = getattr(options, "epochs", 1), getattr(options, "learning_rate", None)
         first = getattr(options, "facts_first", False)
@@ -264,8 +265,9 @@ def _timed(spec: RunSpec, sample: int) -> _Timed:
     busy, again = (run.timings.train + run.timings.encode + run.timings.score for run in found)
     around = max(0.0, second - again)
     rows = max(1, found[0].metrics.items)
+    load = max(0.0, first - busy - around)
     if isinstance(learner, HeadLearner):
         # Vectors are computed before the run that the timings are of, for both of them.
-        busy = (first - found[0].timings.load - around) / len(samples)
-    load = max(0.0, first - busy - around)
-    return _Timed(load, found[0].timings.tokens / rows, max(0.0, busy) / (rows + passes), around)
+        load = found[0].timings.load
+        busy = max(0.0, first - load - around) / len(samples)
+    return _Timed(load, found[0].timings.tokens / rows, busy / (rows + passes), around)

@@ -59,7 +59,7 @@ class ModelHandle:
     ``seconds`` and ``training_seconds`` were spent on loading and on fine-tuning so far.
     """
 
-    seconds = training_seconds = 0.0
+    seconds = training_seconds = _told = 0.0
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         """Open the checkpoint; its weights are loaded later.
@@ -106,6 +106,11 @@ class ModelHandle:
         if is_cpu(device):
             return "float32" if dtype == "auto" else dtype
         return str(self.dtype).removeprefix("torch.")
+
+    def loading_seconds(self) -> float:
+        """Return the seconds spent on loading since this was last asked, also before a run."""
+        since, self._told = self.seconds - self._told, self.seconds
+        return since
 
     def load(self, head: Head) -> Loaded:
         """Return model and tokenizer, loading them unless they are the ones loaded last.

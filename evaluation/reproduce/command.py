@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +22,8 @@ from kbprobe.terminal import echo
 from kbprobe.terminal.progress import shown_progress
 
 if TYPE_CHECKING:
-    from evaluation.reproduce.frame import Paper
+    from evaluation.reproduce.frame import Paper, Step
+    from evaluation.runs.costs import Forecast
 
 PAPERS = {
     "olmpics": "Talmor et al. 2020: zero-shot, learning curves with controls, medals.",
@@ -163,11 +166,13 @@ def reproduce_command(
         )
         steps = plan(paper, asked)
         expected = forecast((spec for step in steps for spec in step.specs), _SAMPLE, progress)
-        for line in (expected, *(f"Not forecast: {problem}" for problem in expected.problems)):
-            echo(str(line), err=True)
+        by_step = _by_step(steps, expected)
+        _print_forecast(by_step, expected)
         if dry_run:
             for line in asked.left_out:
                 echo(f"Left out: {line}", err=True)
+            if as_json:
+                echo(json.dumps({"steps": by_step, "total": expected.totals}, ensure_ascii=False))
             return
         record, document = run(paper, asked, steps)
     for path in write_record(RECORD, record, pages(RECORD, document), place):
@@ -179,6 +184,37 @@ def reproduce_command(
 
 
 reproduce_command.params += _OPTIONS
+
+
+def _by_step(steps: Sequence[Step], expected: Forecast) -> list[dict[str, Any]]:
+    """Return what each study of a model on a probe takes; what runs share is in the first."""
+    from evaluation.runs.costs import totals_of
+
+    costs, parts = iter(expected.costs), []
+    for step in steps:
+        own = totals_of([next(costs) for _ in step.specs])
+        parts.append({"study": step.study, "probe": step.probe, "model": step.name, **own})
+    return parts
+
+
+def _print_forecast(by_step: Sequence[Mapping[str, Any]], expected: Forecast) -> None:
+    """Print on stderr what each step takes, and all of them together."""
+    from evaluation.results.console import print_rows, wide_console
+    from evaluation.results.words import duration
+
+    sums: dict[tuple[str, ...], list[int]] = {}
+    for part in by_step:
+        own = sums.setdefault((part["study"], part["probe"], part["model"]), [0, 0, 0, 0])
+        for number, name in enumerate(("runs", "finished", "unknown", "seconds")):
+            own[number] += part[name]
+    rows = [
+        (*names, f"{runs:,}", f"{finished:,}", "not known" if unknown else duration(seconds))
+        for names, (runs, finished, unknown, seconds) in sums.items()
+    ]
+    head = ("study", "probe", "model", "runs", "finished", "time")
+    print_rows(head, rows, names=3, console=wide_console(stderr=True))
+    for line in (expected, *(f"Not forecast: {problem}" for problem in expected.problems)):
+        echo(str(line), err=True)
 
 
 def paper_of(name: str) -> Paper:

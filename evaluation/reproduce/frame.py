@@ -12,6 +12,7 @@ from evaluation.executors.base import InProcess
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_name, folder_names, options_name
+from evaluation.reproduce.marks import Before, Legend, Protocol, differences
 from evaluation.reproduce.record import (
     Figure,
     FilledTable,
@@ -21,6 +22,7 @@ from evaluation.reproduce.record import (
     UsedProbe,
     published_papers,
 )
+from evaluation.results.parts import SMALL
 from evaluation.results.types import Estimate
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest
@@ -44,6 +46,7 @@ class Step:
     Attributes:
         probe: the name of a probe that was found.
         options: those of the study and of its runs.
+        before: what the paper's models are trained on first; None: nothing.
         name: the model, as tables name it.
         request: what is asked of the study.
         summary: the study's, once it is finished.
@@ -53,10 +56,19 @@ class Step:
     probe: str
     model: str = NO_MODEL
     options: Mapping[str, Any] = field(default_factory=dict)
+    before: Before | None = None
     name: str = field(init=False)
     request: StudyRequest = field(init=False)
     specs: Sequence[RunSpec] = field(init=False)
     summary: Any = field(init=False, default=None)
+
+    def runs(self, **values: Any) -> list[RunSpec]:
+        """Return the runs that have these values as options."""
+        return [
+            spec
+            for spec in self.specs
+            if all(getattr(spec.run, name) == value for name, value in values.items())
+        ]
 
 
 @dataclass(frozen=True)
@@ -127,13 +139,24 @@ class ReproduceRequest:
 
 @dataclass
 class OwnNumbers:
-    """The numbers of a paper's tables, by name, and of how many rows of each probe they are."""
+    """The numbers of a paper's tables, by name, and of how many rows of each probe they are.
 
+    Attributes:
+        paper: the paper.
+        tables: rows by table and name.
+        rows: rows evaluated, by probe.
+        legend: the letters that mark numbers.
+    """
+
+    paper: Paper
     tables: dict[str, dict[str, OwnRow]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
+    legend: Legend = field(default_factory=Legend)
 
     def add(
         self,
+        step: Step,
+        specs: Sequence[RunSpec],
         place: tuple[str, str, str],
         value: Estimate | float | None,
         measure: str = "accuracy",
@@ -141,9 +164,11 @@ class OwnNumbers:
         after: str = "",
         scale: float = 100,
     ) -> None:
-        """Add a number, if there is one.
+        """Add a number, if there is one, with the marks of what it is made of.
 
         Args:
+            step: the study that it is of.
+            specs: the study's runs that it is made of.
             place: table, row and column.
             value: the number, or None.
             measure: which of the numbers of the cell it is.
@@ -154,7 +179,10 @@ class OwnNumbers:
         if value is not None:
             rows = self.tables.setdefault(table, {})
             row = rows.setdefault(name, OwnRow(name=name, after=after, cells={}))
-            row.cells.setdefault(column, {})[measure] = Figure.of(value, scale)
+            split = self.paper.published.tables[table].split
+            given = step.request.options, self.paper.protocol, step.before, split
+            marks = [self.legend.letter(one) for one in differences(specs, *given)]
+            row.cells.setdefault(column, {})[measure] = Figure.of(value, scale, marks)
 
 
 @dataclass(frozen=True)
@@ -164,6 +192,7 @@ class Paper:
     Attributes:
         name: on the command line, and in the file of published numbers.
         steps: the studies that make up the paper's protocol.
+        protocol: how it made its numbers.
         fill: puts the numbers of studies into the paper's tables, and returns further sections.
         reduced: what is reduced in the quick version.
         quick: options of all runs of the quick version.
@@ -174,6 +203,7 @@ class Paper:
     name: str
     steps: Callable[[ReproduceRequest], Sequence[Step]]
     fill: Callable[[OwnNumbers, Sequence[Step]], Sequence[Section]]
+    protocol: Protocol
     reduced: str
     quick: Mapping[str, Any] = field(default_factory=dict)
     refused: str = ""
@@ -231,8 +261,8 @@ def run(
     done = [step for step in steps if step.summary is not None]
     if not done:
         raise KbprobeError(f"no study could be summarised: {' '.join(asked.left_out)}")
-    own = OwnNumbers()
-    sections = paper.fill(own, done)
+    own = OwnNumbers(paper)
+    sections = [*paper.fill(own, done), *_figures(done, asked.left_out)]
     published = paper.published
     tables = published.tables
     stated = {name: rows for table in tables.values() for name, rows in table.evaluated.items()}
@@ -251,21 +281,28 @@ def run(
             for name, table in tables.items()
             if name in own.tables
         ],
+        marks=own.legend.marks,
         differences=[*published.differences, *(() if asked.published else published.of_builds)],
         left_out=list(dict.fromkeys(asked.left_out)),
         seconds=round(time.perf_counter() - started, 1),
     )
-    return record, record.document([*sections, *_figures(done, asked.quick)])
+    return record, record.document(sections)
 
 
-def _figures(steps: Sequence[Step], quick: bool) -> list[Section]:
-    """Return the figures of the studies' own documents; few rows do not fill heat maps."""
-    kinds = Chart | Dots if quick else Chart | Dots | HeatMap
+def _figures(steps: Sequence[Step], left_out: list[str]) -> list[Section]:
+    """Return the figures of the studies' own documents, without heat maps of few questions."""
     sections = []
     for step in steps:
         study = step.request.study
         for section in study.document_of(step.summary).sections if study.show is None else ():
-            parts = [part for part in section.shown if isinstance(part, kinds)]
+            parts = [part for part in section.shown if isinstance(part, Chart | Dots | HeatMap)]
+            counted = [part for part in parts if isinstance(part, HeatMap) and part.lines]
+            if counted and all(len(part.faint) == len(part.lines) for part in counted):
+                parts = [part for part in parts if not isinstance(part, HeatMap)]
+                left_out.append(
+                    f"Heat maps of {study.name} of {step.name} on {step.probe}: no cell has "
+                    f"{SMALL} questions"
+                )
             if parts:
                 title = f"{study.name}: {section.title}"
                 sections.append(Section(title, parts, section.link))

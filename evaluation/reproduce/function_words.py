@@ -9,6 +9,7 @@ from evaluation.items.sources import open_probe
 from evaluation.models.capabilities import Capability
 from evaluation.names import folder_name
 from evaluation.reproduce.frame import OwnNumbers, Paper, ReproduceRequest, Step
+from evaluation.reproduce.marks import Before, Protocol
 from evaluation.results.types import AllResults
 from kbprobe.document import Section
 
@@ -40,7 +41,8 @@ def steps(asked: ReproduceRequest) -> list[Step]:
             )
         elif learnt is not None:
             options = {"facts": False, "split": "all", **learnt}
-            found += [Step("zero_shot", probe, model, options) for probe in pairs]
+            before = Before("MNLI", asked.task, "mnli|multi_?nli")
+            found += [Step("zero_shot", probe, model, options, before) for probe in pairs]
     return found
 
 
@@ -66,12 +68,13 @@ def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
         probe = step.probe
         if isinstance(step.summary, AllResults):
             learner = step.options.get("learner", "as it is")
-            accuracy = step.summary.results[0].metrics.accuracy
-            own.add(("accuracy", f"{step.name}, {learner}", probe), accuracy, after="BERT")
+            accuracy, row = step.summary.results[0].metrics.accuracy, f"{step.name}, {learner}"
+            own.add(step, step.specs, ("accuracy", row, probe), accuracy, after="BERT")
             continue
         (about,) = step.summary.tables["probes"]
         own.rows[probe] = about["rows"]
-        own.add(("accuracy", "people's votes", probe), about["human"], after="people")
+        every = ("accuracy", "people's votes", probe)
+        own.add(step, step.specs, every, about["human"], after="people")
         for row in step.summary.tables["runs"]:
             name, after = {
                 "majority": ("majority label", "majority"),
@@ -79,7 +82,12 @@ def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
                 "learner": (f"{step.name}, {row['learner']}", "BERT"),
                 "zero_shot": (f"{step.name}, zero-shot", "BERT"),
             }[row["kind"]]
-            own.add(("accuracy", name, probe), row["accuracy"], after=after)
+            specs = [
+                spec
+                for spec in step.runs(learner=row["learner"])
+                if (spec.run.random_weights is not None) == (row["kind"] == "random")
+            ]
+            own.add(step, specs, ("accuracy", name, probe), row["accuracy"], after=after)
     return []
 
 
@@ -87,6 +95,7 @@ PAPER = Paper(
     name="function-words",
     steps=steps,
     fill=fill,
+    protocol=Protocol(frozenset({"full_labels"}), {"random_init": 5}),
     refused="vectors",
     reduced="one random encoder instead of five, no network fine-tuned, NLI learnt from 500 rows.",
 )

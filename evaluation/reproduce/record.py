@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evaluation.names import model_name
 from evaluation.report import cells
+from evaluation.reproduce.marks import Mark, superscript
 from evaluation.results.types import Estimate, Model
 from kbprobe.document import Caveats, Cell, Document, Findings, Row, Section, Table, Text
 from kbprobe.parsing import read_yaml, validated
@@ -26,13 +27,17 @@ class Figure(Model):
     value: float = Field(description="The number.")
     low: float | None = Field(None, description="Lower end of its 95% interval; null: none.")
     high: float | None = Field(None, description="Upper end; null: none.")
+    marks: list[str] = Field(
+        [], description="Letters of the legend: in what kind it differs from the published numbers."
+    )
 
     @classmethod
-    def of(cls, value: Estimate | float, scale: float) -> Figure:
+    def of(cls, value: Estimate | float, scale: float, marks: Sequence[str] = ()) -> Figure:
         """Return a share or a difference, with its interval if it has one, times ``scale``."""
         if isinstance(value, Estimate):
-            return cls(value=scale * value.value, low=scale * value.low, high=scale * value.high)
-        return cls(value=scale * value)
+            ends = {"low": scale * value.low, "high": scale * value.high}
+            return cls(value=scale * value.value, **ends, marks=list(marks))
+        return cls(value=scale * value, marks=list(marks))
 
     @property
     def interval(self) -> str:
@@ -61,6 +66,7 @@ class PublishedTable(_PublishedPart):
         form: how they are written.
         people: accuracy of people, where the paper gives it outside the rows.
         evaluated: rows that the numbers of a probe are of, by probe.
+        split: the split that its numbers are of, where those of a user may be of another one.
     """
 
     source: str = Field(min_length=1)
@@ -71,6 +77,7 @@ class PublishedTable(_PublishedPart):
     form: str = "{accuracy}"
     people: float | None = None
     evaluated: Mapping[str, int] = Field(default_factory=dict)
+    split: str = ""
 
     def cells(self, name: str) -> dict[str, dict[str, Figure]]:
         """Return the published numbers of a row, by column and measure."""
@@ -141,7 +148,7 @@ class UsedProbe(Model):
 class Reproduction(Model):
     """All of ``reproduction.json``."""
 
-    schema_version: str = Field("1.0", description="Version of this schema.")
+    schema_version: str = Field("1.1", description="Version of this schema.")
     paper: str = Field(description="Its name on the command line.")
     citation: str = Field(description="What is reproduced.")
     quick: bool = Field(description="Whether it is the small version.")
@@ -151,6 +158,9 @@ class Reproduction(Model):
     )
     probes: list[UsedProbe] = Field(description="The probes.")
     tables: list[FilledTable] = Field(description="The paper's tables, with own rows.")
+    marks: list[Mark] = Field(
+        [], description="The legend: in what kinds marked numbers differ from the published ones."
+    )
     differences: list[str] = Field(description="What differs from the paper, in sentences.")
     left_out: list[str] = Field(description="What could not be run, and why.")
     seconds: float = Field(description="Time of this command, without finished runs.")
@@ -166,7 +176,7 @@ class Reproduction(Model):
             title,
             [
                 Section("", [Text(about), Caveats(warning)]),
-                *(filled_section(table, names) for table in self.tables),
+                *(filled_section(table, names, self.marks) for table in self.tables),
                 Section("What differs from the paper", [Findings(self.differences)]),
                 Section("Rows", [_rows(self.probes)]),
                 Section("Left out", [Findings(self.left_out)]),
@@ -176,15 +186,20 @@ class Reproduction(Model):
                 "**Published rows** are the paper's numbers, as it prints them; **yours** were "
                 "made here, with 95% intervals that resample clusters of rows. A row of yours is "
                 "shown below the published one that is most like it. The two can be compared only "
-                "as far as rows, model and protocol are the same: see what differs."
+                "as far as rows, model and protocol are the same. **Raised letters** mark numbers "
+                "of yours that differ in kind, as the legend below each table says; those after "
+                "the name of a row are of all its numbers."
             ],
         )
 
 
-def filled_section(table: FilledTable, probes: Collection[str] = ()) -> Section:
-    """Show a table: published rows, each followed by the user's that are like it.
+def filled_section(
+    table: FilledTable, probes: Collection[str] = (), marks: Sequence[Mark] = ()
+) -> Section:
+    """Show a table: published rows, each followed by the user's that are like it, and the legend.
 
-    If its columns are probes, those that were not evaluated are left out.
+    If its columns are probes, those that were not evaluated are left out. Marks that all numbers of
+    a row have are shown at its name.
     """
     paper = table.published
     columns = [column for column in paper.columns if column in probes] or paper.columns
@@ -199,8 +214,11 @@ def filled_section(table: FilledTable, probes: Collection[str] = ()) -> Section:
     def add(
         name: str, whose: str, numbers: Mapping[str, Numbers], spell: Callable[[float], str]
     ) -> None:
-        own = (_cell(paper, numbers.get(column, {}), spell) for column in columns)
-        rows.append((name, whose, *own))
+        shown = [numbers.get(column, {}) for column in columns]
+        marked = [set(one.marks) for cell in shown for one in cell.values()]
+        common = set[str]().union(*marked).intersection(*marked)
+        own = (_cell(paper, cell, spell, common) for cell in shown)
+        rows.append((f"{name}{superscript(common)}", whose, *own))
 
     for name in [*paper.rows, ""]:
         if name:
@@ -212,10 +230,20 @@ def filled_section(table: FilledTable, probes: Collection[str] = ()) -> Section:
     title = paper.source if of_probes else table.name.replace("_", " ")
     source = "" if of_probes else f" Source: {paper.source}."
     caption = f"{paper.about}{source}{people}"
-    return Section(title, [Table(("row", "numbers", *columns), rows, caption, names=2)])
+    used = {
+        letter
+        for row in table.own
+        for column in columns
+        for one in row.cells.get(column, {}).values()
+        for letter in one.marks
+    }
+    legend = [Text(str(mark), note=True) for mark in marks if mark.letter in used]
+    return Section(title, [Table(("row", "numbers", *columns), rows, caption, names=2), *legend])
 
 
-def _cell(paper: PublishedTable, numbers: Numbers, spell: Callable[[float], str]) -> Cell:
+def _cell(
+    paper: PublishedTable, numbers: Numbers, spell: Callable[[float], str], common: Collection[str]
+) -> Cell:
     if not numbers:
         return cells.NONE
     said = {
@@ -224,8 +252,9 @@ def _cell(paper: PublishedTable, numbers: Numbers, spell: Callable[[float], str]
     }
     # Of several measures, the interval is that of the last accuracy; a difference has none.
     intervals = (numbers[name].interval for name in paper.measures[1::-1] if name in numbers)
-    text = paper.form.format(**said).removesuffix(" (–)")
-    return Cell(text.replace("-", "−"), next(filter(None, intervals), ""))
+    text = paper.form.format(**said).removesuffix(" (–)").replace("-", "−")
+    marks = {letter for number in numbers.values() for letter in number.marks} - {*common}
+    return Cell(f"{text}{superscript(marks)}", next(filter(None, intervals), ""))
 
 
 def _rows(probes: Sequence[UsedProbe]) -> Table:

@@ -12,9 +12,11 @@ from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_name, options_name
 from evaluation.reproduce.frame import OwnNumbers, Paper, ReproduceRequest, Step
+from evaluation.reproduce.marks import Before, Protocol
 from evaluation.results.types import AllResults, Estimate
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
+from evaluation.studies.inoculate.axes import InoculateOptions
 from evaluation.studies.table import StudyTables
 from evaluation.workers import Session
 from kbprobe.document import Section
@@ -48,28 +50,34 @@ def steps(asked: ReproduceRequest) -> list[Step]:
         )
     vectors, found = asked.vector_options(), []
     names = ("random",) if vectors is None else tuple(BASELINES)
+    before = Before("RACE, then five sets of science questions", asked.task)
     fewer: dict[str, Any] = {"rows": 300, "seeds": 1} if asked.quick else {}
     splits = ("test",) if asked.quick else ("validation", "test")
+    probes = list(asked.probes)
     for split in splits:
         options = {"baselines": names, "split": split, **fewer, **(vectors or {})}
-        found += [Step("baselines", probe, options=options) for probe in asked.probes]
+        found += [Step("baselines", probe, options=options) for probe in probes]
     for given in asked.models:
         able = asked.able(given)
         model = given if able & _READY else _with_head(asked, given)
         if model is not None:
             for split in splits:
                 options = {"split": split, "facts": False}
-                found += [Step("zero_shot", probe, model, options) for probe in asked.probes]
+                found += [
+                    Step("zero_shot", probe, model, options, before) for probe in asked.probes
+                ]
         if not able & _LIKELIHOODS:
             # On one split alone, so that each training is done once.
             step = Step("baselines", "", given, {"baselines": ("random",), "split": "test"})
             if asked.quick:
                 step = Step("zero_shot", "", given, _ALONE)
-            found += [replace(step, probe=probe) for probe in asked.probes]
+            found += [replace(step, probe=probe) for probe in probes]
             if model is not None and asked.task is not None:
                 options = {"original": asked.task, **(_SMALL if asked.quick else {})}
                 # One by one: the paper tests no probe after training on another.
-                found += [Step("inoculate", probe, model, options) for probe in asked.probes]
+                found += [
+                    Step("inoculate", probe, model, options, before) for probe in asked.probes
+                ]
     return found
 
 
@@ -109,39 +117,53 @@ def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:
                 alone = f"{step.name}, choices alone"
                 name = measured["baseline"] if measured["model"] == NO_MODEL else alone
                 after = BASELINES.get(measured["baseline"], "choice-only RoBERTa")
-                own.add(("accuracy", name, probe), measured["accuracy"], str(split), after=after)
+                specs = [one for one in step.specs if str(one.folder) in measured["folders"]]
+                place = "accuracy", name, probe
+                own.add(step, specs, place, measured["accuracy"], str(split), after=after)
         elif isinstance(summary, AllResults):
             metrics, row = summary.results[0].metrics, f"{step.name}, zero-shot"
             after = "RoBERTa science QA zero-shot"
             if "inputs" in step.options:
                 row, after = f"{step.name}, choices alone", "choice-only RoBERTa"
-            own.add(("accuracy", row, probe), metrics.accuracy, str(split), after=after)
+            place = "accuracy", row, probe
+            own.add(step, step.specs, place, metrics.accuracy, str(split), after=after)
             if split == "test" and metrics.clusters != metrics.accuracy.n:
                 strict = metrics.strict_accuracy
-                _add_strict(own, row, probe, strict, metrics.accuracy.value, "choice-only")
+                _add_strict(own, step, row, strict, metrics.accuracy.value, "choice-only")
         else:
             (best,) = summary.rows("runs", best=True)
             row, after = f"{step.name}, inoculated", "RoBERTa inoculated"
-            place = "accuracy", row, probe
-            own.add(place, best["validation"], "validation", after=after)
-            own.add(place, best["test"], "test")
-            own.add(place, best["cost"], "cost", scale=1)
-            _add_strict(own, row, probe, best["strict"], best["test"].value, after)
+            place, specs = ("accuracy", row, probe), _trained(step)
+            own.add(step, specs, place, best["validation"], "validation", after=after)
+            own.add(step, specs, place, best["test"], "test")
+            own.add(step, specs, place, best["cost"], "cost", scale=1)
+            _add_strict(own, step, row, best["strict"], best["test"].value, after)
     return []
 
 
+def _trained(step: Step) -> list[RunSpec]:
+    """Return a step's runs on its probe after training, or all if none trains."""
+    specs = [spec for spec in step.specs if spec.probe == step.request.probes[0]]
+    return [spec for spec in specs if spec.run.train is not None] or specs
+
+
 def _add_strict(
-    own: OwnNumbers, row: str, probe: str, strict: Estimate | None, accuracy: float, after: str
+    own: OwnNumbers, step: Step, row: str, strict: Estimate | None, accuracy: float, after: str
 ) -> None:
+    place, specs = ("strict", row, step.probe), _trained(step)
     if strict is not None:
-        own.add(("strict", row, probe), strict, "strict", after=after)
-        own.add(("strict", row, probe), strict.value - accuracy, "difference")
+        own.add(step, specs, place, strict, "strict", after=after)
+        own.add(step, specs, place, strict.value - accuracy, "difference")
 
 
 PAPER = Paper(
     name="wordnetqa",
     steps=steps,
     fill=fill,
+    protocol=Protocol(
+        frozenset({"full"}),
+        InoculateOptions().model_dump(include={"sizes", "learning_rates", "epoch_counts", "seeds"}),
+    ),
     # Whole clusters, as strict accuracy needs them.
     quick={"limit": 50},
     reduced="50 rows of a split, and of validation only where settings are chosen on it; the task "

@@ -20,11 +20,12 @@ _NARROWEST = 12
 """Minimum width of a column of names; longer names are broken over several lines."""
 
 
-def wide_console() -> Console:
+def wide_console(*, stderr: bool = False) -> Console:
     """Return a console that prints texts literally, without markup."""
     # Captured output has no width of its own: a table cut to 80 columns would be unreadable.
-    width = None if Console().is_terminal or "COLUMNS" in os.environ else _ENDLESS
-    return Console(width=width, markup=False, highlight=False)
+    terminal = Console(stderr=stderr).is_terminal
+    width = None if terminal or "COLUMNS" in os.environ else _ENDLESS
+    return Console(width=width, markup=False, highlight=False, stderr=stderr)
 
 
 def print_rows(

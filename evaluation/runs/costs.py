@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from evaluation.items.types import Item
 from evaluation.learners.base import HeadLearner
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.results.types import RESULTS
+from evaluation.results.types import RESULTS, Results
 from evaluation.results.words import duration
 from evaluation.runs.executor import execute
-from evaluation.runs.reading import SplitReader
+from evaluation.runs.reading import SplitReader, read_facts
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.registry import SCORERS
 from evaluation.workers import Session
@@ -71,17 +72,9 @@ class Forecast:
 
     @property
     def totals(self) -> dict[str, int]:
-        """Sums over the runs; ``unknown`` counts those whose time is not known."""
-        return {
-            "runs": len(self.costs),
-            "finished": sum(cost.finished for cost in self.costs),
-            "unknown": sum(cost.seconds is None for cost in self.costs),
-            "rows": sum(cost.rows for cost in self.costs),
-            "tokens": sum(cost.tokens or 0 for cost in self.costs),
-            "seconds": round(
-                sum(cost.seconds or 0 for cost in self.costs) + sum(self.loading.values())
-            ),
-        }
+        """Sums over the runs, and the loading of models."""
+        loading = sum(self.loading.values())
+        return totals_of(self.costs) | {"seconds": round(_seconds(self.costs) + loading)}
 
     @property
     def problems(self) -> list[str]:
@@ -98,10 +91,26 @@ class Forecast:
             said += (
                 f", for which models read {total['tokens']:,} tokens (those trained on, three "
                 f"times an epoch): at most about {duration(total['seconds'])} on this machine, "
-                "as few rows take longer for each than many, without baselines and intervals"
+                "as few rows take longer for each than many"
             )
         unknown = f" The time of {total['unknown']:,} runs is not known." * bool(total["unknown"])
         return f"{said}.{unknown}"
+
+
+def totals_of(costs: Sequence[Cost]) -> dict[str, int]:
+    """Return sums over some runs; ``unknown`` counts those whose time is not known."""
+    return {
+        "runs": len(costs),
+        "finished": sum(cost.finished for cost in costs),
+        "unknown": sum(cost.seconds is None for cost in costs),
+        "rows": sum(cost.rows for cost in costs),
+        "tokens": sum(cost.tokens or 0 for cost in costs),
+        "seconds": round(_seconds(costs)),
+    }
+
+
+def _seconds(costs: Sequence[Cost]) -> float:
+    return sum(cost.seconds or 0 for cost in costs)
 
 
 def forecast(
@@ -119,7 +128,7 @@ def forecast(
     found = Forecast([counter.cost(spec) for spec in specs])
     for cost in found.costs:
         # Nothing is sent to an endpoint, which may charge for it, before the run itself.
-        if cost.passes and sample and cost.spec.run.endpoint is None:
+        if cost.length and sample and cost.spec.run.endpoint is None:
             waiting.setdefault(_pace(cost.spec), []).append(cost)
     for done, costs in enumerate(waiting.values()):
         progress("timing samples", done, len(waiting))
@@ -128,14 +137,15 @@ def forecast(
             tried.setdefault(cost.spec.probe_name, cost)
         for one in list(tried.values())[:_TRIES]:
             try:
-                load, tokens, seconds = _timed(one.spec, sample)
+                pace = _timed(one.spec, sample)
             except KbprobeError as error:
                 one.problem = str(error)
                 continue
-            found.loading[one.spec.model] = load
+            found.loading[one.spec.model] = pace.load
             for cost in costs:
                 amount = cost.passes * cost.length / one.length
-                cost.tokens, cost.seconds = round(amount * tokens), amount * seconds
+                cost.tokens = round(amount * pace.tokens)
+                cost.seconds = amount * pace.seconds + pace.around
             break
     return found
 
@@ -144,7 +154,9 @@ def _pace(spec: RunSpec) -> object:
     """Return what runs share that take as long for the same text."""
     ours = {name for entry in SCORERS for name in entry.options.model_fields}
     options = sorted((name, str(spec.options[name])) for name in ours & {*spec.options})
-    return spec.model, spec.run.device, spec.run.dtype, spec.run.scorer, str(options)
+    # Networks over word vectors, which need no model, differ more than those of one model.
+    learner = spec.run.learner if spec.model == NO_MODEL else None
+    return spec.model, spec.run.device, spec.run.dtype, spec.run.scorer, learner, str(options)
 
 
 class _Counter:
@@ -153,6 +165,7 @@ class _Counter:
     def __init__(self) -> None:
         self._reader = SplitReader()
         self._read: dict[object, int] = {}
+        self._facts_of: dict[str, int] = {}
 
     def cost(self, spec: RunSpec) -> Cost:
         """Return the cost of a run, without its time."""
@@ -162,11 +175,7 @@ class _Counter:
             items = self._reader.rows(spec.probe, spec.run).items
         except KbprobeError as error:  # It fails in the same way when it is run.
             return Cost(spec, problem=str(error))
-        if spec.model == NO_MODEL:
-            return Cost(spec, rows=len(items), tokens=0, seconds=0)
-        passes = self._passes(spec, len(items))
-        known = None if passes else 0  # all that it reads is read for an earlier run
-        return Cost(spec, False, len(items), passes, _length(items), known, known)
+        return Cost(spec, False, len(items), self._passes(spec, len(items)), _length(items))
 
     def _passes(self, spec: RunSpec, rows: int) -> int:
         """Return the rows that a run reads, without what an earlier run has read for it."""
@@ -179,11 +188,21 @@ class _Counter:
         if isinstance(learner, HeadLearner):
             # In cross-validation, the rows to train on are those of the other folds.
             fitted = 0 if run.fold is not None else run.train
-            return self._further((*about, spec.probe, run.split, run.train_on), rows + fitted)
+            read = self._further((*about, spec.probe, run.split), rows)
+            return read + self._further((*about, run.train_on or spec.probe, "train"), fitted)
         options = spec.plugin_options(learner.options)
         epochs, rate = getattr(options, "epochs", 1), getattr(options, "learning_rate", None)
+        first = getattr(options, "facts_first", False)
         trained = (*about, run.train_on or spec.probe, run.train, run.train_seed, rate, epochs)
-        return rows + self._further(trained, _STEP * epochs * (run.train + (run.mix_rows or 0)))
+        fitted = run.train + (run.mix_rows or 0) + (self._facts(spec) if first else 0)
+        return rows + self._further((*trained, first), _STEP * epochs * fitted)
+
+    def _facts(self, spec: RunSpec) -> int:
+        """Return how many single facts are learnt before the rows."""
+        if spec.probe_name not in self._facts_of:
+            facts = read_facts(spec.probe, self._reader.rows(spec.probe, spec.run))
+            self._facts_of[spec.probe_name] = len(facts)
+        return self._facts_of[spec.probe_name]
 
     def _further(self, key: object, count: int) -> int:
         """Return by how much a count exceeds the largest one so far of the same key."""
@@ -200,8 +219,23 @@ def _length(items: Sequence[Item]) -> float:
     return sum(lengths) / max(1, len(some)) or 1.0
 
 
-def _timed(spec: RunSpec, sample: int) -> tuple[float, float, float]:
-    """Return the seconds of loading a model, and the tokens and seconds of a row that it reads.
+class _Timed(NamedTuple):
+    """How long a sample of rows took.
+
+    Attributes:
+        load: seconds of loading the model.
+        tokens, seconds: of a row that it reads.
+        around: seconds that a run takes whatever it reads: opening it, metrics, intervals.
+    """
+
+    load: float
+    tokens: float
+    seconds: float
+    around: float
+
+
+def _timed(spec: RunSpec, sample: int) -> _Timed:
+    """Time a run on a sample of rows, and on another.
 
     Raises:
         KbprobeError: the rows could not be evaluated.
@@ -216,13 +250,24 @@ def _timed(spec: RunSpec, sample: int) -> tuple[float, float, float]:
         passes = few if isinstance(learner, HeadLearner) else _STEP * few
         if "epochs" in learner.options.model_fields:
             changes["epochs"] = 1
-    started = time.perf_counter()
-    sampled = replace(spec.vary(limit=sample, **changes), folder=None)
-    (outcome,) = execute([sampled], Session(reports=False))
-    results, wall = outcome.or_raise().results, time.perf_counter() - started
-    rows, timings = max(1, results.metrics.items), results.timings
-    busy = timings.train + timings.encode + timings.score
+        if "facts_first" in learner.options.model_fields:
+            changes["facts_first"] = False
+    seeds = (spec.run.seed, spec.run.seed + 1)
+    samples = [
+        replace(spec.vary(limit=sample, seed=seed, **changes), folder=None) for seed in seeds
+    ]
+    ended = [time.perf_counter()]
+    found: list[Results] = []
+    for outcome in execute(samples, Session(reports=False)):
+        found.append(outcome.or_raise().results)
+        ended.append(time.perf_counter())
+    first, second = (later - earlier for earlier, later in pairwise(ended))
+    busy, again = (run.timings.train + run.timings.encode + run.timings.score for run in found)
+    around = max(0.0, second - again)
+    rows = max(1, found[0].metrics.items)
+    load = max(0.0, first - busy - around)
     if isinstance(learner, HeadLearner):
-        # Vectors are computed before the run that the timings are of.
-        busy = wall - timings.load
-    return max(0.0, wall - busy), timings.tokens / rows, busy / (rows + passes)
+        # Vectors are computed before the run that the timings are of, for both of them.
+        load = found[0].timings.load
+        busy = max(0.0, first - load - around) / len(samples)
+    return _Timed(load, found[0].timings.tokens / rows, busy / (rows + passes), around)

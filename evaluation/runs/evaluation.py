@@ -96,7 +96,7 @@ def evaluate_run(
         KbprobeError: the model cannot be loaded or run.
     """
     model, options = run.model, run.spec.run
-    began, loading, training = time.perf_counter(), model.seconds, model.training_seconds
+    began, training = time.perf_counter(), model.training_seconds
     cache = ScoreCache(run.content, entries)
     scores, effort = cache.read(choice_starts(run.rows.items)), Effort()
     if scores is None or run.must_fit:
@@ -131,7 +131,7 @@ def evaluate_run(
         similarity = measure_similarity(run.rows, predictions, options.seed, encoder, several)
         metrics = with_similarity(metrics, similarity)
     timings = Timings(
-        load=model.seconds - loading,
+        load=model.loading_seconds(),
         train=model.training_seconds - training,
         encode=effort.encode,
         score=effort.score,

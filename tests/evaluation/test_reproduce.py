@@ -5,16 +5,37 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
+from builders.engine.options import ProbeOptions
+from builders.engine.pipeline import build, write
+from builders.engine.probe import find_probe
+from builders.engine.request import Request
 from evaluation.cli import main
+from evaluation.items.sources import open_probe
+from evaluation.learners.entries import FULL
+from evaluation.models.checkpoint import NO_MODEL
+from evaluation.options import RunOptions
+from evaluation.report.html import render_page
 from evaluation.report.markdown import render_markdown
-from evaluation.reproduce import sources
+from evaluation.reproduce import frame, sources
 from evaluation.reproduce.command import PAPERS, paper_of
 from evaluation.reproduce.frame import OwnNumbers, ReproduceRequest, Step
+from evaluation.reproduce.marks import (
+    Before,
+    Difference,
+    Legend,
+    Mark,
+    Protocol,
+    differences,
+    superscript,
+)
 from evaluation.reproduce.record import (
     Figure,
     FilledTable,
@@ -23,11 +44,19 @@ from evaluation.reproduce.record import (
     filled_section,
     published_papers,
 )
-from evaluation.results.types import Estimate
-from kbprobe.document import Document
+from evaluation.results.types import Estimate, read_results, write_results
+from evaluation.runs.costs import forecast
+from evaluation.runs.reading import read_facts
+from evaluation.runs.spec import RunSpec
+from evaluation.studies.curve.axes import CurveOptions
+from kbprobe.document import Document, HeatMap, Section
 from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.setups import ACCEPTABILITY, NLI
+from kbprobe.options import Options
+from tests.builders import test_sub_questions as toy
 from tests.evaluation import folded_probe, golden_cases, tiny_multiple_choice
+from tests.evaluation.saved_runs import save_run
+from tests.manifests import toy_manifest
 
 torch.set_num_threads(1)
 
@@ -105,13 +134,199 @@ def test_published_numbers_are_complete(name: str) -> None:
     assert set(published_papers()) == set(PAPERS)
 
 
-def test_own_numbers_are_in_percent_with_their_intervals() -> None:
-    own = OwnNumbers()
+def test_own_numbers_are_in_percent_with_their_intervals_and_marks(tmp_path: Path) -> None:
+    place = save_run(tmp_path / "run", "bert", [0, 1])
+    write_manifest(tmp_path / "probe", {})
+    own, step = OwnNumbers(paper_of("wordnetqa")), Step("zero_shot", "age", "bert")
+    ReproduceRequest({"age": "olmpics/age_comparison"}, ["bert"], tmp_path).expand(step)
+    specs = [RunSpec(str(tmp_path / "probe"), "bert", folder=place)]
     share = Estimate(value=0.5, low=0.25, high=0.75, n=8, method="cluster bootstrap")
-    own.add(("accuracy", "mine", "probe"), share, after="BERT")
-    own.add(("accuracy", "mine", "other"), None)
-    cells = {"probe": {"accuracy": Figure(value=50, low=25, high=75)}}
+    own.add(step, specs, ("accuracy", "mine", "probe"), share, after="BERT")
+    own.add(step, specs, ("accuracy", "mine", "other"), None)
+    cells = {"probe": {"accuracy": Figure(value=50, low=25, high=75, marks=["a"])}}
     assert own.tables == {"accuracy": {"mine": OwnRow(name="mine", after="BERT", cells=cells)}}
+    assert [mark.kind for mark in own.legend.marks] == ["rows"]
+
+
+PROTOCOL = Protocol(
+    frozenset({"full", "linear"}),
+    {"sizes": (62, 125, 250), "seeds": 6, "learning_rates": (1e-5, 2e-5), "random_init": 5},
+)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "about", "kinds"),
+    [
+        (None, {}, {}),
+        ({}, {}, {"rows": "Newly built rows, not the paper's."}),
+        (None, {"split": "validation"}, {"split": "Of the validation split; the published numb"}),
+        (
+            {"annotator_kind": "language model"},
+            {},
+            {
+                "rows": "Newly built rows",
+                "answers": "Answers given by a language model, not by people.",
+            },
+        ),
+        ({"annotator_kind": "human"}, {}, {"rows": "Newly built rows"}),
+        (None, {"split_rows": 90, "split_clusters": 3}, {"limit": "A sample of the rows (--limi"}),
+    ],
+)
+def test_marks_of_rows_and_answers_are_read_from_manifest_and_results(
+    tmp_path: Path,
+    annotation: dict[str, Any] | None,
+    about: dict[str, Any],
+    kinds: dict[str, str],
+) -> None:
+    saved(tmp_path / "run", **{"split": "test", **about})
+    if annotation is not None:
+        write_manifest(tmp_path / "probe", annotation)
+    options = RunOptions(limit=5, config="no_language")
+    specs = [RunSpec(str(tmp_path / "probe"), NO_MODEL, options, folder=tmp_path / "run")]
+    marked = {
+        str(one.kind): one.text for one in differences(specs, Options(), PROTOCOL, split="test")
+    }
+    assert set(marked) == set(kinds)
+    assert all(marked[kind].startswith(text) for kind, text in kinds.items())
+
+
+def write_manifest(folder: Path, annotation: dict[str, Any]) -> None:
+    """Write the manifest of a probe that was built, and of who gave its answers."""
+    folder.mkdir()
+    file = {"path": "test.parquet", "config": "default", "split": "test", "rows": 1}
+    content = toy_manifest("toy", [{**file, "bytes": 1, "sha256": "0" * 64}], annotation=annotation)
+    (folder / "manifest.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "draws", "learner", "texts"),
+    [
+        ((62, 125, 250), 6, "linear", []),
+        ((62, 125), 6, "linear", ["Over the training sizes 62 and 125; left out: 250."]),
+        (
+            (31, 62),
+            1,
+            "frozen",
+            [
+                "Learnt by frozen; the paper's models by full or linear.",
+                "Over the training sizes 31 and 62; left out: 125 and 250.",
+                "1 instead of 6 draws of the training rows.",
+            ],
+        ),
+    ],
+)
+def test_marks_of_training_are_derived_from_the_runs(
+    tmp_path: Path, sizes: tuple[int, ...], draws: int, learner: str, texts: list[str]
+) -> None:
+    saved(tmp_path / "run", "masked_lm")
+    specs = [
+        RunSpec(
+            "p", "m", RunOptions(learner=learner, train=size, train_seed=seed), {}, tmp_path / "run"
+        )
+        for size in sizes
+        for seed in range(draws)
+    ]
+    given = CurveOptions(seeds=draws)
+    assert [one.text for one in differences(specs, given, PROTOCOL)] == texts
+
+
+def test_marks_say_what_a_model_was_trained_on_first(world: Path, tmp_path: Path) -> None:
+    saved(tmp_path / "causal", normalization="char")
+    saved(tmp_path / "head", scorer="multiple_choice")
+    saved(tmp_path / "classes", scorer="classifier")
+
+    def texts(place: str, before: Before, model: str = "m", **values: Any) -> list[str]:
+        values, facts = dict(values), values.pop("facts_first", None)
+        options = {} if facts is None else {"facts_first": facts}
+        spec = RunSpec("p", model, RunOptions(**values), options, tmp_path / place)
+        return [one.text for one in differences([spec], Options(), PROTOCOL, before)]
+
+    science, facts = Before("RACE", "questions"), Before("all single facts")
+    scored, untrained = texts("causal", science)
+    assert scored.endswith("log-likelihood of each choice, divided by its number of characters.")
+    assert untrained == "Not trained on anything first; the paper's models: on RACE."
+    assert texts("head", science)[0].startswith("Trained on questions first, as the command says")
+    assert texts("head", facts)[0].startswith("Not trained on anything first; the paper's models")
+    (world / "kept").mkdir(exist_ok=True)
+    (world / "kept" / "finetuning.json").write_text('{"rows": 8}')
+    assert texts("head", science, "kept")[0].startswith("Trained on 8 of 24 rows of questions")
+    nli = Before("MNLI", "mnli", "mnli")
+    rows = len(open_probe("mnli", split="train").items)
+    assert texts("classes", nli)[0].startswith("Taken as it was given")
+    fitted: dict[str, Any] = {"train_on": "mnli", "learner": "full", "train": rows}
+    assert not [one for one in texts("classes", nli, **fitted) if "MNLI" in one]
+    (few,) = texts("classes", nli, **{**fitted, "train": 8})
+    assert few == f"Trained on 8 of {rows} rows of mnli first; the paper's models: on MNLI."
+
+
+def saved(folder: Path, scorer: str = "causal_lm", normalization: Any = "sum", **about: Any) -> Any:
+    """Write results whose probe is described, and return them."""
+    save_run(folder, "m", [0, 1], normalization=normalization)
+    held = read_results(folder)
+    probe = held.probe.model_copy(update=about)
+    scoring = held.scoring.model_copy(update={"scorer": scorer})
+    write_results(held.model_copy(update={"probe": probe, "scoring": scoring}), folder)
+    return read_results(folder)
+
+
+def test_marks_are_shown_once_for_a_row_and_explained_below_the_table() -> None:
+    table = published_papers()["olmpics"].tables["always_never"]
+    cells = {
+        "zero-shot": {"accuracy": Figure(value=20, marks=["a"])},
+        "MLP WS": {"accuracy": Figure(value=24.4, low=20, high=30, marks=["a", "b"])},
+    }
+    filled = FilledTable(name="", published=table, own=[OwnRow(name="mine", after="", cells=cells)])
+    legend = [
+        Mark(letter="a", kind="answers", text="By a language model."),
+        Mark(letter="b", kind="sizes", text="Over the training sizes 62 and 125."),
+        Mark(letter="c", kind="limit", text="Of another table."),
+    ]
+    document = Document("", "", [filled_section(filled, (), legend)])
+    for page in (render_markdown(document), render_page(document, "x.json")):
+        assert "mineᵃ" in page
+        assert "24.4ᵇ" in page
+        assert "20.0ᵃ" not in page
+        assert "ᵇ Over the training sizes 62 and 125." in page
+        assert "Of another table." not in page
+
+
+def test_letters_do_not_run_out() -> None:
+    legend = Legend()
+    letters = [legend.letter(Difference("sizes", str(number))) for number in range(60)]
+    assert len(set(letters)) == 60
+    assert len({superscript([letter]) for letter in letters}) == 60
+    assert [legend.letter(Difference("sizes", str(number))) for number in range(60)] == letters
+
+
+@pytest.mark.slow
+def test_a_probe_with_few_training_rows_has_its_numbers_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, probe = tmp_path / "out", tmp_path / "probes" / "always_never"
+    # In the place of always_never, which needs ConceptNet: it has so few rows to train on, too.
+    name = "object_comparison"
+    built = find_probe(name)
+    options = built.options.parse({"train_rows": 160, "test_rows": 20}, name)
+    write(build(Request(built, options)), probe)
+    manifest = json.loads((probe / "manifest.json").read_text())
+    manifest["annotation"] = {"annotator_kind": "language model"}
+    (probe / "manifest.json").write_text(json.dumps(manifest))
+    words = ("--only", "always_never", "--probes", probe.parent, "--device", "cpu")
+    reproduce("olmpics", "-m", "bert", *words, "-o", out)
+    record = Reproduction.model_validate_json((out / "reproduction.json").read_text())
+    assert not record.quick
+    kinds = {mark.letter: mark.kind for mark in record.marks}
+    cells = rows_of(record, "always_never")["bert"]
+    marked = {
+        name: {kinds[letter] for letter in cell["accuracy"].marks} for name, cell in cells.items()
+    }
+    assert marked["zero-shot"] == {"rows", "answers"}
+    assert marked["MLP WS"] == marked["linear MAX"] == {"rows", "answers", "sizes"}
+    (sizes,) = (mark for mark in record.marks if mark.kind == "sizes")
+    assert "Over the training sizes 62 and 125; left out: 250, 500, 1,000, 2,000" in sizes.text
+    page = (out / "reproduction.md").read_text()
+    assert f"{superscript([sizes.letter])} Over the training sizes 62 and 125" in page
+    assert "ᵇ Answers given by a language model" in capsys.readouterr().out
 
 
 def test_a_cell_of_several_numbers_shows_the_interval_of_the_last_accuracy() -> None:
@@ -123,6 +338,110 @@ def test_a_cell_of_several_numbers_shows_the_interval_of_the_last_accuracy() -> 
     )
     assert "50.0 (−9.0) (40.0 to 60.0)" in page
     assert "| choice-only | published | 14.7 (−12.0) | 18.5 (−22.3)" in page
+
+
+@pytest.fixture(scope="module")
+def ages(world: Path) -> str:
+    """A small build of age_comparison."""
+    built = find_probe("age_comparison")
+    options = {"train_rows": 70, "test_rows": 24, "validation_rows": 8}
+    request = Request(built, built.options.parse(options, "age_comparison"))
+    write(build(request), world / "ages" / "age_comparison")
+    return "ages/age_comparison"
+
+
+def test_variants_of_ages_are_asked_of_models_that_answer_without_training(ages: str) -> None:
+    asked = ReproduceRequest({"age_comparison": ages}, ["bert", "encoder"], Path("out"))
+    found = [step for step in paper_of("olmpics").steps(asked) if step.study == "zero_shot"]
+    assert {step.model for step in found} == {"bert"}
+    assert [step.options["config"] for step in found] == [
+        *("birth_year", "ages_in_year_frame", "years_in_age_frame", "out_of_range"),
+        "multiple_choice",
+    ]
+    assert "Variants of age_comparison of encoder: it answers nothing without" in asked.left_out[-1]
+    published = ReproduceRequest(
+        {"age_comparison": "olmpics/age_comparison"}, ["bert"], Path("out")
+    )
+    assert {step.study for step in paper_of("olmpics").steps(published)} == {"curve"}
+
+
+@pytest.mark.slow
+def test_variants_have_a_table_of_their_own(ages: str, tmp_path: Path) -> None:
+    words = ("--only", "age_comparison", "--probes", Path(ages).parent, "--device", "cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evaluation.reproduce.olmpics._QUICK", {"sizes": (6,), "seeds": 1})
+        reproduce("olmpics", "--quick", "-m", "bert", *words, "-o", tmp_path)
+    record = Reproduction.model_validate_json((tmp_path / "reproduction.json").read_text())
+    cells = rows_of(record, "age_variants")["bert"]
+    assert list(cells) == [*published_papers()["olmpics"].tables["age_variants"].columns]
+    assert set(cells["years_in_age_frame"]) == {"accuracy", "older"}
+    assert 0 <= cells["years_in_age_frame"]["older"].value <= 100
+    page = (tmp_path / "reproduction.md").read_text()
+    assert "| RoBERTa-large | published | 98 | 76 | 12 | – (100) | – | – |" in page
+
+
+def test_single_facts_are_learnt_first_where_a_network_is_trained(world: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(toy, "SIZE", 300)
+        options = ProbeOptions.parse({}, toy.NAME)
+        write(build(Request(toy.PROBE, options)), world / "sums")
+    probes, paper = {"encyclopedic_composition": "sums"}, paper_of("olmpics")
+    asked = ReproduceRequest(probes, ["encoder", "gpt2"], Path("out"), values={"limit": 8})
+    network, head = paper.steps(asked)
+    assert network.options["facts_first"]
+    assert "facts_first" not in head.options
+    assert network.before is not None
+    assert not any(
+        step.options.get("facts_first") for step in paper.steps(replace(asked, quick=True))
+    )
+    asked.expand(network)
+    first = network.runs(learner="full", config=None, train=62, train_seed=0)
+    assert first[0].options["facts_first"]
+    plain = replace(first[0], options={**first[0].options, "facts_first": False})
+    with_facts, without = (forecast([spec], sample=0).costs[0] for spec in (first[0], plain))
+    facts = len(read_facts("sums", open_probe("sums")))
+    epochs = FULL.options.model_fields["epochs"].default
+    assert facts
+    assert with_facts.passes - without.passes == 3 * epochs * facts
+
+
+def test_a_dry_run_says_what_each_study_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--data", "wordnetqa", "--dry-run", "--json", "-o", tmp_path / "out")
+    reproduce("wordnetqa", "-m", "gpt2", "-m", "choice", *words)
+    said = capsys.readouterr()
+    told = json.loads(said.out)
+    assert told["total"]["runs"] == sum(step["runs"] for step in told["steps"])
+    places = [(step["study"], step["probe"], step["model"]) for step in told["steps"]]
+    assert ("zero_shot", "wordnet_hypernymy", "gpt2") in places
+    shares = sum(step["seconds"] for step in told["steps"])
+    assert shares <= told["total"]["seconds"] + len(places)  # rounded, without loading
+    assert "study" in said.err
+    assert said.err.count("wordnet_hypernymy") >= 3
+
+
+def test_heat_maps_of_few_questions_are_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def figures(faint: frozenset[tuple[int, int]]) -> tuple[list[str], list[str]]:
+        counted = {(0, 0): ("n 60",), (0, 1): ("n 9",)}
+        before = HeatMap("before", "", ["1"], ["a", "b"], [[0.5, 0.5]], faint=faint, lines=counted)
+        change = HeatMap("change", "", ["1"], ["a", "b"], [[1.0, 2.0]], scale="points")
+        page = Document("", "", [Section("on a probe", [before, change])])
+        study = SimpleNamespace(name="inoculate", show=None, document_of=lambda _: page)
+        step = Step("inoculate", "wordnet_hypernymy", "bert")
+        step.name, step.summary = "bert", page
+        monkeypatch.setattr(step, "request", SimpleNamespace(study=study), raising=False)
+        left_out = list[str]()
+        shown = frame._figures([step], left_out)
+        parts = [part for section in shown for part in section.shown]
+        return [part.caption for part in parts if isinstance(part, HeatMap)], left_out
+
+    assert figures(frozenset({(0, 1)})) == (["before", "change"], [])
+    shown, left_out = figures(frozenset({(0, 0), (0, 1)}))
+    assert not shown
+    assert left_out == [
+        "Heat maps of inoculate of bert on wordnet_hypernymy: no cell has 50 questions"
+    ]
 
 
 @pytest.mark.slow

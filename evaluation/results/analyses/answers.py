@@ -127,7 +127,7 @@ def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
     gold, right = frequency[starts[:-1] + to_numpy(scored["answer"])], bools(scored["correct"])
     accuracy = None
     if np.ptp(gold) and 0 < right.sum() < right.size:
-        accuracy = float(spearmanr(gold, right).statistic)
+        accuracy = _rank_correlation(gold, right.astype(np.float64))
     highest = np.maximum.reduceat(frequency, starts[:-1])[row]
     frequent = frequency == highest
     ties = np.bincount(row, frequent)
@@ -135,9 +135,16 @@ def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
     def share(name: str) -> float:
         return float((frequent[starts[:-1] + to_numpy(scored[name])] / ties).mean())
 
-    # scipy.stats has Spearman's correlation, and takes longer to import than a page to make.
-    correlation = float(np.corrcoef(*map(_ranks, centred))[0, 1])
+    correlation = _rank_correlation(*centred)
     return FrequencyOfPicks(correlation, accuracy, share("prediction"), share("answer"))
+
+
+def _rank_correlation(first: Floats, second: Floats) -> float:
+    """Return Spearman's correlation.
+
+    scipy.stats has it, and takes longer to import than a page to make.
+    """
+    return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
 
 
 def _ranks(values: Floats) -> Floats:

@@ -6,12 +6,9 @@ million. The numbers are wordfreq's (Speer, 2022), installed with kbprobe and us
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -46,36 +43,15 @@ def words_of(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4)
 def _inverse_frequencies(language: str) -> dict[str, float]:
+    from wordfreq import cB_to_freq, get_frequency_list
+
     # A list of words for each frequency, which is stated in centibels.
     return {
         word: inverse
-        for centibels, words in enumerate(_words_by_frequency(language))
-        for inverse in (1.0 / 10 ** (-centibels / 100),)
+        for centibels, words in enumerate(get_frequency_list(language, wordlist="best"))
+        for inverse in (1.0 / cB_to_freq(-centibels),)
         for word in words
     }
-
-
-def _words_by_frequency(language: str) -> list[list[str]]:
-    """Return the words of each frequency, in centibels from 0 down: wordfreq's largest list.
-
-    Its file is read directly where it is as expected: importing wordfreq takes longer.
-    """
-    package = find_spec("wordfreq")
-    places = package.submodule_search_locations if package is not None else None
-    for size in ("large", "small") if language.isalnum() else ():
-        for place in places or ():
-            path = Path(place) / "data" / f"{size}_{language}.msgpack.gz"
-            if path.is_file():
-                import msgpack
-
-                with gzip.open(path) as file:
-                    header, *words = msgpack.load(file, raw=False)
-                if header == {"format": "cB", "version": 1}:
-                    return words
-    from wordfreq import get_frequency_list
-
-    lists: list[list[str]] = get_frequency_list(language, wordlist="best")
-    return lists
 
 
 @lru_cache(maxsize=64)

@@ -128,7 +128,8 @@ class ProbeOptions(Options):
 
     def may_be_doubtful(self, split: Ints) -> Bools:
         """Return for the split of each line whether the line may have flags in the clean tier."""
-        return (split == SPLITS.index("train")) & self.for_training
+        marked: Bools = (split == SPLITS.index("train")) & self.for_training
+        return marked
 
     @property
     def all_clean(self) -> bool:

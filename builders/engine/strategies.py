@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from builders.engine.draw.balanced import ranks_within
-from builders.engine.render.template_file import name_of_wording
 from kbprobe.arrays import Bools, Ints, Some, UInts
 from kbprobe.rng import RandomGenerator
 
@@ -105,6 +104,15 @@ class AnyWording:
         a gold of each.
         """
         return rng.below(len(ids), key)
+
+
+def name_of_wording(id: str) -> str:
+    """Return the name of the questions that a wording belongs to, where each has its own.
+
+    >>> name_of_wording("capital.2"), name_of_wording("band-start-paper")
+    ('capital', 'band-start')
+    """
+    return id[: max(id.rfind("."), id.rfind("-"), 0)]
 
 
 @dataclass(frozen=True)

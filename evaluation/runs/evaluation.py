@@ -20,6 +20,7 @@ from evaluation.results.analyses import (
     generated,
     labels,
     seen,
+    several,
     vocabulary,
 )
 from evaluation.results.breakdown import headline_rows
@@ -127,8 +128,8 @@ def evaluate_run(
     ).model_copy(update=of_audit(audit, recorded))
     if labels.setup_of(predictions) is None:
         encoder = _encoder_scores(run, session, entries)
-        several = [*METRIC_OF] if len(metrics.accuracies) > 1 else []
-        similarity = measure_similarity(run.rows, predictions, options.seed, encoder, several)
+        others = [*METRIC_OF] if len(metrics.accuracies) > 1 else []
+        similarity = measure_similarity(run.rows, predictions, options.seed, encoder, others)
         metrics = with_similarity(metrics, similarity)
     timings = Timings(
         load=model.loading_seconds(),

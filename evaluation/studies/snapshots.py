@@ -276,9 +276,8 @@ class _Asked(NamedTuple):
     def score(self, kind: str) -> float:
         """The best score of the choices of a kind."""
         kinds = self.row["choice_families"]
-        return max(
-            score for score, own in zip(self.scores.tolist(), kinds, strict=True) if own == kind
-        )
+        own = [score for score, of in zip(self.scores, kinds, strict=True) if of == kind]
+        return float(max(own))
 
 
 def _changed(name: str, asked: Sequence[_Asked], seed: int) -> dict[str, Any]:

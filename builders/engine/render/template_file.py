@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builders.engine.render.jinja import Checked, TemplateError, check_source
+from builders.engine.strategies import name_of_wording
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.format.setups import MASK
 from kbprobe.reading import open_file
@@ -121,7 +122,6 @@ __all__ = [
     "Wording",
     "key_words_of_text",
     "load_template",
-    "name_of_wording",
     "names",
 ]
 
@@ -132,15 +132,6 @@ ALL_WORDS = "all"
 """The value of ``key_words`` that means every word of the text."""
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
-
-
-def name_of_wording(id: str) -> str:
-    """Return the name of the questions that a wording belongs to, where each has its own.
-
-    >>> name_of_wording("capital.2"), name_of_wording("band-start-paper")
-    ('capital', 'band-start')
-    """
-    return id[: max(id.rfind("."), id.rfind("-"), 0)]
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ def save_run(
     questions: Sequence[str] | None = None,
     normalization: Normalization = "sum",
     request: dict[str, Any] | None = None,
+    source: str | None = None,
     **fields: Any,
 ) -> Path:
     """Write the results of a run whose predictions are given (None: set aside); return the folder.
@@ -101,6 +102,7 @@ def save_run(
             metrics,
             probe={
                 "name": probe,
+                "source": source or f"probes/{probe}",
                 "rows": len(items),
                 "fingerprint": split.fingerprint,
                 "request": request,

@@ -270,7 +270,8 @@ def _alone(groups: Sequence[Sequence[Labelled]]) -> dict[str, list[Finished]]:
     """
     probes: dict[str, list[Finished]] = {}
     for group in groups:
-        for run, label in group:
+        # Of the configs of a probe, the first counts.
+        for label, run in {label: run for run, label in reversed(group)}.items():
             probes.setdefault(label, []).append(run)
     alone = [group for group in groups if len(group) == 1]
     for group in alone:

@@ -12,7 +12,7 @@ import gzip
 import io
 import re
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -106,17 +106,20 @@ def _sha256(files: _Files) -> str:
 
 @lru_cache(maxsize=8)
 def _phrases_in(files: _Files, phrases: frozenset[str], option: str) -> frozenset[str]:
-    wanted: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    # By their first word, and then as sequences of words.
+    wanted: dict[str, dict[tuple[str, ...], set[str]]] = {}
     for phrase in phrases:
-        wanted[tuple(words_of(phrase))].add(phrase)
-    wanted.pop((), None)
+        if words := tuple(words_of(phrase)):
+            wanted.setdefault(words[0], {}).setdefault(words, set()).add(phrase)
     found: set[str] = set()
     for path, _ in files:
         for text in _texts(path, option):
-            words = list(words_of(text))
-            for length in {len(own) for own in wanted}:
-                for at in range(len(words) - length + 1):
-                    found |= wanted.pop(tuple(words[at : at + length]), set())
+            read = tuple(words_of(text))
+            for at, word in enumerate(read):
+                if not (own := wanted.get(word)):
+                    continue
+                for words in [words for words in own if read[at : at + len(words)] == words]:
+                    found |= own.pop(words)
     return frozenset(found)
 
 

@@ -51,12 +51,14 @@ class FrequencyOfPicks(NamedTuple):
         accuracy: the same of whether a row is right and its gold's frequency, over rows; None if
             either is the same in all.
         given, right: shares of rows in which the most frequent choice is given, and right.
+        rows: how many rows these are.
     """
 
     correlation: float
     accuracy: float | None
     given: float
     right: float
+    rows: int
 
 
 def answer_shares(predictions: pa.Table) -> list[AnswerShare]:
@@ -136,7 +138,9 @@ def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
         return float((frequent[starts[:-1] + to_numpy(scored[name])] / ties).mean())
 
     correlation = _rank_correlation(*centred)
-    return FrequencyOfPicks(correlation, accuracy, share("prediction"), share("answer"))
+    return FrequencyOfPicks(
+        correlation, accuracy, share("prediction"), share("answer"), len(scored)
+    )
 
 
 def _rank_correlation(first: Floats, second: Floats) -> float:
@@ -172,8 +176,8 @@ def _parts(files: ResultFiles) -> list[Part]:
         )
         if found.accuracy is not None:
             text += (
-                " Over rows, a right answer and the frequency of what is right correlate by "
-                f"{coefficient(found.accuracy)}."
+                f" Over the {found.rows:,} rows, whether the answer is right and how frequent the "
+                f"right one is correlate by {coefficient(found.accuracy)}."
             )
         parts.append(Text(text))
     return parts

@@ -80,7 +80,7 @@ _ORIGINALS = fields(
         "cost": "Accuracy before training minus after, in points.",
     },
     {"task": "original task", "size": "rows"},
-    show={"cost": cells.points},
+    show={"task": last_name, "cost": cells.points},
 )
 _TRANSFER = fields(
     {
@@ -153,7 +153,9 @@ def _section(runs: ModelRuns, probe: str) -> Section:
     table, settings = DataTable("runs", rows, _RUNS), DataTable("tried", tried, _TRIED)
     maps = _heat_maps(*tables, best["size"], untrained.results.metrics.chance)
     several = len(runs.originals) > 1
-    task = f"{len(originals)} original tasks" if several else model_name(runs.originals[0])
+    task = model_name(runs.originals[0])
+    if several:
+        task = f"the mean of {len(originals)} original tasks"
     by_task = DataTable("originals", _by_task(runs, probe), _ORIGINALS)
     return Section(
         place_of(untrained, "probe", "split", "model"),
@@ -191,7 +193,7 @@ def _section(runs: ModelRuns, probe: str) -> Section:
             f"Before: {percent(before['test'].value)} of the test questions right (chance "
             f"{percent(about['chance'])}). After {best['size']:,} rows: "
             f"{percent(best['test'].value)}, a difference of {difference(best['gain'])}.",
-            f"Cost on the {f'mean of the {task}' if several else 'original task'}: "
+            f"Cost on {task if several else 'the original task'}: "
             f"{difference(best['cost'])}, from "
             f"{percent(before['original'].value)} to {percent(best['original'].value)}.",
             _verdict(best),

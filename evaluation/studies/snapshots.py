@@ -125,8 +125,7 @@ def compare_builds(old: str, new: str, config: str | None, seed: int) -> Compare
     purpose = "snapshots compares facts by their nodes"
     manifests = [manifest_of_build(probe, purpose) for probe in (old, new)]
     first, second = (
-        {"probe": one.probe, "seed": one.request.seed, **one.request.options}
-        for one in manifests
+        {"probe": one.probe, "seed": one.request.seed, **one.request.options} for one in manifests
     )
     differing = [
         name
@@ -240,7 +239,7 @@ def _section(model: str, run: Finished, counts: Mapping[str, int]) -> Section:
     names = ("template", "distractor_family", "choice_families")
     cluster = cluster_codes(rows)
     asked = [
-        _Asked(row, values[starts[number] : starts[number + 1]], int(cluster[number]))
+        _Asked(row, values[starts[number] : starts[number + 1]].tolist(), int(cluster[number]))
         for number, row in enumerate(rows.select(names).to_pylist())
     ]
     seed = run.results.seed
@@ -265,7 +264,7 @@ class _Asked(NamedTuple):
     """A scored row: its relation and kinds of choices, their scores, and its cluster."""
 
     row: Mapping[str, Any]
-    scores: Any
+    scores: Sequence[float]
     cluster: int
 
     @property
@@ -277,9 +276,7 @@ class _Asked(NamedTuple):
     def score(self, kind: str) -> float:
         """The best score of the choices of a kind."""
         kinds = self.row["choice_families"]
-        return max(
-            score for score, own in zip(self.scores.tolist(), kinds, strict=True) if own == kind
-        )
+        return max(score for score, own in zip(self.scores, kinds, strict=True) if own == kind)
 
 
 def _changed(name: str, asked: Sequence[_Asked], seed: int) -> dict[str, Any]:

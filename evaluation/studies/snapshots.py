@@ -239,7 +239,7 @@ def _section(model: str, run: Finished, counts: Mapping[str, int]) -> Section:
     names = ("template", "distractor_family", "choice_families")
     cluster = cluster_codes(rows)
     asked = [
-        _Asked(row, values[starts[number] : starts[number + 1]], int(cluster[number]))
+        _Asked(row, values[starts[number] : starts[number + 1]].tolist(), int(cluster[number]))
         for number, row in enumerate(rows.select(names).to_pylist())
     ]
     seed = run.results.seed
@@ -264,7 +264,7 @@ class _Asked(NamedTuple):
     """A scored row: its relation and kinds of choices, their scores, and its cluster."""
 
     row: Mapping[str, Any]
-    scores: Any
+    scores: Sequence[float]
     cluster: int
 
     @property
@@ -276,8 +276,7 @@ class _Asked(NamedTuple):
     def score(self, kind: str) -> float:
         """The best score of the choices of a kind."""
         kinds = self.row["choice_families"]
-        own = [score for score, of in zip(self.scores, kinds, strict=True) if of == kind]
-        return float(max(own))
+        return max(score for score, own in zip(self.scores, kinds, strict=True) if own == kind)
 
 
 def _changed(name: str, asked: Sequence[_Asked], seed: int) -> dict[str, Any]:

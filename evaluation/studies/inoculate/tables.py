@@ -80,7 +80,7 @@ _ORIGINALS = fields(
         "cost": "Accuracy before training minus after, in points.",
     },
     {"task": "original task", "size": "rows"},
-    show={"task": last_name, "cost": cells.points},
+    show={"task": model_name, "cost": cells.points},
 )
 _TRANSFER = fields(
     {

@@ -209,7 +209,8 @@ def _pos(node: str) -> str:
 def _is_first(node: str, word: str) -> bool:
     """Return whether a node is the first sense of a word that it is called by."""
     known = _NODE.fullmatch(node)
-    return known is not None and int(known[3]) == 1 and _word(node, {}) == word.casefold()
+    first = known is not None and int(known[3]) == 1
+    return first and _word(node, {}) == word.casefold()
 
 
 def _chosen(

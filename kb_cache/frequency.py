@@ -53,12 +53,12 @@ def _words_by_frequency(language: str) -> list[list[str]]:
         for place in places or ():
             path = Path(place) / "data" / f"{size}_{language}.msgpack.gz"
             if path.is_file():
-                import msgpack
+                import msgpack  # which wordfreq requires
 
                 with gzip.open(path) as file:
                     header, *words = msgpack.load(file, raw=False)
                 if header == {"format": "cB", "version": 1}:
-                    return words
+                    return list(words)
     from wordfreq import get_frequency_list
 
     lists: list[list[str]] = get_frequency_list(language, wordlist="best")

@@ -17,9 +17,10 @@ Report = dict[str, Any]
 
 
 class Finished(NamedTuple):
-    """A process that has ended."""
+    """A process that has ended: seconds by the clock and of the processor, memory, output."""
 
     wall: float
+    processor: float
     peak_mib: float
     output: str
 
@@ -42,7 +43,8 @@ def run(command: list[str], **environment: str) -> Finished:
             raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
         output.seek(0)
         unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
-        return Finished(wall, usage.ru_maxrss / unit, output.read())
+        processor = usage.ru_utime + usage.ru_stime
+        return Finished(wall, processor, usage.ru_maxrss / unit, output.read())
 
 
 def run_part(script: str, *words: str, **environment: str) -> Report:

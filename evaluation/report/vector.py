@@ -202,7 +202,7 @@ def _colour_bar(figure: Figure, grid: Any, scale: Shading) -> None:
     name = scale.spell(middle) if scale.level is None else "chance"
     bar.set_ticks([scale.low, middle if scale.level is None else scale.level, scale.high])
     bar.set_ticklabels([scale.names[0], name, scale.names[1]])
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
 
 
 def data_of(parts: Sequence[Drawn]) -> PlainTable:

@@ -165,6 +165,14 @@ def test_names_are_given_to_models_folders_probes_and_baselines(
     ]
 
 
+def test_a_page_of_all_results_shows_the_names_given(results: Path, tmp_path: Path) -> None:
+    names = tmp_path / "names.yaml"
+    names.write_text("strong: The Strong One\n")
+    done = run_here("evaluation.cli", "report", results, "--rows", 0, "--names", names)
+    assert done.returncode == 0, done.stderr
+    assert "The Strong One" in (results / "report.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -12,7 +12,7 @@ import numpy as np
 from evaluation.names import NO_NAMES, DisplayNames
 from evaluation.report.suite.leaderboard import Entry, Leaderboard
 from evaluation.results import intervals
-from evaluation.results.breakdown import RANDOM, bools, cluster_codes
+from evaluation.results.breakdown import bools, cluster_codes, near_and_random
 from evaluation.results.frames import COLUMNS, READING, measured
 from evaluation.results.similarity import similarity_answers
 from evaluation.results.types import DIVIDED, Metrics, Normalization
@@ -95,17 +95,11 @@ def _values(entry: Entry, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def _near(rows: pa.Table) -> Ints:
-    return np.flatnonzero(~_is_random(rows))
+    return np.flatnonzero(near_and_random(rows)[0])
 
 
 def _random(rows: pa.Table) -> Ints:
-    return np.flatnonzero(_is_random(rows))
-
-
-def _is_random(rows: pa.Table) -> Any:
-    import pyarrow.compute as pc
-
-    return bools(pc.fill_null(pc.equal(rows["distractor_family"], RANDOM), False))
+    return np.flatnonzero(near_and_random(rows)[1])
 
 
 _PARTS: dict[str, Callable[[pa.Table], Ints] | None] = {
@@ -202,6 +196,8 @@ def _reading(rows: Sequence[_Row], baselines: bool) -> str:
             " Beyond similarity: accuracy less that of the choice most similar to the question, "
             "in percentage points."
         )
+    if baselines:
+        said += " Baselines other than chance and similarity are of the audit, on all its rows."
     if any(
         isinstance(cell, Measured) and cell.best for row in rows for cell in row.values.values()
     ):

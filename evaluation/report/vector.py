@@ -86,7 +86,7 @@ def _charts(charts: Sequence[Chart], width: float) -> Figure:
     """Draw the first panel of each chart: side by side in a wide figure, below each other else."""
     across = min(len(charts), 2 if width > WIDTHS["single"] + 1 else 1)
     rows = -(-len(charts) // across)
-    figure = new_figure(width, rows * max(2.0, 0.62 * width / across))
+    figure = new_figure(width, rows * min(3.2, max(2.0, 0.62 * width / across)))
     grid = figure.subplots(rows, across, squeeze=False).flat
     for axes, chart in zip(grid, charts, strict=False):
         draw_panel(axes, chart.panels[0])

@@ -86,6 +86,14 @@ def groups(scored: pa.Table, name: str, right: Bools, cluster: Ints) -> list[Gro
     ]
 
 
+def near_and_random(rows: pa.Table) -> tuple[Bools, Bools]:
+    """Return whether each row has near distractors, and random ones; neither: it does not say."""
+    import pyarrow.compute as pc
+
+    random = pc.equal(rows["distractor_family"], RANDOM)
+    return bools(pc.invert(random)), bools(random)
+
+
 def by_hops(predictions: pa.Table) -> list[Group]:
     """Group the scored rows by their hops, the fewest first; rows without them are in no group."""
     scored = predictions.filter(predictions["prediction"].is_valid())

@@ -310,10 +310,7 @@ def _near_and_random(
     scored: pa.Table, right: Bools, cluster: Ints, seed: int
 ) -> tuple[Estimate, Estimate] | tuple[None, None]:
     """Estimate the accuracy with near and with random distractors; None unless there are both."""
-    import pyarrow.compute as pc
-
-    random = pc.equal(scored["distractor_family"], breakdown.RANDOM)
-    rows = [bools(pc.invert(random)), bools(random)]
+    rows = breakdown.near_and_random(scored)
     if not all(some.any() for some in rows):
         return None, None
     near, far = (intervals.accuracy(right[some], cluster[some], seed) for some in rows)

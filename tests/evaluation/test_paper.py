@@ -84,7 +84,9 @@ def test_notes_and_names_cannot_leave_latex_s_comments_and_cells() -> None:
 def test_the_default_table_is_short_and_names_what_each_number_is(results: Path) -> None:
     text = table(results, "--to", "latex")
     assert r"\usepackage{booktabs}" in text
-    assert r"Model & Accuracy & Near & Beyond similarity \\" in text
+    assert r"Model & Accuracy & Near \\" in text, "similarity was not measured on these rows"
+    asked = table(results, "--to", "latex", "--columns", "accuracy,beyond_similarity")
+    assert r"Model & Accuracy & Beyond similarity \\" in asked
     assert "80 questions in 80 clusters" in text
     assert [line.split(" & ")[0] for line in text.splitlines() if " & $" in line] == [
         "strong",
@@ -163,6 +165,14 @@ def test_names_are_given_to_models_folders_probes_and_baselines(
         ("P", "By id"),
         ("P", "By folder"),
     ]
+
+
+def test_a_page_of_all_results_shows_the_names_given(results: Path, tmp_path: Path) -> None:
+    names = tmp_path / "names.yaml"
+    names.write_text("strong: The Strong One\n")
+    done = run_here("evaluation.cli", "report", results, "--rows", 0, "--names", names)
+    assert done.returncode == 0, done.stderr
+    assert "The Strong One" in (results / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

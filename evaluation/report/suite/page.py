@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from evaluation.names import NO_NAMES, DisplayNames
 from evaluation.report.html import render_page
 from evaluation.report.suite import leaderboard
 from evaluation.report.suite.collect import Collection, PickedChoices, collect
@@ -167,7 +168,10 @@ class SuitePage(NamedTuple):
 
 
 def make_suite_page(
-    folder: Path, output: Path | None = None, rows: int = DEFAULT_ROWS
+    folder: Path,
+    output: Path | None = None,
+    rows: int = DEFAULT_ROWS,
+    names: DisplayNames = NO_NAMES,
 ) -> SuitePage:
     """Write the page of all results below a folder; the same results give the same bytes.
 
@@ -176,6 +180,7 @@ def make_suite_page(
         output: the file to write; None: ``report.html`` in the folder.
         rows: the maximum number of questions of each probe; if there are more, a sample is drawn.
             0: none, for a page that is published without the questions.
+        names: the names given to models, probes and folders of results.
 
     Raises:
         UsageError: there is no such folder, or no results in it that can be read.
@@ -185,7 +190,7 @@ def make_suite_page(
     require("matplotlib", "report", "making the page of a suite")
     library = table_library()
     found = collect(folder, rows)
-    board = leaderboard.arrange(found)
+    board = leaderboard.arrange(found, names)
     page = render(found, board, library)
     path = folder / REPORT if output is None else output
     try:

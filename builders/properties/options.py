@@ -46,7 +46,10 @@ class PropertyOptions(MatchOptions):
     conceptnet: ConceptNetName = "5.7"
     wordnet: KindsWordNetName = "3.0"
     relations: tuple[str, ...] = Field(
-        ASKED, min_length=1, description="Relations to ask about, and their negations."
+        ASKED,
+        min_length=1,
+        description="Relations to ask about, and their negations; 'asked' stands for those asked "
+        "about by default (asked,RelatedTo adds one).",
     )
     min_weight: float = Field(
         2.0, ge=0, description="Minimum weight of an edge that makes a gold true (CN-100K: 1)."
@@ -77,6 +80,8 @@ class PropertyOptions(MatchOptions):
     @field_validator("relations")
     @classmethod
     def _worded(cls, relations: tuple[str, ...]) -> tuple[str, ...]:
+        spelled = [ASKED if name == "asked" else (name,) for name in relations]
+        relations = tuple(chain(*spelled))
         for name in relations:
             if name not in WORDED:
                 raise ValueError(

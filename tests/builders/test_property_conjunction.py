@@ -601,3 +601,8 @@ def test_places(conceptnet: str) -> None:
         "on the radio",
         "in an oven",
     ]
+
+
+def test_relations_are_added_to_those_asked_about() -> None:
+    options = PropertyOptions.parse({"relations": "asked,RelatedTo,IsA"}, "property_conjunction")
+    assert options.relations == (*ASKED, "RelatedTo")

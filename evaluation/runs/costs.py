@@ -193,10 +193,12 @@ class _Counter:
             return read + self._further((*about, run.train_on or spec.probe, "train"), fitted)
         options = spec.plugin_options(learner.options)
         epochs, rate = getattr(options, "epochs", 1), getattr(options, "learning_rate", None)
-        first = getattr(options, "facts_first", False)
+        if getattr(options, "facts_first", False):
+            # Once for all draws of rows, sizes and controls.
+            facts = (spec.model, "facts", spec.probe, run.seed, rate, epochs)
+            rows += self._further(facts, _STEP * epochs * self._facts(spec))
         trained = (*about, run.train_on or spec.probe, run.train, run.train_seed, rate, epochs)
-        fitted = run.train + (run.mix_rows or 0) + (self._facts(spec) if first else 0)
-        return rows + self._further((*trained, first), _STEP * epochs * fitted)
+        return rows + self._further(trained, _STEP * epochs * (run.train + (run.mix_rows or 0)))
 
     def _facts(self, spec: RunSpec) -> int:
         """Return how many single facts are learnt before the rows."""

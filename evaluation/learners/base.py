@@ -55,7 +55,8 @@ class Training:
             (:func:`evaluation.items.sampling.draw_items`).
         seed: the seed of everything else that the learner draws.
         workers: the processes that share the run; all of them get the scorer.
-        first: rows to fit on before the others.
+        first: rows to fit on before the others: once for all draws of these.
+        first_seed: the seed of what is drawn there.
     """
 
     model: ModelHandle
@@ -65,6 +66,7 @@ class Training:
     workers: Workers
     progress: Progress
     first: Sequence[Item] = ()
+    first_seed: int = 0
 
 
 @dataclass(frozen=True)

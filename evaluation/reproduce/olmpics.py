@@ -97,13 +97,16 @@ def _variants(
 
 
 def _learners(able: Capability, clozes: bool, quick: bool) -> tuple[str, ...]:
-    """Return the paper's learners for a model; none: those that suit it.
+    """Return the paper's learners for a model, or what comes nearest; none: those that suit it.
 
-    Quick: no whole network is fine-tuned.
+    On clozes heads are trained: on the vectors of questions and choices, if a model has none at the
+    mask. On questions the whole network is, but a head in the quick version.
     """
     if clozes and Capability.MASKED_SCORES in able:
         return ("linear", "mlp")
-    return ("frozen",) if quick and Capability.CAUSAL_SCORES not in able else ()
+    if able & (Capability.CAUSAL_SCORES | Capability.SEQ2SEQ_SCORES):
+        return ()
+    return ("frozen",) if clozes or quick else ("full",)
 
 
 def fill(own: OwnNumbers, steps: Sequence[Step]) -> list[Section]:

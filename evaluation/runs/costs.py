@@ -32,7 +32,8 @@ _TRIES = 3
 """Runs that are tried to time a model, should the first of them fail."""
 
 _HEADS = 8
-"""How many times as many rows are timed if a head is trained, which takes as long for few."""
+"""How many times as many rows are timed for heads and networks over word vectors, whose training
+takes as long for few."""
 
 _FEW = 100
 """Rows whose mean length stands for that of all rows."""
@@ -192,10 +193,12 @@ class _Counter:
             return read + self._further((*about, run.train_on or spec.probe, "train"), fitted)
         options = spec.plugin_options(learner.options)
         epochs, rate = getattr(options, "epochs", 1), getattr(options, "learning_rate", None)
-        first = getattr(options, "facts_first", False)
+        if getattr(options, "facts_first", False):
+            # Once for all draws of rows, sizes and controls.
+            facts = (spec.model, "facts", spec.probe, run.seed, rate, epochs)
+            rows += self._further(facts, _STEP * epochs * self._facts(spec))
         trained = (*about, run.train_on or spec.probe, run.train, run.train_seed, rate, epochs)
-        fitted = run.train + (run.mix_rows or 0) + (self._facts(spec) if first else 0)
-        return rows + self._further((*trained, first), _STEP * epochs * fitted)
+        return rows + self._further(trained, _STEP * epochs * (run.train + (run.mix_rows or 0)))
 
     def _facts(self, spec: RunSpec) -> int:
         """Return how many single facts are learnt before the rows."""
@@ -244,7 +247,7 @@ def _timed(spec: RunSpec, sample: int) -> _Timed:
     changes: dict[str, Any] = {"limit_by": "rows", "cache": False, "facts": False}
     if spec.run.train is not None:
         learner = LEARNERS.get(spec.run.learner or "full")
-        if isinstance(learner, HeadLearner):
+        if isinstance(learner, HeadLearner) or spec.model == NO_MODEL:
             sample *= _HEADS
         few = changes["train"] = min(spec.run.train, sample)
         passes = few if isinstance(learner, HeadLearner) else _STEP * few
@@ -262,8 +265,9 @@ def _timed(spec: RunSpec, sample: int) -> _Timed:
         found.append(outcome.or_raise().results)
         ended.append(time.perf_counter())
     first, second = (later - earlier for earlier, later in pairwise(ended))
-    busy, again = (run.timings.train + run.timings.encode + run.timings.score for run in found)
-    around = max(0.0, second - again)
+    both = [run.timings.train + run.timings.encode + run.timings.score for run in found]
+    # The first is also of what is read or tried out once, such as word vectors.
+    busy, around = min(both), max(0.0, second - both[1])
     rows = max(1, found[0].metrics.items)
     load = max(0.0, first - busy - around)
     if isinstance(learner, HeadLearner):

@@ -85,6 +85,7 @@ class ReadyScorers:
             self._session.workers,
             self._session.progress,
             run.first_items,
+            run.spec.run.seed,
         )
 
     @contextmanager

@@ -204,7 +204,8 @@ class Run:
                 "rows": self.spec.run.train,
             }
             if self.first_items:
-                learner["first"] = fingerprint(self.first_items)
+                first = {"rows": fingerprint(self.first_items), "seed": self.spec.run.seed}
+                learner["first"] = first
             if self.mixed is not None:
                 rows = self.spec.run.mix_rows
                 learner["mixed"] = {"train": self.mixed.fingerprint, "rows": rows}

@@ -372,6 +372,32 @@ def test_facts_of_all_splits_are_learnt_before_the_rows(tmp_path, capsys):
     assert scores[1] == evaluation.load(out).predictions.column("scores").to_pylist()
 
 
+@pytest.mark.slow
+def test_facts_are_learnt_once_for_all_draws_of_rows(tmp_path, monkeypatch):
+    trained = []
+
+    def counted(model, tokenizer, items, *rest, **named):
+        trained.append(len(items))
+        return finetune(model, tokenizer, items, *rest, **named)
+
+    monkeypatch.setattr(kept, "finetune", counted)
+    monkeypatch.setattr(kept, "_LEARNT", {})
+    options = {"epochs": 1, "facts_first": True, "facts": False, "cache": False}
+    draws = [(16, 1), (16, 2), (8, 1)]
+    scores = {}
+    for train, seed in draws:
+        done = evaluation.evaluate("sums", "tiny-encoder", train=train, train_seed=seed, **options)
+        scores[train, seed] = done.predictions.column("scores").to_pylist()
+    facts = sum(len(facts_in(name)) for name in ("train", "validation", "test"))
+    assert trained == [facts, 16, 16, 8]
+    # As if the facts were learnt anew for each.
+    kept._LEARNT.clear()
+    again = evaluation.evaluate("sums", "tiny-encoder", train=8, train_seed=1, **options)
+    assert trained[-2:] == [facts, 8]
+    assert again.predictions.column("scores").to_pylist() == scores[8, 1]
+    assert len({str(one) for one in scores.values()}) == len(draws)
+
+
 def facts_in(split):
     return kbprobe.load("sums", config="facts")[split]
 

@@ -6,14 +6,14 @@ import json
 import pickle  # nosec B403 # for the error that torch.load raises
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from evaluation.content import installed_version
+from evaluation.content import content_hash, installed_version
 from evaluation.items.types import fingerprint
 from evaluation.learners.base import Training
 from evaluation.learners.entries import RECORD, FinetuneOptions
@@ -145,6 +145,7 @@ def finetuned(training: Training, learner: str) -> AbstractContextManager[ReadyS
     }
     if training.first:
         identity["first_fingerprint"] = fingerprint(training.first)
+        identity["first_seed"] = training.first_seed
     # Where the environment is another one, so are the weights.
     own = course_folder(
         {**identity, "environment": _environment(training.model.device)}, training.options
@@ -250,6 +251,13 @@ def _train(
     if not network.fresh_head:
         refuse_fresh_head(checkpoint.id, fresh, network.head)
     tokenizer = load_tokenizer(start)
+    learnt: dict[str, Any] = {}
+    if training.first:
+        names = ("first_fingerprint", "first_seed")
+        learnt = {"first_rows": len(training.first), **{name: identity[name] for name in names}}
+        if course is None and earlier is None:
+            _learn_first(training, network, model, tokenizer, identity, fresh)
+            learnt["fresh"], fresh = list(fresh), []
     if course is None:
         course = Course() if earlier is None else _course(earlier)
     report = finetune(
@@ -261,10 +269,10 @@ def _train(
         training.progress,
         network=network,
         fresh=fresh,
-        first=training.first,
         course=course,
         saving=unfinished.after_step,
     )
+    report |= learnt
     named: dict[str, Any] = {"id": checkpoint.id, "revision": checkpoint.revision, **base}
     if checkpoint.random_weights is not None:
         named["random_weights"] = checkpoint.random_weights
@@ -275,6 +283,40 @@ def _train(
     remedy = "Name another folder with --keep-checkpoint." if chosen else OTHER_CACHE
     keep(model, tokenizer, folder, report, named, course if continued else None, remedy)
     unfinished.remove()
+
+
+_LEARNT: dict[str, dict[str, torch.Tensor]] = {}
+"""The weights of the model that has learnt something before its rows last, by their hash."""
+
+
+def _learn_first(
+    training: Training,
+    network: Network,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    identity: Mapping[str, Any],
+    fresh: Sequence[str],
+) -> None:
+    """Train a model on what comes before its rows, which all draws of these have in common."""
+    of_rows = ("train_fingerprint", "seed")
+    shared = {name: value for name, value in identity.items() if name not in of_rows}
+    key = content_hash({**shared, "environment": _environment(training.model.device)})
+    if key in _LEARNT:
+        model.float()
+        model.load_state_dict(_LEARNT[key])
+        return
+    finetune(
+        model,
+        tokenizer,
+        training.first,
+        training.options,
+        training.first_seed,
+        training.progress,
+        network=network,
+        fresh=fresh,
+    )
+    _LEARNT.clear()  # those of one model are enough
+    _LEARNT[key] = {name: value.cpu().clone() for name, value in model.state_dict().items()}
 
 
 def _earlier(courses: Path, identity: Mapping[str, Any]) -> Path | None:

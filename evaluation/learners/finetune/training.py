@@ -133,7 +133,6 @@ def finetune(
     *,
     network: Network = CHOICES,
     fresh: Sequence[str] = (),
-    first: Sequence[Item] = (),
     course: Course | None = None,
     saving: Saving | None = None,
 ) -> dict[str, Any]:
@@ -154,7 +153,6 @@ def finetune(
         progress: told of each step.
         network: what the model is.
         fresh: parameters that the checkpoint did not hold; drawn again from the seed.
-        first: rows to train on before the others, with the same options; not resumed.
         course: how far the model was trained before with these rows, seed and options, or (with
             a constant learning rate alone) with fewer epochs; changed in place.
         saving: saves the course between steps, so that an interrupted training can be resumed.
@@ -189,20 +187,13 @@ def finetune(
         # torch's global generators are left as they were.
         cuda = [model.device] if model.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
-            if first and not course.losses:
-                before_rows, asked = scorable(scorer, first)
-                ChoiceTraining(scorer, asked, before_rows, options, seed, LEARNING_RATE).run(
-                    progress
-                )
             training = ChoiceTraining(scorer, encoded, kept, options, seed, LEARNING_RATE)
             training.run(progress, course, saving)
     finally:
         model.eval()
         model.zero_grad(set_to_none=True)
     course.seconds = before + time.perf_counter() - began
-    told = {"first_fingerprint": fingerprint(first), "first_rows": len(first)} if first else {}
     return {
-        **told,
         "learner": network.learner,
         "options": options.model_dump(mode="json"),
         "seed": seed,

@@ -193,8 +193,8 @@ def _open_train(probe: ProbeSource, request: StudyRequest) -> Train:
     except UnknownSplit as error:
         raise UsageError(
             f"{name} has no rows to train on, so no size is possible: {error} Build it with "
-            "some: build-probe NAME --for-training; or ask the model without training: "
-            "evaluate-probe PROBE --model MODEL"
+            f"some: build-probe NAME --train-rows {options.sizes[-1]}; or ask the model without "
+            "training: evaluate-probe PROBE --model MODEL"
         ) from error
     rows, sizes = len(items), options.sizes
     possible = [size for size in sizes if size <= rows]
@@ -203,7 +203,7 @@ def _open_train(probe: ProbeSource, request: StudyRequest) -> Train:
         raise UsageError(
             f"{name} has {rows:,} rows to train on, fewer than the smallest size ({sizes[0]:,}). "
             f"Name sizes up to {rows:,}, such as --sizes {','.join(map(str, some))}, or build it "
-            "with more: build-probe NAME --for-training"
+            f"with more: build-probe NAME --train-rows {sizes[-1]}, or --for-training"
         )
     return Train(possible, setups_of(items))
 

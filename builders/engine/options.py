@@ -52,9 +52,9 @@ class ProbeOptions(Options):
     )
     for_training: bool = Field(
         False,
-        description="Make a larger train split, for learning curves: of all rows of the full tier, "
-        "with a larger share of what there is where 4,000 rows need it. Validation and test remain "
-        "of the tier.",
+        description="Make a train split for learning curves: 4,000 rows where there are as many, "
+        "of the full tier if there are tiers, and with a larger share if these need it. Validation "
+        "and test remain clean.",
     )
     screen: bool = Field(
         True,

@@ -138,8 +138,8 @@ def compare(
     """Compare results on the same rows: those of several models, or of one before and after.
 
     Args:
-        results: two or more, in memory or in folders, or a list of them; the others are compared
-            with the first.
+        results: two or more, in memory or in folders, or a list of them; one is enough with
+            ``against="similarity"``. Each pair is compared.
         **options: those of the study ``compare``, as ``evaluate-probe compare --help`` lists them.
 
     Returns:

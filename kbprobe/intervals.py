@@ -61,7 +61,7 @@ def mean_credit(credit: Floats, cluster: Ints, tests: int = 1) -> Estimate:
     Of several ``tests``, all intervals hold at once in 95% of cases (Bonferroni).
 
     >>> print(mean_credit(np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1])))
-    value=0.5 low=0.0 high=1.0 n=4 method='t over clusters'
+    value=0.5 low=0.0 high=1.0 n=4 clusters=None method='t over clusters'
     """
     from scipy.special import stdtrit
 

@@ -74,7 +74,8 @@ def test_help_tells_the_type_of_each_value(model: type[Options]) -> None:
         elif re.fullmatch(r"<class 'float'>|float \| None", kinds):
             assert option.metavar == "NUMBER"
         elif "Literal" in kinds:
-            assert "|" in str(option.metavar) or "[of: " in str(option.help)
+            metavar = str(option.metavar)
+            assert "|" in metavar or metavar[0] == "[" or "[of: " in str(option.help)
 
 
 class Sample(Options):

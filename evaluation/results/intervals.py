@@ -27,7 +27,8 @@ Coverage on simulated rows with the intra-cluster correlation of a probe (0.3) i
 to 300 clusters; that of Wilson's interval over the rows is 69% to 76%. With 2 to 4 clusters, and
 with mirrored pairs of which 0% to 30% differ from the others, it is 93% or more. Paired intervals
 cover the truth in 90% or more of the simulations with 5 to 150 clusters of 1 to 6 rows, of which 4%
-to 50% distinguish the two models.
+to 50% distinguish the two models; p, which is from the same resamples, is below 0.05 in 1% to 8% of
+those of equal models with 6 to 150 clusters.
 """
 
 from __future__ import annotations

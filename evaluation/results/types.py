@@ -387,6 +387,16 @@ class Results(Model, Sealed):
         description="Numbers that apply to some probes only, by the analysis's name (see below).",
     )
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What tells it from other results: the rows, the weights, how they were scored."""
+        probe, model = self.probe, self.model
+        return (
+            *(probe.name, probe.split, probe.fingerprint),
+            *(model.id, model.weights_sha256, model.tokenizer_sha256),
+            *(self.scoring.key, self.metrics.normalization, self.seed),
+        )
+
     def analysis(self, name: str, block: type[_Block]) -> _Block | None:
         """Return the block of an analysis, which has this schema; None if there is none."""
         held = self.analyses.get(name)

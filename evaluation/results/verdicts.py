@@ -60,7 +60,7 @@ def wording_remark(metrics: Metrics) -> str | None:
         return None
     each = ", ".join(
         f"{percent(one.accuracy.value)} ({interval(one.accuracy)}) of {counts(one.accuracy)} with "
-        f"{clip(one.name, 60)}"
+        f"“{clip(one.name, 60)}”"
         for one in (best, worst)
     )
     return (

@@ -401,12 +401,18 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
 def _results_in(folder: Path) -> Sequence[Path]:
     """Return the folders of results below a folder; the folder itself if it holds none or is one.
 
-    An evaluation of several probes with several models writes such a folder.
+    An evaluation of several probes with several models writes such a folder. Of the same results
+    in several folders, such as those of a study, the first ones count.
     """
     # Imported only for folders of results, so that --help stays fast.
-    from evaluation.results.types import RESULTS, results_below
+    from evaluation.results.types import RESULTS, read_results, results_below
 
-    return [folder] if (folder / RESULTS).is_file() else [*results_below(folder)] or [folder]
+    if (folder / RESULTS).is_file():
+        return [folder]
+    distinct: dict[object, Path] = {}
+    for place in results_below(folder):
+        distinct.setdefault(read_results(place).identity, place)
+    return [*distinct.values()] or [folder]
 
 
 @cache

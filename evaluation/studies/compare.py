@@ -1,4 +1,4 @@
-"""Compare models, probes with controls, or with similarity, question by question.
+"""Compare models question by question: with each other, controls, or similarity.
 
 Listed under: Commands to compare results.
 
@@ -32,7 +32,7 @@ from evaluation.results.words import coefficient, difference, p_value, percent, 
 from evaluation.runs.evaluation import Evaluation
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.across_probes import pairs_of_probes, section_of_probes
+from evaluation.studies.across_probes import ProbePair, pairs_of_probes, section_of_probes
 from evaluation.studies.agreement import mean_of
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
@@ -131,7 +131,6 @@ AXES: dict[str, Column[Finished]] = {
     "config": Column(
         "The probe or its config, where runs on several are compared.",
         lambda run: run.results.probe.name,
-        None,
     ),
 }
 RUNS: dict[str, Column[RunRow]] = {
@@ -198,7 +197,8 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTabl
         for own in rows
     ]
     between = {label: pairs_of_probes(runs, options.seed) for label, runs in across.items()}
-    every = [pair for own in (*pairs, *between.values()) for pair in own]
+    every: list[Contrast | ProbePair] = [pair for own in pairs for pair in own]
+    every += [pair for own in between.values() for pair in own]
     adjusted = dict(zip(map(id, every), holm([pair.p_value for pair in every]), strict=True))
     sections = [_section(*group, adjusted, options.seed) for group in zip(rows, pairs, strict=True)]
     if mean := _mean(pairs):
@@ -270,7 +270,8 @@ def _alone(groups: Sequence[Sequence[Labelled]]) -> dict[str, list[Finished]]:
     """
     probes: dict[str, list[Finished]] = {}
     for group in groups:
-        for run, label in group:
+        # Of the configs of a probe, the first counts.
+        for label, run in {label: run for run, label in reversed(group)}.items():
             probes.setdefault(label, []).append(run)
     alone = [group for group in groups if len(group) == 1]
     for group in alone:
@@ -320,7 +321,10 @@ def _section(
             runs.shown(
                 "Accuracy of each model on the rows that it scored; chance is "
                 f"{' or '.join(sorted(chances))}",
-                ("run", "metric", "accuracy", "counted", "counted_clusters"),
+                (
+                    *("run", *(["config"] if rows[0].axes["config"] else [])),
+                    *("metric", "accuracy", "counted", "counted_clusters"),
+                ),
                 names=2,
             ),
             controls.shown(
@@ -376,9 +380,11 @@ def _in_words(pair: Contrast, p: float) -> str:
 
 
 def _reversals(pairs: Sequence[Contrast]) -> list[str]:
-    """Describe the pairs that wording ranks in either order, the largest contradiction first."""
+    """Describe the models that wordings rank in either order, by the largest contradiction."""
     reversals = []
     for pair in pairs:
+        if are_configs(pair.first.runs[0], pair.second.runs[0]):
+            continue
         parts = [part for part in pair.by("template") if part.gain]
         if len({part.gain > 0 for part in parts}) < 2:
             continue

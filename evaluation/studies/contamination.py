@@ -36,8 +36,8 @@ class Contamination(Model):
 
     suite: str = Field(description="The sibling suite.")
     difference: Estimate | None = Field(
-        description="Score on the suite minus score on fresh rows, in points: mean over the probes; "
-        "null where all are left out."
+        description="Score on the suite minus score on fresh rows, in points: mean over the "
+        "probes; null where all are left out."
     )
     probes: list[FreshDifference] = Field(description="The probes that it is a mean over.")
     left_out: list[str] = Field(description="Probes with too few fresh clusters.")

@@ -103,7 +103,11 @@ def are_configs(one: Finished, two: Finished) -> bool:
     if one.spec is not None and two.spec is not None:
         return one.spec.run.config != two.spec.run.config and one.asks(two.spec.probe)
     first, second = (run.results.probe for run in (one, two))
-    built = first.request is not None and first.request == second.request
+    if first.request is None or second.request is None:
+        # Only the default config's results hold the request.
+        built = first.source == second.source
+    else:
+        built = first.request == second.request
     return built and first.name != second.name and first.split == second.split
 
 

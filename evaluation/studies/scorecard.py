@@ -363,7 +363,9 @@ def _document(card: Scorecard) -> doc.Document:
         "Means over the probes, each corrected for chance: 0 is chance, 100 all right. The last "
         "column is the mean accuracy of guessing"
     )
-    numbers = {name: partial(_number, name) for name in OVERALL_MEANS}
+    numbers: dict[str, Callable[[ModelCard], doc.Value]] = {
+        name: partial(_number, name) for name in OVERALL_MEANS
+    }
     numbers[BEYOND] = partial(_number, "beyond")
     numbers[CHANCE] = lambda model: cells.share(model.overall.chance)
     overview: list[doc.Part] = [
@@ -440,8 +442,8 @@ _PROBES: Mapping[str, Callable[[ProbeScore], doc.Value]] = {
     CHANCE: lambda probe: probe.chance,
     "accuracy": lambda probe: probe.accuracy,
     "score": lambda probe: cells.score(probe.score.value),
-    "near": lambda probe: _value(probe.near_accuracy),
-    "random": lambda probe: _value(probe.random_accuracy),
+    "near": lambda probe: _counted(probe.near_accuracy),
+    "random": lambda probe: _counted(probe.random_accuracy),
     "strict": lambda probe: _value(probe.strict_accuracy),
     "best baseline": lambda probe: probe.best_baseline and probe.best_baseline[1],
     BEYOND: lambda probe: cells.score(_value(probe.beyond_similarity)),
@@ -461,7 +463,7 @@ def _by_number_of_hops(model: ModelCard) -> doc.Table:
     """Return the accuracies by hops of the probes with several numbers of hops."""
     probes = [probe for probe in model.probes if probe.hops]
     numbers = sorted({hops for probe in probes for hops in probe.hops}, key=int)
-    rows = [
+    rows: list[doc.Row] = [
         [probe.probe, probe.chance, *(_counted(probe.hops.get(hops)) for hops in numbers)]
         for probe in probes
     ]

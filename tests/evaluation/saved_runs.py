@@ -43,6 +43,7 @@ def save_run(
     questions: Sequence[str] | None = None,
     normalization: Normalization = "sum",
     request: dict[str, Any] | None = None,
+    source: str | None = None,
     **fields: Any,
 ) -> Path:
     """Write the results of a run whose predictions are given (None: set aside); return the folder.
@@ -103,6 +104,7 @@ def save_run(
             metrics,
             probe={
                 "name": probe,
+                "source": source or f"probes/{probe}",
                 "rows": len(items),
                 "fingerprint": split.fingerprint,
                 "request": request,

@@ -170,6 +170,7 @@ def test_one_folder_stands_for_the_results_within_it(save: Save) -> None:
     deeper = save("one", [1, 1], folder="all/probe/one", probe="other")
     save("two", [0, 1], folder="all/probe/two", probe="other")
     save("one", [0], folder="all/probe/one/facts", probe="facts")
+    save("two", [0, 1], folder="all/study/two", probe="other")  # The same results again.
     assert len(summarise_folders(request, [one.parent, deeper.parent.parent]).tables["runs"]) == 4
     with pytest.raises(UsageError, match="at least two results"):
         summarise_folders(request, [one])
@@ -207,6 +208,12 @@ def test_a_control_beside_its_own_probe(save: Save) -> None:
     assert (pair.accuracy_first.value, pair.accuracy_second.value) == (0.5, 0.5)
     assert (pair.only_first_right, pair.only_second_right) == (1, 1)
     assert pair.same.value == 0.5, "rows 0 (gold) and 2 (worse)"
+    # Results on a config do not hold the request of the build: its folder is the same.
+    folders = [
+        save("m", [0, 1], folder=f"f{n}", request=given, probe=probe, source="probes/made")
+        for n, (given, probe) in enumerate([(BUILD, "made"), (None, "made-plain")])
+    ]
+    assert compare(folders).tables["controls"][0]["control"] == "plain"
     text = printed(found)
     assert "m, made-plain" in text
     assert "rows are paired by ids" in text

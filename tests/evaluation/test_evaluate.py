@@ -185,7 +185,7 @@ def test_compare_and_report_by_command(tmp_path, capsys):
         (["sizes.jsonl", "--model", "tiny-bert", "--model-args", "x"], "key=value"),
         (["sizes.jsonl", "--model", "tiny-bert", "--split", "tset"], "tset"),
         (["sizes.jsonl", "--model", "--limit"], "--limit"),
-        (["compare", "one"], "at least two folders"),
+        (["compare", "one"], "holds no results"),
         (["report", "nowhere"], "no folder nowhere"),
     ],
 )

@@ -639,7 +639,7 @@ def test_wordings_that_differ_are_told_with_their_rows_and_clusters() -> None:
 
     remark = worded(0.3, 0.9, 0.5)
     assert remark is not None
-    assert "90.0% (80.0% to 100.0%) of 400 rows with w1, 30.0% (20.0% to 40.0%) of 400" in remark
+    assert "90.0% (80.0% to 100.0%) of 400 rows with “w1”, 30.0% (20.0% to 40.0%) of 400" in remark
     assert worded(0.3, 0.4) is None
     assert worded(0.3) is None
     # These do not overlap as two, and do as the extremes of twenty.

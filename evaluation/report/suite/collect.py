@@ -98,10 +98,7 @@ def collect(folder: Path, most: int) -> Collection:
             continue
         name = place.relative_to(folder).as_posix()
         run = StoredRun(name, results, None)
-        model, scoring = results.model, results.scoring
-        of_model = model.id, model.weights_sha256, model.tokenizer_sha256
-        same = (run.probe, of_model, scoring.key, results.metrics.normalization, results.seed)
-        if (earlier := seen.setdefault(same, name)) != name:
+        if (earlier := seen.setdefault(results.identity, name)) != name:
             found.left_out.append(f"{place} holds the same results as {folder / earlier}.")
             continue
         if most:

@@ -9,7 +9,7 @@ from evaluation.report.suite.collect import Collection
 from evaluation.report.suite.leaderboard import Entry, Leaderboard, Reaches, System
 from evaluation.results.parts import SMALL
 from evaluation.results.types import ModelInfo, Stratum
-from evaluation.results.words import clip, percent
+from evaluation.results.words import clip, counts, percent
 from kbprobe import document as doc
 
 LEFT_OUT = 200
@@ -114,7 +114,7 @@ def _board(board: Leaderboard) -> doc.HeatMap:
         for column, entry in enumerate(system.entries, 1):
             cells[-1].append(None if entry is None else entry.metrics.accuracy)
             if entry is not None:
-                lines[row, column] = REACHED[entry.reaches]
+                lines[row, column] = (counts(entry.metrics.accuracy), *REACHED[entry.reaches])
     last = len(board.systems)
     cells.append([None, *(probe.chance for probe in board.probes)])
     cells.append([None, *(probe.baseline and probe.baseline[1] for probe in board.probes)])

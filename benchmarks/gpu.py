@@ -39,6 +39,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 TARGET = 0.9
+JUDGED = (50e6, 256)
+"""Parameters and rows from which on the ratio is compared with it: fewer measure overheads alone."""
+
 GEOMETRIES = {"base": (768, 12, 12), "tiny": (64, 2, 2)}
 """Units, layers and attention heads of the models that are written."""
 
@@ -220,11 +223,13 @@ def speed_line(one: dict[str, Any]) -> str:
     """Return what was timed of a scorer, as a line."""
     if "problem" in one:
         return f"{one['model']}: not timed {one['problem']}"
-    reached = "reached" if one["ratio"] >= TARGET else "missed"
+    verdict = "reached" if one["ratio"] >= TARGET else "missed"
+    if one["parameters"] < JUDGED[0] or one["rows"] < JUDGED[1]:
+        verdict = "too small to judge"
     return (
         f"{one['model']} ({one['parameters'] / 1e6:.1f} M, {one['dtype']}), {one['scorer']} on "
         f"{one['rows']:,} rows of {one['probe']}: ratio {one['ratio']:.2f} (target {TARGET}: "
-        f"{reached}), {one['rows_per_second']:,.0f} rows/s, "
+        f"{verdict}), {one['rows_per_second']:,.0f} rows/s, "
         f"{one['tokens_per_second']:,.0f} tokens/s, peak {one['peak_mib']:,.0f} MiB"
     )
 

@@ -40,7 +40,7 @@ sys.path.insert(0, str(ROOT))
 
 TARGET = 0.9
 JUDGED = (50e6, 256)
-"""Parameters and rows from which on the ratio is compared with it: with fewer it is of overheads."""
+"""Parameters and rows from which on the ratio is compared with it; below it is of overheads."""
 
 GEOMETRIES = {"base": (768, 12, 12), "tiny": (64, 2, 2)}
 """Units, layers and attention heads of the models that are written."""

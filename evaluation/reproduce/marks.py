@@ -236,9 +236,8 @@ def _training(
             text = f"Over the training {sizes}; left out: {_listed(left_out)}."
             yield Difference("sizes", text)
     elif spec.run.fold is None and spec.run.train_on is None and isinstance(spec.probe, str):
-        every = _train_rows(spec.probe)
-        if own[-1] < every:
-            yield Difference("sizes", f"Learnt from {own[-1]:,} of {every:,} training rows.")
+        if own[-1] < _train_rows(spec.probe):
+            yield Difference("sizes", f"Learnt from {own[-1]:,} rows, not from all to train on.")
     for name, what in _SETTINGS.items():
         most, count = protocol.settings.get(name), getattr(options, name, None)
         if most is None or count is None or (name == "random_init") != is_random:

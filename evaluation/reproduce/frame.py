@@ -11,7 +11,7 @@ from typing import Any
 from evaluation.executors.base import InProcess
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.names import folder_name, folder_names, options_name
+from evaluation.names import folder_names, model_name, options_name
 from evaluation.reproduce.marks import Before, Legend, Protocol, differences
 from evaluation.reproduce.record import (
     Figure,
@@ -112,8 +112,12 @@ class ReproduceRequest:
         request = StudyRequest.parse(study, [source], [step.model], values, owner=study.name)
         own = options_name(request.defaults.named_options())
         # No two models share a name.
-        step.name = folder_names([*self.models, step.model])[step.model]
-        place = "+".join([study.name, step.probe, step.name, *filter(None, [own])])
+        models = list(dict.fromkeys([*self.models, step.model]))
+        folder, names = folder_names(models)[step.model], [model_name(model) for model in models]
+        step.name = model_name(step.model)
+        if names.count(step.name) > 1:
+            step.name = folder
+        place = "+".join([study.name, step.probe, folder, *filter(None, [own])])
         step.request = replace(request, output=self.output / "studies" / place)
         step.specs = study.expand(step.request)
 
@@ -133,7 +137,7 @@ class ReproduceRequest:
 
     def leave_out(self, step: Step, error: KbprobeError | str) -> None:
         """Note that a step is left out, and why."""
-        of = "" if step.model == NO_MODEL else f" of {folder_name(step.model)}"
+        of = "" if step.model == NO_MODEL else f" of {model_name(step.model)}"
         self.left_out.append(f"{step.study}{of} on {step.probe}: {error}")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluation.items.sources import open_probe
 from evaluation.models.capabilities import Capability
-from evaluation.names import folder_name
+from evaluation.names import model_name
 from evaluation.reproduce.frame import OwnNumbers, Paper, ReproduceRequest, Step
 from evaluation.reproduce.marks import Before, Protocol
 from evaluation.results.types import AllResults
@@ -36,7 +36,7 @@ def steps(asked: ReproduceRequest) -> list[Step]:
         learnt = _transfer(asked, able) if pairs else None
         if learnt is None and pairs:
             asked.left_out.append(
-                f"NLI probes of {folder_name(model)}: it is no NLI classifier. Name a dataset to "
+                f"NLI probes of {model_name(model)}: it is no NLI classifier. Name a dataset to "
                 "fit one on with --task, such as a folder of MNLI."
             )
         elif learnt is not None:

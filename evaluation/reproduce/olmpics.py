@@ -10,7 +10,7 @@ from evaluation.items.sources import open_probe
 from evaluation.items.types import setups_of
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.names import folder_name
+from evaluation.names import model_name
 from evaluation.reproduce.frame import OwnNumbers, Paper, ReproduceRequest, Step
 from evaluation.reproduce.marks import Before, Protocol
 from evaluation.reproduce.record import published_papers
@@ -89,7 +89,7 @@ def _variants(
     if not able & _ANSWERS:
         if wanted:
             asked.left_out.append(
-                f"Variants of {_AGES} of {folder_name(model)}: it answers nothing without training"
+                f"Variants of {_AGES} of {model_name(model)}: it answers nothing without training"
             )
         return []
     options = {"split": split, "facts": False}

@@ -39,6 +39,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 TARGET = 0.9
+JUDGED = (50e6, 256)
+"""Parameters and rows from which on the ratio is compared with it; below it is of overheads."""
+
 GEOMETRIES = {"base": (768, 12, 12), "tiny": (64, 2, 2)}
 """Units, layers and attention heads of the models that are written."""
 
@@ -216,28 +219,28 @@ def reproduce(paper: str, model: str, options: argparse.Namespace, scratch: Path
     return found | {"numbers": count, "forecast": expected[-1] if expected else ""}
 
 
-def show(report: dict[str, Any]) -> None:
-    """Print the report."""
-    print(f"{report['device']}; torch {report['torch']}")
-    for one in report["speed"]:
-        if "problem" in one:
-            print(f"{one['model']}: not timed: {one['problem']}")
-            continue
-        reached = "reached" if one["ratio"] >= TARGET else "missed"
-        print(
-            f"{one['model']} ({one['parameters'] / 1e6:.1f} M, {one['dtype']}), {one['scorer']} on "
-            f"{one['rows']:,} rows of {one['probe']}: ratio {one['ratio']:.2f} (target {TARGET}: "
-            f"{reached}), {one['rows_per_second']:,.0f} rows/s, "
-            f"{one['tokens_per_second']:,.0f} tokens/s, peak {one['peak_mib']:,.0f} MiB"
-        )
-    for one in report["reproduce"]:
-        problem = f"; {one['problem']}" if "problem" in one else ""
-        print(
-            f"reproduce {one['paper']} --quick with {one['model']}: {one['seconds']:.0f} s, "
-            f"{one['numbers']:,} numbers{problem}"
-        )
-    for line in report["left_out"]:
-        print(f"left out: {line}")
+def speed_line(one: dict[str, Any]) -> str:
+    """Return what was timed of a scorer, as a line."""
+    if "problem" in one:
+        return f"{one['model']}: not timed {one['problem']}"
+    verdict = "reached" if one["ratio"] >= TARGET else "missed"
+    if one["parameters"] < JUDGED[0] or one["rows"] < JUDGED[1]:
+        verdict = "too small to judge"
+    return (
+        f"{one['model']} ({one['parameters'] / 1e6:.1f} M, {one['dtype']}), {one['scorer']} on "
+        f"{one['rows']:,} rows of {one['probe']}: ratio {one['ratio']:.2f} (target {TARGET}: "
+        f"{verdict}), {one['rows_per_second']:,.0f} rows/s, "
+        f"{one['tokens_per_second']:,.0f} tokens/s, peak {one['peak_mib']:,.0f} MiB"
+    )
+
+
+def reproduction_line(one: dict[str, Any]) -> str:
+    """Return what a reproduction took, as a line."""
+    problem = f"; {one['problem']}" if "problem" in one else ""
+    return (
+        f"reproduce {one['paper']} --quick with {one['model']}: {one['seconds']:.0f} s, "
+        f"{one['numbers']:,} numbers{problem}"
+    )
 
 
 def device_name(device: str) -> str:
@@ -290,30 +293,36 @@ def main() -> None:
             texts = [text for item in items[:20_000] for text in (item.question, *item.choices)]
             models = write_models(scratch, texts, options.geometry or ("tiny" if small else "base"))
         write_tasks(scratch)
-        speeds = []
+
+        def told(line: str) -> None:
+            if not options.json:
+                print(line, flush=True)
+
+        report: dict[str, Any] = {
+            "device": device_name(options.device),
+            "torch": torch.__version__,
+            "speed": [],
+            "reproduce": [],
+            "left_out": left_out,
+        }
+        told(f"{report['device']}; torch {report['torch']}")
         for model in models:
             for probe in (CLOZES, QUESTIONS):
                 try:
-                    speeds.append(speed(model, Path(built[probe]), options, scratch))
+                    one = speed(model, Path(built[probe]), options, scratch)
                 except KbprobeError as error:
-                    problem = f"on {probe}: {error}"
-                    speeds.append({"model": Path(model).name, "problem": problem})
-        report = {
-            "device": device_name(options.device),
-            "torch": torch.__version__,
-            "speed": speeds,
-            "reproduce": [
-                reproduce(paper, model, options, scratch)
-                for model in models
-                for paper, own in options.chosen.items()
-                if own
-            ],
-            "left_out": left_out,
-        }
+                    one = {"model": Path(model).name, "problem": f"on {probe}: {error}"}
+                report["speed"].append(one)
+                told(speed_line(one))
+        for model in models:
+            for paper in (paper for paper, own in options.chosen.items() if own):
+                one = reproduce(paper, model, options, scratch)
+                report["reproduce"].append(one)
+                told(reproduction_line(one))
+        for line in left_out:
+            told(f"left out: {line}")
     if options.json:
         print(json.dumps(report, indent=2))
-    else:
-        show(report)
 
 
 if __name__ == "__main__":

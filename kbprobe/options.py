@@ -7,7 +7,7 @@ from such models.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -277,7 +277,14 @@ def command_option(name: str, info: Any, section: str = "Output") -> Option:
     shown = metavar(name, info)
     if shown == REPEATED:
         place |= {"multiple": True, "callback": lambda _context, _option, given: given or None}
+    elif isinstance(info.default, tuple) and Ellipsis in get_args(info.annotation):
+        # A list that is given in parts would otherwise keep the last alone, without a word.
+        place |= {"multiple": True, "callback": _joined}
     return Option([flag, name], metavar=shown, help=_help(info, notes), **place)
+
+
+def _joined(_context: object, _option: object, given: Sequence[str]) -> str | None:
+    return ",".join(given) if given else None
 
 
 def _help(info: Any, notes: list[str]) -> str:

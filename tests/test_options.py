@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
+import click
 import pytest
 from pydantic import Field, ValidationError
 
@@ -138,3 +139,24 @@ def test_other_defaults_and_descriptions() -> None:
     assert option.help == "Other rows. [default: 4]"
     with pytest.raises(UsageError, match="must be at most 9"):
         Other.parse({"rows": 10}, "owner")
+
+
+class Lists(Options):
+    names: tuple[str, ...] = Field(("a", "b"), description="A list.")
+    shares: tuple[float, float] = Field((0.5, 0.5), description="Two numbers.")
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ([], None),
+        (["--names", "c,d"], "c,d"),
+        (["--names", "c", "--names", "d,e"], "c,d,e"),
+        (["--names", ""], ""),
+    ],
+)
+def test_a_list_may_be_given_in_parts(words: list[str], names: str | None) -> None:
+    fields = Lists.model_fields
+    options = [command_option(name, info) for name, info in fields.items()]
+    context = click.Command("list", params=options).make_context("list", list(words))
+    assert context.params == {"names": names, "shares": None}

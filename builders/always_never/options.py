@@ -27,7 +27,7 @@ class AlwaysNeverOptions(LabelOptions):
     WITHOUT = ("tier", "choices", "variants")
 
     DEFAULTS = named(split_shares=(0.5, 0.15, 0.35))
-    TRAINING = named(split_shares=(0.65, 0.05, 0.3))
+    TRAINING = named(split_shares=(0.78, 0.03, 0.19))
     HELP = named(
         split_shares="Shares of the subjects in train, validation and test, before --train-rows."
     )

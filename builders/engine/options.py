@@ -11,15 +11,17 @@ import logging
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import Field, ModelWrapValidatorHandler, field_validator, model_validator
 from pydantic_core import CoreSchema, core_schema
 
-from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import SPLITS
 from kbprobe.options import RARE, Metavar, Options, named, option_name
+
+if TYPE_CHECKING:
+    from kbprobe.arrays import Bools, Ints
 
 RANDOM = "random"
 """The distractor family of all nodes of the gold's kind; it supplements the others."""
@@ -50,9 +52,9 @@ class ProbeOptions(Options):
     )
     for_training: bool = Field(
         False,
-        description="Make a larger train split, for learning curves: of all rows of the full tier, "
-        "with a larger share of what there is where 4,000 rows need it. Validation and test remain "
-        "of the tier.",
+        description="Make a train split for learning curves: 4,000 rows where there are as many, "
+        "of the full tier if there are tiers, and with a larger share if these need it. Validation "
+        "and test remain clean.",
     )
     screen: bool = Field(
         True,
@@ -128,8 +130,8 @@ class ProbeOptions(Options):
 
     def may_be_doubtful(self, split: Ints) -> Bools:
         """Return for the split of each line whether the line may have flags in the clean tier."""
-        marked: Bools = (split == SPLITS.index("train")) & self.for_training
-        return marked
+        doubtful: Bools = (split == SPLITS.index("train")) & self.for_training
+        return doubtful
 
     @property
     def all_clean(self) -> bool:

@@ -31,6 +31,9 @@ SUFFIXES = (".pdf", ".svg", ".png")
 _POINTS = 72
 _FONT = 8
 _NAME = 32
+_LETTER = 0.6 * _FONT / _POINTS
+"""About the width of a letter, in inches."""
+
 _STYLE: dict[Any, Any] = {
     "font.size": _FONT,
     "lines.linewidth": 1.2,
@@ -87,14 +90,14 @@ def _charts(charts: Sequence[Chart], width: float) -> Figure:
     across = min(len(charts), 2 if width > WIDTHS["single"] + 1 else 1)
     rows = -(-len(charts) // across)
     figure = new_figure(width, rows * min(3.2, max(2.0, 0.62 * width / across)))
-    grid = figure.subplots(rows, across, squeeze=False).flat
+    grid = list(figure.subplots(rows, across, squeeze=False).flat)
     for axes, chart in zip(grid, charts, strict=False):
         draw_panel(axes, chart.panels[0])
         scale_across(axes, chart.across)
         axes.set_ylabel("accuracy")
         if len(charts) == 1:
             axes.set_title("", loc="left")
-    for axes in list(grid)[len(charts) :]:
+    for axes in grid[len(charts) :]:
         axes.set_visible(False)
     _legend(figure, width)
     return figure
@@ -109,6 +112,9 @@ def _dots(plots: Sequence[Dots], width: float) -> Figure:
         if len(plots) > 1:
             axes.set_title(short(plot.label, 60), loc="left", fontsize="medium")
             axes.set_xlabel("accuracy" if axes is rows[-1] else "")
+    ends = [end for axes in rows for end in axes.get_xlim()]
+    for axes in rows:
+        axes.set_xlim(min(ends), max(ends))
     _legend(figure, width)
     return figure
 
@@ -133,7 +139,7 @@ def _heat_maps(maps: Sequence[HeatMap], width: float) -> Figure:
     rows = -(-len(maps) // across)
     tallest = max(len(heat.rows) for heat in maps)
     names = max(len(name) for heat in maps for name in heat.column_names)
-    below = 0.045 * _FONT * min(names, _NAME) if names > _fitting(maps[0], width, across) else 0.2
+    below = _LETTER * min(names, _NAME) if names > _fitting(maps[0], width, across) else 0.2
     figure = new_figure(width, 0.5 + rows * (0.45 + 0.3 * tallest + below))
     grid = figure.subplots(rows, across, squeeze=False)
     for axes, heat in zip(grid.flat, maps, strict=False):
@@ -148,7 +154,7 @@ def _heat_maps(maps: Sequence[HeatMap], width: float) -> Figure:
 
 def _fitting(heat: HeatMap, width: float, across: int) -> int:
     """Return about how many letters fit above or in a cell of a heat map."""
-    return int(0.72 * width / across * _POINTS / len(heat.columns) / (0.6 * _FONT))
+    return int(0.72 * width / across / len(heat.columns) / _LETTER)
 
 
 def _heat_map(axes: Axes, heat: HeatMap, fitting: int) -> None:
@@ -164,7 +170,7 @@ def _heat_map(axes: Axes, heat: HeatMap, fitting: int) -> None:
                 box |= {"hatch": "////", "edgecolor": "#c8ced4"}
             axes.add_patch(_rectangle(column, row, **box))
             value = number if isinstance(number, float | int) else number.value
-            size = min(1.0, fitting / 6) * _FONT
+            size = min(1.0, fitting / 7) * _FONT
             ink = "black" if luminance(colour) > 0.179 else "white"
             text = scale.spell(value)
             axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=size)
@@ -197,7 +203,7 @@ def _colour_bar(figure: Figure, grid: Any, scale: Shading) -> None:
 
     shades = ListedColormap([shade_colour(scale.palette, step) for step in range(SHADES + 1)])
     shown = ScalarMappable(Normalize(scale.low, scale.high), shades)
-    bar = figure.colorbar(shown, ax=grid, shrink=0.9, aspect=25, pad=0.02)
+    bar = figure.colorbar(shown, ax=grid, shrink=0.9, aspect=20 * len(grid), pad=0.02)
     middle = (scale.low + scale.high) / 2
     name = scale.spell(middle) if scale.level is None else "chance"
     bar.set_ticks([scale.low, middle if scale.level is None else scale.level, scale.high])

@@ -296,7 +296,9 @@ def _figures(steps: Sequence[Step], left_out: list[str]) -> list[Section]:
         study = step.request.study
         for section in study.document_of(step.summary).sections if study.show is None else ():
             parts = [part for part in section.shown if isinstance(part, Chart | Dots | HeatMap)]
-            counted = [part for part in parts if isinstance(part, HeatMap) and part.lines]
+            maps = [part for part in parts if isinstance(part, HeatMap)]
+            # A map of differences does not say which of its cells have few questions.
+            counted = [part for part in maps if part.lines and part.scale == "share"]
             if counted and all(len(part.faint) == len(part.lines) for part in counted):
                 parts = [part for part in parts if not isinstance(part, HeatMap)]
                 left_out.append(

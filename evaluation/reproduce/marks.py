@@ -235,10 +235,12 @@ def _training(
             sizes = f"size{'s' * (len(own) > 1)} {_listed(own)}"
             text = f"Over the training {sizes}; left out: {_listed(left_out)}."
             yield Difference("sizes", text)
-    elif spec.run.fold is None and spec.run.train_on is None and isinstance(spec.probe, str):
-        every = _train_rows(spec.probe)
-        if own[-1] < every:
-            yield Difference("sizes", f"Learnt from {own[-1]:,} of {every:,} training rows.")
+    elif (
+        spec.run.fold is None
+        and spec.run.train_on is None
+        and own[-1] < _train_rows(str(spec.probe))
+    ):
+        yield Difference("sizes", f"Learnt from {own[-1]:,} rows, not from all to train on.")
     for name, what in _SETTINGS.items():
         most, count = protocol.settings.get(name), getattr(options, name, None)
         if most is None or count is None or (name == "random_init") != is_random:

@@ -173,6 +173,11 @@ def _of(row: RunRow) -> Any:
     return row.runs[0].results
 
 
+def _models(rows: Sequence[RunRow]) -> list[RunRow]:
+    """Return the rows without that of similarity."""
+    return [row for row in rows if _of(row).scoring.scorer != MOST_SIMILAR]
+
+
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:
     """Compare each pair of runs on the items that both scored."""
     require("statsmodels", "eval", "comparing results")
@@ -305,7 +310,9 @@ def _section(
     families = [part for pair in pairs for part in pair.by("distractor_family")]
     by_family = contrasts_table(families, PARTS, "families")
     controls = DataTable("controls", [p for p in pairs if _config_of_control(p)], _CONTROLS)
-    wordings = DataTable("wordings", _wordings([row.runs[0] for row in rows], seed), _WORDINGS)
+    wordings = DataTable(
+        "wordings", _wordings([row.runs[0] for row in _models(rows)], seed), _WORDINGS
+    )
     restarts = DataTable("restarts", _restarts(rows, pairs), _RESTARTS)
     # The similarity of a model's answers to a probe and to its controls is not informative.
     similar = not controls.records or len({row.axes["run"] for row in rows}) > 1
@@ -449,7 +456,7 @@ def _caveats(pairs: Sequence[Contrast]) -> list[str]:
     encoders = {
         (similarity.encoder.name, row.label): similarity
         for pair in pairs
-        if _of(pair.first).scoring.scorer == MOST_SIMILAR
+        if not _models([pair.first])
         for row in (pair.second,)
         if (similarity := _of(row).metrics.similarity) and similarity.encoder
     }
@@ -466,7 +473,7 @@ def _caveats(pairs: Sequence[Contrast]) -> list[str]:
 def _warnings(rows: Sequence[RunRow]) -> list[str]:
     """Return warnings if the runs score choices, or normalize scores, in different ways."""
     # The most similar choice is not scored by a model, and does not depend on lengths.
-    models = [row for row in rows if _of(row).scoring.scorer != MOST_SIMILAR]
+    models = _models(rows)
     warnings = []
     generated = [row.label for row in rows if RUNS["generated"].value(row)]
     if 0 < len(generated) < len(models):

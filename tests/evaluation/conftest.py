@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.evaluation import golden_cases
+from tests.evaluation.own_scorers import own_scorers as own_scorers
 
 
 @pytest.fixture

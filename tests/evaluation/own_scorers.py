@@ -1,13 +1,13 @@
-"""Scorers without a model, to be named as a file: one knows the answer, one has favourites."""
+"""Scorers without a model, of a test's own: one knows the answer, one has favourites."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
+import pytest
 
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import RowScorer, ScorerEntry
+from evaluation.scorers.registry import SCORERS
 
 
 class Right(RowScorer):
@@ -30,9 +30,17 @@ class Favourites(RowScorer):
         return np.array(liked, dtype=float), {}
 
 
-RIGHT, FAVOURITES = (
+OWN = [
     ScorerEntry(name=name, label=name, needs=Capability.NOTHING, make=lambda _, kind=kind: kind())
     for name, kind in (("right", Right), ("favourites", Favourites))
-)
+]
 
-NAMES = {name: f"{Path(__file__)}:{name.upper()}" for name in ("right", "favourites")}
+
+@pytest.fixture
+def own_scorers():
+    """Register the scorers ``right`` and ``favourites`` for a test."""
+    for entry in OWN:
+        SCORERS.add(entry)
+    yield
+    for entry in OWN:
+        SCORERS.remove(entry.name)

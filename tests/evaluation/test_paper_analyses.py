@@ -375,9 +375,10 @@ def test_frequencies_of_a_corpus_replace_those_of_wordfreq() -> None:
         pytest.approx([5.96, 3.0], abs=0.01) for _ in CONCEPTS
     ]
     assert found["word_frequency"].to_pylist() == [0.0, None, None, pytest.approx(4.0), None]
-    picks = frequency_of_picks(found)
+    picks, plain = frequency_of_picks(found), frequency_of_picks(rows)
     assert picks is not None
-    assert picks.correlation == -frequency_of_picks(rows).correlation
+    assert plain is not None
+    assert picks.correlation == -plain.correlation
     assert (picks.given, picks.right, picks.accuracy) == (0.6, 1.0, None)
     assert [(part.name, part.accuracy.n) for part in by_frequency(found)] == [
         ("below 2: less than once in 10 million words", 1),

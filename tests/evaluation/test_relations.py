@@ -11,7 +11,8 @@ from evaluation.studies.base import StudyRequest
 from evaluation.studies.relations import RELATIONS, questions
 from evaluation.studies.relations.questions import Asked, expand, read_people, read_relata
 from kbprobe.errors import UsageError
-from tests.evaluation.own_scorers import NAMES
+
+pytestmark = pytest.mark.usefixtures("own_cache", "own_scorers")
 
 
 def stated(*triples, content="common", nodes=(), texts=()):
@@ -79,7 +80,7 @@ def probes(tmp_path_factory, open_wordnet):
 
 
 def test_one_who_knows_tells_all_apart_and_a_liking_for_words_tells_nothing(probes):
-    knows = evaluation.study("relations", probes, "none", scorer=NAMES["right"])
+    knows = evaluation.study("relations", probes, "none", scorer="right")
     *_, overall = knows.rows("relations")
     assert overall["relation"] == "all"
     assert overall["questions"] > 50
@@ -91,7 +92,7 @@ def test_one_who_knows_tells_all_apart_and_a_liking_for_words_tells_nothing(prob
     for row in knows.rows("asymmetry"):
         assert (row["accepted"].value, row["asymmetry"].value) == (1, 1)
     assert {row["both"].value for row in knows.rows("symmetry")} == {1}
-    likes = evaluation.study("relations", probes, "none", scorer=NAMES["favourites"])
+    likes = evaluation.study("relations", probes, "none", scorer="favourites")
     *_, overall = likes.rows("relations")
     assert overall["both"].value == 0
     for first in likes.rows("against"):
@@ -103,7 +104,7 @@ def test_shares_are_those_of_a_plain_loop(probes):
     request = StudyRequest.parse(RELATIONS, probes, ["none"], {"scorer": "random"})
     (spec,) = expand(request)
     rows = spec.probe.to_list()
-    summary = evaluation.study("relations", probes, "none", scorer=NAMES["favourites"])
+    summary = evaluation.study("relations", probes, "none", scorer="favourites")
     asked = {}
     for row in rows:
         likings = {text: sum(map(ord, text)) for text in row["choices"]["text"]}
@@ -120,7 +121,7 @@ def test_shares_are_those_of_a_plain_loop(probes):
 
 
 def test_fewer_words_still_ask_both_directions(probes):
-    few = evaluation.study("relations", probes, "none", scorer=NAMES["right"], words=12)
+    few = evaluation.study("relations", probes, "none", scorer="right", words=12)
     assert sum(row["pairs"] for row in few.rows("asymmetry")) > 0
     assert few.rows("relations")[-1]["questions"] < 40
 
@@ -137,13 +138,11 @@ def test_answers_of_people_are_counted_and_compared(probes, tmp_path):
     path = tmp_path / "people.csv"
     path.write_text(PEOPLE)
     assert read_people(str(path)) == {("dog", "hypernym"): {"animal": 3, "pet": 2, "thing": 1}}
-    summary = evaluation.study("relations", probes, "none", scorer=NAMES["right"], people=str(path))
+    summary = evaluation.study("relations", probes, "none", scorer="right", people=str(path))
     row, _ = summary.rows("people")
     assert (row["relation"], row["questions"], row["prototypicality"].value) == ("hypernym", 1, 1)
     assert (row["first"].value, row["chance"]) == (1, 0.5)
-    likes = evaluation.study(
-        "relations", probes, "none", scorer=NAMES["favourites"], people=str(path)
-    )
+    likes = evaluation.study("relations", probes, "none", scorer="favourites", people=str(path))
     assert likes.rows("people")[0]["prototypicality"].value == 1  # of "pet" and "animal"
 
 

@@ -425,7 +425,7 @@ def test_heat_maps_of_few_questions_are_left_out_and_said(monkeypatch: pytest.Mo
     def figures(faint: frozenset[tuple[int, int]]) -> tuple[list[str], list[str]]:
         counted = {(0, 0): ("n 60",), (0, 1): ("n 9",)}
         before = HeatMap("before", "", ["1"], ["a", "b"], [[0.5, 0.5]], faint=faint, lines=counted)
-        change = HeatMap("change", "", ["1"], ["a", "b"], [[1.0, 2.0]], scale="points")
+        change = replace(before, caption="change", scale="points", faint=frozenset())
         page = Document("", "", [Section("on a probe", [before, change])])
         study = SimpleNamespace(name="inoculate", show=None, document_of=lambda _: page)
         step = Step("inoculate", "wordnet_hypernymy", "bert")

@@ -17,9 +17,8 @@ from evaluation.studies.snapshots import SNAPSHOTS, compare_builds
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from tests import real_data
-from tests.evaluation.own_scorers import NAMES
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = pytest.mark.usefixtures("own_cache", "own_scorers")
 
 COUNTRIES, CHANGED = 60, 12
 
@@ -69,13 +68,13 @@ def test_changed_facts_show_both_answers_and_unchanged_ones_are_a_reference(tabl
 
 
 def test_one_who_knows_what_is_right_now_prefers_the_new_answers(tables):
-    summary = evaluation.study("snapshots", tables, "none", scorer=NAMES["right"])
+    summary = evaluation.study("snapshots", tables, "none", scorer="right")
     *_, changed = summary.rows("changed")
     assert (changed["relation"], changed["facts"]) == ("all", CHANGED)
     assert [changed[name].value for name in ("old", "new", "preferred")] == [0, 1, 1]
     assert summary.rows("unchanged")[-1]["right"].value == 1
     # Named the other way round, the old answers are the new ones.
-    turned = evaluation.study("snapshots", tables[::-1], "none", scorer=NAMES["right"])
+    turned = evaluation.study("snapshots", tables[::-1], "none", scorer="right")
     assert turned.rows("changed")[-1]["preferred"].value == 1
     assert f"Of {CHANGED} facts that changed" in summary.sentences[0]
     assert "several right answers" in summary.notes[0]
@@ -115,7 +114,7 @@ def test_two_snapshots_of_wikidata(tmp_path):
             "encyclopedic_composition", output=tmp_path / name, unambiguous=True, **options
         )
     builds = [str(tmp_path / name) for name in files]
-    summary = evaluation.study("snapshots", builds, "none", scorer=NAMES["right"])
+    summary = evaluation.study("snapshots", builds, "none", scorer="right")
     *_, changed = summary.rows("changed")
     assert 5 < changed["facts"] <= len(born)
     assert changed["new"].value == 1

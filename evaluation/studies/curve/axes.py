@@ -203,7 +203,7 @@ def _open_train(probe: ProbeSource, request: StudyRequest) -> Train:
         raise UsageError(
             f"{name} has {rows:,} rows to train on, fewer than the smallest size ({sizes[0]:,}). "
             f"Name sizes up to {rows:,}, such as --sizes {','.join(map(str, some))}, or build it "
-            f"with more: build-probe NAME --train-rows {sizes[-1]}"
+            f"with more: build-probe NAME --train-rows {sizes[-1]}, or --for-training"
         )
     return Train(possible, setups_of(items))
 

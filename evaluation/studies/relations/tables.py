@@ -246,7 +246,8 @@ def _section(model: str, run: Finished) -> Section:
 def _few(relations: Sequence[Mapping[str, Any]]) -> list[str]:
     """Warn of relations that few words are asked about."""
     few = [f"{one['relation']} ({n})" for one in relations if (n := one["questions"]) < FEWEST]
-    return [f"Few words are asked about for {', '.join(few)}: see the intervals."] if few else []
+    more = "look at the intervals, or build the probes that ask for them with --tier full"
+    return [f"Few words are asked about for {', '.join(few)}: {more}."] if few else []
 
 
 def _relation(name: str, questions: Mapping[Place, Question], seed: int) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def test_commands_import_nothing_from_the_working_directory(hostile: Path) -> No
 
 
 def test_a_probe_is_built_without_modules_of_the_working_directory(hostile: Path) -> None:
-    why = sources.build("no_such_probe", hostile / "probe", lambda *_: None)
+    why = sources.build(["no_such_probe", "-o", str(hostile / "probe")], lambda *_: None)
     assert not (hostile / "ran").exists()
     assert why is not None
     assert "no_such_probe" in why

@@ -22,7 +22,7 @@ from typing import IO, Any
 from evaluation.content import content_hash
 from kb_cache.frequency import words_of
 from kbprobe.errors import UsageError
-from kbprobe.files import file_sha256
+from kbprobe.files import file_sha256, regular_path
 from kbprobe.parsing import json_value
 from kbprobe.reading import MAX_TABLE_BYTES, check_plain, open_file, stamp_of
 
@@ -192,8 +192,8 @@ def _parquet_texts(path: Path) -> Iterator[str]:
     import pyarrow.parquet as pq
 
     try:
-        with open_file(path) as file:
-            for batch in pq.ParquetFile(file).iter_batches():
+        with pq.ParquetFile(regular_path(path)) as file:
+            for batch in file.iter_batches():
                 for row in batch.to_pylist():
                     yield from _strings(row)
     except pa.ArrowException as error:

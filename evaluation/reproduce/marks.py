@@ -7,7 +7,6 @@ where that differs, the number has a letter, and the legend says what differs.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from evaluation.items.sources import open_probe
 from evaluation.learners.entries import RECORD
@@ -27,6 +26,7 @@ from evaluation.scorers.registry import SCORERS
 from evaluation.studies.curve.axes import LARGE
 from kbprobe.format.manifest import holds_manifest, read_manifest
 from kbprobe.options import Options
+from kbprobe.parsing import read_record
 
 Kind: TypeAlias = Literal[
     "rows", "limit", "split", "answers", "sizes", "settings", "learner", "step", "scoring"
@@ -189,14 +189,19 @@ def _scoring(results: Results) -> Difference:
     )
 
 
+class _TrainedRows(BaseModel):
+    """What is read of the record of a fine-tuned model: the rows that it was trained on."""
+
+    rows: int
+
+
 def _trained_before(spec: RunSpec, results: Results, before: Before) -> str | None:
     """Return what a model was trained on before a probe's rows; None: what the paper says."""
     if spec.options.get("facts_first"):
         return None
     record, task = Path(spec.model) / RECORD, before.task
     if record.is_file() and task is not None:
-        rows = json.loads(record.read_text(encoding="utf-8"))["rows"]
-        return _of_task(task, rows, before)
+        return _of_task(task, read_record(record, _TrainedRows).rows, before)
     if spec.run.train_on not in (None, spec.probe) and spec.run.train is not None:
         return _of_task(str(spec.run.train_on), spec.run.train, before)
     if results.scoring.scorer == "classifier" and spec.run.train is None:

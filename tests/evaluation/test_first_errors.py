@@ -43,7 +43,7 @@ WRONG = {
     "curve sizes --model tiny --split wrong": "sizes has no split 'wrong'",
     "curve sizes --model tiny --learners lineer": "no learner 'lineer'",
     "compare sizes --model tiny --controls wrong": "sizes has no config 'wrong'",
-    "compare done": "compare takes at least two folders",
+    "compare done": "compare takes at least two results",
     "compare sizes --model tiny": "compare takes two runs or more",
     "report users": "There are no results in users",
 }

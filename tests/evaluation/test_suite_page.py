@@ -322,7 +322,7 @@ def test_downloads(opened: Browser) -> None:
     assert float(rows[0]["accuracy"]) == pytest.approx(50 / 60)
     tex = downloaded(opened, "leaderboard.tex")
     assert "\\begin{tabular}{lrrr}" in tex
-    assert "org/good & 83.3 & 83.3 & 83.3 \\\\" in tex
+    assert "org/good & 75.0 & 83.3 & 83.3 \\\\" in tex
     choose(opened, show="wrong")
     rows = list(csv.DictReader(io.StringIO(downloaded(opened, "questions.csv"))))
     assert [row["id"] for row in rows] == IDS[50:]

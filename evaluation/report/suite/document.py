@@ -108,18 +108,24 @@ def _leaderboard(board: Leaderboard) -> list[doc.Part]:
 def _board(board: Leaderboard) -> doc.HeatMap:
     """Return the leaderboard: models by probes, with chance and the best baseline below."""
     cells: list[list[doc.Number | None]] = []
-    lines = {}
-    for row, system in enumerate(board.systems):
-        cells.append([system.mean])
-        for column, entry in enumerate(system.entries, 1):
-            cells[-1].append(None if entry is None else entry.metrics.accuracy)
-            if entry is not None:
-                lines[row, column] = (counts(entry.metrics.accuracy), *REACHED[entry.reaches])
+    lines: dict[tuple[int, int], tuple[str, ...]] = {}
     last = len(board.systems)
+    asked: list[set[str]] = [set() for _ in board.probes]
+    for system in board.systems:
+        cells.append([system.mean, *(entry and entry.metrics.accuracy for entry in system.entries)])
+        for counted, entry in zip(asked, system.entries, strict=True):
+            counted |= set() if entry is None else {counts(entry.metrics.accuracy)}
+    for row, system in enumerate(board.systems):
+        for column, entry in enumerate(system.entries, 1):
+            if entry is not None:
+                # What all models of a column share is said once, below them.
+                own = [counts(entry.metrics.accuracy)] if len(asked[column - 1]) > 1 else []
+                lines[row, column] = (*own, *REACHED[entry.reaches])
     cells.append([None, *(probe.chance for probe in board.probes)])
     cells.append([None, *(probe.baseline and probe.baseline[1] for probe in board.probes)])
     for column, probe in enumerate(board.probes, 1):
-        lines[last, column] = (f"{probe.rows:,} questions",)
+        counted = asked[column - 1]
+        lines[last, column] = tuple(counted) if len(counted) == 1 else (f"{probe.rows:,} rows",)
         if probe.baseline is not None:
             lines[last + 1, column] = (clip(probe.baseline[0], 40),)
     return doc.HeatMap(

@@ -382,7 +382,7 @@ def test_studies_of_folders_by_name(tmp_path):
     assert [row["model"] for row in found.rows("runs")] == ["gpt2", "llama"]
     with pytest.raises(UsageError, match="no option --shots"):
         evaluation.study("compare", [tmp_path / "gpt2", tmp_path / "llama"], shots=1)
-    with pytest.raises(UsageError, match="at least two folders"):
+    with pytest.raises(UsageError, match="at least two results"):
         evaluation.study("compare", tmp_path / "gpt2")
     with pytest.raises(UsageError, match="no model is named"):
         evaluation.study("orders", "questions")

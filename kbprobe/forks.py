@@ -108,7 +108,7 @@ class Forks(Generic[Result]):
         A job is not yielded if it raised an error or its process was killed: done in this process,
         it says why. ``show`` is called with each phase and the number of the process.
         """
-        waiting, busy = deque(jobs), dict[Any, int]()
+        waiting, busy = deque(jobs), dict[Connection, int]()
 
         def give(pipe: Connection) -> None:
             if waiting:
@@ -119,8 +119,10 @@ class Forks(Generic[Result]):
         for pipe in self._pipes:
             give(pipe)
         while busy:
-            for pipe in wait(list(busy)):
-                number = self._pipes.index(pipe)
+            ready = wait(list(busy))
+            for number, pipe in enumerate(self._pipes):
+                if pipe not in ready:
+                    continue
                 try:
                     done, told = pipe.recv()
                 except (EOFError, OSError):

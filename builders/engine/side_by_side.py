@@ -43,7 +43,11 @@ class _Copy(StringIO):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
-        self.isatty = stream.isatty
+        self._stream = stream
+
+    def isatty(self) -> bool:
+        """Return whether the stream is a terminal."""
+        return self._stream.isatty()
 
 
 def process_count(jobs: int, workers: int | None) -> int:
@@ -82,9 +86,14 @@ def ended_builds(
     sizes = [rows.get(request.probe.name, math.inf) for request, _ in jobs]
     order = sorted(range(len(jobs)), key=lambda number: -sizes[number])
     done: dict[int, Ended] = {}
-    following = 0
-    for number, ended in forks.results(order, show):
+    finished = following = 0
+
+    def shown(phase: str, process: int) -> None:
+        show(phase and f"{phase} ({finished} of {len(jobs)} finished)", process)
+
+    for number, ended in forks.results(order, shown):
         done[number] = ended
+        finished += 1
         while following in done:
             yield done.pop(following)
             following += 1

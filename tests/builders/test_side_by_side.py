@@ -106,3 +106,17 @@ def test_a_job_whose_process_ends_is_left_to_the_caller() -> None:
     assert done == {number: 10 * number for number in (0, 2, 3, 4, 5)}
     assert told.count("working") == 6
     assert 1 <= fitting(1 << 60) <= fitting(1) <= (os.cpu_count() or 1)
+
+
+def test_probes_whose_processes_ended_are_built_by_the_command_itself(
+    tmp_path: Path, build_probe: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where memory does not suffice for several at once."""
+    monkeypatch.setattr(
+        "builders.engine.side_by_side.write", lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    )
+    done = build_probe(*SEVERAL, *SMALL, "--json", "-o", "probes", "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line)["probe"] for line in done.stdout.splitlines()]
+    assert told == [*SEVERAL]
+    assert sorted(path.name for path in (tmp_path / "probes").iterdir()) == sorted(SEVERAL)

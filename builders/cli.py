@@ -207,6 +207,11 @@ def build_command(probes: Mapping[str, ProbeEntry | Probe]) -> Command:
     "--clean", type=_PATH, is_flag=False, flag_value=Path("probes"), metavar="[DIR]", rare=True,
     help="Remove what interrupted commands left in an output folder. [default: probes]",
 )  # fmt: skip
+@option(
+    "--workers", type=click.IntRange(1), metavar="N", section="Build", rare=True,
+    help="How many processes build several probes, on Linux. [default: one for each processor, as "
+    "far as memory allows]",
+)  # fmt: skip
 @option("--json", "as_json", is_flag=True, help="Print the manifests instead of a summary.")
 def _build(
     names: tuple[str, ...],
@@ -224,6 +229,7 @@ def _build(
     suite: str | None,
     from_manifest: Path | None,
     clean: Path | None,
+    workers: int | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -273,7 +279,8 @@ def _build(
     if sheet is not None and len(jobs) > 1:
         raise UsageError("--sheet is the folder of one probe's sheet; leave it out for several.")
     reading = None if sample is None else command.Reading(sample, blind, sheet)
-    command.run_jobs(jobs, overwrite, as_json, reading, brief=suite is not None, failures=failures)
+    brief = suite is not None
+    command.run_jobs(jobs, overwrite, as_json, reading, brief, failures, workers)
     if declared is not None:
         command.finish(declared, as_json)
 

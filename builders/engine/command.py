@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -149,10 +149,12 @@ def run_jobs(
     reading: Reading | None = None,
     brief: bool = False,
     failures: Failures | None = None,
+    workers: int | None = None,
 ) -> None:
     """Build what does not exist yet, report each build, and write its reading sheet if requested.
 
-    A ``brief`` report is a single line.
+    A ``brief`` report is a single line. Up to ``workers`` processes build, by default as many as
+    fit on this machine.
 
     Raises:
         KbprobeError: some probes cannot be built; the others are, first.
@@ -191,24 +193,48 @@ def run_jobs(
             return
         from builders.engine.drops import told_fewer
         from builders.engine.pipeline import build_all
-        from kbprobe.terminal.progress import shown_phase
+        from builders.engine.side_by_side import ended_builds, process_count, start_builds
+        from kbprobe.terminal.progress import Phases, shown_phase
 
         def failed(folder: Path, error: KbprobeError) -> None:
             failures.add(str(folder), error)
             held[folder].close()
 
-        with shown_phase() as progress:
-            for built, written, folder in build_all(waiting, progress, failed):
-                held[folder].close()
-                progress("")
-                if brief and not as_json:
-                    echo(f"{folder}: {_split_rows(read_manifest(folder))}")
-                    for sentence in told_fewer(written["counts"]):
-                        echo(f"  {sentence}")
-                else:
-                    _report(written, built, folder, as_json)
-                if reading:
-                    reading.write(folder, built.request.seed, overwrite)
+        def report(written: dict[str, Any], built: Built, folder: Path) -> None:
+            if brief and not as_json:
+                echo(f"{folder}: {_split_rows(read_manifest(folder))}")
+                for sentence in told_fewer(written["counts"]):
+                    echo(f"  {sentence}")
+            else:
+                _report(written, built, folder, as_json)
+
+        def build_here(jobs: Sequence[Job], progress: Phases) -> None:
+            for built, written, folder in build_all(jobs, progress, failed):
+                with progress.paused():
+                    report(written, built, folder)
+                    close(built.request, folder)
+
+        def close(request: Request, folder: Path) -> None:
+            held[folder].close()
+            if reading:
+                reading.write(folder, request.seed, overwrite)
+
+        if (count := process_count(len(waiting), workers)) == 1:
+            with shown_phase() as progress:
+                build_here(waiting, progress)
+        else:
+            with start_builds(waiting, report, count) as forks, shown_phase() as progress:
+                ends = ended_builds(forks, waiting, progress)
+                for (request, folder), ended in zip(waiting, ends, strict=True):
+                    if ended is None:  # An error that ends the command, or too little memory.
+                        build_here([(request, folder)], progress)
+                        continue
+                    with progress.paused():
+                        ended.print()
+                        if ended.failure is None:
+                            close(request, folder)
+                        else:
+                            failed(folder, KbprobeError(ended.failure))
     failures.raise_if_any()
 
 

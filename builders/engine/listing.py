@@ -71,12 +71,18 @@ class ProbeList(list[Listed]):
 
 def listed_probes() -> list[Listed]:
     """Return all probes by name, without importing built-in probes or the building code."""
-    rows = dict(csv.reader(ROWS.read_text(encoding="utf-8").splitlines()))
+    rows = default_rows()
     listed = [
-        _listed(name, probe.summary, int(rows[name]) if name in rows else None, probe.options)
+        _listed(name, probe.summary, rows.get(name), probe.options)
         for name, probe in PROBES.items()
     ] + [_listed(probe.name, probe.summary, None, probe.options) for probe in third_party_probes()]
     return sorted(listed, key=lambda probe: probe.name)
+
+
+def default_rows() -> dict[str, int]:
+    """Return the rows of each probe's build with the default options."""
+    lines = ROWS.read_text(encoding="utf-8").splitlines()
+    return {name: int(rows) for name, rows in csv.reader(lines)}
 
 
 def _listed(name: str, summary: str, rows: int | None, model: type[ProbeOptions]) -> Listed:

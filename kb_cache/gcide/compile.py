@@ -6,7 +6,6 @@ Importing this module needs lemminflect, for the inflected forms of the headword
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -150,27 +149,17 @@ def compile_gcide(
 
 
 def _all_cleaned(files: Sequence[tuple[str, bytes]]) -> Iterator[list[_GcideEntry]]:
-    """Clean files in order, two at a time; one at a time where forking is unsafe or forbidden.
-
-    Forking is safe on Linux alone, and daemonic processes may not have children.
-    """
+    """Clean files in order, two at a time; one at a time where processes cannot be forked."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    if sys.platform != "linux" or multiprocessing.current_process().daemon:
+    from kbprobe.forks import can_fork, end_with_parent
+
+    if not can_fork():
         yield from map(_cleaned, files)
         return
-    with ProcessPoolExecutor(2, multiprocessing.get_context("fork"), _begin) as pool:
+    with ProcessPoolExecutor(2, multiprocessing.get_context("fork"), end_with_parent) as pool:
         yield from pool.map(_cleaned, files)
-
-
-def _begin() -> None:
-    """Leave Ctrl-C to the parent process, and exit when it exits."""
-    import ctypes
-    import signal
-
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _cleaned(file: tuple[str, bytes]) -> list[_GcideEntry]:

@@ -6,8 +6,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from kbprobe.terminal import echo
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
 
 Progress = Callable[[str, int, int], None]
 """Called with a description of the task, the amount done, and the total (0 if unknown)."""
@@ -106,14 +111,40 @@ def _unit(what: str, units: Mapping[str, str]) -> str:
     return units.get(what.rpartition(": ")[2], "")
 
 
+class Phases:
+    """The phases of one or more processes, shown on a terminal, a line each with its time."""
+
+    def __init__(self, bar: Bar | None) -> None:
+        """Show phases in a bar; None shows nothing."""
+        self._bar = bar
+        self._tasks: dict[int, TaskID] = {}
+
+    def __call__(self, phase: str, process: int = 0) -> None:
+        """Show the phase that a process has reached; an empty one hides the line."""
+        if (bar := self._bar) is not None:
+            if process not in self._tasks:
+                self._tasks[process] = bar.add_task("", visible=False)
+            bar.reset(self._tasks[process], description=phase, visible=bool(phase))
+            bar.refresh()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Hide all lines during a block, in which others print."""
+        if self._bar is not None:
+            self._bar.stop()
+        yield
+        if self._bar is not None:
+            self._bar.start()
+
+
 @contextmanager
-def shown_phase() -> Iterator[Callable[[str], None]]:
-    """Show the current phase and its time on a terminal's stderr; an empty one hides it.
+def shown_phase() -> Iterator[Phases]:
+    """Show the current phases and their times on a terminal's stderr.
 
     It is for tasks whose extent is not known in advance.
     """
     if not on_terminal():
-        yield lambda _: None
+        yield Phases(None)
         return
     from rich.progress import Progress as Bar
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -122,13 +153,7 @@ def shown_phase() -> Iterator[Callable[[str], None]]:
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", visible=False)
-
-        def show(phase: str) -> None:
-            bar.reset(task, description=phase, visible=bool(phase))
-            bar.refresh()
-
-        yield show
+        yield Phases(bar)
 
 
 def _log_lines(units: Mapping[str, str]) -> Progress:

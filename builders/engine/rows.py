@@ -30,6 +30,7 @@ from builders.engine.draw.pools import draw_in_groups
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM, DrawOptions
 from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Questions
+from builders.engine.splits import IN_OTHER_ORDER, in_other_order_later
 from builders.engine.strategies import ByChoiceGroup, FromKnowledgeBase, Shuffled
 from builders.english.screen import OFFENSIVE, offensive_texts
 from kbprobe.arrays import (
@@ -279,7 +280,8 @@ def draw_plan(
         truth: what is true of concepts, and so no distractor.
         families: function that makes the families of the questions that are asked.
         options: the build's. With ``screen``, offensive nodes are no concept, no gold and no
-            distractor, and no question holds a listed word.
+            distractor, and no question holds a listed word. With ``for_training``, no pair is
+            asked about in one split and, in the other order, in a later one.
         rng: the random generator.
         dropped: counts of what is left out; what is left out here is added.
         arguable: function that returns for the questions asked what is likely to be accepted as an
@@ -304,6 +306,10 @@ def draw_plan(
         kinds = np.where(shown, NEVER_DRAWN, kinds)
         screened = shown[asking.concept] | shown[asking.gold] | _offensive(questions, asking)
         keep = dropped.drop(OFFENSIVE, screened)
+        asking, split = asking.take(keep), split[keep]
+    if options.for_training:
+        later = in_other_order_later(asking.concept, asking.gold, split)
+        keep = dropped.drop(IN_OTHER_ORDER, later)
         asking, split = asking.take(keep), split[keep]
     if cap := getattr(options, "cap_per_gold", 0):
         cell, identity = asking.gold * 3 + split, asking.question * HOPS + asking.hops

@@ -158,6 +158,7 @@ HOPS = 64
 """Upper bound (exclusive) on the number of hops between a concept and its gold."""
 
 TOO_FEW = "too few distractors of any family"
+UNBALANCED = f"{TOO_FEW}, or of as many hops as they have (--hops balanced)"
 APART = "word and gold are in different splits"
 
 ANSWERS = 1 << 20
@@ -318,6 +319,7 @@ def draw_plan(
         asking, split = asking.take(keep), split[keep]
     dropped.require(asking.gold.size)
     draw = rng.child("distractors")
+    balanced_hops = getattr(options, "hops", "all") == "balanced"
     matcher = None
     if options.sampling == "grouped":
         judge = arguable(asking) if arguable and options.tier == "clean" else None
@@ -330,13 +332,16 @@ def draw_plan(
                 likeness_of(compared(asking), options.encoders),
                 partial(_false_in_pool, asking, truth, reads[asking.gold]),
                 2 * (3 * kinds[asking.gold] + split) + (asking.hops > 1),
-                asking.hops if getattr(options, "hops", "all") == "balanced" else None,
+                asking.hops if balanced_hops else None,
                 split,
             )
         # Matched groups need large pools.
         territories = max(asking.gold.size // LINES_OF_PART, 1) if matcher is None else 1
-        # A train split of another tier has other questions, and is matched by itself.
-        doubtful = options.may_be_doubtful(split)
+        # A train split of another tier has other questions, and is matched by itself. The others
+        # are too where hops are balanced: the small validation split may lack the farthest.
+        apart = np.where(options.may_be_doubtful(split), 0, 1)
+        if options.for_training and balanced_hops:
+            apart = split
         grouped = [
             draw_in_groups(
                 [family._replace(key=np.where(alone, family.key, -1)) for family in wanted],
@@ -351,12 +356,11 @@ def draw_plan(
                 rng=draw,
                 matcher=matcher,
             )
-            for alone in (doubtful, ~doubtful)
-            if alone.any()
+            for alone in (apart == number for number in sorted_unique(apart))
         ]
         parts = [_of_groups(family, groups, asking.gold) for family, groups in chain(*grouped)]
         placed = sorted_unique(np.concatenate([part.rows for part in parts]))
-        dropped[TOO_FEW] += asking.gold.size - placed.size
+        dropped[UNBALANCED if balanced_hops else TOO_FEW] += asking.gold.size - placed.size
         drawn_for = np.arange(asking.gold.size, dtype=np.int64)
     else:
         # Questions with the same concept and gold, in other contexts, get the same distractors.

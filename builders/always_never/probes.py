@@ -26,7 +26,7 @@ from builders.engine.drops import DropLog
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import probe
 from builders.engine.rows import RowArrays, named_clusters, plan_rows
-from builders.engine.splits import assign_splits
+from builders.engine.splits import IN_OTHER_ORDER, assign_splits, in_other_order_later
 from builders.engine.strategies import FixedScale
 from builders.labels.rows import answered, decide_rows, unlabelled
 from builders.labels.verdicts import NONE, balanced, files_digest, readings
@@ -185,7 +185,7 @@ def _candidates(
         "subject_plural": [pool.subjects.plural[one] for pool, one, _ in pairs],
         "object_plural": [pool.objects.plural[other] for pool, _, other in pairs],
     }
-    return plan_rows(
+    plan = plan_rows(
         RowArrays(
             nodes=np.tile(np.arange(len(SCALE), dtype=np.int64), (len(pairs), 1)),
             split=assign_splits(text_keys(subjects), options.split_shares, rng.child("splits")),
@@ -203,6 +203,12 @@ def _candidates(
         answers=unlabelled(len(pairs), NAME),
         dropped=dropped,
     )
+    # What is larger than another thing is told by the pair in the other order, in either family.
+    compared = np.array([not pool.family.sources for pool, _, _ in pairs])
+    one, other = named_clusters([*subjects, *objects]).codes.reshape(2, -1)[:, compared]
+    told = np.zeros(len(plan), dtype=np.bool_)
+    told[compared] = in_other_order_later(one, other, plan.split[compared])
+    return plan.keep(IN_OTHER_ORDER, ~told)
 
 
 def _remedy(options: AlwaysNeverOptions) -> str:

@@ -8,7 +8,7 @@ import io
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from builders.comparisons.options import Dimension, ObjectOptions
 from builders.engine.draw.balanced import select_equally
+from builders.engine.drops import DropLog, beyond
 from builders.engine.plan import Facts, Nodes, Oracle, Plan, Questions, text_keys
 from builders.engine.rows import RowArrays, plan_rows
 from builders.engine.strategies import BalancedWordings
@@ -211,6 +212,9 @@ def _estimates(things: Sequence[Thing], dimension: Dimension) -> Floats:
     return np.array([math.nan if value is None else value for value in given])
 
 
+TOLD_BY_NAMES = "the length or frequency of names would tell which is greater"
+
+
 class ChosenPairs(NamedTuple):
     """Pairs to ask about, each in one order only: indices of things, and splits."""
 
@@ -223,14 +227,15 @@ def object_plan(things: Things, options: ObjectOptions, rng: RandomGenerator) ->
     """Plan questions about pairs of things from different buckets, each pair in both orders."""
     estimate = _estimates(things.things, options.dimension)
     split = _splits(things.things, estimate, options, rng.child("splits"))
-    chosen = _pairs(things.things, estimate, split, options, rng.child("pairs"))
+    dropped = DropLog()
+    chosen = _pairs(things.things, estimate, split, options, rng.child("pairs"), dropped)
     if chosen.x.size == 0:
         raise UsageError(
             "object_comparison: under these options no two things differ in "
             f"{options.dimension} by a bucket and a factor of {LEAST_RATIO[options.dimension]:g}. "
             "Choose more domains with --train-domains and --evaluation-domains."
         )
-    return _plan(things.things, estimate, chosen, options)
+    return replace(_plan(things.things, estimate, chosen, options), dropped=dropped)
 
 
 def _splits(
@@ -270,6 +275,7 @@ def _pairs(
     split: Ints,
     options: ObjectOptions,
     rng: RandomGenerator,
+    dropped: DropLog,
 ) -> ChosenPairs:
     """Choose pairs within each split: all of them, or a balanced subset if there are too many."""
     _, validation, test = options.split_shares
@@ -287,7 +293,9 @@ def _pairs(
             greater = np.where(estimate[x] > estimate[y], x, y)
             less = x + y - greater
             family = _families(level[greater] - level[less])
-            drawn = _balanced(things, greater, less, family, most[code] // 2, rng)
+            drawn, more = _balanced(things, greater, less, family, most[code] // 2, rng)
+            limit = "evaluation_rows" if code else "train_rows"
+            dropped[beyond(limit) if more else TOLD_BY_NAMES] += 2 * (x.size - drawn.size)
             x, y = x[drawn], y[drawn]
         parts.append(ChosenPairs(x, y, np.full(x.size, code, dtype=np.int64)))
     return joined(parts)
@@ -300,7 +308,7 @@ def _balanced(
     family: Ints,
     most: int,
     rng: RandomGenerator,
-) -> Ints:
+) -> tuple[Ints, bool]:
     """Draw pairs such that length and frequency of names do not reveal the greater thing.
 
     Names are divided into classes by both. In every family, for any two classes, each of them names
@@ -308,7 +316,7 @@ def _balanced(
     things are often short and frequent (sea, moon), those of small ones long (grain of salt).
 
     Returns:
-        The pairs drawn, at most ``most``.
+        The pairs drawn, at most ``most``, and whether there are more.
     """
     from kb_cache.frequency import zipf_frequencies
 
@@ -334,8 +342,8 @@ def _balanced(
 
     # Pairs of two classes of which only one names greater things are dropped; a larger share of the
     # others is taken instead.
-    beyond = bisect_right(range(SHARES + 1), most, key=lambda share: taken(share).size)
-    return taken(max(beyond - 1, 0))
+    too_large = bisect_right(range(SHARES + 1), most, key=lambda share: taken(share).size)
+    return taken(max(too_large - 1, 0)), too_large <= SHARES
 
 
 def _families(orders: Ints) -> Ints:

@@ -124,7 +124,10 @@ def named_jobs(
             continue
         for ending, each in chosen.builds.items():
             place = folder.with_name(f"{folder.name}-{ending}") if ending else folder
-            jobs.append((Request(probe, each, **values), place))
+            request = Request(probe, each, **values)
+            if each.wording:
+                _ = request.wordings  # Like other options, it is refused before anything is built.
+            jobs.append((request, place))
     return jobs
 
 
@@ -203,7 +206,7 @@ def run_jobs(
         def report(written: dict[str, Any], built: Built, folder: Path) -> None:
             if brief and not as_json:
                 echo(f"{folder}: {_split_rows(read_manifest(folder))}")
-                for sentence in told_fewer(written["counts"]):
+                for sentence in told_fewer(written):
                     echo(f"  {sentence}")
             else:
                 _report(written, built, folder, as_json)
@@ -306,16 +309,24 @@ def rebuild(
 
     old = read_manifest(path)
     request = request_of(old, template)
-    asked = request.description()
-    remedies = {
-        "knowledge_base": "fetch the version that the manifest names (kb-cache fetch)",
-        "template_digest": f"give the template with --template ({old.template.sources[-1]})",
+    # Before --wording chooses: it may name one that only the right template has.
+    wordings = request.probe.all_wordings(request.options, template)
+    compared = {
+        "knowledge base": (
+            old.request.knowledge_base,
+            request.knowledge.digest,
+            "fetch the version that the manifest names (kb-cache fetch)",
+        ),
+        "template": (
+            old.request.template_digest,
+            wordings.digest,
+            f"give the template with --template ({old.template.sources[-1]})",
+        ),
     }
-    for name, remedy in remedies.items():
-        if asked[name] != (was := getattr(old.request, name)):
+    for what, (then, now, remedy) in compared.items():
+        if then != now:
             raise KbprobeError(
-                f"{path} was built with another {name.split('_digest')[0].replace('_', ' ')} "
-                f"({was[:12]}; here {asked[name][:12]}): {remedy}"
+                f"{path} was built with another {what} ({then[:12]}; here {now[:12]}): {remedy}"
             )
     if kbprobe_version() != old.kbprobe_version:
         echo(

@@ -10,6 +10,7 @@ import numpy as np
 
 from kbprobe.arrays import Bools
 from kbprobe.errors import UsageError
+from kbprobe.format.setups import SPLITS
 from kbprobe.options import option_name
 
 NOTHING_LEFT = "no question is left to ask under these options"
@@ -81,17 +82,22 @@ def why_fewer(dropped: Mapping[str, int]) -> str:
     return f"left out: {'; '.join(why[:SHOWN_REASONS])}{more}"
 
 
-def told_fewer(counts: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each option that asks for more rows than there are.
+def told_fewer(manifest: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each option that asks for more rows than there are, or for a split.
 
-    >>> told_fewer({"fewer": {"test_rows": {"asked": 500, "rows": 155, "reason": "too rare"}}})
-    ['--test-rows 500 gives 155 rows, all that there are (too rare)']
+    >>> short = {"test_rows": {"asked": 500, "rows": 155, "reason": "too rare"}}
+    >>> counts = {"splits": {"train": 90, "validation": 0, "test": 155}, "fewer": short}
+    >>> request = {"options": {"split_shares": [0.3, 0.2, 0.5]}}
+    >>> told_fewer({"request": request, "counts": counts})
+    ['--test-rows 500 gives 155 rows, all that there are (too rare)', 'validation has no rows']
     """
+    counts, options = manifest["counts"], manifest["request"]["options"]
+    shares = zip(SPLITS, options.get("split_shares", ()), strict=False)
     return [
         f"{option_name(name)} {short['asked']} gives {short['rows']:,} rows, all that there are "
         f"({short['reason']})"
         for name, short in counts.get("fewer", {}).items()
-    ]
+    ] + [f"{split} has no rows" for split, share in shares if share and not counts["splits"][split]]
 
 
 class DropLog(Counter[str]):

@@ -120,6 +120,12 @@ class ProbeOptions(Options):
     ) -> Self:
         options = handler(values)
         if "for_training" in cls.model_fields and options.for_training:
+            if "tier" in cls.model_fields and options.tier == "full":
+                raise ValueError(
+                    "--for-training makes validation and test of the clean tier, and train of the "
+                    "full one: leave out --tier full, or, for all splits of the full tier, give "
+                    f"--tier full --train-rows {TRAINING_ROWS} without --for-training"
+                )
             return handler({**cls.training_defaults(), **values})
         return options
 

@@ -21,7 +21,7 @@ from builders.engine.card import card_text
 from builders.engine.draw.families import family_label
 from builders.engine.drops import beyond, why_fewer
 from builders.engine.options import RANDOM, ProbeOptions
-from builders.engine.plan import Flags, Plan
+from builders.engine.plan import Flags, Plan, left_out
 from builders.engine.plan import report as oracle_report
 from builders.engine.probe import find_probe
 from builders.engine.render.assemble import Assembled, assemble, row_identity, variant_of
@@ -424,19 +424,26 @@ def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
 def _fewer(plan: Plan, options: ProbeOptions) -> dict[str, dict[str, int | str]]:
     """Return by option how many rows it asks for and how many there are, and why these are fewer.
 
-    Rows that are missing only because groups stay whole do not count.
+    Rows that are missing only because groups stay whole, or that another of these options leaves
+    out, do not count.
     """
     found: dict[str, dict[str, int | str]] = {}
+    of_splits = [f"{split}_rows" for split in SPLITS]
     for name, info in type(options).model_fields.items():
-        if name not in ("limit", *(f"{split}_rows" for split in SPLITS)):
+        if name not in ("limit", *of_splits):
             continue
         asked, split = getattr(options, name), name.removesuffix("_rows")
         rows = len(plan)
         if split in SPLITS:
             rows = int((plan.split == SPLITS.index(split)).sum())
-        given = asked and asked != info.default
-        if given and rows < asked and beyond(name) not in plan.dropped:
-            found[name] = {"asked": asked, "rows": rows, "reason": why_fewer(plan.dropped)}
+        others = of_splits if name == "limit" else ["limit"]
+        if not asked or asked == info.default or asked - rows < plan.nodes.shape[1]:
+            continue
+        if not any(beyond(one) in plan.dropped for one in (name, *others)):
+            flags = plan.flags.names if split == "train" and plan.flags else ()
+            elsewhere = {left_out(flag) for flag in flags if options.for_training}
+            dropped = {why: n for why, n in plan.dropped.items() if why not in elsewhere}
+            found[name] = {"asked": asked, "rows": rows, "reason": why_fewer(dropped)}
     return found
 
 

@@ -153,11 +153,12 @@ class Probe(Declaration):
             UsageError: they are at fault, ``--wording`` names none of them, or ``override`` is
                 given where no file can override.
         """
-        return self._all_wordings(options, override).chosen(
+        return self.all_wordings(options, override).chosen(
             options.wording, self.wording_sets, named=self.wordings is not None
         )
 
-    def _all_wordings(self, options: ProbeOptions, override: Path | None) -> Template:
+    def all_wordings(self, options: ProbeOptions, override: Path | None) -> Template:
+        """Load the wordings that ``--wording`` chooses from; otherwise as `template`."""
         from builders.engine.render.template_file import load_template
 
         if self.wordings is None:

@@ -30,6 +30,7 @@ from builders.engine.draw.pools import draw_in_groups
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM, DrawOptions
 from builders.engine.plan import GOLD, Facts, Flags, Nodes, Oracles, Plan, Questions
+from builders.engine.splits import IN_OTHER_ORDER, in_other_order_later
 from builders.engine.strategies import ByChoiceGroup, FromKnowledgeBase, Shuffled
 from builders.english.screen import OFFENSIVE, offensive_texts
 from kbprobe.arrays import (
@@ -157,6 +158,7 @@ HOPS = 64
 """Upper bound (exclusive) on the number of hops between a concept and its gold."""
 
 TOO_FEW = "too few distractors of any family"
+UNBALANCED = f"{TOO_FEW}, or of as many hops as they have (--hops balanced)"
 APART = "word and gold are in different splits"
 
 ANSWERS = 1 << 20
@@ -279,7 +281,8 @@ def draw_plan(
         truth: what is true of concepts, and so no distractor.
         families: function that makes the families of the questions that are asked.
         options: the build's. With ``screen``, offensive nodes are no concept, no gold and no
-            distractor, and no question holds a listed word.
+            distractor, and no question holds a listed word. With ``for_training``, no pair is
+            asked about in one split and, in the other order, in a later one.
         rng: the random generator.
         dropped: counts of what is left out; what is left out here is added.
         arguable: function that returns for the questions asked what is likely to be accepted as an
@@ -305,6 +308,10 @@ def draw_plan(
         screened = shown[asking.concept] | shown[asking.gold] | _offensive(questions, asking)
         keep = dropped.drop(OFFENSIVE, screened)
         asking, split = asking.take(keep), split[keep]
+    if options.for_training:
+        later = in_other_order_later(asking.concept, asking.gold, split)
+        keep = dropped.drop(IN_OTHER_ORDER, later)
+        asking, split = asking.take(keep), split[keep]
     if cap := getattr(options, "cap_per_gold", 0):
         cell, identity = asking.gold * 3 + split, asking.question * HOPS + asking.hops
         first = first_of_each(cell, cap, rng.child("cap"), identity)
@@ -312,6 +319,7 @@ def draw_plan(
         asking, split = asking.take(keep), split[keep]
     dropped.require(asking.gold.size)
     draw = rng.child("distractors")
+    balanced_hops = getattr(options, "hops", "all") == "balanced"
     matcher = None
     if options.sampling == "grouped":
         judge = arguable(asking) if arguable and options.tier == "clean" else None
@@ -324,13 +332,16 @@ def draw_plan(
                 likeness_of(compared(asking), options.encoders),
                 partial(_false_in_pool, asking, truth, reads[asking.gold]),
                 2 * (3 * kinds[asking.gold] + split) + (asking.hops > 1),
-                asking.hops if getattr(options, "hops", "all") == "balanced" else None,
+                asking.hops if balanced_hops else None,
                 split,
             )
         # Matched groups need large pools.
         territories = max(asking.gold.size // LINES_OF_PART, 1) if matcher is None else 1
-        # A train split of another tier has other questions, and is matched by itself.
-        doubtful = options.may_be_doubtful(split)
+        # A train split of another tier has other questions, and is matched by itself. The others
+        # are too where hops are balanced: the small validation split may lack the farthest.
+        apart = np.where(options.may_be_doubtful(split), 0, 1)
+        if options.for_training and balanced_hops:
+            apart = split
         grouped = [
             draw_in_groups(
                 [family._replace(key=np.where(alone, family.key, -1)) for family in wanted],
@@ -345,12 +356,11 @@ def draw_plan(
                 rng=draw,
                 matcher=matcher,
             )
-            for alone in (doubtful, ~doubtful)
-            if alone.any()
+            for alone in (apart == number for number in sorted_unique(apart))
         ]
         parts = [_of_groups(family, groups, asking.gold) for family, groups in chain(*grouped)]
         placed = sorted_unique(np.concatenate([part.rows for part in parts]))
-        dropped[TOO_FEW] += asking.gold.size - placed.size
+        dropped[UNBALANCED if balanced_hops else TOO_FEW] += asking.gold.size - placed.size
         drawn_for = np.arange(asking.gold.size, dtype=np.int64)
     else:
         # Questions with the same concept and gold, in other contexts, get the same distractors.

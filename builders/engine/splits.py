@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Bools, Ints
 from kbprobe.rng import RandomGenerator
 
 Member = TypeVar("Member", int, str)
@@ -17,6 +17,25 @@ def assign_splits(concept: Ints, shares: tuple[float, float, float], rng: Random
     """Return each row's split (0 train, 1 validation, 2 test), a function of its concept alone."""
     edges = np.cumsum(shares)[:2]
     return np.searchsorted(edges, rng.uniform(concept), side="right").astype(np.int64)
+
+
+IN_OTHER_ORDER = "the pair is in a later split in the other order"
+
+
+def in_other_order_later(one: Ints, other: Ints, split: Ints) -> Bools:
+    """Mark the pairs that a later split has in the other order, which tells its answers.
+
+    >>> split = np.array([0, 1, 2, 0])
+    >>> in_other_order_later(np.array([7, 8, 8, 7]), np.array([8, 9, 7, 9]), split).tolist()
+    [True, False, False, False]
+    """
+    size = max(one.max(initial=0), other.max(initial=0)) + 1
+    marked = np.zeros(split.size, dtype=np.bool_)
+    for code in np.unique(split)[:-1].tolist():
+        here, later = split == code, split > code
+        reversed_pairs = other[later] * size + one[later]
+        marked[here] = np.isin(one[here] * size + other[here], reversed_pairs)
+    return marked
 
 
 FOLDS = 10

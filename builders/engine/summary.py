@@ -46,7 +46,7 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
         console.print(
             f"[red]{unlabelled:,} rows have no answer yet[/]: people give them ({sheets})."
         )
-    for sentence in told_fewer(counts):
+    for sentence in told_fewer(manifest):
         console.print(f"[red]{escape(sentence)}[/]")
     for sentence in told_wordings(manifest):
         console.print(escape(sentence))

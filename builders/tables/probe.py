@@ -18,17 +18,7 @@ from builders.engine.render.template_file import Template
 from builders.engine.rows import Asking, Territory
 from builders.engine.splits import assign_splits
 from builders.relations import AskedEdges, NodeSource, labelled_nodes, relation_plan
-from builders.tables.alike import (
-    DATE,
-    MONTH,
-    Quantity,
-    are_years,
-    of_equal,
-    one_letter_apart,
-    quantity,
-    reads_of,
-    within,
-)
+from builders.tables.alike import are_years, of_equal, one_letter_apart, reads_of, within
 from builders.tables.options import FactOptions
 from builders.tables.ways import AskedFacts, asked_facts, linked
 from builders.tables.wordings import leads_to_years, name_of, template_of
@@ -38,6 +28,7 @@ from kb_cache.store import stamp_of_source
 from kb_cache.tables import is_table
 from kb_cache.tables.facts import TableReading, facts_of, folded, read_facts
 from kb_cache.tables.kind import KIND, kept_table, loaded_table
+from kb_cache.tables.texts import DATE, MONTH, Quantity, quantity
 from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Ints, lines_of, mask_at, occurrences
 from kbprobe.errors import UsageError

@@ -4,7 +4,7 @@ Listed under: Commands to compare results.
 
 Takes two builds of one probe, of an older and a newer snapshot of its knowledge base, in this
 order. Where both ask the same question and have different right answers, the model chooses among
-the old answer, the new one, and what is wrong in both.
+the old answer, the new one, and what is wrong in both. An answer in another spelling is the same.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from evaluation.results.words import interval, percent
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.table import DataTable, Section, StudyTables, fields, summary_of
+from kb_cache.tables.texts import stated_by
 from kbprobe.errors import UsageError
 from kbprobe.format.items import LABELS
 from kbprobe.rng import RandomGenerator
@@ -52,13 +53,13 @@ class Answered(NamedTuple):
         row: the first of its rows.
         node: the node of the right answer.
         gold: its text.
-        wrong: the texts of all wrong choices of its rows.
+        wrong: the texts of all wrong choices of its rows, by node.
     """
 
     row: Mapping[str, Any]
     node: str
     gold: str
-    wrong: tuple[str, ...]
+    wrong: Mapping[str, str]
 
 
 class Compared(NamedTuple):
@@ -107,13 +108,13 @@ def _compared_in(request: StudyRequest) -> Compared:
         raise UsageError(
             f"snapshots takes two builds of one probe, the older one first, and got {len(probes)}"
         )
-    options = request.defaults.run
-    return compare_builds(probes[0], probes[1], options.config, options.seed)
+    return compare_builds(probes[0], probes[1], request.defaults.run.seed)
 
 
-def compare_builds(old: str, new: str, config: str | None, seed: int) -> Compared:
+def compare_builds(old: str, new: str, seed: int) -> Compared:
     """Return the questions that both builds ask, each with the answers of both.
 
+    A right answer with the same node, or that states the same in another spelling, did not change.
     Relations of which a question has several right answers are left out: an answer that only one
     build asks for may be right in both.
 
@@ -143,7 +144,7 @@ def compare_builds(old: str, new: str, config: str | None, seed: int) -> Compare
             "change: build both with --unambiguous"
         )
     builds = [
-        _questions(rows_of_build(probe, manifest, _COLUMNS, config))
+        _questions(rows_of_build(probe, manifest, _COLUMNS))
         for probe, manifest in zip((old, new), manifests, strict=True)
     ]
     several = {place[1] for build in builds for place, own in build.items() if len(own) > 1}
@@ -156,9 +157,9 @@ def compare_builds(old: str, new: str, config: str | None, seed: int) -> Compare
             counts["several right answers"] += 1
             continue
         (before,), (after,) = (build[place].values() for build in builds)
-        kind = UNCHANGED if before.node == after.node else CHANGED
-        if kind == UNCHANGED or before.gold != after.gold:
-            rows[kind].append(_row(place, before, after, kind))
+        same = before.node == after.node or stated_by(before.gold) == stated_by(after.gold)
+        kind = UNCHANGED if same else CHANGED
+        rows[kind].append(_row(place, before, after, kind))
     numbers = RandomGenerator.of(seed, "snapshots").uniform(np.arange(len(rows[UNCHANGED])))
     drawn = np.sort(np.argsort(numbers)[:MOST_UNCHANGED])
     return Compared((*rows[CHANGED], *(rows[UNCHANGED][at] for at in drawn.tolist())), counts)
@@ -172,24 +173,30 @@ def _questions(rows: Iterator[Mapping[str, Any]]) -> dict[Place, dict[str, Answe
     """Return the right answers of each question, by node."""
     questions: dict[Place, dict[str, Answered]] = {}
     for row in rows:
-        node, texts = row["choice_nodes"][row["answer"]], row["choices"]["text"]
+        nodes, texts = row["choice_nodes"], row["choices"]["text"]
+        node, gold = nodes[row["answer"]], texts[row["answer"]]
+        wrong = {of or text: text for of, text in zip(nodes, texts, strict=True) if of != node}
         own = questions.setdefault((row["concept"], row["relation"]), {})
-        wrong = tuple(text for at, text in enumerate(texts) if at != row["answer"])
-        if (known := own.get(node)) is not None:
-            own[node] = known._replace(wrong=tuple(dict.fromkeys((*known.wrong, *wrong))))
-        else:
-            own[node] = Answered(row, node, texts[row["answer"]], wrong)
+        known = own.get(node) or Answered(row, node, gold, {})
+        own[node] = known._replace(wrong={**known.wrong, **wrong})
     return questions
 
 
 def _row(place: Place, before: Answered, after: Answered, kind: str) -> dict[str, Any]:
     """Return a row in the newer build's words; choices are in alphabetical order.
 
-    What was right before is not wrong, nor is what is right now.
+    What was right before is not wrong, nor is what is right now, whatever it is called in the other
+    build. Where nothing changed, the old name of the answer is not offered.
     """
-    kinds = dict.fromkeys((*after.wrong, *before.wrong), WRONG)
-    kinds = dict([*kinds.items()][: len(LABELS) - 2])
-    kinds |= {before.gold: OLD, after.gold: NEW}
+    wrong: dict[object, str] = {}
+    for node, text in {**after.wrong, **before.wrong, **after.wrong}.items():
+        if node not in (before.node, after.node):
+            wrong.setdefault(stated_by(text), text)
+    for gold in (before.gold, after.gold):
+        wrong.pop(stated_by(gold), None)
+    kinds = dict.fromkeys([*wrong.values()][: len(LABELS) - 2], WRONG)
+    kinds |= {before.gold: OLD} if kind == CHANGED else {}
+    kinds[after.gold] = NEW
     choices = sorted(kinds)
     return {
         "id": "/".join(place),
@@ -313,8 +320,12 @@ def _chance(asked: Sequence[_Asked]) -> float:
 def _counted(counts: Mapping[str, int]) -> str:
     """Say how many questions are not compared, and why."""
     return ", ".join(
-        f"{number:,} questions {_WHY[name]}" for name, number in counts.items() if number
+        f"{_many(number, 'question')} {_WHY[name]}" for name, number in counts.items() if number
     )
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 _WHY = {
@@ -328,7 +339,7 @@ def _sentences(changed: DataTable[Any], unchanged: DataTable[Any]) -> Iterator[s
     for overall in changed.records[-1:]:
         old, new, preferred = (overall[name] for name in ("old", "new", "preferred"))
         yield (
-            f"Of {overall['facts']:,} facts that changed, the old answer is chosen in "
+            f"Of {_many(overall['facts'], 'fact')} that changed, the old answer is chosen in "
             f"{percent(old.value)} ({interval(old)}), the new one in {percent(new.value)} "
             f"({interval(new)}); chance is {percent(overall['chance'])}."
         )
@@ -339,7 +350,7 @@ def _sentences(changed: DataTable[Any], unchanged: DataTable[Any]) -> Iterator[s
     for overall in unchanged.records[-1:]:
         right = overall["right"]
         yield (
-            f"Of {overall['facts']:,} facts that did not change, {percent(right.value)} "
+            f"Of {_many(overall['facts'], 'fact')} that did not change, {percent(right.value)} "
             f"({interval(right)}) are right; chance is {percent(overall['chance'])}."
         )
 
@@ -349,6 +360,6 @@ SNAPSHOTS = Study(
     help=__doc__,
     expand=_expand,
     summarise=_summarise,
-    fixed=TRAINING | {"split", "limit", "limit_by", "fold", "facts"},
+    fixed=TRAINING | {"config", "split", "limit", "limit_by", "fold", "facts"},
 )
 """The study."""

@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import builders
-from builders.tables.alike import are_years, one_letter_apart, plain, quantity, within
+from builders.tables.alike import are_years, one_letter_apart, within
 from builders.tables.ways import WayToAsk
 from builders.tables.wordings import wordings_of
 from kb_cache.fetching import fetch
+from kb_cache.tables.texts import plain, quantity
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import read_manifest
 from tests.real_data import OWN

@@ -69,6 +69,17 @@ def test_what_is_related_in_two_ways_is_neither_right_nor_wrong(monkeypatch):
     assert "synonym" not in own
 
 
+def test_words_are_asked_about_in_their_first_sense_alone(monkeypatch):
+    rows = [
+        stated(("bank.n.09", "hypernym", "act.n.02"), ("bank.n.09", "hyponym", "roll.n.05")),
+        stated(*(("bank.n.09", "lemma", word) for word in ("bank", "tilt"))),
+    ]
+    monkeypatch.setattr(questions, "_probe_rows", lambda probe: iter([*ROWS, *rows]))
+    relata = read_relata(("handmade",))
+    assert not [asked for asked in relata if asked.word in ("bank", "act", "tilt")]
+    assert Asked("dog", "noun", "dog.n.01") in relata
+
+
 @pytest.fixture(scope="module")
 def probes(tmp_path_factory, open_wordnet):
     folder, wordnet = tmp_path_factory.mktemp("relations"), open_wordnet()

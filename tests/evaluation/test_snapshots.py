@@ -7,11 +7,13 @@ import gzip
 import shutil
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import builders
 import evaluation
+from evaluation.studies import snapshots
 from evaluation.studies.base import StudyRequest
 from evaluation.studies.snapshots import SNAPSHOTS, compare_builds
 from kb_cache.fetching import fetch
@@ -47,7 +49,7 @@ def build(path: Path, folder: Path, **options):
 
 
 def test_changed_facts_show_both_answers_and_unchanged_ones_are_a_reference(tables):
-    rows, counts = compare_builds(*tables, None, 0)
+    rows, counts = compare_builds(*tables, 0)
     kinds = Counter(row["distractor_family"] for row in rows)
     assert kinds["changed"] == CHANGED
     assert kinds["unchanged"] > 30
@@ -80,6 +82,67 @@ def test_one_who_knows_what_is_right_now_prefers_the_new_answers(tables):
     assert "several right answers" in summary.notes[0]
 
 
+def test_another_spelling_is_no_change(tmp_path):
+    """The second table has capital letters, other separators, and one other answer for each."""
+    for name in ("old", "new"):
+        path = tmp_path / f"{name}.csv"
+        with path.open("w", newline="") as file:
+            lines = csv.writer(file)
+            lines.writerow(("subject", "relation", "object"))
+            for number in range(COUNTRIES):
+                capital, people = f"Q{number:02} City", 7_000 + 1_000 * number
+                if name == "new":
+                    changed = number == 0
+                    capital, people = capital.upper(), people + 500 * changed
+                    capital = "Q01 CITY" if changed else capital
+                shown = f"{people:,}" if name == "old" else str(people)
+                lines.writerow((f"Country{number:02}x", "capital", capital))
+                lines.writerow((f"Country{number:02}x", "people", shown))
+        build(path, tmp_path / name, closed=())
+    rows, _ = compare_builds(str(tmp_path / "old"), str(tmp_path / "new"), 0)
+    changed = {row["id"]: row for row in rows if row["distractor_family"] == "changed"}
+    assert {*changed} == {"Country00x/capital", "Country00x/people"}
+    own = changed["Country00x/capital"]
+    kinds = dict(zip(own["choice_families"], own["choices"]["text"], strict=True))
+    assert (kinds["old"], kinds["new"]) == ("Q00 City", "Q01 CITY")
+    for row in rows:
+        texts = [text.casefold().replace(",", "") for text in row["choices"]["text"]]
+        assert len(texts) == len(set(texts)), "a choice is offered in two spellings"
+
+
+def answered(gold, node, **wrong):
+    nodes, texts = [node, *wrong], [gold, *wrong.values()]
+    row = {"choice_nodes": nodes, "choices": {"text": texts}, "answer": 0, "concept": "Q1"}
+    words = {"question": "What is its capital?", "relation": "P36", "cluster": "Q1"}
+    return {**row, **words, "setup": "mc_qa", "template": "P36-1"}
+
+
+def test_a_renamed_answer_is_offered_by_its_new_name_alone(monkeypatch):
+    """The capital is still Q2, and the wrong choice Q3 was renamed as well."""
+    builds = {
+        "old": [answered("Astana", "Q2", Q3="Kiev", Q4="Oslo")],
+        "new": [answered("Nur-Sultan", "Q2", Q3="Kyiv", Q5="Rome")],
+    }
+    monkeypatch.setattr(snapshots, "manifest_of_build", lambda *_: manifest_of_none())
+    monkeypatch.setattr(snapshots, "rows_of_build", lambda probe, *_: iter(builds[probe]))
+    (row,), _ = compare_builds("old", "new", 0)
+    assert row["distractor_family"] == "unchanged"
+    kinds = dict(zip(row["choices"]["text"], row["choice_families"], strict=True))
+    assert kinds == {"Nur-Sultan": "new", **dict.fromkeys(("Kyiv", "Oslo", "Rome"), "wrong")}
+
+
+def manifest_of_none():
+    request = SimpleNamespace(seed=0, options={})
+    return SimpleNamespace(probe="encyclopedic_composition", request=request)
+
+
+def test_one_question_is_no_questions():
+    counts = {"only in the older": 1, "only in the newer": 1_002}
+    assert snapshots._counted(counts) == (
+        "1 question that only the older build asks, 1,002 questions that only the newer build asks"
+    )
+
+
 def test_other_builds_are_refused(tables, tmp_path):
     with pytest.raises(UsageError, match="takes two builds of one probe"):
         evaluation.study("snapshots", tables[0], "none", scorer="random")
@@ -94,6 +157,8 @@ def test_other_builds_are_refused(tables, tmp_path):
     (tmp_path / "rows.jsonl").write_text("{}")
     with pytest.raises(UsageError, match="only folders written by build-probe"):
         evaluation.study("snapshots", [tables[0], str(tmp_path)], "none", scorer="random")
+    with pytest.raises(UsageError, match="snapshots sets config itself"):
+        evaluation.study("snapshots", tables, "none", scorer="random", config="no_language")
 
 
 def test_two_snapshots_of_wikidata(tmp_path):

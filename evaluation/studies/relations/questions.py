@@ -149,9 +149,9 @@ def read_relata(probes: Sequence[str]) -> dict[Asked, Relata]:
     relata = {}
     for (word, pos), nodes in senses.items():
         first = next((node for node in nodes if _is_first(node, word)), None)
-        if first is None and len(nodes) > 1:
-            continue
         asked = Asked(word, pos, first or nodes[0])
+        if first is None and (len(nodes) > 1 or _is_named(asked)):
+            continue
         own = _chosen(word, of_node[asked.node], [of_node[node] for node in nodes])
         if len(own) > 1:
             relata[asked] = own

@@ -13,9 +13,10 @@ import io
 import re
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,6 +28,15 @@ from kbprobe.parsing import json_value
 from kbprobe.reading import MAX_TABLE_BYTES, check_plain, open_file, stamp_of
 
 _COUNT = re.compile(r"([^\t]+)\t(\d+)")
+_LIKE_COUNT = re.compile(
+    r"""\s*(?:[^\t]+\t|[^\s,;]+[\s,;]\s*)["']?[-+]?\d[\d.,e+-]*["']?\s*(?:[\t,;].*)?"""
+    r"|\s*\d+[\s,;]+[^\s,;]+\s*",
+    re.IGNORECASE,
+)
+"""A line of a table of counts in another form: ``the,12``, ``the 12``, ``12 the``."""
+
+_LOOKED_AT = 100
+"""Lines at the beginning of a file that tell whether it is a table of counts."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +92,14 @@ class TextFiles:
         words of any other are counted.
 
         Raises:
-            UsageError: as :meth:`files`, a file cannot be read, or there is no word in any.
+            UsageError: as :meth:`files`, a file cannot be read, there is no word in any, or one
+                looks like a table of counts in another form.
         """
-        return _inverse_frequencies(self.files(), self.option)
+        return _frequencies(self.files(), self.option)[0]
+
+    def word_count(self) -> int:
+        """Return how many words there are in all; raises what :meth:`inverse_frequencies` does."""
+        return _frequencies(self.files(), self.option)[1]
 
 
 def _require_plain(path: Path, option: str) -> None:
@@ -124,11 +139,15 @@ def _phrases_in(files: _Files, phrases: frozenset[str], option: str) -> frozense
 
 
 @lru_cache(maxsize=2)
-def _inverse_frequencies(files: _Files, option: str) -> Mapping[str, float]:
+def _frequencies(files: _Files, option: str) -> tuple[Mapping[str, float], int]:
+    """Return one over the share of each word, and the number of all words."""
     counts: Counter[str] = Counter()
     for path, _ in files:
         counted = None  # whether the file is one of counts: its first line tells
-        for text in _texts(path, option):
+        texts = _texts(path, option)
+        first = [*islice(texts, _LOOKED_AT)]
+        _refuse_table(first, f"{option} {path}")
+        for text in chain(first, texts):
             match = _COUNT.fullmatch(text) if counted is not False else None
             if match is None and counted:
                 raise UsageError(
@@ -145,7 +164,23 @@ def _inverse_frequencies(files: _Files, option: str) -> Mapping[str, float]:
         raise UsageError(
             f"{option}: there is no word in {', '.join(str(path) for path, _ in files)}"
         )
-    return {word: total / count for word, count in counts.items() if count}
+    return {word: total / count for word, count in counts.items() if count}, total
+
+
+def _refuse_table(first: Sequence[str], name: str) -> None:
+    """Refuse a file of counts in another form, which would be read as prose of words and numbers.
+
+    Raises:
+        UsageError: half of its first lines or more look like it, and the very first is not a count.
+    """
+    if not first or _COUNT.fullmatch(first[0]):
+        return
+    if 2 * sum(_LIKE_COUNT.fullmatch(text) is not None for text in first) >= len(first):
+        raise UsageError(
+            f"{name} looks like a table of counts, but not one that can be read: its first line is "
+            f"{first[0][:60]!r}. Write a word, a tab and a whole number in each line, such as "
+            "the<TAB>1024, without a header"
+        )
 
 
 def _texts(path: Path, option: str) -> Iterator[str]:

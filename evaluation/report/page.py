@@ -34,6 +34,7 @@ from evaluation.results.pairs import read_pair
 from evaluation.results.parts import SMALL, shares
 from evaluation.results.types import (
     FACTS,
+    FEW_WORDS,
     METRIC_OF,
     PER,
     PREDICTIONS,
@@ -487,7 +488,9 @@ def _breakdowns(results: Results, predictions: pa.Table) -> list[doc.Part | None
         *(content if metrics.by_content else ()),
         *_by_negation(by_negation(predictions), metrics.chance),
         *_by_frequency(
-            by_frequency(predictions), metrics.chance, results.scoring.options.get("unigrams")
+            [] if FEW_WORDS in results.scoring.notes else by_frequency(predictions),
+            metrics.chance,
+            results.scoring.options.get("unigrams"),
         ),
     ]
 

@@ -183,8 +183,9 @@ class OwnNumbers:
         if value is not None:
             rows = self.tables.setdefault(table, {})
             row = rows.setdefault(name, OwnRow(name=name, after=after, cells={}))
-            split = self.paper.published.tables[table].split
-            given = step.request.options, self.paper.protocol, step.before, split
+            published = self.paper.published.tables[table]
+            given = step.request.options, self.paper.protocol, step.before
+            given += published.split, published.wording
             marks = [self.legend.letter(one) for one in differences(specs, *given)]
             row.cells.setdefault(column, {})[measure] = Figure.of(value, scale, marks)
 
@@ -198,7 +199,7 @@ class Paper:
         steps: the studies that make up the paper's protocol.
         protocol: how it made its numbers.
         fill: puts the numbers of studies into the paper's tables, and returns further sections.
-        reduced: what is reduced in the quick version.
+        reduced: what is reduced in the quick version, with ``{limit}`` for how many rows are asked.
         quick: options of all runs of the quick version.
         refused: an option of the command that would do nothing.
         build_options: the options that missing probes are built with, as they are spelled.
@@ -274,7 +275,7 @@ def run(
         paper=paper.name,
         citation=published.paper,
         quick=asked.quick,
-        reduced=paper.reduced if asked.quick else None,
+        reduced=paper.reduced.format(**asked.values) if asked.quick else None,
         models=list(asked.models),
         probes=[
             UsedProbe(name=name, source=source, rows=own.rows.get(name), published=stated.get(name))
@@ -286,7 +287,7 @@ def run(
             if name in own.tables
         ],
         marks=own.legend.marks,
-        differences=[*published.differences, *(() if asked.published else published.of_builds)],
+        differences=published.notes(asked.probes, built=not asked.published),
         left_out=list(dict.fromkeys(asked.left_out)),
         seconds=round(time.perf_counter() - started, 1),
     )

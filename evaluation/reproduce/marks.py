@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 
 from evaluation.items.sources import open_probe
 from evaluation.learners.entries import RECORD
+from evaluation.models.capabilities import CAUSAL_LM
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_name
 from evaluation.results.types import Model, Results, read_results
@@ -29,7 +30,16 @@ from kbprobe.options import Options
 from kbprobe.parsing import read_record
 
 Kind: TypeAlias = Literal[
-    "rows", "limit", "split", "answers", "sizes", "settings", "learner", "step", "scoring"
+    "rows",
+    "limit",
+    "split",
+    "wording",
+    "answers",
+    "sizes",
+    "settings",
+    "learner",
+    "step",
+    "scoring",
 ]
 
 _LETTERS = dict(zip("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
@@ -61,9 +71,9 @@ class Mark(Model):
     letter: str = Field(description="The letter that marks numbers.")
     kind: Kind = Field(
         description="In what kind they differ from the published ones: of other rows, fewer "
-        "(limit), or those of another split; answers that no person gave; training sizes left out; "
-        "fewer settings tried; another learner; a step left out or done in another way; another "
-        "way of scoring."
+        "(limit), those of another split, or in another wording; answers that no person gave; "
+        "other training sizes; fewer settings tried; another learner; a step left out or done in "
+        "another way; another way of scoring."
     )
     text: str = Field(description="In what way, in a sentence.")
 
@@ -136,6 +146,7 @@ def differences(
     protocol: Protocol,
     before: Before | None = None,
     split: str = "",
+    wording: str = "",
 ) -> Iterator[Difference]:
     """Yield in what kinds a number differs from the paper's.
 
@@ -145,6 +156,7 @@ def differences(
         protocol: the paper's.
         before: what the paper's models are trained on first; None: nothing.
         split: the split that the published number is of; "": the one that the runs are of.
+        wording: the published wording, as the probe's builder names it; "": it has no name there.
 
     Raises:
         UsageError: a run has no results, or damaged ones.
@@ -164,6 +176,11 @@ def differences(
     if split and results.probe.split != split:
         text = f"Of the {results.probe.split} split; the published numbers are of {split}."
         yield Difference("split", text)
+    own_wording = manifest.request.options.get("wording") if manifest else None
+    if manifest and wording and own_wording not in (None, wording):
+        asked = f"Asked in the wording {own_wording}; the published numbers are of {wording}"
+        again = f"build-probe {manifest.probe} --wording {wording}"
+        yield Difference("wording", f"{asked} ({again}).")
     kind = manifest.annotation.annotator_kind if manifest and manifest.annotation else None
     if kind not in (None, "human"):
         yield Difference("answers", f"Answers given by a {kind}, not by people.")
@@ -175,7 +192,7 @@ def differences(
             yield Difference("step", f"{done}; the paper's models: on {before.what}.")
     trained = [one for one in specs if one.run.train is not None]
     if trained:
-        yield from _training(trained, options, protocol)
+        yield from _training(trained, results, options, protocol)
 
 
 def _scoring(results: Results) -> Difference:
@@ -224,7 +241,7 @@ def _train_rows(source: str) -> int:
 
 
 def _training(
-    specs: Sequence[RunSpec], options: Options, protocol: Protocol
+    specs: Sequence[RunSpec], results: Results, options: Options, protocol: Protocol
 ) -> Iterator[Difference]:
     """Yield what differs in how a number's models were trained on the probe."""
     spec, own = specs[0], sorted({spec.run.train or 0 for spec in specs})
@@ -234,12 +251,21 @@ def _training(
     if not own_learner:
         named = " or ".join(sorted(protocol.learners))
         yield Difference("learner", f"Learnt by {learner}; the paper's models by {named}.")
+    elif learner == "linear" and _is_causal(results):
+        yield Difference(
+            "learner",
+            "A linear head on a causal LM's vector after the question; the paper's is on a masked "
+            "LM's vector at the mask.",
+        )
     if hasattr(options, "sizes"):
-        left_out = [size for size in protocol.settings["sizes"] if size not in own]
-        if left_out:
-            sizes = f"size{'s' * (len(own) > 1)} {_listed(own)}"
-            text = f"Over the training {sizes}; left out: {_listed(left_out)}."
-            yield Difference("sizes", text)
+        published = protocol.settings["sizes"]
+        further = [size for size in own if size not in published]
+        left_out = [size for size in published if size not in own]
+        if further or left_out:
+            text = f"Over the training size{'s' * (len(own) > 1)} {_listed(own)}"
+            text += f"; not in the paper: {_listed(further)}" if further else ""
+            text += f"; left out: {_listed(left_out)}" if left_out else ""
+            yield Difference("sizes", f"{text}.")
     elif (
         spec.run.fold is None
         and spec.run.train_on is None
@@ -254,6 +280,12 @@ def _training(
             continue
         if _count(count) < _count(most):
             yield Difference("settings", f"{_count(count)} instead of {_count(most)} {what}.")
+
+
+def _is_causal(results: Results) -> bool:
+    from transformers import PretrainedConfig
+
+    return CAUSAL_LM.fits(results.model.architecture, PretrainedConfig())
 
 
 def _count(value: int | Sequence[Any]) -> int:

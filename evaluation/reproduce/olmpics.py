@@ -180,7 +180,7 @@ PAPER = Paper(
     quick={"limit": 40, "limit_by": "rows"},
     build_options=("--for-training",),
     refused="task",
-    reduced="40 rows of each probe; two training sizes (31, 62) and one draw of each, so that WS "
-    "and MAX are not the paper's; heads alone are trained.",
+    reduced="{limit} rows of each probe; two training sizes (31, 62) and one draw of each, so that "
+    "WS and MAX are not the paper's; heads alone are trained.",
 )
 """The reproduction."""

@@ -67,6 +67,7 @@ class PublishedTable(_PublishedPart):
         people: accuracy of people, where the paper gives it outside the rows.
         evaluated: rows that the numbers of a probe are of, by probe.
         split: the split that its numbers are of, where those of a user may be of another one.
+        wording: the wording that they are of, as the builders name it; "": it has no name there.
     """
 
     source: str = Field(min_length=1)
@@ -78,6 +79,7 @@ class PublishedTable(_PublishedPart):
     people: float | None = None
     evaluated: Mapping[str, int] = Field(default_factory=dict)
     split: str = ""
+    wording: str = ""
 
     def cells(self, name: str) -> dict[str, dict[str, Figure]]:
         """Return the published numbers of a row, by column and measure."""
@@ -99,6 +101,7 @@ class PublishedPaper(_PublishedPart):
             expression for names in lower case without digits, "_" for "-".
         differences: what differs from it in any case, in sentences.
         of_builds: what differs where the probes were built and are not its own files.
+        of_built: likewise what differs in one of them, by probe.
         tables: its tables, by name.
     """
 
@@ -106,7 +109,13 @@ class PublishedPaper(_PublishedPart):
     probes: Mapping[str, str] = Field(min_length=1)
     differences: tuple[str, ...] = Field(min_length=1)
     of_builds: tuple[str, ...] = Field(min_length=1)
+    of_built: Mapping[str, str] = Field(default_factory=dict)
     tables: Mapping[str, PublishedTable] = Field(min_length=1)
+
+    def notes(self, probes: Collection[str], built: bool) -> list[str]:
+        """Return what differs from the paper where these probes are used, built or published."""
+        own = [note for probe, note in self.of_built.items() if probe in probes]
+        return [*self.differences, *([*self.of_builds, *own] if built else [])]
 
 
 class _PublishedFile(BaseModel):

@@ -166,9 +166,9 @@ PAPER = Paper(
     ),
     # Whole clusters, as strict accuracy needs them.
     quick={"limit": 50},
-    reduced="50 rows of a split, and of validation only where settings are chosen on it; the task "
-    "is learnt from 96 rows in one epoch; one inoculation setting (48 rows, learning rate 5e-5, "
-    "one epoch, one seed); the choices alone are learnt by a head on the frozen model, from 100 "
-    "rows.",
+    reduced="{limit} rows of a split, and of validation only where settings are chosen on it; the "
+    "task is learnt from 96 rows in one epoch; one inoculation setting (48 rows, learning rate "
+    "5e-5, one epoch, one seed); the choices alone are learnt by a head on the frozen model, from "
+    "100 rows.",
 )
 """The reproduction."""

@@ -22,6 +22,7 @@ KNOWN = 0.9
 """Minimum share of words with a known frequency."""
 
 ZIPF_BOUNDS = (2.0, 3.0, 4.0, 5.0)
+_NONE = "0: does not occur"
 _ZIPF_BANDS = (
     "below 2: less than once in 10 million words",
     "2 to 3",
@@ -105,8 +106,9 @@ def by_hops(predictions: pa.Table) -> list[Group]:
 def by_frequency(predictions: pa.Table) -> list[Group]:
     """Group the scored rows by how frequent the word asked about is, in bands of one Zipf unit.
 
-    Frequencies are those of ``--unigrams`` where predictions hold them, otherwise wordfreq's. Empty
-    if rows name no word, or if fewer than :data:`KNOWN` of them are words that wordfreq knows.
+    Frequencies are those of ``--unigrams`` where predictions hold them, otherwise wordfreq's; words
+    that do not occur are a band of their own. Empty if rows name no word, or if fewer than
+    :data:`KNOWN` of them are words that wordfreq knows.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -128,10 +130,11 @@ def by_frequency(predictions: pa.Table) -> list[Group]:
         frequency = zipf_frequencies(words.dictionary.to_pylist())[to_numpy(words.indices)]
         if (frequency > 0).mean() < KNOWN:
             return []
-    band = np.searchsorted(ZIPF_BOUNDS, frequency, side="right")
-    named = scored.append_column("band", pa.array([_ZIPF_BANDS[number] for number in band]))
+    bands = (_NONE, *_ZIPF_BANDS)
+    band = np.where(frequency > 0, 1 + np.searchsorted(ZIPF_BOUNDS, frequency, side="right"), 0)
+    named = scored.append_column("band", pa.array([bands[number] for number in band]))
     parts = groups(named, "band", bools(scored["correct"]), cluster_codes(scored))
-    return sorted(parts, key=lambda part: _ZIPF_BANDS.index(part.name))
+    return sorted(parts, key=lambda part: bands.index(part.name))
 
 
 def by_negation(predictions: pa.Table) -> list[Group]:

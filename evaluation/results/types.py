@@ -60,7 +60,14 @@ PER: dict[Normalization, str] = {
 }
 """How log-likelihoods are compared, in a few words."""
 
+LEAST_WORDS = 100_000
+"""Words that a corpus must have at least to tell how frequent words are."""
+
+FEW_WORDS = "few_corpus_words"
+
 NOTES: dict[str, str] = {
+    FEW_WORDS: "words in the corpus of --unigrams, too few to tell how frequent a word is: "
+    f"accuracy is not divided by frequency with fewer than {LEAST_WORDS:,}",
     "truncated": "rows whose text was cut to fit the model",
     "cut_texts": "different texts cut to fit the model",
     "straddled": "rows whose question is divided in another way before a choice than alone",

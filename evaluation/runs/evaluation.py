@@ -33,6 +33,8 @@ from evaluation.results.metrics import (
 )
 from evaluation.results.similarity import EncoderScores, measure_similarity, with_similarity
 from evaluation.results.types import (
+    FEW_WORDS,
+    LEAST_WORDS,
     METRIC_OF,
     AdapterInfo,
     Metrics,
@@ -291,6 +293,9 @@ def _results(
         notes["train_overlap"] = run.overlap
     if halvings:
         notes["halved_batches"] = halvings
+    if (corpus := run.texts.get("unigrams")) is not None:
+        words = corpus.word_count()
+        notes |= {FEW_WORDS: words} if words < LEAST_WORDS else {}
     probe, model, scoring = described(run)
     return Results(
         probe=probe,

@@ -387,16 +387,22 @@ def _in_words(pair: Contrast, p: float) -> str:
 
 
 def _reversals(pairs: Sequence[Contrast]) -> list[str]:
-    """Describe the models that wordings rank in either order, by the largest contradiction."""
+    """Describe the models that wordings rank in either order, by the largest contradiction.
+
+    The best and the worst of all wordings are tested at a level that is divided by the number of
+    wordings and pairs that they were chosen from (Bonferroni): models that guess have no order.
+    """
+    by_wording = [
+        (pair, pair.by("template"))
+        for pair in pairs
+        if not are_configs(pair.first.runs[0], pair.second.runs[0])
+    ]
+    level = LEVEL / max(1, sum(len(parts) for _, parts in by_wording))
     reversals = []
-    for pair in pairs:
-        if are_configs(pair.first.runs[0], pair.second.runs[0]):
-            continue
-        parts = [part for part in pair.by("template") if part.gain]
-        if len({part.gain > 0 for part in parts}) < 2:
-            continue
-        best, worst = max(parts, key=lambda part: part.gain), min(parts, key=lambda p: p.gain)
-        if best.difference.low > 0 > worst.difference.high:
+    for pair, parts in by_wording:
+        best = max(parts, key=lambda part: part.gain, default=pair)
+        worst = min(parts, key=lambda part: part.gain, default=pair)
+        if best.gain > 0 > worst.gain and max(best.p_value, worst.p_value) <= level:
             reversals.append((best.gain - worst.gain, pair, best, worst))
     if not reversals:
         return []

@@ -456,6 +456,15 @@ def test_a_wording_that_reverses_a_ranking_is_told(save: Save) -> None:
     assert "Wording reverses" not in printed(compare(alike))
 
 
+def test_wordings_reverse_no_ranking_of_models_that_guess(save: Save) -> None:
+    rng = np.random.default_rng(1)
+    templates = [f"wording {row % 20}" for row in range(600)]
+    folders = [
+        save(f"guess{n}", rng.integers(0, 2, 600).tolist(), templates=templates) for n in range(4)
+    ]
+    assert "Wording reverses" not in printed(compare(folders))
+
+
 # --- agreement --------------------------------------------------------------------------------
 
 

@@ -12,7 +12,8 @@ import evaluation
 from evaluation.items.types import Item
 from evaluation.learners.finetune import kept
 from evaluation.learners.finetune.training import finetune
-from evaluation.studies.inoculate import INOCULATE
+from evaluation.results.types import Estimate
+from evaluation.studies.inoculate import INOCULATE, tables
 from evaluation.studies.inoculate.axes import InoculateOptions
 from kbprobe.errors import UsageError
 from tests.evaluation import jsonl_probe
@@ -315,3 +316,26 @@ def test_labels_of_the_original_task_may_come_in_any_order(tasks, model, tmp_pat
 
 def test_sizes_that_were_not_asked_for_may_be_left_out():
     assert "sizes" not in InoculateOptions.parse({}, "inoculate").model_fields_set
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (-27.8, 27.8, "but 20 test rows do not exclude one of +27.8 points: more of them would"),
+        (-9.0, -1.0, "There is no gain: the model lacks the knowledge"),
+        (5.0, 30.0, "The gain is larger than the cost"),
+    ],
+)
+def test_a_wide_interval_is_the_first_explanation_of_no_gain(
+    low: float, high: float, verdict: str
+) -> None:
+    def estimate(value: float, low: float, high: float) -> Estimate:
+        return Estimate(value=value, low=low, high=high, n=20, method="cluster bootstrap")
+
+    best = {
+        "gain": estimate((low + high) / 2, low, high),
+        "cost": estimate(0.0, -1.0, 1.0),
+        "test": estimate(0.5, 0.3, 0.7),
+        "size": 100,
+    }
+    assert verdict in tables._verdict(best)

@@ -342,6 +342,29 @@ def test_counts_and_texts_give_the_same_frequencies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "content",
+    [
+        "word\tcount\nthe\t30\ndog\t2\n",
+        "the,30\ndog,2\n",
+        '"the",30\n"dog",2\n',
+        "the 30\ndog 2\n",
+        "     30 the\n      2 dog\n",
+        "the\t-30\ndog\t1e3\n",
+        "the\t30\t7\nsea dog\t2\t1\n",
+    ],
+)
+def test_counts_in_another_form_are_not_read_as_prose(tmp_path: Path, content: str) -> None:
+    (tmp_path / "counts").write_text(content)
+    with pytest.raises(UsageError, match=r"counts looks like a table .*the<TAB>1024"):
+        TextFiles("--unigrams", str(tmp_path / "counts")).inverse_frequencies()
+
+
+def test_prose_with_numbers_is_read(tmp_path: Path) -> None:
+    (tmp_path / "prose").write_text("Chapter 1\nA dog, born in 1900.\nIt ran 3 miles in 20\n")
+    assert TextFiles("--unigrams", str(tmp_path / "prose")).word_count()
+
+
+@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("a.jsonl", b'{"a": "b"}\n{"a": ', r"--seen \S*a.jsonl, line 2, is not JSON"),
@@ -381,7 +404,7 @@ def test_frequencies_of_a_corpus_replace_those_of_wordfreq() -> None:
     assert picks.correlation == -plain.correlation
     assert (picks.given, picks.right, picks.accuracy) == (0.6, 1.0, None)
     assert [(part.name, part.accuracy.n) for part in by_frequency(found)] == [
-        ("below 2: less than once in 10 million words", 1),
+        ("0: does not occur", 1),
         ("4 to 5", 1),
     ]
 
@@ -415,6 +438,8 @@ def test_a_run_reports_what_its_task_and_corpus_hold(tmp_path: Path) -> None:
     page = render(done.results, done.predictions)
     assert "concept that occurs in the texts" in page
     assert "the frequency of choices in corpus.txt" in page
+    assert "7 words in the corpus of --unigrams, too few to tell" in page
+    assert "Zipf frequency" not in page
     text = render(plain.results, plain.predictions)
     assert "concept that occurs" not in text
     kept = evaluation.evaluate(probe, folder, seen=str(texts), output=tmp_path / "out")

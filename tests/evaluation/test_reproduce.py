@@ -190,11 +190,14 @@ def test_marks_of_rows_and_answers_are_read_from_manifest_and_results(
     assert all(marked[kind].startswith(text) for kind, text in kinds.items())
 
 
-def write_manifest(folder: Path, annotation: dict[str, Any]) -> None:
+def write_manifest(
+    folder: Path, annotation: dict[str, Any], options: dict[str, Any] | None = None
+) -> None:
     """Write the manifest of a probe that was built, and of who gave its answers."""
     folder.mkdir()
     file = {"path": "test.parquet", "config": "default", "split": "test", "rows": 1}
     content = toy_manifest("toy", [{**file, "bytes": 1, "sha256": "0" * 64}], annotation=annotation)
+    content["request"]["options"] = options or {}
     (folder / "manifest.json").write_text(json.dumps(content))
 
 
@@ -202,6 +205,12 @@ def write_manifest(folder: Path, annotation: dict[str, Any]) -> None:
     ("sizes", "draws", "learner", "texts"),
     [
         ((62, 125, 250), 6, "linear", []),
+        (
+            (31, 62, 125, 250),
+            6,
+            "linear",
+            ["Over the training sizes 31, 62, 125 and 250; not in the paper: 31."],
+        ),
         ((62, 125), 6, "linear", ["Over the training sizes 62 and 125; left out: 250."]),
         (
             (31, 62),
@@ -209,7 +218,7 @@ def write_manifest(folder: Path, annotation: dict[str, Any]) -> None:
             "frozen",
             [
                 "Learnt by frozen; the paper's models by full or linear.",
-                "Over the training sizes 31 and 62; left out: 125 and 250.",
+                "Over the training sizes 31 and 62; not in the paper: 31; left out: 125 and 250.",
                 "1 instead of 6 draws of the training rows.",
             ],
         ),
@@ -228,6 +237,38 @@ def test_marks_of_training_are_derived_from_the_runs(
     ]
     given = CurveOptions(seeds=draws)
     assert [one.text for one in differences(specs, given, PROTOCOL)] == texts
+
+
+@pytest.mark.parametrize(("own", "texts"), [("tacl", []), ("plain", ["wording"]), (None, [])])
+def test_a_wording_that_is_not_the_published_one_is_marked(
+    tmp_path: Path, own: str | None, texts: list[str]
+) -> None:
+    saved(tmp_path / "run")
+    write_manifest(tmp_path / "probe", {}, {} if own is None else {"wording": own})
+    specs = [RunSpec(str(tmp_path / "probe"), NO_MODEL, folder=tmp_path / "run")]
+    found = list(differences(specs, Options(), PROTOCOL, wording="tacl"))
+    assert [one.kind for one in found if one.kind != "rows"] == texts
+    if texts:
+        assert found[-1].text.endswith("of tacl (build-probe toy --wording tacl).")
+
+
+def test_a_linear_head_that_is_not_at_a_mask_is_marked(tmp_path: Path) -> None:
+    options = RunOptions(learner="linear", train=62)
+    for architecture, kinds in (("BertForMaskedLM", []), ("GPT2LMHeadModel", ["learner"])):
+        saved(tmp_path / architecture, "head", architecture=architecture)
+        specs = [RunSpec("p", "m", options, {}, tmp_path / architecture)]
+        protocol = Protocol(PROTOCOL.learners, {"sizes": (62,)})
+        found = differences(specs, CurveOptions(), protocol)
+        assert [one.kind for one in found] == kinds, architecture
+
+
+def test_notes_are_of_the_probes_that_are_used() -> None:
+    published = published_papers()["olmpics"]
+    assert set(published.of_built) <= set(published.probes)
+    notes = " ".join(published.notes(["age_comparison", "always_never"], built=True))
+    assert "Published always_never" in notes
+    assert "antonym_negation" not in notes
+    assert published.notes(["always_never"], built=False) == [*published.differences]
 
 
 def test_marks_say_what_a_model_was_trained_on_first(world: Path, tmp_path: Path) -> None:
@@ -259,13 +300,21 @@ def test_marks_say_what_a_model_was_trained_on_first(world: Path, tmp_path: Path
     assert few == f"Trained on 8 of {rows} rows of mnli first; the paper's models: on MNLI."
 
 
-def saved(folder: Path, scorer: str = "causal_lm", normalization: Any = "sum", **about: Any) -> Any:
+def saved(
+    folder: Path,
+    scorer: str = "causal_lm",
+    normalization: Any = "sum",
+    architecture: str = "BertForMaskedLM",
+    **about: Any,
+) -> Any:
     """Write results whose probe is described, and return them."""
     save_run(folder, "m", [0, 1], normalization=normalization)
     held = read_results(folder)
     probe = held.probe.model_copy(update=about)
     scoring = held.scoring.model_copy(update={"scorer": scorer})
-    write_results(held.model_copy(update={"probe": probe, "scoring": scoring}), folder)
+    model = held.model.model_copy(update={"architecture": architecture})
+    changed = {"probe": probe, "scoring": scoring, "model": model}
+    write_results(held.model_copy(update=changed), folder)
     return read_results(folder)
 
 
@@ -453,7 +502,7 @@ def test_olmpics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         record = quick("olmpics", tmp_path / "out", "bert", "gpt2", options=options)
         said = capsys.readouterr()
         assert "0 of them finished" in said.err
-        assert "QUICK" in said.out
+        assert "QUICK: 12 rows of each probe" in said.out
         again = quick("olmpics", tmp_path / "out", "bert", "gpt2", options=options)
     assert "16 runs, 16 of them finished; to evaluate: 0 rows" in capsys.readouterr().err
     assert again.tables == record.tables

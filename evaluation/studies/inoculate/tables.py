@@ -14,7 +14,7 @@ from evaluation.report.breakdowns import heat_map
 from evaluation.results import breakdown
 from evaluation.results.intervals import Resampled, mean_of_independent
 from evaluation.results.types import Stratum
-from evaluation.results.words import difference, percent
+from evaluation.results.words import difference, percent, points
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import bootstrap_whole_clusters, train_overlap
 from evaluation.studies.inoculate.axes import (
@@ -355,9 +355,16 @@ def _gain(before: doc.Number | None, after: doc.Number | None) -> float | None:
 def _verdict(best: Mapping[str, Any]) -> str:
     """Interpret the outcome as Liu et al. (2019) do, by the gain and its cost."""
     if best["gain"].low <= 0:
+        lacks = (
+            "the model lacks the knowledge that the probe asks for and cannot learn it from so few "
+            "rows, or none of the settings is suitable."
+        )
+        if best["gain"].high <= 0:
+            return f"There is no gain: {lacks}"
+        rows, most = best["test"].n, points(best["gain"].high)
         return (
-            "No gain can be detected: the model lacks the knowledge that the probe asks for and "
-            "cannot learn it from so few rows, or none of the settings is suitable."
+            f"No gain can be detected, but {rows:,} test rows do not exclude one of {most} points: "
+            f"more of them would tell. If there is none, {lacks}"
         )
     if best["cost"].value >= best["gain"].value:
         return (

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evaluation.names import NO_NAMES, DisplayNames
+from evaluation.names import NO_NAMES, DisplayNames, model_name
+from evaluation.papers.reading import common_similarity
 from evaluation.report.suite.leaderboard import Entry, Leaderboard
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, near_and_random
 from evaluation.results.frames import COLUMNS, READING, measured
 from evaluation.results.similarity import similarity_answers
-from evaluation.results.types import DIVIDED, Metrics, Normalization
+from evaluation.results.types import DIVIDED, Normalization
 from evaluation.results.words import remarks_on_rows
 from evaluation.studies.base import Finished, finished_in
 from evaluation.studies.table import Contrast, RunRow
@@ -80,7 +81,7 @@ def results_table(
         rows += own
         if baselines:
             rules.append(len(rows))
-            rows += _without_knowledge(probe.name, [e.metrics for _, e in entries], runs, names)
+            rows += _without_knowledge(probe.name, [e for _, e in entries], runs, names)
         notes += _notes(probe.name, entries)
     cells = [
         [{"probe": row.probe, "model": row.name}.get(name, row.values.get(name)) for name in head]
@@ -134,18 +135,18 @@ def _is_better(run: Finished, other: Finished, part: Callable[[pa.Table], Ints] 
 
 
 def _without_knowledge(
-    probe: str, every: Sequence[Metrics], runs: Sequence[Finished], names: DisplayNames
+    probe: str, entries: Sequence[Entry], runs: Sequence[Finished], names: DisplayNames
 ) -> list[_Row]:
     """Return the rows of chance, similarity and the best other baseline."""
     # Some runs on a probe may lack the audit's baselines, such as those of fine-tuned models.
-    metrics = max(every, key=lambda metrics: len(metrics.baselines))
+    metrics = max((e.metrics for e in entries), key=lambda metrics: len(metrics.baselines))
     chance = {"accuracy": metrics.chance, "strict": metrics.strict_chance}
     if runs:
         chance |= {name: _chance(runs[0], part) for name, part in _PARTS.items() if part}
     rows = [
         _Row(probe, _named("chance", names), {name: measured(of) for name, of in chance.items()})
     ]
-    if (similarity := metrics.similarity) is not None:
+    if (similarity := common_similarity(entries)) is not None:
         own = {"accuracy": measured(similarity.accuracy)}
         if runs and similarity.encoder is None:
             own |= _similarity(runs[0])
@@ -209,6 +210,11 @@ def _notes(probe: str, entries: Sequence[tuple[str, Entry]]) -> list[str]:
     """Return what a reader must know of the rows of a probe, and of single results."""
     metrics = entries[0][1].metrics
     asked = f"{probe}: {metrics.items:,} questions in {metrics.clusters:,} clusters"
+    if similarity := common_similarity(entry for _, entry in entries):
+        by = model_name(similarity.encoder.name) if similarity.encoder else "kbprobe's own encoder"
+        asked += f"; similarity is by {by}"
+    elif any(entry.metrics.similarity for _, entry in entries):
+        asked += "; similarity differs, as models were scored on other rows or by other seeds"
     said = {name: remarks_on_rows(entry.run.results) for name, entry in entries}
     shared = [
         line for line in next(iter(said.values())) if all(line in own for own in said.values())

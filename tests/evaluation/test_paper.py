@@ -12,7 +12,9 @@ import pytest
 
 from evaluation.results.types import Estimate, read_results, write_results
 from evaluation.results.types import Similarity as SimilarityBlock
+from evaluation.results.verdicts import other_verdicts
 from evaluation.studies.base import write_record
+from kbprobe.format.manifest import EncoderDigest
 from kbprobe.tables import Measured, PlainTable
 from tests.commands import run_here
 from tests.evaluation.sample_curves import curve_runs, summary_of
@@ -117,6 +119,39 @@ def test_only_a_best_that_differs_is_bold(results: Path, tmp_path: Path) -> None
     assert "Bold" not in text
 
 
+def test_an_encoder_that_choices_are_matched_on_is_not_ranked(tmp_path: Path) -> None:
+    for name, right, sha256 in (("first", 60, "a"), ("second", 30, "b"), ("encoder", 70, "c")):
+        folder = save(tmp_path, name, right, weights_sha256=64 * sha256)
+        read = read_results(folder)
+        matched = [EncoderDigest(name="encoder", sha256=64 * "c")]
+        probe = read.probe.model_copy(update={"matched_on": matched})
+        write_results(read.model_copy(update={"probe": probe}), folder)
+    words = (tmp_path, "--columns", "accuracy,near", "--to")
+    latex = {line.split(" & ")[0]: line for line in table(*words, "latex").splitlines()}
+    assert r"\mathbf" not in latex[r"encoder$^\dagger$"]
+    assert latex["first"].count(r"\mathbf") == 2, "the encoder is better, and not compared with"
+    assert any(
+        line.startswith(r"\multicolumn{3}{l}{\footnotesize $^\dagger$ The choices are matched on")
+        for line in latex
+    )
+    text = table(*words, "markdown")
+    assert "| encoder† |" in text
+    assert "\n† The choices are matched on this encoder" in text
+    assert "every other model without †" in text
+    assert "†" not in table(*words, "csv")
+
+
+def test_what_a_verdict_depends_on_is_said_of_each_model(results: Path) -> None:
+    read = read_results(results / "weak")
+    low = Estimate(value=0.1, low=0.05, high=0.2, n=ROWS, method="wilson")
+    more = {"accuracies": {**read.metrics.accuracies, "acc_norm": low}}
+    changed = read.model_copy(update={"metrics": read.metrics.model_copy(update=more)})
+    write_results(changed, results / "weak")
+    said = other_verdicts(changed.metrics)
+    assert "the normalization decides" in said
+    assert f"% made, weak: {said}." in table(results, "--to", "latex")
+
+
 def test_probes_have_their_own_best_and_are_ruled_off(results: Path) -> None:
     save(results, "other", 20, probe="other", ids=[f"o{row}" for row in range(ROWS)])
     text = table(results, "--to", "latex", "--columns", "accuracy", "--baselines")
@@ -211,7 +246,9 @@ def test_a_study_s_table_is_printed_in_its_units(tmp_path: Path) -> None:
     path = tmp_path / "curve.json"
     words = (path, "--name", "curves", "--to", "markdown", "--columns", "model,ws,further")
     text = table(*words)
-    assert "| model | ws | further |" in text
+    assert "| model | WS | further |" in text, "columns are called as on the page"
+    assert "Some sizes were trained on 2 draws of rows only" in text
+    assert "% " + text.split("\n\n")[-1].strip() in table(*words[:4], "latex", *words[5:])
     assert "| bert | 60.0 (" in text
     assert "| +0.0 (" in text, "points have a sign"
     whole = records(table(path, "--name", "curves"))

@@ -443,6 +443,42 @@ def test_a_model_against_similarity(save: Save) -> None:
     assert "Similarity says nothing about the rows of same." in found.notes
 
 
+def test_samples_of_a_probe_have_one_similarity_baseline(save: Save) -> None:
+    """Of rows 0 to 59 and 30 to 89, whose golds are named in the questions."""
+    texts = ("dog", "stone", "idea")
+
+    def sample(name: str, first: int, asked: str = "A {0} is a {0}.", **more: Any) -> Path:
+        rows = range(first, first + 60)
+        return save(
+            name,
+            [row % 2 for row in rows],
+            ids=[f"i{row}" for row in rows],
+            questions=[asked.format(texts[row % 3]) for row in rows],
+            choices=[(texts[row % 3], texts[(row + 1) % 3], f"thing {row}") for row in rows],
+            **more,
+        )
+
+    samples = [sample("one", 0), sample("two", 30)]
+    found = compare(samples, against="similarity", partial=True)
+    (baseline, *_) = found.tables["runs"]
+    assert (baseline["run"], baseline["counted"], baseline["clusters"]) == (
+        "most similar choice",
+        90,
+        90,
+    )
+    shown = [(pair.first, pair.second, pair.rows) for pair in pairs_of(found)]
+    assert shown == [
+        ("most similar choice", "one", 60),
+        ("most similar choice", "two", 60),
+        ("one", "two", 30),
+    ]
+    builds = [*samples, sample("other", 0, "Every {0} is a {0}.", source="probes/other")]
+    found = compare(builds, against="similarity", partial=True)
+    labels = [row["run"] for row in found.tables["runs"]]
+    assert len(set(labels)) == len(labels) == 5
+    assert labels[:2] == [f"most similar choice, rows of {of}" for of in (samples[0], builds[2])]
+
+
 def test_a_wording_that_reverses_a_ranking_is_told(save: Save) -> None:
     templates = ["plain"] * 40 + ["paper"] * 40
     first, second = [0] * 40 + [1] * 40, [1] * 40 + [0] * 40

@@ -375,7 +375,7 @@ def _section(
             *maps,
             contrasts.shown(
                 "Accuracy of each pair on the rows that both scored, and B minus A in points",
-                (*DIFFERENCES[:-1], *(["p_holm"] if len(pairs) > 1 else [])),
+                (*DIFFERENCES[:-1], *(["p_holm"] if len(holm_p) > 1 else [])),
                 names=2,
             ),
             contrasts.shown(
@@ -406,19 +406,17 @@ def _differing(pairs: Sequence[Contrast], holm_p: Mapping[int, float]) -> list[s
     sentences = []
     if len(pairs) > 1:
         shown = [pair for pair in shown if holm_p[id(pair)] <= LEVEL]
+        every = len(holm_p)
+        number = "their number" if every == len(pairs) else f"the number of all {every} pairs"
         sentences.append(
             f"{len(shown)} of {len(pairs)} pairs differ at a level of {100 * LEVEL:g}%, adjusted "
-            "for their number (Holm)."
+            f"for {number} (Holm)."
         )
     for pair in shown[:3]:
-        sentences.append(_in_words(pair, holm_p[id(pair)]))
+        names = f"{pair.second.label} minus {pair.first.label}"
+        gain = f"{names}: {difference(pair.difference)}"
+        sentences.append(f"{with_p(gain, holm_p[id(pair)], len(holm_p))}.")
     return sentences
-
-
-def _in_words(pair: Contrast, p: float) -> str:
-    """Describe a difference: ``gpt2 minus random: +3.1 points (+1.0 to +5.2), p = 0.0040``."""
-    names = f"{pair.second.label} minus {pair.first.label}"
-    return with_p(f"{names}: {difference(pair.difference)}", p) + "."
 
 
 def _reversals(pairs: Sequence[Contrast]) -> list[str]:

@@ -443,6 +443,22 @@ def test_a_model_against_similarity(save: Save) -> None:
     assert "Similarity says nothing about the rows of same." in found.notes
 
 
+def test_an_adjusted_p_is_named_wherever_it_is_shown(save: Save) -> None:
+    """One pair on each of two probes: adjusted for both."""
+    first, second = [0] * 30 + [1] * 30, [0] * 37 + [1] * 23
+    runs = [save(name, said) for name, said in (("a", first), ("b", second))]
+    text = printed(compare(runs))
+    assert ", p = 0.0" in text
+    assert "Holm" not in text
+    others = [
+        save(name, said, folder=f"{name}2", probe="other", ids=[f"o{row}" for row in range(60)])
+        for name, said in (("a", first), ("b", [*first[:-1], 0]))
+    ]
+    text = printed(compare([*runs, *others]))
+    assert text.count(", p (Holm) ") == 2
+    assert text.count("p (Holm) \n") == 2, "in the table of each probe"
+
+
 def test_samples_of_a_probe_have_one_similarity_baseline(save: Save) -> None:
     """Of rows 0 to 59 and 30 to 89, whose golds are named in the questions."""
     texts = ("dog", "stone", "idea")

@@ -87,7 +87,7 @@ def table_command(
 
         chosen = columns_named(columns, COLUMNS, DEFAULT)
         board = read_board(places, names)
-        table = results_table(board, chosen, names, baselines=baselines, best=form != "csv")
+        table = results_table(board, chosen, names, baselines=baselines, in_print=form != "csv")
         if columns is None and form != "csv":
             table = table.chosen(table.filled)
     text = table.text(form)

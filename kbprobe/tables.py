@@ -17,7 +17,7 @@ Format = Literal["csv", "markdown", "latex"]
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "†": r"$^\dagger$",
 })  # fmt: skip
 
 _TO_THE_RIGHT = ' style="text-align: right"'
@@ -173,6 +173,7 @@ class PlainTable(NamedTuple):
         titles: what the columns are called where people read the table, if not by their names.
         rules: rows before which LaTeX has a line.
         notes: what a reader must know, written below the table, or in LaTeX's comments.
+        footnotes: what marks such as † mean: short lines that LaTeX prints as well.
     """
 
     head: Sequence[str]
@@ -180,6 +181,7 @@ class PlainTable(NamedTuple):
     titles: Sequence[str] = ()
     rules: Collection[int] = ()
     notes: Sequence[str] = ()
+    footnotes: Sequence[str] = ()
 
     def text(self, format: Format) -> str:
         r"""Return the table in a format.
@@ -287,7 +289,9 @@ class PlainTable(NamedTuple):
         rows = self._written(lambda cell: in_markdown(spelled(cell)), measured)
         lines = [f"| {' | '.join(row)} |" for row in [[*map(in_markdown, self._titles)], *rows]]
         ruled = "".join("---:|" if right else "---|" for right in self._numeric())
-        notes = [line for note in self.notes for line in ("", in_markdown(note))]
+        notes = [
+            line for note in (*self.footnotes, *self.notes) for line in ("", in_markdown(note))
+        ]
         return "\n".join([lines[0], f"|{ruled}", *lines[1:], *notes, ""])
 
     def _latex(self) -> str:
@@ -305,6 +309,10 @@ class PlainTable(NamedTuple):
             r"\midrule",
             *body,
             r"\bottomrule",
+            *(
+                rf"\multicolumn{{{len(self.head)}}}{{l}}{{\footnotesize {_in_latex(line)}}} \\"
+                for line in self.footnotes
+            ),
             r"\end{tabular}",
             "",
         ])  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from evaluation.names import DisplayNames
-from evaluation.papers.reading import read_board
+from evaluation.papers.reading import common_similarity, read_board
 from evaluation.report.charts import MARKERS
 from evaluation.report.suite.document import maps_of
 from evaluation.report.suite.leaderboard import Entry, Leaderboard, ProbeColumn
@@ -66,8 +66,7 @@ def _accuracies(board: Leaderboard, number: int) -> doc.Dots:
     entries = _entries(board, number)
     dots = [doc.Dot(name, entry.metrics.accuracy) for name, entry in entries]
     levels = [_chance(board.probes[number])]
-    similarity = next((e.metrics.similarity for _, e in entries if e.metrics.similarity), None)
-    if similarity is not None:
+    if (similarity := common_similarity(entry for _, entry in entries)) is not None:
         level = similarity.accuracy.value
         levels.insert(0, doc.Level(similarity.name, level, "reference", "dashed"))
     return doc.Dots(board.probes[number].name, dots, levels)
@@ -90,12 +89,15 @@ def _hops(board: Leaderboard, number: int) -> doc.Chart | None:
     """Return accuracy by hops, of models and of similarity; None if hops do not vary."""
     groups: dict[str, list[Group]] = {}
     similar: list[Group] = []
-    for name, entry in _entries(board, number):
+    entries = _entries(board, number)
+    shared = common_similarity(entry for _, entry in entries) is not None
+    for name, entry in entries:
         results, predictions = read_pair(Path(entry.run.folder))
         counted = headline_rows(predictions)
         groups[name] = by_hops(counted)
-        if not similar and (answers := similarity_answers(counted, results.seed)) is not None:
-            similar = by_hops(answers)
+        if shared and not similar:
+            answers = similarity_answers(counted, results.seed)
+            similar = [] if answers is None else by_hops(answers)
     hops = sorted({int(group.name) for own in groups.values() for group in own})
     if len(hops) < 2:
         return None

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evaluation.names import NO_NAMES, DisplayNames
+from evaluation.names import NO_NAMES, DisplayNames, model_name
+from evaluation.papers.reading import common_similarity
 from evaluation.report.suite.leaderboard import Entry, Leaderboard
 from evaluation.results import intervals
 from evaluation.results.breakdown import bools, cluster_codes, near_and_random
 from evaluation.results.frames import COLUMNS, READING, measured
 from evaluation.results.similarity import similarity_answers
-from evaluation.results.types import DIVIDED, Metrics, Normalization
-from evaluation.results.words import remarks_on_rows
+from evaluation.results.types import DIVIDED, Normalization
+from evaluation.results.words import matched_remark
 from evaluation.studies.base import Finished, finished_in
 from evaluation.studies.table import Contrast, RunRow
 from kbprobe.arrays import Ints
@@ -31,13 +32,20 @@ DEFAULT = ("accuracy", "near", "beyond_similarity")
 
 _NAMES = ("probe", "model")
 
+_MARK = "†"
+"""Marks the models that the choices of a probe are matched on."""
+
 
 class _Row(NamedTuple):
-    """A row of the table: a model's result, or what is reached on a probe without knowledge."""
+    """A row of the table: a model's result, or what is reached on a probe without knowledge.
+
+    ``matched``: the probe's choices are matched on the model, which is not compared with others.
+    """
 
     probe: str
     name: str
     values: dict[str, Any]
+    matched: bool = False
 
 
 def results_table(
@@ -46,18 +54,19 @@ def results_table(
     names: DisplayNames = NO_NAMES,
     *,
     baselines: bool = False,
-    best: bool = False,
+    in_print: bool = False,
 ) -> PlainTable:
     """Return the table of all results, probe by probe, the best mean first.
 
     Args:
-        board: the results; their folders are read again for ``best``.
+        board: the results; their folders are read again for ``in_print``.
         columns: names of :data:`~evaluation.results.frames.COLUMNS`. The model, and the probe if
             there are several, come first if they are not named.
         names: the names given to baselines.
         baselines: whether chance, similarity and the best other baseline have rows.
-        best: whether the best model of a probe is marked where its paired difference from each
-            other one has an interval above 0.
+        in_print: whether the best model of a probe is marked where its paired difference from each
+            other one has an interval above 0, and with † the models that the choices are matched
+            on, which are not compared.
     """
     named = [
         name
@@ -70,24 +79,38 @@ def results_table(
     notes: list[str] = []
     for number, probe in enumerate(board.probes):
         entries = [(s.name, e) for s in board.systems if (e := s.entries[number]) is not None]
-        own = [_Row(probe.name, name, _values(entry, head)) for name, entry in entries]
+        own = [
+            _Row(
+                probe.name,
+                name,
+                _values(entry, head),
+                matched_remark(entry.run.results) is not None,
+            )
+            for name, entry in entries
+        ]
         runs: list[Finished] = []
-        if best or (baselines and {"near", "random"} & set(head)):
+        if in_print or (baselines and {"near", "random"} & set(head)):
             runs = [finished_in(Path(entry.run.folder)) for _, entry in entries]
-        if best:
-            _mark_best(own, runs)
+        if in_print:
+            ranked = [number for number, row in enumerate(own) if not row.matched]
+            _mark_best([own[number] for number in ranked], [runs[number] for number in ranked])
+            own = [row._replace(name=f"{row.name}{_MARK}") if row.matched else row for row in own]
         rules.append(len(rows))
         rows += own
         if baselines:
             rules.append(len(rows))
-            rows += _without_knowledge(probe.name, [e.metrics for _, e in entries], runs, names)
+            rows += _without_knowledge(probe.name, [e for _, e in entries], runs, names)
         notes += _notes(probe.name, entries)
     cells = [
         [{"probe": row.probe, "model": row.name}.get(name, row.values.get(name)) for name in head]
         for row in rows
     ]
     titles = [COLUMNS[name].title for name in head]
-    return PlainTable(head, cells, titles, rules, [_reading(rows, baselines), *notes])
+    footnotes = (_NOT_RANKED,) if in_print and any(row.matched for row in rows) else ()
+    return PlainTable(head, cells, titles, rules, [_reading(rows, baselines), *notes], footnotes)
+
+
+_NOT_RANKED = f"{_MARK} The choices are matched on this encoder: it is not ranked."
 
 
 def _values(entry: Entry, columns: Sequence[str]) -> dict[str, Any]:
@@ -134,18 +157,18 @@ def _is_better(run: Finished, other: Finished, part: Callable[[pa.Table], Ints] 
 
 
 def _without_knowledge(
-    probe: str, every: Sequence[Metrics], runs: Sequence[Finished], names: DisplayNames
+    probe: str, entries: Sequence[Entry], runs: Sequence[Finished], names: DisplayNames
 ) -> list[_Row]:
     """Return the rows of chance, similarity and the best other baseline."""
     # Some runs on a probe may lack the audit's baselines, such as those of fine-tuned models.
-    metrics = max(every, key=lambda metrics: len(metrics.baselines))
+    metrics = max((e.metrics for e in entries), key=lambda metrics: len(metrics.baselines))
     chance = {"accuracy": metrics.chance, "strict": metrics.strict_chance}
     if runs:
         chance |= {name: _chance(runs[0], part) for name, part in _PARTS.items() if part}
     rows = [
         _Row(probe, _named("chance", names), {name: measured(of) for name, of in chance.items()})
     ]
-    if (similarity := metrics.similarity) is not None:
+    if (similarity := common_similarity(entries)) is not None:
         own = {"accuracy": measured(similarity.accuracy)}
         if runs and similarity.encoder is None:
             own |= _similarity(runs[0])
@@ -201,7 +224,8 @@ def _reading(rows: Sequence[_Row], baselines: bool) -> str:
     if any(
         isinstance(cell, Measured) and cell.best for row in rows for cell in row.values.values()
     ):
-        said += " Bold: the paired difference from every other model has an interval above 0."
+        others = f"model without {_MARK}" if any(row.matched for row in rows) else "model"
+        said += f" Bold: the paired difference from every other {others} has an interval above 0."
     return said
 
 
@@ -209,7 +233,12 @@ def _notes(probe: str, entries: Sequence[tuple[str, Entry]]) -> list[str]:
     """Return what a reader must know of the rows of a probe, and of single results."""
     metrics = entries[0][1].metrics
     asked = f"{probe}: {metrics.items:,} questions in {metrics.clusters:,} clusters"
-    said = {name: remarks_on_rows(entry.run.results) for name, entry in entries}
+    if similarity := common_similarity(entry for _, entry in entries):
+        by = model_name(similarity.encoder.name) if similarity.encoder else "the encoder of kbprobe"
+        asked += f"; similarity is by {by}"
+    elif any(entry.metrics.similarity for _, entry in entries):
+        asked += "; similarity differs, as models were scored on other rows or by other seeds"
+    said = {name: [*entry.remarks] for name, entry in entries}
     shared = [
         line for line in next(iter(said.values())) if all(line in own for own in said.values())
     ]

@@ -85,11 +85,13 @@ def tables_within(summary: Mapping[str, Any]) -> dict[str, PlainTable]:
 
     Nested records become columns ``outer.inner``, except estimates, which are numbers with their
     intervals. Nested lists become separate tables, whose rows repeat the text values of the
-    enclosing records.
+    enclosing records. The notes of a summary's sections are notes of each table.
     """
     found: dict[str, list[dict[str, Any]]] = {}
-    own, units = summary.get("tables"), summary.get("units", {})
-    _gather(own if isinstance(own, Mapping) else summary, "", {}, found)
+    own, units, heads = summary.get("tables"), summary.get("units", {}), summary.get("heads", {})
+    described = isinstance(own, Mapping)
+    notes = _notes(summary.get("sections", ())) if described else []
+    _gather(own if described else summary, "", {}, found)
     tables = {}
     for name, rows in found.items():
         head = list(dict.fromkeys(column for row in rows for column in row))
@@ -102,8 +104,23 @@ def tables_within(summary: Mapping[str, Any]) -> dict[str, PlainTable]:
             for row in rows
         ]
         estimated = any(isinstance(cell, Measured) for row in cells for cell in row)
-        tables[name] = PlainTable(head, cells, notes=(READING,) if estimated else ())
+        called = heads.get(name, {})
+        titles = [called.get(column) or column.replace("_", " ") for column in head]
+        reading = [READING] if estimated else []
+        tables[name] = PlainTable(head, cells, titles, notes=[*reading, *notes])
     return tables
+
+
+def _notes(sections: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the notes of sections, each with the titles of its sections if there are several."""
+    of_notes: dict[str, list[str]] = {}
+    for section in sections:
+        for note in section.get("notes", ()):
+            of_notes.setdefault(note, []).append(section.get("title", ""))
+    return [
+        f"{'; '.join(titles)}: {note}" if len(titles) < len(sections) else note
+        for note, titles in of_notes.items()
+    ]
 
 
 def _gather(

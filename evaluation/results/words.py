@@ -127,10 +127,10 @@ def p_value(p: float) -> str:
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
-def with_p(text: str, p: float) -> str:
-    """Append a p value to a text: ``+3.1 points, p = 0.0123``."""
-    shown = p_value(p)
-    return f"{text}, p {shown if shown[0] == '<' else f'= {shown}'}"
+def with_p(text: str, p: float, pairs: int) -> str:
+    """Append a p, adjusted for a number of pairs if several: ``+3.1 points, p (Holm) = 0.0123``."""
+    shown, name = p_value(p), "p (Holm)" if pairs > 1 else "p"
+    return f"{text}, {name} {shown if shown[0] == '<' else f'= {shown}'}"
 
 
 def percent(share: float) -> str:

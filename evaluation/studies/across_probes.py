@@ -150,9 +150,13 @@ def section_of_probes(
         [probes, between],
         [
             probes.shown("Accuracy on each probe, and what of it is above chance", names=2),
-            between.shown("Unpaired differences of what is above chance, in points", names=2),
+            between.shown(
+                "Unpaired differences of what is above chance, in points",
+                [name for name in contrasts if name != "p_holm" or len(holm_p) > 1],
+                names=2,
+            ),
         ],
-        [f"{with_p(f'{names}: {gain}', holm_p[id(widest)])}{largest}."],
+        [f"{with_p(f'{names}: {gain}', holm_p[id(widest)], len(holm_p))}{largest}."],
         [
             "Unpaired: the probes have different rows, and their clusters are taken to be "
             "independent of each other. Probes differ in more than what they are named after, such "

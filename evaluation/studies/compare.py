@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -53,9 +53,13 @@ from evaluation.studies.table import (
     summary_of,
 )
 from kbprobe import document as doc
+from kbprobe.columns import single_chunk
 from kbprobe.errors import UsageError, require
 from kbprobe.format.manifest import MOST_SIMILAR
 from kbprobe.options import Options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LEVEL = 0.05
 """Differences with an adjusted p of this or less are described first, and outlined."""
@@ -221,7 +225,7 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTabl
 def _similarity_baselines(
     finished: Sequence[Finished], seed: int
 ) -> tuple[list[Finished], list[str]]:
-    """Return the similarity baseline of each probe, as a run on the rows that were scored.
+    """Return the similarity baseline of each build of a probe, as a run on the rows of all runs.
 
     Returns:
         The baselines, and the probes about whose rows similarity says nothing.
@@ -231,17 +235,23 @@ def _similarity_baselines(
     """
     baselines: list[Finished] = []
     without: list[str] = []
-    on_rows = group_by(finished, lambda run: run.results.probe.fingerprint)
-    for runs in on_rows.values():
+    samples = group_by(finished, lambda run: run.results.probe.fingerprint).values()
+    largest = [max(runs, key=lambda run: run.results.metrics.scored) for runs in samples]
+    builds = group_by(largest, _build)
+    named = [probe for probe, *_ in builds]
+    for build, runs in builds.items():
         run = max(runs, key=lambda run: run.results.metrics.scored)
-        answers = similarity_answers(run.predictions, seed)
+        rows, asked = _all_rows(run, runs)
+        answers = similarity_answers(rows, seed)
         if answers is None:
             without.append(run.results.probe.name)
             continue
         scored = answers.filter(answers["prediction"].is_valid())
         accuracy = intervals.accuracy(bools(scored["correct"]), cluster_codes(scored), seed)
         results = run.results
+        clusters = np.unique(cluster_codes(scored)).size
         changed = {
+            "probe": results.probe.model_copy(update={"fingerprint": asked}),
             "model": results.model.model_copy(
                 update={"id": NO_MODEL, "random_weights": None, "finetuning": None}
             ),
@@ -249,6 +259,7 @@ def _similarity_baselines(
             "metrics": results.metrics.model_copy(
                 update={
                     "accuracy": accuracy,
+                    "clusters": clusters,
                     "accuracies": {},
                     "normalization": "sum",
                     "similarity": None,
@@ -257,7 +268,9 @@ def _similarity_baselines(
             "analyses": {},
         }
         evaluation = Evaluation(results.model_copy(update=changed), answers)
-        baselines.append(Finished(evaluation, folder=Path(MOST_SIMILAR)))
+        several = named.count(build[0]) > 1
+        place = Path(f"rows of {run.folder}" if several else MOST_SIMILAR)
+        baselines.append(Finished(evaluation, folder=place))
     if not baselines:
         raise UsageError(
             f"similarity says nothing about the rows of {', '.join(without)}: they all choose "
@@ -265,6 +278,28 @@ def _similarity_baselines(
             "another. Leave out --against similarity."
         )
     return baselines, without
+
+
+def _build(run: Finished) -> tuple[tuple[str, str], str]:
+    """Return the name and split of a run's probe, and what distinguishes the build from others."""
+    probe = run.results.probe
+    return (probe.name, probe.split), repr(probe.request or probe.source)
+
+
+def _all_rows(run: Finished, runs: Sequence[Finished]) -> tuple[pa.Table, str]:
+    """Return the rows of a run and those that runs on other samples add, and a fingerprint."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    tables = [run.predictions, *(other.predictions for other in runs if other is not run)]
+    if len(tables) == 1:
+        return run.predictions, run.results.probe.fingerprint
+    union = pa.concat_tables(tables, promote_options="default")
+    ids = single_chunk(union["id"])
+    every = union.take(pc.index_in(ids.unique(), value_set=ids))
+    if every.num_rows == run.predictions.num_rows:
+        return run.predictions, run.results.probe.fingerprint
+    return every, "+".join(sorted(one.results.probe.fingerprint for one in runs))
 
 
 def _alone(groups: Sequence[Sequence[Labelled]]) -> dict[str, list[Finished]]:
@@ -340,7 +375,7 @@ def _section(
             *maps,
             contrasts.shown(
                 "Accuracy of each pair on the rows that both scored, and B minus A in points",
-                (*DIFFERENCES[:-1], *(["p_holm"] if len(pairs) > 1 else [])),
+                (*DIFFERENCES[:-1], *(["p_holm"] if len(holm_p) > 1 else [])),
                 names=2,
             ),
             contrasts.shown(
@@ -371,19 +406,17 @@ def _differing(pairs: Sequence[Contrast], holm_p: Mapping[int, float]) -> list[s
     sentences = []
     if len(pairs) > 1:
         shown = [pair for pair in shown if holm_p[id(pair)] <= LEVEL]
+        every = len(holm_p)
+        number = "their number" if every == len(pairs) else f"the number of all {every} pairs"
         sentences.append(
             f"{len(shown)} of {len(pairs)} pairs differ at a level of {100 * LEVEL:g}%, adjusted "
-            "for their number (Holm)."
+            f"for {number} (Holm)."
         )
     for pair in shown[:3]:
-        sentences.append(_in_words(pair, holm_p[id(pair)]))
+        names = f"{pair.second.label} minus {pair.first.label}"
+        gain = f"{names}: {difference(pair.difference)}"
+        sentences.append(f"{with_p(gain, holm_p[id(pair)], len(holm_p))}.")
     return sentences
-
-
-def _in_words(pair: Contrast, p: float) -> str:
-    """Describe a difference: ``gpt2 minus random: +3.1 points (+1.0 to +5.2), p = 0.0040``."""
-    names = f"{pair.second.label} minus {pair.first.label}"
-    return with_p(f"{names}: {difference(pair.difference)}", p) + "."
 
 
 def _reversals(pairs: Sequence[Contrast]) -> list[str]:

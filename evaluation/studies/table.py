@@ -139,6 +139,11 @@ class DataTable(Generic[_Record]):
         }
 
     @property
+    def heads(self) -> dict[str, str]:
+        """What columns are called where people read them, if not by their names."""
+        return {name: column.head for name, column in self.columns.items() if column.head}
+
+    @property
     def filled(self) -> list[str]:
         """The columns that have a value in some row."""
         return [name for name in self.columns if any(row[name] is not None for row in self.values)]
@@ -149,7 +154,7 @@ class DataTable(Generic[_Record]):
         """Return the table of a document: all columns that are shown, or only those named."""
         chosen = {name: self.columns[name] for name in only or self.columns}
         shown = {name: show for name, column in chosen.items() if (show := column.show)}
-        head = [chosen[name].head or name.replace("_", " ") for name in shown]
+        head = [self.heads.get(name) or name.replace("_", " ") for name in shown]
         rows = [[show(row[name]) for name, show in shown.items()] for row in self.values]
         return doc.Table(head, rows, caption, names, fold)
 
@@ -603,6 +608,11 @@ class StudyTables(Model, Sealed):
         description="What the estimates in the columns of each table are: shares, or differences "
         "in percentage points; those of other columns have no unit.",
     )
+    heads: dict[str, dict[str, str]] = Field(
+        {},
+        description="What the columns of each table are called where people read them, if not by "
+        "their names.",
+    )
     tables: dict[str, list[dict[str, Any]]] = Field(
         description="The rows of each table; the first columns name the section that they are of."
     )
@@ -692,12 +702,14 @@ def summary_of(
     tables: dict[str, list[dict[str, Any]]] = {}
     columns: dict[str, dict[str, str]] = {}
     units: dict[str, dict[str, Literal["share", "points"]]] = {}
+    heads: dict[str, dict[str, str]] = {}
     for section in sections:
         place = dict.fromkeys(section.place, "What the section is about.")
         for table in section.tables:
             described = {name: column.about for name, column in table.columns.items()}
             columns.setdefault(table.name, {}).update(place | described)
             units.setdefault(table.name, {}).update(table.units)
+            heads.setdefault(table.name, {}).update(table.heads)
             rows = tables.setdefault(table.name, [])
             rows += [{**section.place, **values} for values in table.values]
     texts = [
@@ -717,6 +729,7 @@ def summary_of(
         study=study,
         columns=columns,
         units=units,
+        heads=heads,
         tables=tables,
         sections=texts,
         document=doc.Document(kind, title, shown, reading),

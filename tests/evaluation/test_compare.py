@@ -443,6 +443,58 @@ def test_a_model_against_similarity(save: Save) -> None:
     assert "Similarity says nothing about the rows of same." in found.notes
 
 
+def test_an_adjusted_p_is_named_wherever_it_is_shown(save: Save) -> None:
+    """One pair on each of two probes: adjusted for both."""
+    first, second = [0] * 30 + [1] * 30, [0] * 37 + [1] * 23
+    runs = [save(name, said) for name, said in (("a", first), ("b", second))]
+    text = printed(compare(runs))
+    assert ", p = 0.0" in text
+    assert "Holm" not in text
+    others = [
+        save(name, said, folder=f"{name}2", probe="other", ids=[f"o{row}" for row in range(60)])
+        for name, said in (("a", first), ("b", [*first[:-1], 0]))
+    ]
+    text = printed(compare([*runs, *others]))
+    assert text.count(", p (Holm) ") == 2
+    assert text.count("p (Holm) \n") == 2, "in the table of each probe"
+
+
+def test_samples_of_a_probe_have_one_similarity_baseline(save: Save) -> None:
+    """Of rows 0 to 59 and 30 to 89, whose golds are named in the questions."""
+    texts = ("dog", "stone", "idea")
+
+    def sample(name: str, first: int, asked: str = "A {0} is a {0}.", **more: Any) -> Path:
+        rows = range(first, first + 60)
+        return save(
+            name,
+            [row % 2 for row in rows],
+            ids=[f"i{row}" for row in rows],
+            questions=[asked.format(texts[row % 3]) for row in rows],
+            choices=[(texts[row % 3], texts[(row + 1) % 3], f"thing {row}") for row in rows],
+            **more,
+        )
+
+    samples = [sample("one", 0), sample("two", 30)]
+    found = compare(samples, against="similarity", partial=True)
+    (baseline, *_) = found.tables["runs"]
+    assert (baseline["run"], baseline["counted"], baseline["clusters"]) == (
+        "most similar choice",
+        90,
+        90,
+    )
+    shown = [(pair.first, pair.second, pair.rows) for pair in pairs_of(found)]
+    assert shown == [
+        ("most similar choice", "one", 60),
+        ("most similar choice", "two", 60),
+        ("one", "two", 30),
+    ]
+    builds = [*samples, sample("other", 0, "Every {0} is a {0}.", source="probes/other")]
+    found = compare(builds, against="similarity", partial=True)
+    labels = [row["run"] for row in found.tables["runs"]]
+    assert len(set(labels)) == len(labels) == 5
+    assert labels[:2] == [f"most similar choice, rows of {of}" for of in (samples[0], builds[2])]
+
+
 def test_a_wording_that_reverses_a_ranking_is_told(save: Save) -> None:
     templates = ["plain"] * 40 + ["paper"] * 40
     first, second = [0] * 40 + [1] * 40, [1] * 40 + [0] * 40

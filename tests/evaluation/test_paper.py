@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from evaluation.results.pairs import read_pair
+from evaluation.results.similarity import measure_similarity, with_similarity
 from evaluation.results.types import Estimate, read_results, write_results
 from evaluation.results.types import Similarity as SimilarityBlock
+from evaluation.results.verdicts import other_verdicts
 from evaluation.studies.base import write_record
+from kbprobe.format.manifest import EncoderDigest
 from kbprobe.tables import Measured, PlainTable
 from tests.commands import run_here
 from tests.evaluation.sample_curves import curve_runs, summary_of
@@ -117,6 +121,39 @@ def test_only_a_best_that_differs_is_bold(results: Path, tmp_path: Path) -> None
     assert "Bold" not in text
 
 
+def test_an_encoder_that_choices_are_matched_on_is_not_ranked(tmp_path: Path) -> None:
+    for name, right, sha256 in (("first", 60, "a"), ("second", 30, "b"), ("encoder", 70, "c")):
+        folder = save(tmp_path, name, right, weights_sha256=64 * sha256)
+        read = read_results(folder)
+        matched = [EncoderDigest(name="encoder", sha256=64 * "c")]
+        probe = read.probe.model_copy(update={"matched_on": matched})
+        write_results(read.model_copy(update={"probe": probe}), folder)
+    words = (tmp_path, "--columns", "accuracy,near", "--to")
+    latex = {line.split(" & ")[0]: line for line in table(*words, "latex").splitlines()}
+    assert r"\mathbf" not in latex[r"encoder$^\dagger$"]
+    assert latex["first"].count(r"\mathbf") == 2, "the encoder is better, and not compared with"
+    assert any(
+        line.startswith(r"\multicolumn{3}{l}{\footnotesize $^\dagger$ The choices are matched on")
+        for line in latex
+    )
+    text = table(*words, "markdown")
+    assert "| encoder† |" in text
+    assert "\n† The choices are matched on this encoder" in text
+    assert "every other model without †" in text
+    assert "†" not in table(*words, "csv")
+
+
+def test_what_a_verdict_depends_on_is_said_of_each_model(results: Path) -> None:
+    read = read_results(results / "weak")
+    low = Estimate(value=0.1, low=0.05, high=0.2, n=ROWS, method="wilson")
+    more = {"accuracies": {**read.metrics.accuracies, "acc_norm": low}}
+    changed = read.model_copy(update={"metrics": read.metrics.model_copy(update=more)})
+    write_results(changed, results / "weak")
+    said = other_verdicts(changed.metrics)
+    assert "the normalization decides" in said
+    assert f"% made, weak: {said}." in table(results, "--to", "latex")
+
+
 def test_probes_have_their_own_best_and_are_ruled_off(results: Path) -> None:
     save(results, "other", 20, probe="other", ids=[f"o{row}" for row in range(ROWS)])
     text = table(results, "--to", "latex", "--columns", "accuracy", "--baselines")
@@ -149,6 +186,63 @@ def test_what_is_reached_without_knowledge_has_rows(results: Path) -> None:
     assert rows["Longest"]["accuracy"] == "0.36"
     assert rows["Longest"]["beyond_similarity"] == ""
     assert rows["strong"]["beyond_similarity"] == "35.0"
+
+
+def similar_rows() -> dict[str, Any]:
+    """Return rows whose gold is in the question, so that similarity is right on all of them."""
+    texts = ("dog", "stone", "idea")
+    return {
+        "questions": [f"A {texts[row % 3]} is a {texts[row % 3]}." for row in range(ROWS)],
+        "choices": [(texts[row % 3], texts[(row + 1) % 3], f"thing {row}") for row in range(ROWS)],
+    }
+
+
+def measure(folder: Path, named: SimilarityBlock | None = None) -> None:
+    """Record similarity in results: a measured one, or that by the encoder of kbprobe."""
+    read, predictions = read_pair(folder)
+    found = {named.name: named} if named else measure_similarity(None, predictions, 0)
+    metrics = with_similarity(read.metrics, found)
+    write_results(read.model_copy(update={"metrics": metrics}), folder)
+
+
+def test_all_models_are_compared_with_similarity_by_one_encoder(tmp_path: Path) -> None:
+    places = [
+        save(tmp_path / "r", name, right, **similar_rows())
+        for name, right in (("strong", 60), ("weak", 30))
+    ]
+    named = SimilarityBlock(
+        name="most similar choice, by minilm",
+        accuracy=Estimate(value=0.4, low=0.3, high=0.5, n=ROWS, method="wilson"),
+        difference=Estimate(value=35.0, low=30.0, high=40.0, n=ROWS, method="wilson"),
+        encoder=EncoderDigest(name="models/minilm", sha256="0" * 64),
+    )
+    measure(places[0], named)
+    measure(places[1])
+    rows = {row["model"]: row for row in records(table(tmp_path / "r", "--baselines"))}
+    assert rows["Most similar choice"]["accuracy"] == "1.0"
+    assert {name: rows[name]["beyond_similarity"] for name in ("strong", "weak")} == {
+        "strong": "-25.0",
+        "weak": "-62.5",
+    }
+    assert "similarity is by the encoder of kbprobe" in table(tmp_path / "r", "--to", "latex")
+    figure(tmp_path / "r", "-o", tmp_path / "f.svg")
+    drawn = {row["series"]: row for row in records((tmp_path / "f.csv").read_text())}
+    assert drawn["most similar choice"]["value"] == "1.0"
+
+
+def test_similarity_on_other_rows_of_each_model_has_no_row(tmp_path: Path) -> None:
+    shown = {**similar_rows(), "families": FAMILIES, "hops": HOPS}
+    measure(save_run(tmp_path / "r" / "a", "a", answers(60), **shown))
+    measure(save_run(tmp_path / "r" / "b", "b", [None] * 40 + [0] * 40, **shown))
+    rows = [row["model"] for row in records(table(tmp_path / "r", "--baselines"))]
+    assert rows == ["b", "a", "Chance"]
+    text = table(tmp_path / "r", "--to", "markdown")
+    assert "similarity differs, as models were scored on other rows" in text
+    assert "made, b: 40 rows set aside: odd" in text
+    for kind in ("accuracy", "hops"):
+        figure(tmp_path / "r", "--kind", kind, "-o", tmp_path / "f.svg")
+        drawn = records((tmp_path / "f.csv").read_text())
+        assert {row["series"] for row in drawn} == {"a", "b", "chance"}
 
 
 def test_names_are_given_to_models_folders_probes_and_baselines(
@@ -211,7 +305,9 @@ def test_a_study_s_table_is_printed_in_its_units(tmp_path: Path) -> None:
     path = tmp_path / "curve.json"
     words = (path, "--name", "curves", "--to", "markdown", "--columns", "model,ws,further")
     text = table(*words)
-    assert "| model | ws | further |" in text
+    assert "| model | WS | further |" in text, "columns are called as on the page"
+    assert "Some sizes were trained on 2 draws of rows only" in text
+    assert "% " + text.split("\n\n")[-1].strip() in table(*words[:4], "latex", *words[5:])
     assert "| bert | 60.0 (" in text
     assert "| +0.0 (" in text, "points have a sign"
     whole = records(table(path, "--name", "curves"))

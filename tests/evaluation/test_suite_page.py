@@ -14,6 +14,7 @@ import pytest
 
 import evaluation
 from evaluation.cli import main
+from evaluation.names import DisplayNames
 from evaluation.report.suite.collect import StoredRun, collect
 from evaluation.report.suite.leaderboard import arrange, probe_names, system_names
 from evaluation.report.suite.page import as_script
@@ -101,6 +102,22 @@ def test_systems_are_named_by_what_tells_them_apart() -> None:
         "one, model /z/one",
         "random",
     ]
+
+
+def test_no_name_is_given_to_a_name() -> None:
+    runs = [
+        named(model={"id": "a/weak"}),
+        named(model={"id": "a/strong"}),
+    ]
+    turned = DisplayNames({"a/weak": "a/strong", "a/strong": "a/weak"})
+    assert system_names(runs, turned) == ["a/strong", "a/weak"]
+    chained = DisplayNames({"a/weak": "a/strong", "a/strong": "Foo"})
+    assert system_names(runs, chained) == ["a/strong", "Foo"]
+    scored = [
+        named(model={"id": "a/weak"}, scoring={"scorer": how}) for how in ("masked", "causal")
+    ]
+    whole = DisplayNames({"a/weak": "Weak", "a/weak, scorer causal": "Weak as a decoder"})
+    assert system_names(scored, whole) == ["Weak, scorer masked", "Weak as a decoder"]
 
 
 def test_probes_are_named_by_what_tells_them_apart() -> None:

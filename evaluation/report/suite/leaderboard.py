@@ -55,24 +55,28 @@ def _traits(results: Results) -> list[str]:
 def system_names(runs: Sequence[StoredRun], given: DisplayNames = NO_NAMES) -> list[str]:
     """Return the name of each run's system: runs with the same name differ only in the probe.
 
-    A name given to the folder of a run is its whole name.
+    A name given to the folder of a run is its whole name, and so is one given to what the system
+    is called without names, such as ``roberta, train 100``. No name is given to another name.
     """
     settings = [_settings(run) for run in runs]
     names = [_base_name(run.results, given) for run in runs]
+    told = [""] * len(runs)
     others = {key for held in settings for key in held} - {*_FIRST, *_LAST}
     for key in (*_FIRST, *sorted(others), *_LAST):
-        for group in _alike(names):
+        for group in _alike(list(zip(names, told, strict=True))):
             values = [settings[i].get(key) for i in group]
             if _tells([runs[i] for i in group], values):
                 for i, value in zip(group, values, strict=True):
                     if value is not None:
-                        names[i] = f"{names[i]}, {_spelled(key, value)}"
-    return [
-        given.of_folder(run.folder) or given.of(name) for run, name in zip(runs, names, strict=True)
-    ]
+                        told[i] += f", {_spelled(key, value)}"
+    shown = []
+    for run, name, traits in zip(runs, names, told, strict=True):
+        whole = given.given.get(f"{_base_name(run.results)}{traits}") if traits else None
+        shown.append(given.of_folder(run.folder) or whole or f"{name}{traits}")
+    return shown
 
 
-def _base_name(results: Results, given: DisplayNames) -> str:
+def _base_name(results: Results, given: DisplayNames = NO_NAMES) -> str:
     """Return the model's name, or without a model that of the learner or the scorer."""
     if results.model.id != NO_MODEL:
         return given.of_model(results.model.id)

@@ -185,8 +185,8 @@ class OwnNumbers:
             row = rows.setdefault(name, OwnRow(name=name, after=after, cells={}))
             published = self.paper.published.tables[table]
             given = step.request.options, self.paper.protocol, step.before
-            given += published.split, published.wording
-            marks = [self.legend.letter(one) for one in differences(specs, *given)]
+            asked = published.split, published.wording
+            marks = [self.legend.letter(one) for one in differences(specs, *given, *asked)]
             row.cells.setdefault(column, {})[measure] = Figure.of(value, scale, marks)
 
 

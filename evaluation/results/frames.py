@@ -89,9 +89,12 @@ def tables_within(summary: Mapping[str, Any]) -> dict[str, PlainTable]:
     """
     found: dict[str, list[dict[str, Any]]] = {}
     own, units, heads = summary.get("tables"), summary.get("units", {}), summary.get("heads", {})
-    described = isinstance(own, Mapping)
-    notes = _notes(summary.get("sections", ())) if described else []
-    _gather(own if described else summary, "", {}, found)
+    notes: list[str] = []
+    if isinstance(own, Mapping):
+        notes = _notes(summary.get("sections", ()))
+        _gather(own, "", {}, found)
+    else:
+        _gather(summary, "", {}, found)
     tables = {}
     for name, rows in found.items():
         head = list(dict.fromkeys(column for row in rows for column in row))

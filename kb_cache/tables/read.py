@@ -72,11 +72,15 @@ def read_table(path: Path) -> pa.Table:
 def _read_json(content: bytes) -> pa.Table:
     """Read JSON lines; what looks like a time is kept as it is written."""
     table = pyarrow.json.read_json(io.BytesIO(content))
-    times = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
-    if not times:
+    declared = [
+        pa.field(field.name, pa.string()) if pa.types.is_timestamp(field.type) else field
+        for field in table.schema
+        # PyArrow loses nulls at the beginning of a list whose type it infers.
+        if pa.types.is_timestamp(field.type) or pa.types.is_list(field.type)
+    ]
+    if not declared:
         return table
-    schema = pa.schema([(name, pa.string()) for name in times])
-    options = pyarrow.json.ParseOptions(explicit_schema=schema)
+    options = pyarrow.json.ParseOptions(explicit_schema=pa.schema(declared))
     return pyarrow.json.read_json(io.BytesIO(content), parse_options=options)
 
 

@@ -106,6 +106,11 @@ def test_one_who_knows_tells_all_apart_and_a_liking_for_words_tells_nothing(prob
     likes = evaluation.study("relations", probes, "none", scorer="favourites")
     *_, overall = likes.rows("relations")
     assert overall["both"].value == 0
+    (least,) = (text for text in likes.sentences if "least told apart" in text)
+    assert "of 3 combinations" in least.casefold()
+    assert "(chance 25%)" in least
+    by_chance = evaluation.study("relations", probes, "none", scorer="random")
+    assert not any("least told apart" in text for text in by_chance.sentences)
     for first in likes.rows("against"):
         (second,) = likes.rows("against", asked=first["other"], other=first["asked"])
         assert first["preferred"].value + second["preferred"].value == pytest.approx(1)
@@ -157,12 +162,22 @@ def test_answers_of_people_are_counted_and_compared(probes, tmp_path):
     assert likes.rows("people")[0]["prototypicality"].value == 1  # of "pet" and "animal"
 
 
+def test_an_answer_may_be_null(tmp_path):
+    path = tmp_path / "people.jsonl"
+    rows = ('[null, "Animal"]', '["animal", "pet"]', "null", '["pet", "animal", null]')
+    path.write_text(
+        "".join(f'{{"word": "dog", "relation": "hypernym", "answers": {row}}}\n' for row in rows)
+    )
+    assert read_people(str(path)) == {("dog", "hypernym"): {"animal": 3, "pet": 2}}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("word,answers\ndog,animal\n", "no column relation"),
         ("word,relation,answers\ndog,hypernimy,animal\n", "'hypernimy' is none of the relations"),
         ("", "cannot be read|no column"),
+        ("word,relation,answers\ndog,hypernym,animal\ndog,hypernym,animal\n", "no word has two"),
     ],
 )
 def test_a_damaged_file_of_answers_is_refused(probes, tmp_path, text, message):
@@ -170,6 +185,14 @@ def test_a_damaged_file_of_answers_is_refused(probes, tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(UsageError, match=message):
         evaluation.study("relations", probes, "none", scorer="random", people=str(path))
+
+
+def test_probes_that_state_no_relation_are_refused(monkeypatch):
+    rows = {"stating": ROWS, "other": [stated(("boy.n.01", "younger", "man.n.01"))], "empty": []}
+    monkeypatch.setattr(questions, "_probe_rows", lambda probe: iter(rows[probe]))
+    assert read_relata(("stating",))
+    with pytest.raises(UsageError, match=r"^other, empty: no row states any of the relations hyp"):
+        read_relata(("stating", "other", "empty"))
 
 
 def test_other_probes_are_refused(probes, tmp_path):

@@ -50,6 +50,11 @@ _DEFINITION, _LEMMA = "definition", "lemma"
 _PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
 _NODE = re.compile(r"(.+)\.([nvasr])\.(\d+)")
 
+_NEEDED = (
+    "name several of wordnet_hypernymy, wordnet_hyponymy, wordnet_meronymy, wordnet_antonymy and "
+    "wordnet_synonymy, built with one --seed"
+)
+
 MOST = 4
 """Maximum number of words asked for, or offered, in one relation: the most frequent ones."""
 
@@ -94,9 +99,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
     sets = {"relations": [row for asked in kept for row in _rows(asked, relata)]}
     if not sets["relations"]:
         raise UsageError(
-            f"the rows of {', '.join(probes)} state two relations of no word: name several of "
-            "wordnet_hypernymy, wordnet_hyponymy, wordnet_meronymy, wordnet_antonymy and "
-            "wordnet_synonymy, built with one --seed"
+            f"the rows of {', '.join(probes)} state two relations of no word: {_NEEDED}"
         )
     if request.options.people is not None:
         sets["people"] = list(_people_rows(read_people(request.options.people)))
@@ -123,20 +126,30 @@ def read_relata(probes: Sequence[str]) -> dict[Asked, Relata]:
     by are asked about as well, if the rows know them in no other sense.
 
     Raises:
-        UsageError: a folder holds no built probe, or one in another language than English.
+        UsageError: a folder holds no built probe, one in another language than English, or one
+            that states none of the relations.
         KbprobeError: a file is damaged.
     """
     edges: set[tuple[str, str, str]] = set()
     lemmas: defaultdict[str, list[str]] = defaultdict(list)
     spelt: dict[str, str] = {}
-    for row in chain.from_iterable(map(_probe_rows, probes)):
+    stating: set[str] = set()
+    for probe, row in ((name, row) for name in probes for row in _probe_rows(name)):
         for triple in row["triples"]:
             start, name, end = triple["subject"], triple["relation"], triple["object"]
             if name == _LEMMA:
                 lemmas[start].append(end)
             elif (relation := _STATED.get(name)) is not None:
                 edges |= {(start, relation, end), (end, INVERSE[relation], start)}
+            else:
+                continue
+            stating.add(probe)
         spelt.update(_spelt(row))
+    if idle := [probe for probe in probes if probe not in stating]:
+        raise UsageError(
+            f"{', '.join(idle)}: no row states any of the relations {', '.join(INVERSE)} of common "
+            f"words. Leave out what states none; {_NEEDED}"
+        )
     of_node: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for start, relation, end in edges:
         of_node[start][relation].add(_word(end, spelt))
@@ -338,6 +351,12 @@ def read_people(path: str) -> People:
         texts = answers.split(";") if isinstance(answers, str) else answers
         counts = named.setdefault((_plain(row["word"] or ""), relation), Counter())
         counts.update({_plain(text) for text in texts} - {""})
+    if next(_people_rows(named), None) is None:
+        raise UsageError(
+            f"--people {path}: no word has two answers to one relation that two rows or more name, "
+            "one more often than the other, so there is nothing to compare. Each row is what one "
+            "person answered to one prompt; answers in one cell are separated by semicolons"
+        )
     return named
 
 

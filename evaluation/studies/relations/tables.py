@@ -32,6 +32,9 @@ from kbprobe.errors import UsageError
 FEWEST = 30
 """Minimum number of words for a sentence on two relations."""
 
+BOTH_BY_CHANCE = 0.25
+"""Share of pairs of which a choice at random prefers each where its own relation is asked for."""
+
 
 @dataclass
 class Question:
@@ -458,15 +461,23 @@ def _sentences(tables: Sequence[DataTable[Any]]) -> Iterator[str]:
     if overall["both"] is not None:
         yield (
             "Of two words related to one word in different ways, each is preferred where its own "
-            f"relation is asked for in {_shown(overall['both'])} of the pairs (chance 25%; a "
-            "preference for one of the words gives 0%)."
+            f"relation is asked for in {_shown(overall['both'])} of the pairs (chance "
+            f"{BOTH_BY_CHANCE:.0%}; a preference for one of the words gives 0%)."
         )
-    if against := [one for one in records["against"] if one["words"] >= FEWEST]:
-        worst = min(against, key=lambda record: record["both"].value)
-        yield (
-            f"Least told apart: {worst['asked']} and {worst['other']}, in "
-            f"{_shown(worst['both'])} of the pairs."
-        )
+    # A record for either direction has the same number.
+    both = {
+        frozenset((one["asked"], one["other"])): one
+        for one in records["against"]
+        if one["words"] >= FEWEST
+    }
+    if len(both) > 1:
+        worst = min(both.values(), key=lambda record: record["both"].value)
+        if not worst["both"].low <= BOTH_BY_CHANCE <= worst["both"].high:
+            yield (
+                f"Of {len(both)} combinations of two relations, {worst['asked']} and "
+                f"{worst['other']} are least told apart: each is preferred where it is asked for "
+                f"in {_shown(worst['both'])} of their pairs (chance {BOTH_BY_CHANCE:.0%})."
+            )
     for record in (one for one in records["symmetry"] if one["pairs"] >= FEWEST):
         yield (
             f"Both directions of a pair of {record['relation']}s are accepted in "

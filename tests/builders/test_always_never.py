@@ -419,6 +419,21 @@ def test_what_was_read_is_answered_by_its_readings(
     assert other.manifest["counts"]["unlabelled"]
 
 
+def test_sizes_are_not_compared_in_the_other_order_in_an_earlier_split(
+    candidates: Built, rows: Rows, extent: str
+) -> None:
+    dropped = candidates.manifest["counts"]["dropped"]
+    if extent == SAMPLE:
+        assert dropped["the pair is in a later split in the other order"] > 0
+    split_of = {}
+    for row in rows:
+        if row["distractor_family"] in ("larger", "smaller"):
+            words = {argument["name"]: argument["value"] for argument in row["arguments"]}
+            split_of[words["subject"], words["object"]] = row["split"]
+    assert split_of
+    assert all(split_of.get(pair[::-1], split) == split for pair, split in split_of.items())
+
+
 def test_families_are_checked() -> None:
     with pytest.raises(UsageError, match=r"no family 'diets'. Did you mean 'diet'"):
         AlwaysNeverOptions.parse({"families": ("diets",)}, NAME)

@@ -404,6 +404,30 @@ def test_a_template_adds_wordings(build_probe: Run, tmp_path: Path, built: Built
     assert again.returncode == 0, again.stderr
 
 
+def test_rebuilding_a_wording_of_a_template_asks_for_the_template(
+    build_probe: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text(TEMPLATE, encoding="utf-8")
+    asked = ("--template", "mine.yaml", "--wording", "mine")
+    done = build_probe(NAME, *SMALL, *asked, "-o", "probe")
+    assert done.returncode == 0, done.stderr
+    without = build_probe("--from-manifest", "probe")
+    assert without.returncode == 1
+    assert "built with another template" in without.stderr
+    assert "--template (mine.yaml)" in without.stderr
+
+
+def test_a_wording_of_one_probe_alone_is_refused_before_any_is_built(
+    build_probe: Run, tmp_path: Path
+) -> None:
+    names = ("wordnet_antonymy", "age_comparison")
+    wording = build_probe("show", names[0]).stdout.split("Wordings:\n  ")[1].split(":")[0]
+    refused_ = build_probe(*names, "--wording", wording, "-o", "both")
+    assert refused_.returncode == 2
+    assert f"age_comparison has no wording '{wording}'" in refused_.stderr
+    assert not (tmp_path / "both").exists()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "where"),
     [

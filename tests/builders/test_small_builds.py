@@ -131,6 +131,34 @@ def test_fewer_rows_than_were_asked_for_are_told_with_the_reason(tmp_path: Path)
     assert f"{sentence}." in (tmp_path / name / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("object_comparison", {"for_training": True}),
+        ("object_comparison", {"for_training": True, "limit": 500}),
+        ("object_comparison", {"train_rows": 1000, "limit": 100_000}),
+        ("multihop_comparison", {"for_training": True, "choices": 5}),
+    ],
+)
+def test_rows_that_an_option_leaves_out_are_not_all_that_there_are(
+    name: str, given: dict[str, Any]
+) -> None:
+    probe = find_probe(name)
+    built = build(Request(probe, probe.options.parse(given, name), audit=False))
+    assert "fewer" not in built.manifest["counts"]
+
+
+def test_a_split_without_rows_is_told(tmp_path: Path) -> None:
+    for shares, told in ("0.3,0.2,0.5", True), ("0.5,0,0.5", False):
+        probe, folder = find_probe("object_comparison"), tmp_path / shares
+        given = {"split_shares": shares, "limit": 2}
+        built = build(Request(probe, probe.options.parse(given, probe.name), audit=False))
+        manifest = write(built, folder)
+        assert manifest["counts"]["splits"]["validation"] == 0
+        for text in (shown(manifest, built, folder), (folder / "README.md").read_text()):
+            assert ("validation has no rows" in text) == told
+
+
 def line(relation: str, start: str, end: str, weight: str) -> str:
     ends = f"/r/{relation}", f"/c/en/{start}", f"/c/en/{end}"
     about = json.dumps({"license": "cc:by-sa/4.0", "weight": float(weight)})

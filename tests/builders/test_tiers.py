@@ -21,6 +21,9 @@ from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.wordnet.features import Glosses
 from kb_cache.wordnet.load import load_wordnet
+from kbprobe.errors import UsageError
+from kbprobe.format.items import plain
+from kbprobe.format.setups import SPLITS
 
 Row = dict[str, Any]
 Rows = list[Row]
@@ -148,3 +151,39 @@ def test_definitions_bear_out_edges() -> None:
 
     assert bears_out("dachshund.n.01", "dog.n.01")
     assert not bears_out("dachshund.n.01", "organism.n.01")
+
+
+def in_memory(name: str, **given: Any) -> tuple[dict[str, Rows], dict[str, Any]]:
+    """Build with the whole WordNet; return the rows of each split, and the counts."""
+    probe = find_probe(name)
+    done = build(Request(probe, probe.options.parse(given, name), audit=False))
+    rows = {split: plain(items.table()).to_pylist() for split, items in done.splits.items()}
+    return rows, done.manifest["counts"]
+
+
+def test_pairs_of_train_are_not_asked_in_the_other_order_later() -> None:
+    splits, counts = in_memory("wordnet_antonymy", for_training=True)
+    pairs = {
+        name: {(row["concept"], row["choice_nodes"][row["answer"]]) for row in rows}
+        for name, rows in splits.items()
+    }
+    for one, other in (("train", "validation"), ("train", "test"), ("validation", "test")):
+        assert not {pair[::-1] for pair in pairs[one]} & pairs[other]
+    assert counts["dropped"]["the pair is in a later split in the other order"] > 0
+
+
+def test_a_split_for_training_is_not_of_the_full_tier_alone() -> None:
+    with pytest.raises(UsageError, match=r"--for-training .* leave out --tier full"):
+        find_probe("wordnet_hypernymy").options.parse(
+            {"for_training": True, "tier": "full"}, "wordnet_hypernymy"
+        )
+
+
+@pytest.mark.slow
+def test_every_split_for_training_is_balanced_by_itself() -> None:
+    given = {"for_training": True, "hops": "balanced", "max_hops": 5}
+    splits, counts = in_memory("wordnet_hypernymy", **given)
+    assert all({row["hops"] for row in splits[name]} >= {1, 2, 3} for name in SPLITS)
+    reason = counts["fewer"]["train_rows"]["reason"]
+    assert "--hops balanced" in reason
+    assert "--tier full" not in reason, "these are in train"

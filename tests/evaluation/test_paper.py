@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from matplotlib.colors import to_hex
 
+from evaluation import compare
 from evaluation.report.figures import luminance, new_figure
 from evaluation.report.vector import _heat_map
+from evaluation.results.frames import tables_within
 from evaluation.results.types import Estimate, read_results, write_results
 from evaluation.results.types import Similarity as SimilarityBlock
 from evaluation.studies.base import write_record
@@ -230,6 +232,29 @@ def test_a_study_s_table_is_printed_in_its_units(tmp_path: Path) -> None:
     assert whole[0]["model"] == "models/bert/model", "CSV keeps ids"
     assert "--baselines adds rows" in table(path, "--baselines", code=2)
     assert "There are: " in table(path, "--name", "curves", "--columns", "w", code=2)
+
+
+def test_shares_of_a_summary_are_in_percent_where_it_says_which_they_are() -> None:
+    share = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 9, "method": "wilson"}
+    row = {"model": "a", "same": share, "expected": 0.2, "kappa": 0.2, "each": [1 / 3, 1.0]}
+    summary = {
+        "tables": {"pairs": [row]},
+        "units": {"pairs": {"same": "share", "expected": "share"}},
+    }
+    text = tables_within(summary)["pairs"].text("markdown")
+    assert "| a | 50.0 ± 10.0 | 20.0 | 0.2000 | 0.3333, 1.0000 |" in text
+    assert "Shares in percent" in text
+    text = tables_within({"pairs": [row]})["pairs"].text("markdown")
+    assert "| a | 0.500 ± 0.100 | 0.2000 |" in text
+    assert "shares between 0 and 1" in text
+    assert "percent" not in text
+
+
+def test_shares_without_intervals_have_a_unit_too(results: Path) -> None:
+    found = compare([results / "strong", results / "weak"])
+    assert found.units["contrasts"]["expected"] == "share"
+    assert "kappa" not in found.units["contrasts"]
+    assert "rows" not in found.units["contrasts"]
 
 
 @pytest.mark.parametrize("kind", ["accuracy", "hops", "heatmap"])

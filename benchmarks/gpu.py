@@ -282,7 +282,7 @@ def main() -> None:
         papers = {name: list(paper_of(name).published.probes) for name in PAPERS}
         names = [name for own in papers.values() for name in own if not wanted or name in wanted]
         names = list(dict.fromkeys([CLOZES, QUESTIONS, *names]))
-        built = built_probes(names, options.probes, False, left_out, lambda *_: None)
+        built = built_probes(names, options.probes, (), False, left_out, lambda *_: None)
         options.chosen = {
             paper: [name for name in own if name in built and (not wanted or name in wanted)]
             for paper, own in papers.items()

@@ -69,7 +69,8 @@ def figure_command(
     inches = width_of(width)
     names = NO_NAMES if names_file is None else read_names(names_file)
     parts = figure_of(places, kind, names)
-    data = output.with_suffix(".csv")
+    # Not results.csv next to results.pdf: that may be a table of the user's.
+    data = output.with_name(f"{output.name}.csv")
     try:
         write_figure(output, parts, inches)
         write_file(data, data_of(parts).text("csv"))

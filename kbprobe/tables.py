@@ -339,7 +339,9 @@ def _in_latex(cell: Any) -> str:
 
 
 def _latex_line(cells: Iterable[str]) -> str:
-    return f"{' & '.join(cells)} \\\\"
+    line = f"{' & '.join(cells)} \\\\"
+    # After a rule or the end of a line, LaTeX takes these for the beginning of an argument.
+    return f"{{}}{line}" if line.startswith(("[", "*")) else line
 
 
 def spelled(cell: Any) -> str:

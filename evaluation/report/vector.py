@@ -164,16 +164,19 @@ def _heat_map(axes: Axes, heat: HeatMap, fitting: int) -> None:
             if number is None:
                 continue
             colour = _colour(scale, coloured_by(heat, column, number))
-            faint = (row, column) in heat.faint
+            ink = "black" if luminance(colour) > 0.179 else "white"
             box: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.6}
-            if faint:
-                box |= {"hatch": "////", "edgecolor": "#c8ced4"}
+            behind: dict[str, Any] | None = None
+            if (row, column) in heat.faint:
+                # Seen on each shade, but not through the number.
+                box |= {"hatch": "////", "edgecolor": _between(colour, ink)}
+                behind = {"facecolor": colour, "edgecolor": "none", "pad": 1}
             axes.add_patch(_rectangle(column, row, **box))
             value = number if isinstance(number, float | int) else number.value
             size = min(1.0, fitting / 7) * _FONT
-            ink = "black" if luminance(colour) > 0.179 else "white"
             text = scale.spell(value)
-            axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=size)
+            centred = {"ha": "center", "va": "center"}
+            axes.text(column, row, text, color=ink, fontsize=size, bbox=behind, **centred)
     names = [short(name, _NAME) for name in heat.column_names]
     turned: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     long = max(map(len, names)) > fitting
@@ -190,6 +193,14 @@ def _rectangle(column: int, row: int, **box: Any) -> Any:
     from matplotlib.patches import Rectangle
 
     return Rectangle((column - 0.5, row - 0.5), 1, 1, **box)
+
+
+def _between(colour: str, ink: str) -> tuple[float, ...]:
+    """Return a colour with half as much of an ink."""
+    from matplotlib.colors import to_rgb
+
+    pairs = zip(to_rgb(colour), to_rgb(ink), strict=True)
+    return tuple((2 * own + other) / 3 for own, other in pairs)
 
 
 def _colour(scale: Shading, value: float) -> str:

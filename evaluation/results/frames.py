@@ -8,13 +8,17 @@ from typing import Any, Literal, NamedTuple
 from evaluation.names import model_name
 from evaluation.results.types import METRIC_OF, Estimate, Metrics, Results
 from kbprobe.intervals import estimate_of
-from kbprobe.tables import Measured, PlainTable
+from kbprobe.tables import Measured, PlainTable, spelled
 
-READING = (
-    "Shares in percent, with 95% intervals: half their width, or the distances or places of their "
-    "ends where these are not even."
+_INTERVALS = (
+    "with 95% intervals: half their width, or the distances or places of their ends where these "
+    "are not even."
 )
+READING = f"Shares in percent, {_INTERVALS}"
 """How to read the numbers of a table in print."""
+
+_READING_OF_NUMBERS = f"Numbers as in the file, shares between 0 and 1, {_INTERVALS}"
+"""The same where nothing says which of them are shares."""
 
 
 class ResultColumn(NamedTuple):
@@ -100,16 +104,13 @@ def tables_within(summary: Mapping[str, Any]) -> dict[str, PlainTable]:
         head = list(dict.fromkeys(column for row in rows for column in row))
         kinds = [units.get(name, {}).get(column, "number") for column in head]
         cells = [
-            [
-                cell._replace(kind=kind) if isinstance(cell := row.get(column), Measured) else cell
-                for column, kind in zip(head, kinds, strict=True)
-            ]
+            [_in_unit(row.get(column), kind) for column, kind in zip(head, kinds, strict=True)]
             for row in rows
         ]
-        estimated = any(isinstance(cell, Measured) for row in cells for cell in row)
+        known = {cell.kind for row in cells for cell in row if isinstance(cell, Measured)}
+        reading = [READING if known - {"number"} else _READING_OF_NUMBERS] if known else []
         called = heads.get(name, {})
         titles = [called.get(column) or column.replace("_", " ") for column in head]
-        reading = [READING] if estimated else []
         tables[name] = PlainTable(head, cells, titles, notes=[*reading, *notes])
     return tables
 
@@ -124,6 +125,13 @@ def _notes(sections: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{'; '.join(titles)}: {note}" if len(titles) < len(sections) else note
         for note, titles in of_notes.items()
     ]
+
+
+def _in_unit(cell: Any, kind: Literal["share", "points", "number"]) -> Any:
+    """Return a cell in the unit of its column: an estimate, or a number without an interval."""
+    if isinstance(cell, Measured):
+        return cell._replace(kind=kind)
+    return measured(cell, kind) if isinstance(cell, float) and kind != "number" else cell
 
 
 def _gather(
@@ -146,7 +154,7 @@ def _gather(
         elif not isinstance(value, list):
             own[name] = value
         elif value and all(not isinstance(one, list) for one in value):
-            own[name] = ", ".join(map(str, value))
+            own[name] = ", ".join(spelled(o) if isinstance(o, float) else str(o) for o in value)
     named = {name: cell for name, cell in own.items() if isinstance(cell, str)}
     for name, records in lists:
         rows = found.setdefault(f"{path}{name}", [])

@@ -22,6 +22,7 @@ from kbprobe.files.targets import taking
 from kbprobe.format.sealed import Sealed, read_sealed, write_sealed
 from kbprobe.options import Options
 from kbprobe.parsing import read_yaml, validated
+from kbprobe.terminal import echo
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -386,7 +387,7 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
     """
     study = request.study
     if study.nested:
-        folders = [place for folder in folders for place in _results_in(folder)]
+        folders = _without_repeats([place for one in folders for place in _results_in(one)])
     if len(folders) < study.least:
         number = {1: "one folder", 2: "two folders"}.get(study.least, f"{study.least} folders")
         models = "" if study.expand is None else ", or a probe and --model"
@@ -413,6 +414,20 @@ def _results_in(folder: Path) -> Sequence[Path]:
     for place in results_below(folder):
         distinct.setdefault(read_results(place).identity, place)
     return [*distinct.values()] or [folder]
+
+
+def _without_repeats(folders: Sequence[Path]) -> list[Path]:
+    """Leave out folders that are named again, which are no further results, and say so on stderr.
+
+    Two folders with equal results are compared: a run may have been repeated.
+    """
+    distinct: dict[Path, Path] = {}
+    for folder in folders:
+        if (place := folder.resolve()) in distinct:
+            echo(f"evaluate-probe: left out: {folder}, which is named twice", err=True)
+        else:
+            distinct[place] = folder
+    return [*distinct.values()]
 
 
 @cache

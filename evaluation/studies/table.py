@@ -130,12 +130,13 @@ class DataTable(Generic[_Record]):
 
     @property
     def units(self) -> dict[str, Literal["share", "points"]]:
-        """What the estimates of each column are, as documents show them; others are left out."""
+        """What the numbers of each column are, as documents show them; counts are left out."""
         known: dict[Any, Literal["share", "points"]] = {as_it_is: "share", cells.points: "points"}
         return {
             name: known[column.show]
             for name, column in self.columns.items()
-            if column.show in known and any(isinstance(row[name], Estimate) for row in self.values)
+            if column.show in known
+            and any(isinstance(row[name], Estimate | float) for row in self.values)
         }
 
     @property
@@ -605,8 +606,8 @@ class StudyTables(Model, Sealed):
     )
     units: dict[str, dict[str, Literal["share", "points"]]] = Field(
         {},
-        description="What the estimates in the columns of each table are: shares, or differences "
-        "in percentage points; those of other columns have no unit.",
+        description="What the numbers in the columns of each table are: shares, or differences in "
+        "percentage points; those of other columns have no unit.",
     )
     heads: dict[str, dict[str, str]] = Field(
         {},

@@ -508,6 +508,15 @@ def test_a_wording_that_reverses_a_ranking_is_told(save: Save) -> None:
     assert "Wording reverses" not in printed(compare(alike))
 
 
+def test_the_same_result_is_no_second_model(save: Save, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = save("a", [0, 1] * 10), save("b", [1, 1] * 10)
+    found = compare([one, two, one.parent / "." / one.name / ".." / one.name])
+    assert [pair.second for pair in pairs_of(found)] == ["b"]
+    assert f"{one.name}, which is named twice" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="takes at least"):
+        compare([one, Path(str(one))])
+
+
 def test_wordings_reverse_no_ranking_of_models_that_guess(save: Save) -> None:
     rng = np.random.default_rng(1)
     templates = [f"wording {row % 20}" for row in range(600)]

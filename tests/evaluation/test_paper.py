@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.colors import to_hex
 
+from evaluation import compare
+from evaluation.report.figures import luminance, new_figure
+from evaluation.report.vector import _heat_map
+from evaluation.results.frames import tables_within
 from evaluation.results.pairs import read_pair
 from evaluation.results.similarity import measure_similarity, with_similarity
 from evaluation.results.types import Estimate, read_results, write_results
 from evaluation.results.types import Similarity as SimilarityBlock
 from evaluation.results.verdicts import other_verdicts
 from evaluation.studies.base import write_record
+from kbprobe.document import HeatMap
 from kbprobe.format.manifest import EncoderDigest
 from kbprobe.tables import Measured, PlainTable
 from tests.commands import run_here
@@ -77,6 +83,13 @@ def test_an_interval_is_plus_or_minus_only_where_it_is_even() -> None:
     assert "$-3.1_{-1.9}^{+4.1}$" in points.text("latex")
     bound = PlainTable(["x"], [[Measured(1.0, 0.9, 1.0, kind="share")]])
     assert "$100.0_{-10.0}^{+0.0}$" in bound.text("latex")
+
+
+@pytest.mark.parametrize("name", ["[mask]", "*best*"])
+def test_a_name_is_not_taken_for_an_argument_in_latex(name: str) -> None:
+    table = PlainTable(["[model]"], [[name], [f"{name} 2"], ["c"]], rules=[1]).text("latex")
+    lines = table.splitlines()
+    assert {f"{{}}{name} \\\\", f"{{}}{name} 2 \\\\", "{}[model] \\\\", "c \\\\"} <= {*lines}
 
 
 def test_notes_and_names_cannot_leave_latex_s_comments_and_cells() -> None:
@@ -317,18 +330,41 @@ def test_a_study_s_table_is_printed_in_its_units(tmp_path: Path) -> None:
     assert "There are: " in table(path, "--name", "curves", "--columns", "w", code=2)
 
 
+def test_shares_of_a_summary_are_in_percent_where_it_says_which_they_are() -> None:
+    share = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 9, "method": "wilson"}
+    row = {"model": "a", "same": share, "expected": 0.2, "kappa": 0.2, "each": [1 / 3, 1.0]}
+    summary = {
+        "tables": {"pairs": [row]},
+        "units": {"pairs": {"same": "share", "expected": "share"}},
+    }
+    text = tables_within(summary)["pairs"].text("markdown")
+    assert "| a | 50.0 ± 10.0 | 20.0 | 0.2000 | 0.3333, 1.0000 |" in text
+    assert "Shares in percent" in text
+    text = tables_within({"pairs": [row]})["pairs"].text("markdown")
+    assert "| a | 0.500 ± 0.100 | 0.2000 |" in text
+    assert "shares between 0 and 1" in text
+    assert "percent" not in text
+
+
+def test_shares_without_intervals_have_a_unit_too(results: Path) -> None:
+    found = compare([results / "strong", results / "weak"])
+    assert found.units["contrasts"]["expected"] == "share"
+    assert "kappa" not in found.units["contrasts"]
+    assert "rows" not in found.units["contrasts"]
+
+
 @pytest.mark.parametrize("kind", ["accuracy", "hops", "heatmap"])
 def test_a_figure_is_of_the_size_asked_for_with_its_numbers(
     results: Path, tmp_path: Path, kind: str
 ) -> None:
     place = tmp_path / "out" / "f.pdf"
-    assert figure(results, "--kind", kind, "-o", place) == f"{place}\n{place.with_suffix('.csv')}\n"
+    assert figure(results, "--kind", kind, "-o", place) == f"{place}\n{place}.csv\n"
     first = place.read_bytes()
     assert b"/FontFile2" in first
     assert b"/Type3" not in first
     width = first.split(b"/MediaBox [ 0 0 ")[1].split()[0]
     assert float(width) == pytest.approx(3.3 * 72)
-    rows = records(place.with_suffix(".csv").read_text())
+    rows = records(Path(f"{place}.csv").read_text())
     assert {row["series"] for row in rows} >= {"strong", "weak"} or kind == "heatmap"
     figure(results, "--kind", kind, "-o", place)
     assert place.read_bytes() == first, "the same bytes for the same numbers"
@@ -336,12 +372,14 @@ def test_a_figure_is_of_the_size_asked_for_with_its_numbers(
 
 def test_numbers_of_figures_are_those_of_the_results(results: Path, tmp_path: Path) -> None:
     figure(results, "--kind", "hops", "-o", tmp_path / "hops.svg", "--width", "double")
-    rows = records((tmp_path / "hops.csv").read_text())
+    rows = records((tmp_path / "hops.svg.csv").read_text())
     strong = {row["place"]: float(row["value"]) for row in rows if row["series"] == "strong"}
     assert strong == {"1": 1.0, "2": 1.0, "3": 1.0, "4": 0.0}
     assert [row["rows"] for row in rows if row["series"] == "strong"] == ["20"] * 4
+    (tmp_path / "accuracy.csv").write_text("a table of the user's")
     figure(results, "-o", tmp_path / "accuracy.png")
-    rows = records((tmp_path / "accuracy.csv").read_text())
+    assert (tmp_path / "accuracy.csv").read_text() == "a table of the user's"
+    rows = records((tmp_path / "accuracy.png.csv").read_text())
     accuracy = read_results(results / "weak").metrics.accuracy
     (weak,) = (row for row in rows if row["series"] == "weak")
     assert (float(weak["value"]), float(weak["low"])) == (accuracy.value, accuracy.low)
@@ -359,7 +397,7 @@ def test_curves_of_models_are_drawn_together(tmp_path: Path) -> None:
     ]
     write_record("curve", summary_of(runs), {}, tmp_path)
     figure(tmp_path, "--kind", "curve", "-o", tmp_path / "curve.pdf")
-    rows = records((tmp_path / "curve.csv").read_text())
+    rows = records((tmp_path / "curve.pdf.csv").read_text())
     two = [(row["place"], float(row["value"])) for row in rows if row["series"] == "two"]
     assert two == [("62", 0.8), ("125", 0.8), ("250", 0.8)]
     assert [row["series"] for row in rows[-2:]] == ["baseline: majority <b>&", "chance"]
@@ -380,6 +418,28 @@ def test_figures_that_cannot_be_drawn_are_refused(
     results: Path, words: Sequence[str], said: str
 ) -> None:
     assert said in figure(results, *words, code=2)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.5, 0.7, 0.98])
+def test_the_hatching_of_few_questions_is_seen_on_each_shade_but_not_through_numbers(
+    share: float,
+) -> None:
+    axes = new_figure(3, 3).subplots()
+    faint = frozenset({(0, 0)})
+    heat = HeatMap("", "", ["a"], ["b", "c"], [[share, share]], faint=faint, chance=(0.2, 0.5))
+    _heat_map(axes, heat, 9)
+    hatched, plain = axes.patches
+    text, other = axes.texts
+    assert hatched.get_hatch()
+    assert not plain.get_hatch()
+    shades = [
+        luminance(to_hex(colour)) for colour in (hatched.get_facecolor(), hatched.get_edgecolor())
+    ]
+    assert (max(shades) + 0.05) / (min(shades) + 0.05) > 1.5
+    box = text.get_bbox_patch()
+    assert box is not None
+    assert box.get_facecolor() == hatched.get_facecolor()
+    assert other.get_bbox_patch() is None
 
 
 def test_hops_that_do_not_vary_are_no_figure(tmp_path: Path) -> None:

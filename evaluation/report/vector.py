@@ -175,7 +175,7 @@ def _heat_map(axes: Axes, heat: HeatMap, fitting: int) -> None:
             value = number if isinstance(number, float | int) else number.value
             size = min(1.0, fitting / 7) * _FONT
             text = scale.spell(value)
-            centred = {"ha": "center", "va": "center"}
+            centred: dict[str, Any] = {"ha": "center", "va": "center"}
             axes.text(column, row, text, color=ink, fontsize=size, bbox=behind, **centred)
     names = [short(name, _NAME) for name in heat.column_names]
     turned: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}

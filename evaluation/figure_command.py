@@ -69,6 +69,7 @@ def figure_command(
     inches = width_of(width)
     names = NO_NAMES if names_file is None else read_names(names_file)
     parts = figure_of(places, kind, names)
+    names.note_unused(names_file)
     data = output.with_suffix(".csv")
     try:
         write_figure(output, parts, inches)

@@ -6,11 +6,12 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import UsageError
+from kbprobe.terminal import echo
 
 _SILENT = (
     r"((pytorch_)?model|(final|best|last|latest)([-_](model|checkpoint))?|out(put)?|weights|hf|"
@@ -74,21 +75,41 @@ def model_name(source: str) -> str:
 
 @dataclass(frozen=True)
 class DisplayNames:
-    """Names that a user gives to models, probes and folders of results, by what they replace."""
+    """Names that a user gives to models, probes and folders of results, by what they replace.
+
+    Attributes:
+        given: the names, by what they replace.
+        used: what has been looked up of these, to tell the others.
+    """
 
     given: Mapping[str, str]
+    used: set[str] = field(default_factory=set)
 
     def of(self, name: str) -> str:
         """Return the name given to what is called ``name``, or that itself."""
-        return self.given.get(name, name)
+        return self._given(name) or name
 
     def of_model(self, source: str) -> str:
         """Return the name given to a model, by its path or id or by the end of it."""
-        return self.given.get(source) or self.of(model_name(source))
+        return self._given(source) or self.of(model_name(source))
 
     def of_folder(self, folder: str) -> str | None:
         """Return the name given to a folder of results, by its path or its last part."""
-        return self.given.get(folder) or self.given.get(folder.rpartition("/")[2])
+        return self._given(folder) or self._given(folder.rpartition("/")[2])
+
+    @property
+    def unused(self) -> list[str]:
+        """What nothing that was shown is called, in the order of the file."""
+        return [key for key in self.given if key not in self.used]
+
+    def note_unused(self, path: Path | str | None) -> None:
+        """Name what nothing is called on stderr, where names were read from a file."""
+        if self.unused:
+            echo(f"{path}: nothing shown is called {', '.join(map(repr, self.unused))}", err=True)
+
+    def _given(self, name: str) -> str | None:
+        self.used.add(name)
+        return self.given.get(name)
 
 
 NO_NAMES = DisplayNames({})

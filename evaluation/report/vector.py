@@ -110,7 +110,8 @@ def _dots(plots: Sequence[Dots], width: float) -> Figure:
     for axes, plot in zip(rows, plots, strict=True):
         draw_dots_on(axes, plot)
         if len(plots) > 1:
-            axes.set_title(short(plot.label, 60), loc="left", fontsize="medium")
+            # To the right: the axes are narrow where names are long.
+            axes.set_title(short(plot.label, 48), loc="right", fontsize="medium")
             axes.set_xlabel("accuracy" if axes is rows[-1] else "")
     ends = [end for axes in rows for end in axes.get_xlim()]
     for axes in rows:

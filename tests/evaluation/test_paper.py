@@ -15,7 +15,7 @@ from evaluation.results.similarity import measure_similarity, with_similarity
 from evaluation.results.types import Estimate, read_results, write_results
 from evaluation.results.types import Similarity as SimilarityBlock
 from evaluation.results.verdicts import other_verdicts
-from evaluation.studies.base import write_record
+from evaluation.studies.base import finished_in, write_record
 from kbprobe.format.manifest import EncoderDigest
 from kbprobe.tables import Measured, PlainTable
 from tests.commands import run_here
@@ -343,10 +343,51 @@ def test_numbers_of_figures_are_those_of_the_results(results: Path, tmp_path: Pa
     figure(results, "-o", tmp_path / "accuracy.png")
     rows = records((tmp_path / "accuracy.csv").read_text())
     accuracy = read_results(results / "weak").metrics.accuracy
-    (weak,) = (row for row in rows if row["series"] == "weak")
+    weak, near, random = (row for row in rows if row["series"] == "weak")
     assert (float(weak["value"]), float(weak["low"])) == (accuracy.value, accuracy.low)
+    panels = [row["panel"] for row in (weak, near, random)]
+    assert panels == ["made", "made, near distractors", "made, random distractors"]
+    assert float(near["value"]) == read_results(results / "weak").metrics.near_accuracy.value
     assert float(rows[-1]["value"]) == pytest.approx(1 / 3)
     assert rows[-1]["series"] == "chance"
+
+
+def save_with_similarity(folder: Path, name: str, right: int) -> None:
+    """Save a run on rows about which similarity is right in the first half."""
+    choices = [("river", f"stone {row}", f"cloud {row}") for row in range(ROWS)]
+    asked = ["A river is a river"] * (ROWS // 2) + ["It rains from a cloud"] * (ROWS // 2)
+    run = finished_in(save(folder, name, right, choices=choices, questions=asked))
+    found = measure_similarity(None, run.evaluation.predictions, 0)
+    metrics = with_similarity(run.results.metrics, found)
+    write_results(run.results.model_copy(update={"metrics": metrics}), folder / name)
+
+
+def test_what_is_beyond_similarity_is_shown_of_near_rows(tmp_path: Path) -> None:
+    save_with_similarity(tmp_path, "strong", 70)
+    save_with_similarity(tmp_path, "weak", 30)
+    text = table(tmp_path, "--to", "latex")
+    assert r"Model & Accuracy & Near & Near, beyond similarity \\" in text
+    strong = next(line for line in text.splitlines() if line.startswith("strong"))
+    # Of the 40 near rows the model has 35, similarity 20.
+    assert strong.split(" & ")[3].startswith(r"$\mathbf{+37.5}")
+    rows = records(table(tmp_path, "--columns", "near_beyond_similarity,beyond_similarity"))
+    assert [float(row["near_beyond_similarity"]) for row in rows] == [37.5, -12.5]
+    assert [row["near_beyond_similarity_n"] for row in rows] == ["40", "40"]
+
+
+def test_similarity_has_its_interval_and_the_name_given_to_it_in_figures(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        save_with_similarity(tmp_path / "results", name, 30)
+    names = tmp_path / "names.yaml"
+    names.write_text("most similar choice: Similarity\nchance: Guessing\n")
+    for kind in ("accuracy", "hops"):
+        place = tmp_path / f"{kind}.pdf"
+        figure(tmp_path / "results", "--kind", kind, "-o", place, "--names", names)
+        rows = records(place.with_suffix(".csv").read_text())
+        assert {row["series"] for row in rows} == {"one", "two", "Similarity", "Guessing"}
+        similar = [row for row in rows if row["series"] == "Similarity"]
+        assert all(float(row["low"]) < float(row["high"]) for row in similar)
+        assert sum(int(row["rows"]) for row in similar) == (80 if kind == "hops" else 160)
 
 
 def test_curves_of_models_are_drawn_together(tmp_path: Path) -> None:

@@ -49,7 +49,9 @@ def _traits(results: Results) -> list[str]:
     probe, options = results.probe, results.scoring.options
     changed = not_default(CHANGING_ROWS, options)
     given = [f"{key} {changed[key]}" if key in changed else "" for key in CHANGING_ROWS]
-    return [probe.split, *given, f"{probe.rows:,} rows", probe.fingerprint[:8]]
+    wording = str((probe.request or {}).get("options", {}).get("wording", ""))
+    asked = f"wording {wording}" if wording else "all wordings"
+    return [probe.split, *given, asked, f"{probe.rows:,} rows", probe.fingerprint[:8]]
 
 
 def system_names(runs: Sequence[StoredRun], given: DisplayNames = NO_NAMES) -> list[str]:
@@ -225,6 +227,10 @@ def arrange(found: Collection, given: DisplayNames = NO_NAMES) -> Leaderboard:
     by_name = sorted(named, key=lambda entry: natural_key(entry[0]))
     probes = tuple(_probe(key, given.of(name), run) for name, (key, run) in by_name)
     at = {probe.key: number for number, probe in enumerate(probes)}
+    # Baselines may be given names, and be left out of what is shown.
+    for run in found.runs:
+        for baseline in ("chance", *run.results.metrics.baselines):
+            given.of(baseline)
     cells: dict[str, list[Entry | None]] = {}
     for name, run in zip(system_names(found.runs, given), found.runs, strict=True):
         row = cells.setdefault(name, [None] * len(probes))

@@ -715,22 +715,25 @@ def joint_charts(models: Sequence[ModelCurves], given: DisplayNames = NO_NAMES) 
                     name, ink = f"{curve.learner} (no model)", "reference"
                 marker = MARKERS[len(lines) % len(MARKERS)]
                 lines.append(_line(model.points(curve), name, ink, marker=marker))
-        panel = doc.Panel(lines, _levels(max(own, key=lambda m: len(m.baselines))), given.of(probe))
+        levels = _levels(max(own, key=lambda m: len(m.baselines)), given)
+        panel = doc.Panel(lines, levels, given.of(probe))
         label = f"Accuracy on {given.of(probe)} by rows trained on."
         charts.append(doc.Chart(label, [panel], _across(lines)))
     return charts
 
 
-def _levels(model: ModelCurves) -> list[doc.Level]:
+def _levels(model: ModelCurves, given: DisplayNames = NO_NAMES) -> list[doc.Level]:
     """Return what is reached without training: the best baseline, similarity, chance."""
     levels = []
     if model.baselines:
         best = model.baselines[0]
-        levels.append(doc.Level(f"baseline: {best.name}", best.accuracy, "reference", "dashed"))
+        name = f"baseline: {given.of(best.name)}"
+        levels.append(doc.Level(name, best.accuracy, "reference", "dashed"))
         similar = [one for one in model.baselines[1:] if one.name.startswith(MOST_SIMILAR)]
         if similar and not best.name.startswith(MOST_SIMILAR):
-            levels.append(doc.Level(similar[0].name, similar[0].accuracy, "soft", "dashed"))
-    return [*levels, doc.Level("chance", model.about.chance)]
+            name = given.of(similar[0].name)
+            levels.append(doc.Level(name, similar[0].accuracy, "soft", "dashed"))
+    return [*levels, doc.Level(given.of("chance"), model.about.chance)]
 
 
 def _across(lines: Sequence[doc.Line]) -> doc.Across:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,36 @@ def model_name(source: str) -> str:
     telling = telling_parts(parts)
     shown = [part for part in telling if not _is(_SILENT, part)] or telling[-1:]
     return "/".join(_HUB_CACHE.sub(r"\1/\2", part) for part in shown)
+
+
+def alike(names: Sequence[Any]) -> Iterator[list[int]]:
+    """Yield the places of each name, in the order of the names."""
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for place, name in enumerate(names):
+        groups[name].append(place)
+    yield from groups.values()
+
+
+def told_apart(names: Sequence[str], traits: Sequence[Sequence[str]]) -> list[str]:
+    """Return names, of which equal ones are followed by what distinguishes them.
+
+    Args:
+        names: the names.
+        traits: what may distinguish each, the most informative first; as many for each.
+
+    >>> told_apart(["ages", "ages", "words"], [["40 rows", "a"], ["80 rows", "b"], ["9 rows", "c"]])
+    ['ages (40 rows)', 'ages (80 rows)', 'words']
+    """
+    told: list[list[str]] = [[] for _ in names]
+    for level in range(max(map(len, traits), default=0)):
+        for group in alike([(name, *told[i]) for i, name in enumerate(names)]):
+            if len({traits[i][level] for i in group}) > 1:
+                for i in group:
+                    told[i] += filter(None, [traits[i][level]])
+    return [
+        f"{name} ({', '.join(parts)})" if parts else name
+        for name, parts in zip(names, told, strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,7 @@ def figure_of(places: Sequence[Path], kind: Kind, names: DisplayNames) -> list[D
         KbprobeError: no results can be read.
     """
     if kind == "curve":
-        models = [model for place in places for model in read_curves(place)[1]]
-        return list(joint_charts(models, names))
+        return list(joint_charts([read_curves(place) for place in places], names))
     board = read_board(places, names)
     numbers = range(len(board.probes))
     if kind == "accuracy":
@@ -139,13 +138,15 @@ def _hops(board: Leaderboard, number: int, names: DisplayNames) -> doc.Chart | N
     series = {name: own for name, own in groups.items() if own}
     if similar:
         series[names.of(MOST_SIMILAR)] = similar
+    # A model looks the same in all charts, also where others lack results.
+    styles = {system.name: style for style, system in enumerate(board.systems)}
     lines = []
     for place, (name, own) in enumerate(series.items()):
         # Next to each other, so that intervals do not hide each other.
         shift = _APART * (place - (len(series) - 1) / 2)
         places = [hops.index(int(group.name)) + shift for group in own]
-        ink: doc.Ink = "reference" if own is similar else place
-        marker = "d" if own is similar else MARKERS[place % len(MARKERS)]
+        ink: doc.Ink = "reference" if own is similar else styles[name]
+        marker = "d" if own is similar else MARKERS[styles[name] % len(MARKERS)]
         accuracies = [group.accuracy for group in own]
         lines.append(doc.Line(name, places, accuracies, ink, "none", marker))
     probe = board.probes[number]

@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
+from evaluation.names import NO_NAMES
+from evaluation.papers.figure import figure_of
+from evaluation.report.vector import _charts
 from evaluation.results.pairs import read_pair
 from evaluation.results.similarity import measure_similarity, with_similarity
 from evaluation.results.types import Estimate, read_results, write_results
 from evaluation.results.types import Similarity as SimilarityBlock
 from evaluation.results.verdicts import other_verdicts
 from evaluation.studies.base import finished_in, write_record
+from kbprobe.document import Chart
 from kbprobe.format.manifest import EncoderDigest
 from kbprobe.tables import Measured, PlainTable
 from tests.commands import run_here
@@ -404,6 +408,36 @@ def test_curves_of_models_are_drawn_together(tmp_path: Path) -> None:
     two = [(row["place"], float(row["value"])) for row in rows if row["series"] == "two"]
     assert two == [("62", 0.8), ("125", 0.8), ("250", 0.8)]
     assert [row["series"] for row in rows[-2:]] == ["baseline: majority <b>&", "chance"]
+
+
+def test_curves_are_drawn_together_on_the_same_rows_alone(tmp_path: Path) -> None:
+    """Two samples of a probe, and on the first another run of the model, and a copy."""
+    folders = [tmp_path / name for name in ("first", "other", "again", "copy")]
+    for folder, share, rows in zip(folders, (0.6, 0.8, 0.7, 0.6), (120, 90, 120, 120), strict=True):
+        runs = curve_runs(
+            lambda *_, share=share: share, sizes=(62, 125), draws=2, model="bert", rows=rows
+        )
+        write_record("curve", summary_of(runs), {}, folder)
+    figure(*folders, folders[0], "--kind", "curve", "-o", tmp_path / "curve.svg")
+    drawn = records((tmp_path / "curve.csv").read_text())
+    lines = [(row["panel"], row["series"], row["value"]) for row in drawn if row["place"] == "62"]
+    assert lines == [
+        ("ages (120 rows)", f"bert ({folders[0]})", "0.6"),
+        ("ages (120 rows)", f"bert ({folders[2]})", "0.7"),
+        ("ages (90 rows)", "bert", "0.8"),
+    ]
+
+
+def test_a_model_looks_the_same_in_all_charts_which_have_one_scale(tmp_path: Path) -> None:
+    save(tmp_path, "a", 60)
+    save(tmp_path, "b", 50)
+    save(tmp_path / "other", "b", 20, probe="other", ids=[f"o{row}" for row in range(ROWS)])
+    charts = [part for part in figure_of([tmp_path], "hops", NO_NAMES) if isinstance(part, Chart)]
+    looks = [{line.name: (line.ink, line.marker) for line in c.panels[0].lines} for c in charts]
+    assert [set(own) for own in looks] == [{"a", "b"}, {"b"}]
+    assert looks[0]["b"] == looks[1]["b"] != looks[0]["a"]
+    drawn = _charts(charts, 3.3)
+    assert len({axes.get_ylim() for axes in drawn.axes}) == 1
 
 
 @pytest.mark.parametrize(

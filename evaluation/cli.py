@@ -429,6 +429,7 @@ def report_command(
         for line in made.left_out:
             echo(f"{PROGRAM}: left out: {line}", err=True)
         echo(made.path)
+    names.note_unused(names_file)
 
 
 if __name__ == "__main__":

@@ -69,6 +69,7 @@ def figure_command(
     inches = width_of(width)
     names = NO_NAMES if names_file is None else read_names(names_file)
     parts = figure_of(places, kind, names)
+    names.note_unused(names_file)
     # Not results.csv next to results.pdf: that may be a table of the user's.
     data = output.with_name(f"{output.name}.csv")
     try:

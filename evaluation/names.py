@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import UsageError
+from kbprobe.terminal import echo
 
 _SILENT = (
     r"((pytorch_)?model|(final|best|last|latest)([-_](model|checkpoint))?|out(put)?|weights|hf|"
@@ -72,23 +73,73 @@ def model_name(source: str) -> str:
     return "/".join(_HUB_CACHE.sub(r"\1/\2", part) for part in shown)
 
 
+def alike(names: Sequence[Any]) -> Iterator[list[int]]:
+    """Yield the places of each name, in the order of the names."""
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for place, name in enumerate(names):
+        groups[name].append(place)
+    yield from groups.values()
+
+
+def told_apart(names: Sequence[str], traits: Sequence[Sequence[str]]) -> list[str]:
+    """Return names, of which equal ones are followed by what distinguishes them.
+
+    Args:
+        names: the names.
+        traits: what may distinguish each, the most informative first; as many for each.
+
+    >>> told_apart(["ages", "ages", "words"], [["40 rows", "a"], ["80 rows", "b"], ["9 rows", "c"]])
+    ['ages (40 rows)', 'ages (80 rows)', 'words']
+    """
+    told: list[list[str]] = [[] for _ in names]
+    for level in range(max(map(len, traits), default=0)):
+        for group in alike([(name, *told[i]) for i, name in enumerate(names)]):
+            if len({traits[i][level] for i in group}) > 1:
+                for i in group:
+                    told[i] += filter(None, [traits[i][level]])
+    return [
+        f"{name} ({', '.join(parts)})" if parts else name
+        for name, parts in zip(names, told, strict=True)
+    ]
+
+
 @dataclass(frozen=True)
 class DisplayNames:
-    """Names that a user gives to models, probes and folders of results, by what they replace."""
+    """Names that a user gives to models, probes and folders of results, by what they replace.
+
+    Attributes:
+        given: the names, by what they replace.
+        used: what has been looked up of these, to tell the others.
+    """
 
     given: Mapping[str, str]
+    used: set[str] = field(default_factory=set)
 
     def of(self, name: str) -> str:
         """Return the name given to what is called ``name``, or that itself."""
-        return self.given.get(name, name)
+        return self._given(name) or name
 
     def of_model(self, source: str) -> str:
         """Return the name given to a model, by its path or id or by the end of it."""
-        return self.given.get(source) or self.of(model_name(source))
+        return self._given(source) or self.of(model_name(source))
 
     def of_folder(self, folder: str) -> str | None:
         """Return the name given to a folder of results, by its path or its last part."""
-        return self.given.get(folder) or self.given.get(folder.rpartition("/")[2])
+        return self._given(folder) or self._given(folder.rpartition("/")[2])
+
+    @property
+    def unused(self) -> list[str]:
+        """What nothing that was shown is called, in the order of the file."""
+        return [key for key in self.given if key not in self.used]
+
+    def note_unused(self, path: Path | str | None) -> None:
+        """Name what nothing is called on stderr, where names were read from a file."""
+        if self.unused:
+            echo(f"{path}: nothing shown is called {', '.join(map(repr, self.unused))}", err=True)
+
+    def _given(self, name: str) -> str | None:
+        self.used.add(name)
+        return self.given.get(name)
 
 
 NO_NAMES = DisplayNames({})

@@ -35,8 +35,8 @@ ALL = "all"
 @click.option(
     "--columns",
     metavar="A,B,...",
-    help="Columns, in this order, or all. [default: accuracy,near,beyond_similarity; of a summary "
-    "those with values, in CSV all]",
+    help="Columns, in this order, or all. [default: accuracy,near,near_beyond_similarity or "
+    "beyond_similarity; of a summary those with values, in CSV all]",
 )
 @click.option(
     "--baselines",
@@ -82,14 +82,15 @@ def table_command(
         raise UsageError("--name chooses a table of a summary: name its file, such as curve.json")
     else:
         from evaluation.papers.reading import read_board
-        from evaluation.papers.table import DEFAULT, results_table
+        from evaluation.papers.table import DEFAULT, default_columns, results_table
         from evaluation.results.frames import COLUMNS
 
         chosen = columns_named(columns, COLUMNS, DEFAULT)
         board = read_board(places, names)
         table = results_table(board, chosen, names, baselines=baselines, in_print=form != "csv")
         if columns is None and form != "csv":
-            table = table.chosen(table.filled)
+            table = table.chosen(default_columns(table))
+    names.note_unused(names_file)
     text = table.text(form)
     if output is None:
         echo(text, nl=False)

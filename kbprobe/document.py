@@ -276,10 +276,10 @@ class Line:
 
 
 class Level(NamedTuple):
-    """A reference level, such as chance, drawn as a horizontal line across the panel."""
+    """A reference level, such as chance, drawn as a line across the panel, with its interval."""
 
     name: str
-    value: float
+    value: Number
     ink: Ink = "soft"
     dash: Dash = "dotted"
 

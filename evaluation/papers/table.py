@@ -13,10 +13,10 @@ from evaluation.names import NO_NAMES, DisplayNames, model_name
 from evaluation.papers.reading import common_similarity
 from evaluation.report.suite.leaderboard import Entry, Leaderboard
 from evaluation.results import intervals
-from evaluation.results.breakdown import bools, cluster_codes, near_and_random
+from evaluation.results.breakdown import NEAR_AND_RANDOM, bools, cluster_codes, near_rows
 from evaluation.results.frames import COLUMNS, READING, measured
 from evaluation.results.similarity import similarity_answers
-from evaluation.results.types import DIVIDED, Normalization
+from evaluation.results.types import DIVIDED, Estimate, Normalization
 from evaluation.results.words import matched_remark
 from evaluation.studies.base import Finished, finished_in
 from evaluation.studies.table import Contrast, RunRow
@@ -27,7 +27,7 @@ from kbprobe.tables import Measured, PlainTable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DEFAULT = ("accuracy", "near", "beyond_similarity")
+DEFAULT = ("accuracy", "near", "near_beyond_similarity", "beyond_similarity")
 """The columns of numbers, if none are named."""
 
 _NAMES = ("probe", "model")
@@ -113,24 +113,29 @@ def results_table(
 _NOT_RANKED = f"{_MARK} The choices are matched on this encoder: it is not ranked."
 
 
+def default_columns(table: PlainTable) -> list[str]:
+    """Return which of the default columns are shown, in print: those with values.
+
+    What is beyond similarity is shown of the rows with near distractors, if it is known of all.
+    """
+    shown = table.filled
+    at = list(table.head).index("near_beyond_similarity")
+    known = [row[at] is not None for row in table.rows if row[1 + at] is not None]
+    if known and all(known):
+        shown.remove("beyond_similarity")
+    return shown
+
+
 def _values(entry: Entry, columns: Sequence[str]) -> dict[str, Any]:
     return {name: COLUMNS[name].value(entry.run.results) for name in columns}
 
 
-def _near(rows: pa.Table) -> Ints:
-    return np.flatnonzero(near_and_random(rows)[0])
-
-
-def _random(rows: pa.Table) -> Ints:
-    return np.flatnonzero(near_and_random(rows)[1])
-
-
 _PARTS: dict[str, Callable[[pa.Table], Ints] | None] = {
     "accuracy": None,
-    "near": _near,
-    "random": _random,
+    **NEAR_AND_RANDOM,
     # Similarity is right on the same rows for all models: it is accuracy that differs.
     "beyond_similarity": None,
+    "near_beyond_similarity": near_rows,
 }
 """The columns in which models are compared row by row, and the rows that count; None: all."""
 
@@ -164,14 +169,15 @@ def _without_knowledge(
     metrics = max((e.metrics for e in entries), key=lambda metrics: len(metrics.baselines))
     chance = {"accuracy": metrics.chance, "strict": metrics.strict_chance}
     if runs:
-        chance |= {name: _chance(runs[0], part) for name, part in _PARTS.items() if part}
+        chance |= {name: chance_on(runs[0], part) for name, part in NEAR_AND_RANDOM.items()}
     rows = [
         _Row(probe, _named("chance", names), {name: measured(of) for name, of in chance.items()})
     ]
     if (similarity := common_similarity(entries)) is not None:
         own = {"accuracy": measured(similarity.accuracy)}
         if runs and similarity.encoder is None:
-            own |= _similarity(runs[0])
+            found = similarity_by_part(runs[0])
+            own |= {name: measured(accuracy) for name, accuracy in found.items()}
         rows.append(_Row(probe, _named(similarity.name, names), own))
     if (other := metrics.strongest_shortcut) is not None:
         name, share = other
@@ -181,7 +187,7 @@ def _without_knowledge(
     return rows
 
 
-def _chance(run: Finished, part: Callable[[pa.Table], Ints]) -> float | None:
+def chance_on(run: Finished, part: Callable[[pa.Table], Ints]) -> float | None:
     """Return the mean of one over the number of choices, of the scored rows that count."""
     import pyarrow.compute as pc
 
@@ -190,7 +196,7 @@ def _chance(run: Finished, part: Callable[[pa.Table], Ints]) -> float | None:
     return float(np.mean(1 / choices)) if choices.size else None
 
 
-def _similarity(run: Finished) -> dict[str, Measured | None]:
+def similarity_by_part(run: Finished) -> dict[str, Estimate]:
     """Return the accuracy of the most similar choice with near and with random distractors."""
     seed = run.results.seed
     answers = similarity_answers(run.predictions, seed)
@@ -198,10 +204,11 @@ def _similarity(run: Finished) -> dict[str, Measured | None]:
         return {}
     scored = answers.filter(answers["prediction"].is_valid())
     right, cluster = bools(scored["correct"]), cluster_codes(scored)
-    rows = {name: part(scored) for name, part in _PARTS.items() if part}
+    rows = {name: part(scored) for name, part in NEAR_AND_RANDOM.items()}
     return {
-        name: measured(intervals.accuracy(right[own], cluster[own], seed)) if own.size else None
+        name: intervals.accuracy(right[own], cluster[own], seed)
         for name, own in rows.items()
+        if own.size
     }
 
 
@@ -214,10 +221,14 @@ def _named(baseline: str, names: DisplayNames) -> str:
 def _reading(rows: Sequence[_Row], baselines: bool) -> str:
     """Return how to read the numbers of the table."""
     said = READING
-    if any(row.values.get("beyond_similarity") for row in rows):
+    if any(
+        row.values.get(name)
+        for row in rows
+        for name in ("beyond_similarity", "near_beyond_similarity")
+    ):
         said += (
             " Beyond similarity: accuracy less that of the choice most similar to the question, "
-            "in percentage points."
+            "in percentage points, on the same rows."
         )
     if baselines:
         said += " Baselines other than chance and similarity are of the audit, on all its rows."

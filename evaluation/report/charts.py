@@ -11,7 +11,7 @@ from evaluation.report.cells import ends
 from evaluation.report.figures import TWO, draw
 from evaluation.results.colours import MODEL, REFERENCE, SOFT, line_colour
 from evaluation.results.words import short
-from kbprobe.document import Across, Chart, Dots, Ink, Line, Number, Panel
+from kbprobe.document import Across, Chart, Dots, Ink, Level, Line, Number, Panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +32,9 @@ _LEAST_SPAN = 25.0
 
 _LOG_SPAN = 20
 """Minimum ratio of the last step to the first for a log scale."""
+
+_FAINT = 0.13
+"""Opacity of intervals that are areas."""
 
 _NAMED_TICKS = 24
 """Maximum number of names below a figure; if there are more, only some are shown."""
@@ -88,7 +91,10 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
         _draw_line(axes, line, factor)
     for level in panel.levels:
         style = _style(level.ink, level.dash)
-        axes.axhline(factor * level.value, label=short(level.name, _NAME), linewidth=1, **style)
+        low, value, high = (factor * end for end in ends(level.value))
+        axes.axhline(value, label=short(level.name, _NAME), linewidth=1, **style)
+        if low < high:
+            axes.axhspan(low, high, color=style["color"], alpha=_FAINT, linewidth=0)
     if panel.title:
         axes.set_title(panel.title, loc="left", fontsize="medium")
     if panel.upwards == "coefficient":
@@ -99,7 +105,7 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
         axes.set_ylim(bottom=0)
     else:
         reached = [end for line in panel.lines for number in line.y for end in _both_ends(number)]
-        axes.set_ylim(*_span([*reached, *(level.value for level in panel.levels)], 4))
+        axes.set_ylim(*_span([*reached, *_reached(panel.levels)], 4))
 
 
 def _draw_line(axes: Axes, line: Line, factor: float) -> None:
@@ -124,7 +130,7 @@ def _draw_line(axes: Axes, line: Line, factor: float) -> None:
         axes.errorbar(line.x, middle, [below, above], **style)
     else:
         axes.plot(line.x, middle, markersize=5, **style)
-        axes.fill_between(line.x, low, high, color=style["color"], alpha=0.13, linewidth=0)
+        axes.fill_between(line.x, low, high, color=style["color"], alpha=_FAINT, linewidth=0)
 
 
 def scale_across(axes: Axes, across: Across) -> None:
@@ -132,7 +138,7 @@ def scale_across(axes: Axes, across: Across) -> None:
     if across.mark is not None:
         mark = across.mark
         style = _style(mark.ink, mark.dash)
-        axes.axvline(mark.value, label=mark.name, linewidth=1, **style)
+        axes.axvline(ends(mark.value)[1], label=mark.name, linewidth=1, **style)
     if across.kind == "rows":
         sizes = [int(size) for size in across.ticks]
         axes.set_xscale("log")
@@ -208,12 +214,15 @@ def draw_dots_on(axes: Axes, dots: Dots) -> None:
         axes.plot([value], [place], color=colour, marker=marker, markersize=6)
     for level in dots.levels:
         style = _style(level.ink, level.dash)
-        axes.axvline(100 * level.value, label=level.name, linewidth=1, **style)
+        low, value, high = (100 * end for end in ends(level.value))
+        axes.axvline(value, label=level.name, linewidth=1, **style)
+        if low < high:
+            axes.axvspan(low, high, color=style["color"], alpha=_FAINT, linewidth=0)
     axes.set_yticks(range(len(dots.dots)), [short(dot.name, _NAME) for dot in dots.dots])
     axes.set_ylim(len(dots.dots) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     reached = [end for dot in dots.dots for end in (*_both_ends(dot.accuracy), *dot.parts)]
-    axes.set_xlim(*_span([*reached, *(level.value for level in dots.levels)], 3))
+    axes.set_xlim(*_span([*reached, *_reached(dots.levels)], 3))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter("{x:.0f}%")
     axes.set_xlabel("accuracy")
@@ -227,6 +236,10 @@ def _style(ink: Ink, dash: str) -> dict[str, Any]:
 def _both_ends(number: Number) -> Iterable[float]:
     low, _, high = ends(number)
     return low, high
+
+
+def _reached(levels: Iterable[Level]) -> list[float]:
+    return [end for level in levels for end in _both_ends(level.value)]
 
 
 def _span(shares: Sequence[float], margin: float) -> tuple[float, float]:

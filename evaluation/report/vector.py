@@ -86,7 +86,7 @@ def write_figure(path: Path, parts: Sequence[Drawn], width: float) -> None:
 
 
 def _charts(charts: Sequence[Chart], width: float) -> Figure:
-    """Draw the first panel of each chart: side by side in a wide figure, below each other else."""
+    """Draw the first panel of each chart: side by side if wide; on one scale."""
     across = min(len(charts), 2 if width > WIDTHS["single"] + 1 else 1)
     rows = -(-len(charts) // across)
     figure = new_figure(width, rows * min(3.2, max(2.0, 0.62 * width / across)))
@@ -99,6 +99,10 @@ def _charts(charts: Sequence[Chart], width: float) -> Figure:
             axes.set_title("", loc="left")
     for axes in grid[len(charts) :]:
         axes.set_visible(False)
+    drawn = grid[: len(charts)]
+    ends = [end for axes in drawn for end in axes.get_ylim()]
+    for axes in drawn:
+        axes.set_ylim(min(ends), max(ends))
     _legend(figure, width)
     return figure
 
@@ -110,7 +114,8 @@ def _dots(plots: Sequence[Dots], width: float) -> Figure:
     for axes, plot in zip(rows, plots, strict=True):
         draw_dots_on(axes, plot)
         if len(plots) > 1:
-            axes.set_title(short(plot.label, 60), loc="left", fontsize="medium")
+            # To the right: the axes are narrow where names are long.
+            axes.set_title(short(plot.label, 48), loc="right", fontsize="medium")
             axes.set_xlabel("accuracy" if axes is rows[-1] else "")
     ends = [end for axes in rows for end in axes.get_xlim()]
     for axes in rows:

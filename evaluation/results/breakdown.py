@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,6 +93,20 @@ def near_and_random(rows: pa.Table) -> tuple[Bools, Bools]:
 
     random = pc.equal(rows["distractor_family"], RANDOM)
     return bools(pc.invert(random)), bools(random)
+
+
+def near_rows(rows: pa.Table) -> Ints:
+    """Return which rows have near distractors."""
+    return np.flatnonzero(near_and_random(rows)[0])
+
+
+def random_rows(rows: pa.Table) -> Ints:
+    """Return which rows have random distractors."""
+    return np.flatnonzero(near_and_random(rows)[1])
+
+
+NEAR_AND_RANDOM: dict[str, Callable[[pa.Table], Ints]] = {"near": near_rows, "random": random_rows}
+"""The two parts of the rows of a probe by its distractors."""
 
 
 def by_hops(predictions: pa.Table) -> list[Group]:

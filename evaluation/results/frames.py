@@ -62,6 +62,10 @@ COLUMNS = {
         "Beyond similarity",
         _of(lambda m: m.similarity and measured(m.similarity.difference, "points")),
     ),
+    "near_beyond_similarity": ResultColumn(
+        "Near, beyond similarity",
+        _of(lambda m: m.similarity and measured(m.similarity.near_difference, "points")),
+    ),
     "ties": ResultColumn("Ties", _of(lambda metrics: metrics.ties)),
     "calibration_error": ResultColumn(
         "Calibration error", _of(lambda metrics: measured(metrics.calibration_error))

@@ -14,7 +14,7 @@ import numpy as np
 from evaluation.items.types import ProbeSplit
 from evaluation.names import model_name
 from evaluation.results import intervals
-from evaluation.results.breakdown import bools, cluster_codes, headline_rows
+from evaluation.results.breakdown import NEAR_AND_RANDOM, bools, cluster_codes, headline_rows
 from evaluation.results.metrics import right_by
 from evaluation.results.types import METRIC_OF, Estimate, Metrics, Normalization, Similarity
 from kbprobe.arrays import Bools, Floats, Ints
@@ -108,10 +108,17 @@ def measure_similarity(
             right = bools(scored["correct"])
             name = similarity_name(own and own.encoder.name)
             less = baseline.right
+            near, random = (part(scored) for part in NEAR_AND_RANDOM.values())
+            both = near.size > 0 and random.size > 0
             found[name] = Similarity(
                 name=name,
                 accuracy=baseline.accuracy,
                 difference=intervals.paired_difference(less, right, cluster, seed),
+                near_difference=intervals.paired_difference(
+                    less[near], right[near], cluster[near], seed
+                )
+                if both
+                else None,
                 differences={
                     METRIC_OF[how]: intervals.paired_difference(
                         less, right_by(scored, how), cluster, seed

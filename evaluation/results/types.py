@@ -160,9 +160,14 @@ class Similarity(Model):
         description="Accuracy of the model minus this one, in percentage points; the interval is "
         "that of the paired difference."
     )
+    near_difference: Estimate | None = Field(
+        None,
+        description="That difference on the rows with near distractors; null where rows do not "
+        "have both near and random ones.",
+    )
     differences: dict[str, Estimate] = Field(
         default_factory=dict,
-        description="That difference by normalization, where there are several.",
+        description="The difference on all rows by normalization, where there are several.",
     )
     encoder: EncoderDigest | None = Field(
         None,

@@ -13,14 +13,14 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from evaluation.items.types import ids_of
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.names import model_name
+from evaluation.names import NO_NAMES, model_name, read_names
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.analyses.generated import generated_of
@@ -28,7 +28,14 @@ from evaluation.results.breakdown import bools, cluster_codes, named_rows
 from evaluation.results.pairs import holm
 from evaluation.results.similarity import similarity_answers
 from evaluation.results.types import METRIC_OF, Estimate
-from evaluation.results.words import coefficient, difference, p_value, percent, with_p
+from evaluation.results.words import (
+    coefficient,
+    difference,
+    matched_remark,
+    p_value,
+    percent,
+    with_p,
+)
 from evaluation.runs.evaluation import Evaluation
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
@@ -37,7 +44,7 @@ from evaluation.studies.agreement import mean_of
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
 from evaluation.studies.labels import Labelled, labelled_groups, require_models
-from evaluation.studies.pairing import are_configs, are_renderings, gather
+from evaluation.studies.pairing import are_configs, are_renderings, are_wordings, gather
 from evaluation.studies.table import (
     CONTRAST,
     Column,
@@ -56,7 +63,7 @@ from kbprobe import document as doc
 from kbprobe.columns import single_chunk
 from kbprobe.errors import UsageError, require
 from kbprobe.format.manifest import MOST_SIMILAR
-from kbprobe.options import Options
+from kbprobe.options import Metavar, Options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,6 +86,10 @@ class CompareOptions(Options):
         "question, by the small encoder that comes with kbprobe.",
     )
     partial: bool = Field(False, description="Compare the items that both have, if not all.")
+    names: Annotated[str | None, Metavar("FILE")] = Field(
+        None,
+        description="YAML file that maps models or folders of results to the names to print.",
+    )
     seed: int = Field(0, ge=0, description="Seed of the bootstrap.")
 
 
@@ -195,7 +206,9 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTabl
             "compare takes at least two results: name further folders, or --against similarity to "
             "compare a model with the choice most similar to the question"
         )
-    groups = labelled_groups(finished, are_renderings)
+    names = NO_NAMES if options.names is None else read_names(Path(options.names))
+    groups = labelled_groups(finished, are_renderings, names)
+    names.note_unused(options.names)
     across = _alone(groups)
     rows = [_rows(group) for group in groups if len(group) > 1]
     pairs = [
@@ -344,6 +357,9 @@ def _section(
     runs = runs_table(rows, AXES, RUNS)
     families = [part for pair in pairs for part in pair.by("distractor_family")]
     by_family = contrasts_table(families, PARTS, "families")
+    near = [part for pair in pairs for part in pair.near_and_random()]
+    by_distance = contrasts_table(near, PARTS, "near_and_random")
+    beyond = [part for part in near if not _models([part.first])]
     controls = DataTable("controls", [p for p in pairs if _config_of_control(p)], _CONTROLS)
     wordings = DataTable(
         "wordings", _wordings([row.runs[0] for row in _models(rows)], seed), _WORDINGS
@@ -358,7 +374,7 @@ def _section(
     chances = {percent(row.chance) for row in rows}
     return Section(
         place_of(rows[0].runs[0], "probe", "split"),
-        [runs, contrasts, by_family, controls, wordings, restarts],
+        [runs, contrasts, by_family, by_distance, controls, wordings, restarts],
         [
             runs.shown(
                 "Accuracy of each model on the rows that it scored; chance is "
@@ -387,11 +403,19 @@ def _section(
             )
             if similar
             else None,
-            by_family.shown("By distractor family", names=3) if len(pairs) == 1 else None,
+            replace(by_distance, records=beyond).shown(
+                "Against similarity, with near and with random distractors", names=3
+            )
+            if beyond
+            else None,
+            by_family.shown("By distractor family", names=3)
+            if len(pairs) == 1 and not beyond
+            else None,
             wordings.shown("By wording: mean accuracy over the models, the highest first"),
             restarts.shown("Random initialisations"),
         ],
         [
+            *_beyond_similarity(beyond),
             *_differing(pairs, holm_p),
             *_reversals(pairs),
             *(_consistent(pairs) if similar else []),
@@ -419,6 +443,16 @@ def _differing(pairs: Sequence[Contrast], holm_p: Mapping[int, float]) -> list[s
     return sentences
 
 
+def _beyond_similarity(parts: Sequence[Contrast]) -> list[str]:
+    """Describe the models with near distractors, minus similarity: the largest difference first."""
+    near = [part for part in parts if part.name == "near"]
+    return [
+        f"With near distractors, {part.second.label} minus {part.first.label}: "
+        f"{difference(part.difference)}."
+        for part in sorted(near, key=lambda part: -part.difference.value)[:3]
+    ]
+
+
 def _reversals(pairs: Sequence[Contrast]) -> list[str]:
     """Describe the models that wordings rank in either order, by the largest contradiction.
 
@@ -428,7 +462,8 @@ def _reversals(pairs: Sequence[Contrast]) -> list[str]:
     by_wording = [
         (pair, pair.by("template"))
         for pair in pairs
-        if not are_configs(pair.first.runs[0], pair.second.runs[0])
+        for runs in ((pair.first.runs[0], pair.second.runs[0]),)
+        if not are_configs(*runs) and not are_wordings(*runs)
     ]
     level = LEVEL / max(1, sum(len(parts) for _, parts in by_wording))
     reversals = []
@@ -506,14 +541,24 @@ def _caveats(pairs: Sequence[Contrast]) -> list[str]:
     ]
     if any(are_configs(pair.first.runs[0], pair.second.runs[0]) for pair in pairs):
         caveats.append("Some runs are on another config of the probe; rows are paired by ids.")
+    if any(are_wordings(pair.first.runs[0], pair.second.runs[0]) for pair in pairs):
+        caveats.append(
+            "Some runs are on the same questions in other wordings; rows are paired by ids, and a "
+            "difference may be due to the wording."
+        )
     return caveats
 
 
 def _warnings(rows: Sequence[RunRow]) -> list[str]:
-    """Return warnings if the runs score choices, or normalize scores, in different ways."""
+    """Return warnings of models that are not to be ranked, or not scored in the same way."""
     # The most similar choice is not scored by a model, and does not depend on lengths.
     models = _models(rows)
-    warnings = []
+    warnings = [
+        f"{row.label}: {remark}, and does badly on near ones by construction. It is not to be "
+        "ranked."
+        for row in models
+        if (remark := matched_remark(_of(row)))
+    ]
     generated = [row.label for row in rows if RUNS["generated"].value(row)]
     if 0 < len(generated) < len(models):
         warnings.append(

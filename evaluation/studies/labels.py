@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.names import model_name
+from evaluation.names import NO_NAMES, DisplayNames
+from evaluation.results.types import METRIC_OF
 from evaluation.studies.base import Finished
 from kbprobe.errors import UsageError
 
@@ -45,11 +47,13 @@ def labelled_by_probe(
 
 
 def labelled_groups(
-    finished: Sequence[Finished], together: Callable[[Finished, Finished], bool]
+    finished: Sequence[Finished],
+    together: Callable[[Finished, Finished], bool],
+    names: DisplayNames = NO_NAMES,
 ) -> list[list[Labelled]]:
-    """Group runs that belong ``together``, and label them."""
+    """Group runs that belong ``together``, and label them, by the names given to models."""
     groups: list[list[Labelled]] = []
-    for run, label in zip(finished, run_labels(finished), strict=True):
+    for run, label in zip(finished, run_labels(finished, names), strict=True):
         group = next((others for others in groups if together(others[0].run, run)), None)
         if group is None:
             groups.append(group := [])
@@ -84,14 +88,15 @@ def require_models(runs: Sequence[Labelled], study: str, least: int = 2, or_else
     )
 
 
-def run_labels(finished: Sequence[Finished]) -> list[str]:
+def run_labels(finished: Sequence[Finished], names: DisplayNames = NO_NAMES) -> list[str]:
     """Return a short label for each run, composed of its model and its training.
 
     Runs of one model on several probes share a label. If runs on one probe would have the same
-    label, what they differ in is added: the language of the questions, the revision, the training
-    rows, the seed, the scorer; if nothing else helps, the folder.
+    label, what they differ in is added: the language or the wording of the questions, the revision,
+    the training rows, the seed, the scorer, the normalization; if nothing else helps, the folder.
+    A name given to the folder of a run is its whole label.
     """
-    labels = [_name(run) for run in finished]
+    labels = [_name(run, names) for run in finished]
     for detail in _DETAILS:
         for numbers in _ambiguous(finished, labels):
             details = {detail(finished[number]) for number in numbers}
@@ -99,7 +104,10 @@ def run_labels(finished: Sequence[Finished]) -> list[str]:
                 for number in numbers:
                     if own := detail(finished[number]):
                         labels[number] = f"{labels[number]}, {own}"
-    return labels
+    return [
+        names.of_folder(Path(run.folder or "").as_posix()) or names.of(label)
+        for run, label in zip(finished, labels, strict=True)
+    ]
 
 
 def _ambiguous(finished: Sequence[Finished], labels: Sequence[str]) -> list[list[int]]:
@@ -114,17 +122,17 @@ def _ambiguous(finished: Sequence[Finished], labels: Sequence[str]) -> list[list
     return [runs[label] for label in several]
 
 
-def _name(run: Finished) -> str:
+def _name(run: Finished, names: DisplayNames) -> str:
     model = run.results.model
     learner = run.learnt.get("learner")
     parts = []
     if model.id != NO_MODEL:
-        parts.append(model_name(model.id))
+        parts.append(names.of_model(model.id))
     if model.random_weights is not None:
         parts.append(f"random weights {model.random_weights}")
     if learner is not None:
         parts.append(str(learner))
-    return ", ".join(parts) or run.results.scoring.scorer
+    return ", ".join(parts) or names.of(run.results.scoring.scorer)
 
 
 def _of_learning(name: str, form: str) -> Callable[[Finished], str]:
@@ -139,17 +147,28 @@ def _of_learning(name: str, form: str) -> Callable[[Finished], str]:
 
 def _language(run: Finished) -> str:
     """Return the language that the questions were built in, if the build named one."""
-    options = (run.results.probe.request or {}).get("options", {})
-    return str(options.get("language", "")).partition(",")[0]
+    return _of_build(run, "language").partition(",")[0]
+
+
+def _wording(run: Finished) -> str:
+    """Return the wording that all questions were built in, or that they have several."""
+    return _of_build(run, "wording") or "all wordings"
+
+
+def _of_build(run: Finished, option: str) -> str:
+    """Return an option that the probe was built with; empty where it was not named."""
+    return str((run.results.probe.request or {}).get("options", {}).get(option, ""))
 
 
 _DETAILS: tuple[Callable[[Finished], str], ...] = (
     _language,
+    _wording,
     lambda run: run.results.model.revision or "",
     _of_learning("train", "{} rows"),
     _of_learning("train_on", "trained on {}"),
     _of_learning("seed", "seed {}"),
     lambda run: run.results.scoring.scorer,
+    lambda run: METRIC_OF[run.results.metrics.normalization],
     lambda run: run.results.model.id,
     lambda run: str(run.folder),
 )

@@ -26,7 +26,8 @@ class PairedRows(NamedTuple):
         first, second: the predictions of the two runs, with the same item in each row.
         set_aside: items that both runs were asked and at least one did not score.
         only_first, only_second: items that only one run was asked.
-        translated: whether the rows are the same in two languages, with choices in one order.
+        translated: whether the rows are the same in two languages or wordings, with choices in one
+            order.
     """
 
     first: pa.Table
@@ -70,7 +71,8 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
 
     If the runs are not on the same rows, ``partial`` pairs the rows that they share. Configs of one
     build, such as a probe and its control, are paired by the ids that they share, and so are the
-    probes in several languages made by ``build-probe NAME --language en,it --parallel``.
+    probes in several languages made by ``build-probe NAME --language en,it --parallel``, and those
+    in several wordings made by ``build-probe NAME --wording ID``.
 
     Raises:
         UsageError: the runs are on different rows with ``partial`` off; or they share no scored
@@ -81,11 +83,11 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
     if probe.fingerprint == other.fingerprint:
         return _scored(one, two, one.predictions, two.predictions, names)
     configs = are_configs(one, two)
-    languages = are_languages(one, two)
+    renderings = are_languages(one, two) or are_wordings(one, two)
     first, second, shared = _shared(one, two, names)
     whole = first.num_rows == one.predictions.num_rows
     whole &= second.num_rows == two.predictions.num_rows
-    if not partial and not ((configs or languages) and whole):
+    if not partial and not ((configs or renderings) and whole):
         raise UsageError(
             f"{names} are not on the same rows of {probe.name}: {shared}. Evaluate both on the "
             "same rows, or compare those they share with --partial"
@@ -95,7 +97,7 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
             f"{names} have the same ids with other golds: they are of two builds of {probe.name}. "
             "Evaluate both on one"
         )
-    return _scored(one, two, first, second, names)._replace(translated=languages)
+    return _scored(one, two, first, second, names)._replace(translated=renderings)
 
 
 def are_configs(one: Finished, two: Finished) -> bool:
@@ -112,8 +114,24 @@ def are_configs(one: Finished, two: Finished) -> bool:
 
 
 def are_renderings(one: Finished, two: Finished) -> bool:
-    """Return whether two runs are on one probe, on two configs of it, or on two languages of it."""
+    """Return whether two runs are on one probe, or on two configs or languages of it."""
     return are_of_one_probe(one, two) or are_configs(one, two) or are_languages(one, two)
+
+
+def are_wordings(one: Finished, two: Finished) -> bool:
+    """Return whether two runs are on the same questions in two wordings, from two builds."""
+    (first, shown), (second, also_shown) = (_without_wording(run) for run in (one, two))
+    return first is not None and first == second and shown != also_shown
+
+
+def _without_wording(run: Finished) -> tuple[dict[str, Any] | None, str]:
+    """Return a run's build request without its wording, and that wording."""
+    request = run.results.probe.request
+    if request is None:
+        return None, ""
+    options = dict(request.get("options", {}))
+    wording = str(options.pop("wording", ""))
+    return {**request, "options": options, "template_digest": ""}, wording
 
 
 def are_languages(one: Finished, two: Finished) -> bool:

@@ -18,7 +18,7 @@ from pydantic import Field, InstanceOf, field_validator
 from evaluation.names import model_name
 from evaluation.report import cells
 from evaluation.results import intervals
-from evaluation.results.breakdown import named_rows
+from evaluation.results.breakdown import NEAR_AND_RANDOM, named_rows
 from evaluation.results.intervals import DifferenceTest, Resampled
 from evaluation.results.pairs import mcnemar
 from evaluation.results.types import Estimate, Model
@@ -391,6 +391,13 @@ class Contrast:
         """Return the contrast on the rows of each value of a column, such as the family."""
         parts = sorted(named_rows(self.paired.first[column]), key=lambda part: natural_key(part[0]))
         return [replace(self, part=rows, name=name) for name, rows in parts]
+
+    def near_and_random(self) -> list[Contrast]:
+        """Return the contrast on rows with near, and with random distractors, if there are both."""
+        parts = {name: rows(self.paired.first) for name, rows in NEAR_AND_RANDOM.items()}
+        if not all(rows.size for rows in parts.values()):
+            return []
+        return [replace(self, part=rows, name=name) for name, rows in parts.items()]
 
     def _own(self, numbers: _Array) -> _Array:
         """Return what is known of the rows that are compared."""

@@ -66,7 +66,8 @@ def finished_run(
         tie_tolerance=1e-4,
     ).model_copy(update={"baselines": BASELINES if baselines is None else baselines})
     name = probe if options.get("config") is None else f"{probe}/{options['config']}"
-    results = results_of(metrics, probe={"name": name, "rows": right.size}, model={"id": model})
+    about = {"name": name, "rows": right.size, "fingerprint": split.fingerprint}
+    results = results_of(metrics, probe=about, model={"id": model})
     if reported is not None:
         results = results.with_analysis(fitting.NAME, reported)
     spec = RunSpec.parse(probe, model, {"facts": False, **options})

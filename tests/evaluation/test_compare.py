@@ -21,12 +21,14 @@ from evaluation import compare
 from evaluation.cli import main
 from evaluation.results.intervals import paired_test
 from evaluation.results.pairs import holm, mcnemar
+from evaluation.results.types import read_results, write_results
 from evaluation.studies.agreement import kappas_of
 from evaluation.studies.base import StudyRequest, read_summary, summarise_folders
 from evaluation.studies.compare import COMPARE, CompareOptions
 from evaluation.studies.table import StudyTables
 from evaluation.tables_command import open_table
 from kbprobe.errors import MissingDependencyError, UsageError
+from kbprobe.format.manifest import EncoderDigest
 from tests.evaluation.saved_runs import reseal, save_run
 from tests.evaluation.test_curve_page import HOSTILE, read
 
@@ -493,6 +495,60 @@ def test_samples_of_a_probe_have_one_similarity_baseline(save: Save) -> None:
     labels = [row["run"] for row in found.tables["runs"]]
     assert len(set(labels)) == len(labels) == 5
     assert labels[:2] == [f"most similar choice, rows of {of}" for of in (samples[0], builds[2])]
+
+
+def test_what_a_model_has_beyond_similarity_is_told_of_near_rows(save: Save) -> None:
+    """Similarity is right of random distractors alone, and the model of near ones."""
+    rows = 60
+    named = ["A river is a river"] * 30 + ["It rains from a cloud"] * 30
+    model = save(
+        "m",
+        [1] * 30 + [0] * 30,
+        questions=named,
+        choices=[("river", f"stone {row}", f"cloud {row}") for row in range(rows)],
+        families=["random"] * 30 + ["sister"] * 30,
+    )
+    found = compare([model], against="similarity")
+    parts = {row["part"]: row["difference"].value for row in found.tables["near_and_random"]}
+    assert parts == {"near": 100.0, "random": -100.0}
+    assert found.sentences[0].startswith("With near distractors, m minus most similar choice: +100")
+
+
+def test_models_have_the_names_given_and_matched_encoders_are_named(
+    save: Save, tmp_path: Path
+) -> None:
+    folders = [save(name, [0, 1] * 4, weights_sha256=64 * name) for name in "ab"]
+    for folder in folders:
+        read = read_results(folder)
+        matched = [EncoderDigest(name="a", sha256=64 * "a")]
+        probe = read.probe.model_copy(update={"matched_on": matched})
+        write_results(read.model_copy(update={"probe": probe}), folder)
+    names = tmp_path / "names.yaml"
+    names.write_text("a: Encoder\nb: Model\n")
+    found = compare(folders, names=str(names))
+    assert [row["run"] for row in found.tables["runs"]] == ["Encoder", "Model"]
+    (note,) = (note for note in found.notes if "matched on" in note)
+    assert note.startswith("Encoder: this model is one of the encoders")
+    with pytest.raises(UsageError, match=r"there is no file nowhere\.yaml"):
+        compare(folders, names="nowhere.yaml")
+
+
+def test_two_wordings_of_a_probe_are_paired_by_ids(save: Save) -> None:
+    def built(wording: str, **more: object) -> dict[str, Any]:
+        options = {"wording": wording, "choices": 3, **more}
+        request = {"probe": "made", "seed": 0, "template_digest": wording, "options": options}
+        return {"request": request, "questions": [f"{wording} {row}" for row in range(6)]}
+
+    one = save("m", [0, 0, 0, 1, 1, 2], **built(""), folder="one", choices=["a", "b", "c"])
+    two = save("m", [0, 0, 1, 1, 1, 0], **built("kind-of"), folder="two", choices=["x", "y", "z"])
+    found = compare([one, two])
+    (pair,) = pairs_of(found)
+    assert (pair.first, pair.second) == ("m, all wordings", "m, kind-of")
+    assert (pair.rows, pair.same.value) == (6, pytest.approx(4 / 6))
+    assert any("in other wordings" in note for note in found.notes)
+    three = save("m", [0] * 6, **built("kind-of", pos="noun"), folder="three")
+    with pytest.raises(UsageError, match="not on the same rows"):
+        compare([one, three])
 
 
 def test_a_wording_that_reverses_a_ranking_is_told(save: Save) -> None:

@@ -12,16 +12,18 @@ import pytest
 from matplotlib.colors import to_hex
 
 from evaluation import compare
+from evaluation.names import NO_NAMES
+from evaluation.papers.figure import figure_of
 from evaluation.report.figures import luminance, new_figure
-from evaluation.report.vector import _heat_map
+from evaluation.report.vector import _charts, _heat_map
 from evaluation.results.frames import tables_within
 from evaluation.results.pairs import read_pair
 from evaluation.results.similarity import measure_similarity, with_similarity
 from evaluation.results.types import Estimate, read_results, write_results
 from evaluation.results.types import Similarity as SimilarityBlock
 from evaluation.results.verdicts import other_verdicts
-from evaluation.studies.base import write_record
-from kbprobe.document import HeatMap
+from evaluation.studies.base import finished_in, write_record
+from kbprobe.document import Chart, HeatMap
 from kbprobe.format.manifest import EncoderDigest
 from kbprobe.tables import Measured, PlainTable
 from tests.commands import run_here
@@ -381,10 +383,51 @@ def test_numbers_of_figures_are_those_of_the_results(results: Path, tmp_path: Pa
     assert (tmp_path / "accuracy.csv").read_text() == "a table of the user's"
     rows = records((tmp_path / "accuracy.png.csv").read_text())
     accuracy = read_results(results / "weak").metrics.accuracy
-    (weak,) = (row for row in rows if row["series"] == "weak")
+    weak, near, random = (row for row in rows if row["series"] == "weak")
     assert (float(weak["value"]), float(weak["low"])) == (accuracy.value, accuracy.low)
+    panels = [row["panel"] for row in (weak, near, random)]
+    assert panels == ["made", "made, near distractors", "made, random distractors"]
+    assert float(near["value"]) == read_results(results / "weak").metrics.near_accuracy.value
     assert float(rows[-1]["value"]) == pytest.approx(1 / 3)
     assert rows[-1]["series"] == "chance"
+
+
+def save_with_similarity(folder: Path, name: str, right: int) -> None:
+    """Save a run on rows about which similarity is right in the first half."""
+    choices = [("river", f"stone {row}", f"cloud {row}") for row in range(ROWS)]
+    asked = ["A river is a river"] * (ROWS // 2) + ["It rains from a cloud"] * (ROWS // 2)
+    run = finished_in(save(folder, name, right, choices=choices, questions=asked))
+    found = measure_similarity(None, run.evaluation.predictions, 0)
+    metrics = with_similarity(run.results.metrics, found)
+    write_results(run.results.model_copy(update={"metrics": metrics}), folder / name)
+
+
+def test_what_is_beyond_similarity_is_shown_of_near_rows(tmp_path: Path) -> None:
+    save_with_similarity(tmp_path, "strong", 70)
+    save_with_similarity(tmp_path, "weak", 30)
+    text = table(tmp_path, "--to", "latex")
+    assert r"Model & Accuracy & Near & Near, beyond similarity \\" in text
+    strong = next(line for line in text.splitlines() if line.startswith("strong"))
+    # Of the 40 near rows the model has 35, similarity 20.
+    assert strong.split(" & ")[3].startswith(r"$\mathbf{+37.5}")
+    rows = records(table(tmp_path, "--columns", "near_beyond_similarity,beyond_similarity"))
+    assert [float(row["near_beyond_similarity"]) for row in rows] == [37.5, -12.5]
+    assert [row["near_beyond_similarity_n"] for row in rows] == ["40", "40"]
+
+
+def test_similarity_has_its_interval_and_the_name_given_to_it_in_figures(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        save_with_similarity(tmp_path / "results", name, 30)
+    names = tmp_path / "names.yaml"
+    names.write_text("most similar choice: Similarity\nchance: Guessing\n")
+    for kind in ("accuracy", "hops"):
+        place = tmp_path / f"{kind}.pdf"
+        figure(tmp_path / "results", "--kind", kind, "-o", place, "--names", names)
+        rows = records(place.with_suffix(".csv").read_text())
+        assert {row["series"] for row in rows} == {"one", "two", "Similarity", "Guessing"}
+        similar = [row for row in rows if row["series"] == "Similarity"]
+        assert all(float(row["low"]) < float(row["high"]) for row in similar)
+        assert sum(int(row["rows"]) for row in similar) == (80 if kind == "hops" else 160)
 
 
 def test_curves_of_models_are_drawn_together(tmp_path: Path) -> None:
@@ -401,6 +444,36 @@ def test_curves_of_models_are_drawn_together(tmp_path: Path) -> None:
     two = [(row["place"], float(row["value"])) for row in rows if row["series"] == "two"]
     assert two == [("62", 0.8), ("125", 0.8), ("250", 0.8)]
     assert [row["series"] for row in rows[-2:]] == ["baseline: majority <b>&", "chance"]
+
+
+def test_curves_are_drawn_together_on_the_same_rows_alone(tmp_path: Path) -> None:
+    """Two samples of a probe, and on the first another run of the model, and a copy."""
+    folders = [tmp_path / name for name in ("first", "other", "again", "copy")]
+    for folder, share, rows in zip(folders, (0.6, 0.8, 0.7, 0.6), (120, 90, 120, 120), strict=True):
+        runs = curve_runs(
+            lambda *_, share=share: share, sizes=(62, 125), draws=2, model="bert", rows=rows
+        )
+        write_record("curve", summary_of(runs), {}, folder)
+    figure(*folders, folders[0], "--kind", "curve", "-o", tmp_path / "curve.svg")
+    drawn = records((tmp_path / "curve.csv").read_text())
+    lines = [(row["panel"], row["series"], row["value"]) for row in drawn if row["place"] == "62"]
+    assert lines == [
+        ("ages (120 rows)", f"bert ({folders[0]})", "0.6"),
+        ("ages (120 rows)", f"bert ({folders[2]})", "0.7"),
+        ("ages (90 rows)", "bert", "0.8"),
+    ]
+
+
+def test_a_model_looks_the_same_in_all_charts_which_have_one_scale(tmp_path: Path) -> None:
+    save(tmp_path, "a", 60)
+    save(tmp_path, "b", 50)
+    save(tmp_path / "other", "b", 20, probe="other", ids=[f"o{row}" for row in range(ROWS)])
+    charts = [part for part in figure_of([tmp_path], "hops", NO_NAMES) if isinstance(part, Chart)]
+    looks = [{line.name: (line.ink, line.marker) for line in c.panels[0].lines} for c in charts]
+    assert [set(own) for own in looks] == [{"a", "b"}, {"b"}]
+    assert looks[0]["b"] == looks[1]["b"] != looks[0]["a"]
+    drawn = _charts(charts, 3.3)
+    assert len({axes.get_ylim() for axes in drawn.axes}) == 1
 
 
 @pytest.mark.parametrize(

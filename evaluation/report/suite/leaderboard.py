@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.names import NO_NAMES, DisplayNames
+from evaluation.names import NO_NAMES, DisplayNames, alike, told_apart
 from evaluation.options import CHANGING_ROWS, not_default
 from evaluation.report.suite.collect import Collection, ProbeKey, StoredRun
 from evaluation.results.frames import table_of
@@ -31,17 +31,7 @@ _LAST = ("dtype", "device", "weights", "scores", "folder")
 def probe_names(runs: Sequence[StoredRun]) -> list[str]:
     """Return a name for the probe of each run: probes of the same name are told apart by traits."""
     names = [run.results.probe.name for run in runs]
-    traits = [_traits(run.results) for run in runs]
-    told: list[list[str]] = [[] for _ in runs]
-    for level in range(len(traits[0])):
-        for group in _alike([(name, *told[i]) for i, name in enumerate(names)]):
-            if len({traits[i][level] for i in group}) > 1:
-                for i in group:
-                    told[i] += filter(None, [traits[i][level]])
-    return [
-        f"{name} ({', '.join(parts)})" if parts else name
-        for name, parts in zip(names, told, strict=True)
-    ]
+    return told_apart(names, [_traits(run.results) for run in runs])
 
 
 def _traits(results: Results) -> list[str]:
@@ -49,7 +39,9 @@ def _traits(results: Results) -> list[str]:
     probe, options = results.probe, results.scoring.options
     changed = not_default(CHANGING_ROWS, options)
     given = [f"{key} {changed[key]}" if key in changed else "" for key in CHANGING_ROWS]
-    return [probe.split, *given, f"{probe.rows:,} rows", probe.fingerprint[:8]]
+    wording = str((probe.request or {}).get("options", {}).get("wording", ""))
+    asked = f"wording {wording}" if wording else "all wordings"
+    return [probe.split, *given, asked, f"{probe.rows:,} rows", probe.fingerprint[:8]]
 
 
 def system_names(runs: Sequence[StoredRun], given: DisplayNames = NO_NAMES) -> list[str]:
@@ -63,7 +55,7 @@ def system_names(runs: Sequence[StoredRun], given: DisplayNames = NO_NAMES) -> l
     told = [""] * len(runs)
     others = {key for held in settings for key in held} - {*_FIRST, *_LAST}
     for key in (*_FIRST, *sorted(others), *_LAST):
-        for group in _alike(list(zip(names, told, strict=True))):
+        for group in alike(list(zip(names, told, strict=True))):
             values = [settings[i].get(key) for i in group]
             if _tells([runs[i] for i in group], values):
                 for i, value in zip(group, values, strict=True):
@@ -98,13 +90,6 @@ def _spelled(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return name if value else f"no {name}"
     return f"{name} {value if isinstance(value, str | int | float) else json.dumps(value)}"
-
-
-def _alike(names: Sequence[Any]) -> Iterator[list[int]]:
-    groups: dict[Any, list[int]] = defaultdict(list)
-    for i, name in enumerate(names):
-        groups[name].append(i)
-    yield from groups.values()
 
 
 def _identity(run: StoredRun) -> tuple[Any, ...]:
@@ -225,6 +210,10 @@ def arrange(found: Collection, given: DisplayNames = NO_NAMES) -> Leaderboard:
     by_name = sorted(named, key=lambda entry: natural_key(entry[0]))
     probes = tuple(_probe(key, given.of(name), run) for name, (key, run) in by_name)
     at = {probe.key: number for number, probe in enumerate(probes)}
+    # Baselines may be given names, and be left out of what is shown.
+    for run in found.runs:
+        for baseline in ("chance", *run.results.metrics.baselines):
+            given.of(baseline)
     cells: dict[str, list[Entry | None]] = {}
     for name, run in zip(system_names(found.runs, given), found.runs, strict=True):
         row = cells.setdefault(name, [None] * len(probes))

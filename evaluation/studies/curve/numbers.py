@@ -15,7 +15,7 @@ from pydantic import Field
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.revisions import stem_of, step_of
-from evaluation.names import NO_NAMES, DisplayNames, model_name
+from evaluation.names import NO_NAMES, DisplayNames, model_name, told_apart
 from evaluation.report import cells
 from evaluation.report.charts import MARKERS
 from evaluation.results.analyses import fitting
@@ -59,6 +59,8 @@ class CurveInfo(Model):
         description="The training step, from the revision or folder name; null: none found."
     )
     rows: int = Field(description="Rows evaluated.")
+    fingerprint: str = Field("", description="sha256 of these rows; empty: not known.")
+    wording: str = Field("", description="The wording that the probe was built in; empty: any.")
     clusters: int = Field(description="Clusters of these rows.")
     chance: float = Field(description="Mean of 1 / number of choices.")
     zero_shot: Estimate | None = Field(
@@ -221,6 +223,21 @@ class ModelCurves:
         return self.place["model"] != NO_MODEL and self.about.random_init is None
 
     @property
+    def asked(self) -> tuple[Any, ...]:
+        """What curves on the same rows have in common."""
+        about = self.about
+        # Earlier summaries have no fingerprint.
+        known = about.rows, about.clusters, about.chance, about.floor_accuracy
+        return self.place["probe"], self.place["split"], about.fingerprint or known
+
+    @property
+    def traits(self) -> list[str]:
+        """What may distinguish the probe from others of its name, the most informative first."""
+        about = self.about
+        worded = about.wording and f"wording {about.wording}"
+        return [self.place["split"], worded, f"{about.rows:,} rows", about.fingerprint[:8]]
+
+    @property
     def own(self) -> list[Curve]:
         """The curve of each learner on the probe itself."""
         return [curve for curve in self.curves if curve.rendering == PROBE]
@@ -301,6 +318,7 @@ class _Grid:
         """Return the numbers; ``requested`` are the sizes that the user asked for."""
         model, options = self.own.asked.model, self.own.asked.run
         metrics, drawn = self.own.results.metrics, options.random_weights
+        probe = self.own.results.probe
         untrained = self.runs.get(_Place(None, PROBE, None))
         strongest = [best for best in metrics.ranked_baselines[:1] if best[1] >= metrics.chance]
         floor, floor_accuracy = strongest[0] if strongest else ("chance", metrics.chance)
@@ -309,6 +327,8 @@ class _Grid:
             random_init=drawn,
             step=step_of(options.revision or model.rstrip("/").split("/")[-1]),
             rows=metrics.items,
+            fingerprint=probe.fingerprint,
+            wording=str((probe.request or {}).get("options", {}).get("wording", "")),
             clusters=metrics.clusters,
             chance=metrics.chance,
             zero_shot=untrained[0].results.metrics.accuracy if untrained else None,
@@ -692,45 +712,69 @@ def _chart(
     )
 
 
-def joint_charts(models: Sequence[ModelCurves], given: DisplayNames = NO_NAMES) -> list[doc.Chart]:
-    """Draw the curves of all models on each probe together; those with random weights are left out.
+def joint_charts(
+    folders: Sequence[tuple[Path, Sequence[ModelCurves]]], given: DisplayNames = NO_NAMES
+) -> list[doc.Chart]:
+    """Draw the curves of all models on the same rows together, but those with random weights.
 
-    Zero-shot accuracy, which each model has its own of, is left out.
+    Curves that several folders hold are drawn once. Zero-shot accuracy, which each model has its
+    own of, is left out.
     """
-    drawn = [model for model in models if model.about.random_init is None]
+    drawn: list[tuple[str, ModelCurves]] = []
+    for folder, models in folders:
+        for model in models:
+            if model.about.random_init is None and all(model != other for _, other in drawn):
+                drawn.append((str(folder), model))
+    groups = list(group_by(drawn, lambda one: one[1].asked).values())
+    first = [group[0] for group in groups]
+    titles = told_apart(
+        [given.of(model.place["probe"]) for _, model in first],
+        [[*model.traits, folder] for folder, model in first],
+    )
+    trained = [model for _, model in drawn if model.is_trained]
+    several = len({curve.learner for model in trained for curve in model.own}) > 1
+    styles: dict[str, int] = {}
     charts = []
-    for group in group_by(
-        drawn, lambda model: (model.place["probe"], model.place["split"])
-    ).items():
-        (probe, _), own = group
-        learners = {curve.learner for model in own if model.is_trained for curve in model.own}
+    for title, group in zip(titles, groups, strict=True):
+        own = [model for _, model in group]
+        every = [(folder, model, curve) for folder, model in group for curve in model.own]
+        named = [_in_joint_chart(model, curve, given, several) for _, model, curve in every]
         lines: list[doc.Line] = []
-        for model in own:
-            shown = [given.of_model(model.place["model"]), model.place["weights"]]
-            for curve in model.own:
-                parts = [*shown, curve.learner] if len(learners) > 1 else shown
-                name = ", ".join(filter(None, parts))
-                ink: doc.Ink = len(lines)
-                if not model.is_trained:
-                    name, ink = f"{curve.learner} (no model)", "reference"
-                marker = MARKERS[len(lines) % len(MARKERS)]
-                lines.append(_line(model.points(curve), name, ink, marker=marker))
-        panel = doc.Panel(lines, _levels(max(own, key=lambda m: len(m.baselines))), given.of(probe))
-        label = f"Accuracy on {given.of(probe)} by rows trained on."
+        for name, (_, model, curve) in zip(
+            told_apart(named, [[folder] for folder, _, _ in every]), every, strict=True
+        ):
+            # A model looks the same in all charts.
+            style = styles.setdefault(name, len(styles))
+            ink: doc.Ink = style if model.is_trained else "reference"
+            marker = MARKERS[style % len(MARKERS)]
+            lines.append(_line(model.points(curve), name, ink, marker=marker))
+        levels = _levels(max(own, key=lambda m: len(m.baselines)), given)
+        panel = doc.Panel(lines, levels, title)
+        label = f"Accuracy on {title} by rows trained on."
         charts.append(doc.Chart(label, [panel], _across(lines)))
     return charts
 
 
-def _levels(model: ModelCurves) -> list[doc.Level]:
+def _in_joint_chart(model: ModelCurves, curve: Curve, given: DisplayNames, several: bool) -> str:
+    """Return the name of a curve among those of other models, with its learner if ``several``."""
+    if not model.is_trained:
+        return f"{curve.learner} (no model)"
+    parts = [given.of_model(model.place["model"]), model.place["weights"]]
+    return ", ".join(filter(None, [*parts, curve.learner if several else ""]))
+
+
+def _levels(model: ModelCurves, given: DisplayNames = NO_NAMES) -> list[doc.Level]:
     """Return what is reached without training: the best baseline, similarity, chance."""
     levels = []
     if model.baselines:
         best = model.baselines[0]
-        levels.append(doc.Level(f"baseline: {best.name}", best.accuracy, "reference", "dashed"))
+        name = f"baseline: {given.of(best.name)}"
+        levels.append(doc.Level(name, best.accuracy, "reference", "dashed"))
         similar = [one for one in model.baselines[1:] if one.name.startswith(MOST_SIMILAR)]
         if similar and not best.name.startswith(MOST_SIMILAR):
-            levels.append(doc.Level(similar[0].name, similar[0].accuracy, "soft", "dashed"))
-    return [*levels, doc.Level("chance", model.about.chance)]
+            name = given.of(similar[0].name)
+            levels.append(doc.Level(name, similar[0].accuracy, "soft", "dashed"))
+    return [*levels, doc.Level(given.of("chance"), model.about.chance)]
 
 
 def _across(lines: Sequence[doc.Line]) -> doc.Across:

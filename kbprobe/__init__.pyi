@@ -930,6 +930,7 @@ def compare(
     *results: Result | str | Path | Sequence[Result | str | Path],
     against: Literal["similarity"] | None = None,
     partial: bool = False,
+    names: str | None = None,
     seed: int = 0,
 ) -> StudyTables: ...
 def publish(

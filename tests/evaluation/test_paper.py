@@ -241,7 +241,7 @@ def test_all_models_are_compared_with_similarity_by_one_encoder(tmp_path: Path) 
     }
     assert "similarity is by the encoder of kbprobe" in table(tmp_path / "r", "--to", "latex")
     figure(tmp_path / "r", "-o", tmp_path / "f.svg")
-    drawn = {row["series"]: row for row in records((tmp_path / "f.csv").read_text())}
+    drawn = {row["series"]: row for row in records((tmp_path / "f.svg.csv").read_text())}
     assert drawn["most similar choice"]["value"] == "1.0"
 
 
@@ -256,7 +256,7 @@ def test_similarity_on_other_rows_of_each_model_has_no_row(tmp_path: Path) -> No
     assert "made, b: 40 rows set aside: odd" in text
     for kind in ("accuracy", "hops"):
         figure(tmp_path / "r", "--kind", kind, "-o", tmp_path / "f.svg")
-        drawn = records((tmp_path / "f.csv").read_text())
+        drawn = records((tmp_path / "f.svg.csv").read_text())
         assert {row["series"] for row in drawn} == {"a", "b", "chance"}
 
 
@@ -274,6 +274,27 @@ def test_names_are_given_to_models_folders_probes_and_baselines(
         ("P", "By id"),
         ("P", "By folder"),
     ]
+
+
+def test_names_of_nothing_that_is_shown_are_told(results: Path, tmp_path: Path) -> None:
+    names = tmp_path / "names.yaml"
+    names.write_text("strong: S\nwaek: W\nchance: Guessing\n")
+    for words in (["table"], ["figure", "-o", tmp_path / "f.svg"]):
+        done = run_here("evaluation.cli", *words, results, "--names", names)
+        assert done.returncode == 0
+        assert "nothing shown is called 'waek'" in done.stderr
+        assert "chance" not in done.stderr
+    done = run_here("evaluation.cli", "compare", results, "--names", names)
+    assert "nothing shown is called 'waek', 'chance'" in done.stderr
+
+
+def test_wordings_of_a_probe_tell_its_builds_apart(results: Path) -> None:
+    for wording in ("", "kind-of"):
+        request = {"options": {"wording": wording}}
+        asked = [f"{wording} {row}" for row in range(ROWS)]
+        save(results, f"w{wording}", 20, probe="worded", request=request, questions=asked)
+    named = {row["probe"] for row in records(table(results))}
+    assert named == {"made", "worded (all wordings)", "worded (wording kind-of)"}
 
 
 def test_a_page_of_all_results_shows_the_names_given(results: Path, tmp_path: Path) -> None:
@@ -423,7 +444,7 @@ def test_similarity_has_its_interval_and_the_name_given_to_it_in_figures(tmp_pat
     for kind in ("accuracy", "hops"):
         place = tmp_path / f"{kind}.pdf"
         figure(tmp_path / "results", "--kind", kind, "-o", place, "--names", names)
-        rows = records(place.with_suffix(".csv").read_text())
+        rows = records(Path(f"{place}.csv").read_text())
         assert {row["series"] for row in rows} == {"one", "two", "Similarity", "Guessing"}
         similar = [row for row in rows if row["series"] == "Similarity"]
         assert all(float(row["low"]) < float(row["high"]) for row in similar)
@@ -455,7 +476,7 @@ def test_curves_are_drawn_together_on_the_same_rows_alone(tmp_path: Path) -> Non
         )
         write_record("curve", summary_of(runs), {}, folder)
     figure(*folders, folders[0], "--kind", "curve", "-o", tmp_path / "curve.svg")
-    drawn = records((tmp_path / "curve.csv").read_text())
+    drawn = records((tmp_path / "curve.svg.csv").read_text())
     lines = [(row["panel"], row["series"], row["value"]) for row in drawn if row["place"] == "62"]
     assert lines == [
         ("ages (120 rows)", f"bert ({folders[0]})", "0.6"),

@@ -149,6 +149,16 @@ def _refuse_misspelt_command(word: str, commands: Iterable[str]) -> None:
         )
 
 
+def _output_of(study: Study) -> str:
+    """Describe ``-o`` of a study that has runs."""
+    if study.independent:
+        return _OUTPUT
+    about = _STUDY_OUTPUT.format(study.name)
+    if study.collect is None:
+        return about
+    return f"{about} Of folders of results, nothing is written without it."
+
+
 def study_command(study: Study) -> Command:
     """Make a study's command, with its own options and those of its runs."""
     json = Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of a table.")
@@ -188,7 +198,7 @@ def study_command(study: Study) -> Command:
                 ["-o", "--output"],
                 type=click.Path(path_type=Path),
                 metavar="DIR",
-                help=_OUTPUT if study.independent else _STUDY_OUTPUT.format(study.name),
+                help=_output_of(study),
             ),
             Option(
                 ["--tag"],

@@ -492,7 +492,38 @@ def build(
 ) -> ProbeSplits: ...
 @overload
 def build(
-    name: Literal["property_conjunction", "property_conjunction_but_not"],
+    name: Literal["property_conjunction"],
+    *,
+    output: str | Path | None = None,
+    seed: int = 0,
+    template: str | Path | None = None,
+    audit: bool = True,
+    overwrite: bool = False,
+    config: str = "default",
+    tier: Literal["clean", "full"] = "clean",
+    for_training: bool = False,
+    screen: bool = True,
+    choices: int = 3,
+    train_rows: int = 4000,
+    validation_rows: int = 0,
+    test_rows: int = 0,
+    rows_by: Literal["groups", "clusters"] = "groups",
+    split_shares: tuple[float, float, float] = ...,
+    limit: int | None = None,
+    wording: str = "",
+    controls: bool = True,
+    match: str = "similarity",
+    conceptnet: str = "5.7",
+    wordnet: str = "3.0",
+    relations: _Several[str] = ...,
+    min_weight: float = 2.0,
+    sampling: Literal["balanced", "uniform"] = "balanced",
+    perturbations: int = 1,
+    cap_per_gold: int = 20,
+) -> ProbeSplits: ...
+@overload
+def build(
+    name: Literal["property_conjunction_but_not"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -899,6 +930,7 @@ def compare(
     *results: Result | str | Path | Sequence[Result | str | Path],
     against: Literal["similarity"] | None = None,
     partial: bool = False,
+    names: str | None = None,
     seed: int = 0,
 ) -> StudyTables: ...
 def publish(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -10,7 +11,7 @@ from markupsafe import Markup
 from evaluation.report.cells import ends
 from evaluation.report.figures import TWO, draw
 from evaluation.results.colours import MODEL, REFERENCE, SOFT, line_colour
-from evaluation.results.words import short
+from evaluation.results.words import short, short_names
 from kbprobe.document import Across, Chart, Dots, Ink, Level, Line, Number, Panel
 
 if TYPE_CHECKING:
@@ -87,8 +88,9 @@ def draw_chart(chart: Chart, name: str) -> Markup:
 def draw_panel(axes: Axes, panel: Panel) -> None:
     """Draw a panel of a chart on its axes."""
     factor = 100 if panel.upwards == "share" else 1
-    for line in panel.lines:
-        _draw_line(axes, line, factor)
+    names = short_names([line.name for line in panel.lines], _NAME)
+    for line, name in zip(panel.lines, names, strict=True):
+        _draw_line(axes, replace(line, name=name), factor)
     for level in panel.levels:
         style = _style(level.ink, level.dash)
         low, value, high = (factor * end for end in ends(level.value))
@@ -111,7 +113,7 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
 def _draw_line(axes: Axes, line: Line, factor: float) -> None:
     """Draw a line with its band; one or two intervals are drawn as error bars instead."""
     style = _style(line.ink, line.dash)
-    style |= {"marker": line.marker or "none", "label": short(line.name, _NAME) or "_"}
+    style |= {"marker": line.marker or "none", "label": line.name or "_"}
     low, middle, high = (
         [factor * bound for bound in bounds] for bounds in zip(*map(ends, line.y), strict=True)
     )
@@ -218,7 +220,7 @@ def draw_dots_on(axes: Axes, dots: Dots) -> None:
         axes.axvline(value, label=level.name, linewidth=1, **style)
         if low < high:
             axes.axvspan(low, high, color=style["color"], alpha=_FAINT, linewidth=0)
-    axes.set_yticks(range(len(dots.dots)), [short(dot.name, _NAME) for dot in dots.dots])
+    axes.set_yticks(range(len(dots.dots)), short_names([dot.name for dot in dots.dots], _NAME))
     axes.set_ylim(len(dots.dots) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     reached = [end for dot in dots.dots for end in (*_both_ends(dot.accuracy), *dot.parts)]

@@ -10,7 +10,7 @@ from evaluation.report.charts import draw_dots_on, draw_panel, scale_across
 from evaluation.report.figures import SHADES, luminance, new_figure, shade_colour, styled
 from evaluation.report.matrices import Shading, coloured_by, scale_of
 from evaluation.results.types import Estimate
-from evaluation.results.words import short
+from evaluation.results.words import short, short_names
 from kbprobe.document import Chart, Dots, HeatMap, Number
 from kbprobe.errors import require
 from kbprobe.files import replacing_file
@@ -179,11 +179,11 @@ def _heat_map(axes: Axes, heat: HeatMap, fitting: int) -> None:
             ink = "black" if luminance(colour) > 0.179 else "white"
             text = scale.spell(value)
             axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=size)
-    names = [short(name, _NAME) for name in heat.column_names]
+    names = short_names(heat.column_names, _NAME)
     turned: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     long = max(map(len, names)) > fitting
     axes.set_xticks(range(len(names)), names, **(turned if long else {}))
-    axes.set_yticks(range(len(heat.rows)), [short(name, _NAME) for name in heat.rows])
+    axes.set_yticks(range(len(heat.rows)), short_names(heat.rows, _NAME))
     axes.set_xlim(-0.5, len(heat.columns) - 0.5)
     axes.set_ylim(len(heat.rows) - 0.5, -0.5)
     axes.set_ylabel(heat.corner)

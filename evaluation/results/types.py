@@ -303,6 +303,18 @@ class ProbeInfo(Model):
         "states them.",
     )
 
+    def built_with(self, option: str) -> str:
+        """Return an option of the build as text; empty where it is not known."""
+        return str((self.request or {}).get("options", {}).get(option, ""))
+
+    @property
+    def wording(self) -> str:
+        """The wording that all questions have, or that they have several, in words."""
+        if self.request is None:
+            return ""
+        named = self.built_with("wording")
+        return f"wording {named}" if named else "all wordings"
+
 
 class AdapterInfo(Model):
     """An adapter, and the base model that it was merged into."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from evaluation.names import model_name
@@ -111,6 +112,21 @@ def clip(text: str, most: int) -> str:
 def short(text: str, most: int = 24) -> str:
     """Truncate a name to ``most`` characters, without noting its length."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def short_names(names: Sequence[str], most: int = 24) -> list[str]:
+    """Truncate names like `short`; those that would look the same lose their middle instead.
+
+    >>> short_names(["a-long-model, char", "a-long-model, sum", "b"], 12)
+    ['a-lon…, char', 'a-lon…l, sum', 'b']
+    """
+    ends = [short(name, most) for name in names]
+    distinct = Counter({name: short(name, most) for name in names}.values())
+    half = most // 2
+    return [
+        end if distinct[end] == 1 else f"{name[: most - half - 1]}…{name[-half:]}"
+        for name, end in zip(names, ends, strict=True)
+    ]
 
 
 def name_or_count(names: Collection[str], what: str) -> str:

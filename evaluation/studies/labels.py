@@ -147,22 +147,12 @@ def _of_learning(name: str, form: str) -> Callable[[Finished], str]:
 
 def _language(run: Finished) -> str:
     """Return the language that the questions were built in, if the build named one."""
-    return _of_build(run, "language").partition(",")[0]
-
-
-def _wording(run: Finished) -> str:
-    """Return the wording that all questions were built in, or that they have several."""
-    return _of_build(run, "wording") or "all wordings"
-
-
-def _of_build(run: Finished, option: str) -> str:
-    """Return an option that the probe was built with; empty where it was not named."""
-    return str((run.results.probe.request or {}).get("options", {}).get(option, ""))
+    return run.results.probe.built_with("language").partition(",")[0]
 
 
 _DETAILS: tuple[Callable[[Finished], str], ...] = (
     _language,
-    _wording,
+    lambda run: run.results.probe.wording,
     lambda run: run.results.model.revision or "",
     _of_learning("train", "{} rows"),
     _of_learning("train_on", "trained on {}"),

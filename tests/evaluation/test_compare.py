@@ -514,6 +514,12 @@ def test_what_a_model_has_beyond_similarity_is_told_of_near_rows(save: Save) -> 
     assert found.sentences[0].startswith("With near distractors, m minus most similar choice: +100")
 
 
+def test_where_a_comparison_is_written_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    assert "nothing is written without it" in " ".join(capsys.readouterr().out.split())
+
+
 def test_models_have_the_names_given_and_matched_encoders_are_named(
     save: Save, tmp_path: Path
 ) -> None:
@@ -543,7 +549,7 @@ def test_two_wordings_of_a_probe_are_paired_by_ids(save: Save) -> None:
     two = save("m", [0, 0, 1, 1, 1, 0], **built("kind-of"), folder="two", choices=["x", "y", "z"])
     found = compare([one, two])
     (pair,) = pairs_of(found)
-    assert (pair.first, pair.second) == ("m, all wordings", "m, kind-of")
+    assert (pair.first, pair.second) == ("m, all wordings", "m, wording kind-of")
     assert (pair.rows, pair.same.value) == (6, pytest.approx(4 / 6))
     assert any("in other wordings" in note for note in found.notes)
     three = save("m", [0] * 6, **built("kind-of", pos="noun"), folder="three")

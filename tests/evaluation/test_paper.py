@@ -265,6 +265,27 @@ def test_names_are_given_to_models_folders_probes_and_baselines(
     ]
 
 
+def test_names_of_nothing_that_is_shown_are_told(results: Path, tmp_path: Path) -> None:
+    names = tmp_path / "names.yaml"
+    names.write_text("strong: S\nwaek: W\nchance: Guessing\n")
+    for words in (["table"], ["figure", "-o", tmp_path / "f.svg"]):
+        done = run_here("evaluation.cli", *words, results, "--names", names)
+        assert done.returncode == 0
+        assert "nothing shown is called 'waek'" in done.stderr
+        assert "chance" not in done.stderr
+    done = run_here("evaluation.cli", "compare", results, "--names", names)
+    assert "nothing shown is called 'waek', 'chance'" in done.stderr
+
+
+def test_wordings_of_a_probe_tell_its_builds_apart(results: Path) -> None:
+    for wording in ("", "kind-of"):
+        request = {"options": {"wording": wording}}
+        asked = [f"{wording} {row}" for row in range(ROWS)]
+        save(results, f"w{wording}", 20, probe="worded", request=request, questions=asked)
+    named = {row["probe"] for row in records(table(results))}
+    assert named == {"made", "worded (all wordings)", "worded (wording kind-of)"}
+
+
 def test_a_page_of_all_results_shows_the_names_given(results: Path, tmp_path: Path) -> None:
     names = tmp_path / "names.yaml"
     names.write_text("strong: The Strong One\n")

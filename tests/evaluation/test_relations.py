@@ -7,10 +7,12 @@ import pytest
 
 import builders
 import evaluation
+from evaluation.report.suite.collect import collect
 from evaluation.studies.base import StudyRequest
-from evaluation.studies.relations import RELATIONS, questions
+from evaluation.studies.relations import RELATIONS, questions, tables
 from evaluation.studies.relations.questions import Asked, expand, read_people, read_relata
 from kbprobe.errors import UsageError
+from tests.evaluation.saved_runs import save_run
 
 pytestmark = pytest.mark.usefixtures("own_cache", "own_scorers")
 
@@ -118,6 +120,25 @@ def test_shares_are_those_of_a_plain_loop(probes):
     accepted = [score > max(wrong) for right, wrong in asked.values() for score in right]
     assert overall["completeness"].value == np.mean(accepted)
     assert overall["answers"] == len(rows) == len(accepted)
+
+
+def test_relations_of_few_words_or_none_are_named(probes, tmp_path):
+    few = evaluation.study("relations", probes, "none", scorer="right", words=12)
+    notes = " ".join(few.notes)
+    assert "Few words are asked about for hypernym" in notes
+    assert "--tier full" not in notes, "the probes have that tier already"
+    assert "Not asked for: holonym, meronym, antonym." in notes
+    assert tables._few([{"relation": "meronym", "questions": 3}], ["wordnet_meronymy", "x"]) == [
+        "Few words are asked about for meronym (3): look at the intervals, or build "
+        "wordnet_meronymy with --tier full."
+    ]
+    place = tmp_path / "study"
+    evaluation.study("relations", probes, "none", output=place, scorer="right", words=12)
+    save_run(tmp_path / "own", "m", [0] * 8)
+    found = collect(tmp_path, 0)
+    assert [run.folder for run in found.runs] == ["own"]
+    assert "of the study relations, which asks questions of its own" in found.left_out[0]
+    assert [run.folder for run in collect(place, 0).runs] == ["none/relations"]
 
 
 def test_fewer_words_still_ask_both_directions(probes):

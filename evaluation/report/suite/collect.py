@@ -28,6 +28,10 @@ ProbeKey: TypeAlias = tuple[str, str, str]
 """Name, split and fingerprint: results with the same key are on the same rows in the same order."""
 
 
+_OWN_QUESTIONS = ("relations", "snapshots")
+"""Studies that make questions of their own, whose numbers are in their summaries."""
+
+
 class PickedChoices(NamedTuple):
     """What a model picked in the rows of a probe that are shown.
 
@@ -74,7 +78,8 @@ def collect(folder: Path, most: int) -> Collection:
     """Read all results below a folder.
 
     Results on single facts, in a subfolder of the results that rest on them, are not separate
-    runs. Results that are damaged, edited, or duplicates are left out.
+    runs. Results that are damaged, edited, or duplicates are left out, and those of studies below
+    the folder that ask questions of their own.
 
     Args:
         folder: the folder; it may contain results itself.
@@ -96,6 +101,12 @@ def collect(folder: Path, most: int) -> Collection:
         except UsageError as error:
             found.left_out.append(str(error))
             continue
+        if (summary := _summary_of(place, folder)) is not None:
+            found.left_out.append(
+                f"{place} is of the study {summary.stem}, which asks questions of its own: its "
+                f"numbers are in {summary}."
+            )
+            continue
         name = place.relative_to(folder).as_posix()
         run = StoredRun(name, results, None)
         if (earlier := seen.setdefault(results.identity, name)) != name:
@@ -116,6 +127,16 @@ def collect(folder: Path, most: int) -> Collection:
             "evaluate-probe PROBE... --model MODEL"
         )
     return found
+
+
+def _summary_of(place: Path, folder: Path) -> Path | None:
+    """Return the summary of the study that made the questions of results; None if none did.
+
+    The study's folder is below the folder that is read: named itself, it is read.
+    """
+    parents = [parent for parent in place.parents[:2] if folder in parent.parents]
+    paths = (parent / f"{study}.json" for parent in parents for study in _OWN_QUESTIONS)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _shared_columns(predictions: pa.Table) -> pa.Table:

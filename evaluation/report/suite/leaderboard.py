@@ -39,9 +39,7 @@ def _traits(results: Results) -> list[str]:
     probe, options = results.probe, results.scoring.options
     changed = not_default(CHANGING_ROWS, options)
     given = [f"{key} {changed[key]}" if key in changed else "" for key in CHANGING_ROWS]
-    wording = str((probe.request or {}).get("options", {}).get("wording", ""))
-    asked = f"wording {wording}" if wording else "all wordings"
-    return [probe.split, *given, asked, f"{probe.rows:,} rows", probe.fingerprint[:8]]
+    return [probe.split, *given, probe.wording, f"{probe.rows:,} rows", probe.fingerprint[:8]]
 
 
 def system_names(runs: Sequence[StoredRun], given: DisplayNames = NO_NAMES) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evaluation.items.built import manifest_of_build
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.analyses.consistency import PairKind, measure_pairs
@@ -197,15 +198,23 @@ def summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTable
     if request.options.people is not None:
         relata = read_relata(request.named_probes())
         reference = Reference(read_people(request.options.people), relata)
+    clean = _clean_builds(request)
     for model, runs in group_by(finished, lambda run: run.asked.model).items():
-        section = _section(request.model_folder(model), runs[0])
+        section = _section(model, runs[0], clean)
         if reference is not None:
             section = _with_people(section, runs[1], reference)
         sections.append(section)
     return summary_of("relations", "Relations told apart", sections, "models")
 
 
-def _section(model: str, run: Finished) -> Section:
+def _clean_builds(request: StudyRequest) -> list[str]:
+    """Return the names of the probes that were built without doubtful questions."""
+    manifests = [manifest_of_build(probe, "relations reads it") for probe in request.named_probes()]
+    options = {one.request.probe: one.request.options for one in manifests}
+    return [name for name, given in options.items() if given.get("tier") == "clean"]
+
+
+def _section(model: str, run: Finished, clean: Sequence[str]) -> Section:
     seed, questions = run.results.seed, questions_of(run)
     if not questions:
         raise UsageError(f"{run.folder}: no question was scored, so there is nothing to measure")
@@ -240,14 +249,29 @@ def _section(model: str, run: Finished) -> Section:
     )
     parts.insert(1, doc.HeatMap.of_pairs(caption, "asked / other", asked, numbers))
     parts.insert(2, tables[1].shown(captions[1], names=2, fold="Each two relations"))
-    return Section({"model": model}, tables, parts, [*_sentences(tables)], _few(relations))
+    notes = [*_few(relations, clean), *_absent(asked)]
+    return Section({"model": model}, tables, parts, [*_sentences(tables)], notes)
 
 
-def _few(relations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Warn of relations that few words are asked about."""
-    few = [f"{one['relation']} ({n})" for one in relations if (n := one["questions"]) < FEWEST]
-    more = "look at the intervals, or build the probes that ask for them with --tier full"
-    return [f"Few words are asked about for {', '.join(few)}: {more}."] if few else []
+def _few(relations: Sequence[Mapping[str, Any]], clean: Sequence[str]) -> list[str]:
+    """Warn of relations that few words are asked about; ``clean``: probes with a larger tier."""
+    few = {one["relation"]: n for one in relations if (n := one["questions"]) < FEWEST}
+    if not few:
+        return []
+    wanted = {name for relation in few for name in (relation, INVERSE.get(relation, relation))}
+    larger = [probe for probe in clean if any(relation in probe for relation in wanted)]
+    more = f", or build {', '.join(larger)} with --tier full" if larger else ""
+    counted = ", ".join(f"{relation} ({n})" for relation, n in few.items())
+    return [f"Few words are asked about for {counted}: look at the intervals{more}."]
+
+
+def _absent(asked: Sequence[str]) -> list[str]:
+    """Name the relations that are not asked for."""
+    absent = [relation for relation in INVERSE if relation not in asked]
+    return [
+        f"Not asked for: {', '.join(absent)}. No word that is asked about has one and another "
+        "relation in the rows of the probes."
+    ] * bool(absent)
 
 
 def _relation(name: str, questions: Mapping[Place, Question], seed: int) -> dict[str, Any]:

@@ -93,9 +93,8 @@ def tables_within(summary: Mapping[str, Any]) -> dict[str, PlainTable]:
     """
     found: dict[str, list[dict[str, Any]]] = {}
     own, units, heads = summary.get("tables"), summary.get("units", {}), summary.get("heads", {})
-    described = isinstance(own, Mapping)
-    notes = _notes(summary.get("sections", ())) if described else []
-    _gather(own if described else summary, "", {}, found)
+    notes = _notes(summary.get("sections", ())) if isinstance(own, Mapping) else []
+    _gather(own if isinstance(own, Mapping) else summary, "", {}, found)
     tables = {}
     for name, rows in found.items():
         head = list(dict.fromkeys(column for row in rows for column in row))

@@ -117,15 +117,15 @@ class DisplayNames:
 
     def of(self, name: str) -> str:
         """Return the name given to what is called ``name``, or that itself."""
-        return self._given(name) or name
+        return self.get(name) or name
 
     def of_model(self, source: str) -> str:
         """Return the name given to a model, by its path or id or by the end of it."""
-        return self._given(source) or self.of(model_name(source))
+        return self.get(source) or self.of(model_name(source))
 
     def of_folder(self, folder: str) -> str | None:
         """Return the name given to a folder of results, by its path or its last part."""
-        return self._given(folder) or self._given(folder.rpartition("/")[2])
+        return self.get(folder) or self.get(folder.rpartition("/")[2])
 
     @property
     def unused(self) -> list[str]:
@@ -137,7 +137,8 @@ class DisplayNames:
         if self.unused:
             echo(f"{path}: nothing shown is called {', '.join(map(repr, self.unused))}", err=True)
 
-    def _given(self, name: str) -> str | None:
+    def get(self, name: str) -> str | None:
+        """Return the name given to what is called ``name``, if one is."""
         self.used.add(name)
         return self.given.get(name)
 

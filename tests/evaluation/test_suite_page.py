@@ -118,6 +118,7 @@ def test_no_name_is_given_to_a_name() -> None:
     ]
     whole = DisplayNames({"a/weak": "Weak", "a/weak, scorer causal": "Weak as a decoder"})
     assert system_names(scored, whole) == ["Weak, scorer masked", "Weak as a decoder"]
+    assert not whole.unused
 
 
 def test_probes_are_named_by_what_tells_them_apart() -> None:

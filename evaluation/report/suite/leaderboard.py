@@ -61,7 +61,7 @@ def system_names(runs: Sequence[StoredRun], given: DisplayNames = NO_NAMES) -> l
                         told[i] += f", {_spelled(key, value)}"
     shown = []
     for run, name, traits in zip(runs, names, told, strict=True):
-        whole = given.given.get(f"{_base_name(run.results)}{traits}") if traits else None
+        whole = given.get(f"{_base_name(run.results)}{traits}") if traits else None
         shown.append(given.of_folder(run.folder) or whole or f"{name}{traits}")
     return shown
 

@@ -60,7 +60,9 @@ class CurveInfo(Model):
     )
     rows: int = Field(description="Rows evaluated.")
     fingerprint: str = Field("", description="sha256 of these rows; empty: not known.")
-    wording: str = Field("", description="The wording that the probe was built in; empty: any.")
+    wording: str = Field(
+        "", description="The wording that the probe was built in, in words; empty: not known."
+    )
     clusters: int = Field(description="Clusters of these rows.")
     chance: float = Field(description="Mean of 1 / number of choices.")
     zero_shot: Estimate | None = Field(
@@ -234,8 +236,7 @@ class ModelCurves:
     def traits(self) -> list[str]:
         """What may distinguish the probe from others of its name, the most informative first."""
         about = self.about
-        worded = about.wording and f"wording {about.wording}"
-        return [self.place["split"], worded, f"{about.rows:,} rows", about.fingerprint[:8]]
+        return [self.place["split"], about.wording, f"{about.rows:,} rows", about.fingerprint[:8]]
 
     @property
     def own(self) -> list[Curve]:
@@ -328,7 +329,7 @@ class _Grid:
             step=step_of(options.revision or model.rstrip("/").split("/")[-1]),
             rows=metrics.items,
             fingerprint=probe.fingerprint,
-            wording=str((probe.request or {}).get("options", {}).get("wording", "")),
+            wording=probe.wording,
             clusters=metrics.clusters,
             chance=metrics.chance,
             zero_shot=untrained[0].results.metrics.accuracy if untrained else None,

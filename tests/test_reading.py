@@ -58,6 +58,7 @@ ALLOWED = {
     "kbprobe/cli.py": "the null device",
     "kbprobe/files/__init__.py": WRITTEN,
     "kbprobe/files/locks.py": "locks, and what the system says of processes",
+    "kbprobe/forks.py": "what the system says of its memory",
     "builders/engine/draw/likeness.py": OWN,
     "kbprobe/files/targets.py": "locks",
     "kbprobe/format/licences.py": OWN,

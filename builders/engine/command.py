@@ -233,7 +233,7 @@ def run_jobs(
                         build_here([(request, folder)], progress)
                         continue
                     with progress.paused():
-                        ended.print()
+                        ended.show()
                         if ended.failure is None:
                             close(request, folder)
                         else:

@@ -31,7 +31,7 @@ class Ended(NamedTuple):
     errors: str
     failure: str | None
 
-    def print(self) -> None:
+    def show(self) -> None:
         """Print what the process has printed, unchanged."""
         for text, stream in ((self.errors, sys.stderr), (self.output, sys.stdout)):
             stream.write(text)

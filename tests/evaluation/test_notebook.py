@@ -78,13 +78,13 @@ def test_csv_gives_back_every_cell(table: PlainTable) -> None:
 def test_no_cell_breaks_out_of_its_table(table: PlainTable) -> None:
     lines = 1 + len(table.rows)
     markdown = table.text("markdown").split("\n")
-    assert len(markdown) == lines + 2 + 2 * len(table.notes)
+    assert len(markdown) == lines + 2 + 2 * (len(table.footnotes) + len(table.notes))
     markdown = markdown[: lines + 1]
     columns = len(table.head)
     assert all(line.replace(r"\|", "").count("|") == columns + 1 for line in markdown)
     latex = table.text("latex").split("\n")
-    assert len(latex) == lines + 7 + len(table.notes)
-    assert sum(line.endswith(r"\\") for line in latex) == lines
+    assert len(latex) == lines + 7 + len(table.footnotes) + len(table.notes)
+    assert sum(line.endswith(r"\\") for line in latex) == lines + len(table.footnotes)
     found = Cells(table.html("<b>"))
     assert len(found.cells) == lines * columns
     assert found.tags == {"table", "caption", "tr", "th"} | ({"td"} if table.rows else set())

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evaluation.learners.registry import LEARNERS
+from evaluation.names import names_option, read_names
 from evaluation.options import RunOptions
 from evaluation.runs.spec import import_named, plugins
 from evaluation.scorers.entry import ScorerEntry
@@ -407,19 +408,11 @@ def _report(outcome: Outcome, as_json: bool) -> None:
     help="Questions of each probe that a page of several results holds at most; of more a sample "
     "is drawn. 0: none, to publish the page but not the questions. [default: 50000]",
 )
-@click.option(
-    "--names",
-    "names_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML file that maps models, folders of results or probes to the names on a page of all "
-    "results.",
-)
+@names_option("on a page of all results")
 def report_command(
     folders: tuple[Path, ...], output: Path | None, rows: int | None, names_file: Path | None
 ) -> None:
     """Write each folder's report."""
-    from evaluation.names import NO_NAMES, read_names
     from evaluation.report.page import make_report
     from evaluation.report.suite import DEFAULT_ROWS, make_suite_page
     from evaluation.results.types import RESULTS
@@ -429,7 +422,7 @@ def report_command(
             f"-o names one page, but {len(folders)} folders are given: name the folder that holds "
             "them all, or leave -o out"
         )
-    names = NO_NAMES if names_file is None else read_names(names_file)
+    names = read_names(names_file)
     for folder in folders:
         own = output is None and rows is None and names_file is None
         if own and (folder / RESULTS).is_file():
@@ -439,7 +432,7 @@ def report_command(
         for line in made.left_out:
             echo(f"{PROGRAM}: left out: {line}", err=True)
         echo(made.path)
-    names.note_unused(names_file)
+    names.note_unused()
 
 
 if __name__ == "__main__":

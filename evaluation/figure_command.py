@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evaluation.names import names_option, read_names
 from kbprobe.cli import command
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.terminal import echo
@@ -48,18 +49,11 @@ KINDS = ("accuracy", "hops", "curve", "heatmap")
     show_default=True,
     help="Width: of one column (3.3 inches), of both (6.8 inches), or in inches.",
 )
-@click.option(
-    "--names",
-    "names_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML file that maps models, folders of results or probes to the names to print.",
-)
+@names_option()
 def figure_command(
     places: tuple[Path, ...], kind: Kind, output: Path, width: str, names_file: Path | None
 ) -> None:
     """Write a figure, and its numbers."""
-    from evaluation.names import NO_NAMES, read_names
     from evaluation.papers.figure import figure_of
     from evaluation.report.vector import SUFFIXES, data_of, write_figure
     from kbprobe.files import write_file
@@ -67,9 +61,9 @@ def figure_command(
     if output.suffix.lower() not in SUFFIXES:
         raise UsageError(f"-o {output}: name a file that ends in {', '.join(SUFFIXES)}")
     inches = width_of(width)
-    names = NO_NAMES if names_file is None else read_names(names_file)
+    names = read_names(names_file)
     parts = figure_of(places, kind, names)
-    names.note_unused(names_file)
+    names.note_unused()
     # Not results.csv next to results.pdf: that may be a table of the user's.
     data = output.with_name(f"{output.name}.csv")
     try:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import click
 
 from kbprobe.errors import UsageError
 from kbprobe.terminal import echo
@@ -73,7 +75,7 @@ def model_name(source: str) -> str:
     return "/".join(_HUB_CACHE.sub(r"\1/\2", part) for part in shown)
 
 
-def alike(names: Sequence[Any]) -> Iterator[list[int]]:
+def places_by_name(names: Sequence[Any]) -> Iterator[list[int]]:
     """Yield the places of each name, in the order of the names."""
     groups: dict[Any, list[int]] = defaultdict(list)
     for place, name in enumerate(names):
@@ -93,7 +95,7 @@ def told_apart(names: Sequence[str], traits: Sequence[Sequence[str]]) -> list[st
     """
     told: list[list[str]] = [[] for _ in names]
     for level in range(max(map(len, traits), default=0)):
-        for group in alike([(name, *told[i]) for i, name in enumerate(names)]):
+        for group in places_by_name([(name, *told[i]) for i, name in enumerate(names)]):
             if len({traits[i][level] for i in group}) > 1:
                 for i in group:
                     told[i] += filter(None, [traits[i][level]])
@@ -109,10 +111,12 @@ class DisplayNames:
 
     Attributes:
         given: the names, by what they replace.
-        used: what has been looked up of these, to tell the others.
+        source: the file that they were read from; None: there are none.
+        used: those of ``given`` that have been looked up.
     """
 
     given: Mapping[str, str]
+    source: Path | None = None
     used: set[str] = field(default_factory=set)
 
     def of(self, name: str) -> str:
@@ -132,14 +136,16 @@ class DisplayNames:
         """What nothing that was shown is called, in the order of the file."""
         return [key for key in self.given if key not in self.used]
 
-    def note_unused(self, path: Path | str | None) -> None:
-        """Name what nothing is called on stderr, where names were read from a file."""
+    def note_unused(self) -> None:
+        """Name what nothing is called on stderr."""
         if self.unused:
-            echo(f"{path}: nothing shown is called {', '.join(map(repr, self.unused))}", err=True)
+            named = ", ".join(map(repr, self.unused))
+            echo(f"{self.source}: nothing shown is called {named}", err=True)
 
     def get(self, name: str) -> str | None:
         """Return the name given to what is called ``name``, if one is."""
-        self.used.add(name)
+        if name in self.given:
+            self.used.add(name)
         return self.given.get(name)
 
 
@@ -147,14 +153,30 @@ NO_NAMES = DisplayNames({})
 """No names: everything is shown by its own."""
 
 
-def read_names(path: Path) -> DisplayNames:
+def names_option(purpose: str = "to print") -> Callable[[Any], Any]:
+    """Return the option of commands that names the file of :func:`read_names`."""
+    return click.option(
+        "--names",
+        "names_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help=f"YAML file that maps models, folders of results or probes to the names {purpose}.",
+    )
+
+
+def read_names(path: Path | None) -> DisplayNames:
     """Read names from a YAML file that maps each model, probe or folder to its name.
+
+    Args:
+        path: the file; None: no names are given.
 
     Raises:
         UsageError: there is no such file, or it is no mapping of texts to texts.
     """
     from kbprobe.parsing import read_yaml
 
+    if path is None:
+        return NO_NAMES
     remedy = "Write a line for each name, such as FacebookAI/roberta-large: RoBERTa"
     try:
         names = read_yaml(path, remedy)
@@ -167,7 +189,7 @@ def read_names(path: Path) -> DisplayNames:
             raise UsageError(
                 f"{path} maps {key!r} to {name!r}, where both are to be texts. {remedy}"
             )
-    return DisplayNames({key.rstrip("/"): name.strip() for key, name in names.items()})
+    return DisplayNames({key.rstrip("/"): name.strip() for key, name in names.items()}, path)
 
 
 def folder_name(source: str) -> str:

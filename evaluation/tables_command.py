@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evaluation.names import names_option, read_names
 from kbprobe.cli import command
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.tables import FORMATS, Format, PlainTable
@@ -43,13 +44,7 @@ ALL = "all"
     is_flag=True,
     help="Add rows for chance, similarity and the best other baseline.",
 )
-@click.option(
-    "--names",
-    "names_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML file that maps models, folders of results or probes to the names to print.",
-)
+@names_option()
 @click.option(
     "-o",
     "--output",
@@ -67,10 +62,9 @@ def table_command(
     output: Path | None,
 ) -> None:
     """Print or write one table."""
-    from evaluation.names import NO_NAMES, read_names
     from kbprobe.files import write_file
 
-    names = NO_NAMES if names_file is None else read_names(names_file)
+    names = read_names(names_file)
     if is_summary(places):
         if baselines:
             raise UsageError("--baselines adds rows to a table of results: name their folders")
@@ -90,7 +84,7 @@ def table_command(
         table = results_table(board, chosen, names, baselines=baselines, in_print=form != "csv")
         if columns is None and form != "csv":
             table = table.chosen(default_columns(table))
-    names.note_unused(names_file)
+    names.note_unused()
     text = table.text(form)
     if output is None:
         echo(text, nl=False)

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from evaluation.items.types import ids_of
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.names import NO_NAMES, model_name, read_names
+from evaluation.names import model_name, read_names
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.analyses.generated import generated_of
@@ -206,9 +206,9 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTabl
             "compare takes at least two results: name further folders, or --against similarity to "
             "compare a model with the choice most similar to the question"
         )
-    names = NO_NAMES if options.names is None else read_names(Path(options.names))
+    names = read_names(None if options.names is None else Path(options.names))
     groups = labelled_groups(finished, are_renderings, names)
-    names.note_unused(options.names)
+    names.note_unused()
     across = _alone(groups)
     rows = [_rows(group) for group in groups if len(group) > 1]
     pairs = [

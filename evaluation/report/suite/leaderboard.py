@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.names import NO_NAMES, DisplayNames, alike, told_apart
+from evaluation.names import NO_NAMES, DisplayNames, places_by_name, told_apart
 from evaluation.options import CHANGING_ROWS, not_default
 from evaluation.report.suite.collect import Collection, ProbeKey, StoredRun
 from evaluation.results.frames import table_of
@@ -53,7 +53,7 @@ def system_names(runs: Sequence[StoredRun], given: DisplayNames = NO_NAMES) -> l
     told = [""] * len(runs)
     others = {key for held in settings for key in held} - {*_FIRST, *_LAST}
     for key in (*_FIRST, *sorted(others), *_LAST):
-        for group in alike(list(zip(names, told, strict=True))):
+        for group in places_by_name(list(zip(names, told, strict=True))):
             values = [settings[i].get(key) for i in group]
             if _tells([runs[i] for i in group], values):
                 for i, value in zip(group, values, strict=True):

@@ -13,7 +13,7 @@ from evaluation.names import NO_NAMES, DisplayNames, model_name
 from evaluation.papers.reading import common_similarity
 from evaluation.report.suite.leaderboard import Entry, Leaderboard
 from evaluation.results import intervals
-from evaluation.results.breakdown import NEAR_AND_RANDOM, bools, cluster_codes, near_rows
+from evaluation.results.breakdown import NEAR_AND_RANDOM, near_rows, scored_rows
 from evaluation.results.frames import COLUMNS, READING, measured
 from evaluation.results.similarity import similarity_answers
 from evaluation.results.types import DIVIDED, Estimate, Normalization
@@ -191,7 +191,7 @@ def chance_on(run: Finished, part: Callable[[pa.Table], Ints]) -> float | None:
     """Return the mean of one over the number of choices, of the scored rows that count."""
     import pyarrow.compute as pc
 
-    scored = run.predictions.filter(run.predictions["prediction"].is_valid())
+    scored, *_ = scored_rows(run.predictions)
     choices = to_numpy(pc.list_value_length(scored["choices"]))[part(scored)]
     return float(np.mean(1 / choices)) if choices.size else None
 
@@ -202,8 +202,7 @@ def similarity_by_part(run: Finished) -> dict[str, Estimate]:
     answers = similarity_answers(run.predictions, seed)
     if answers is None:
         return {}
-    scored = answers.filter(answers["prediction"].is_valid())
-    right, cluster = bools(scored["correct"]), cluster_codes(scored)
+    scored, right, cluster = scored_rows(answers)
     rows = {name: part(scored) for name, part in NEAR_AND_RANDOM.items()}
     return {
         name: intervals.accuracy(right[own], cluster[own], seed)

@@ -77,6 +77,12 @@ def headline_rows(predictions: pa.Table) -> pa.Table:
     return predictions if kept["prediction"].null_count == len(kept) else kept
 
 
+def scored_rows(predictions: pa.Table) -> tuple[pa.Table, Bools, Ints]:
+    """Return the rows that were scored, whether each is right, and its cluster's number."""
+    scored = predictions.filter(predictions["prediction"].is_valid())
+    return scored, bools(scored["correct"]), cluster_codes(scored)
+
+
 def groups(scored: pa.Table, name: str, right: Bools, cluster: Ints) -> list[Group]:
     """Group the rows by a column of strings; rows without a value are in no group."""
     if name not in scored.column_names:
@@ -110,10 +116,12 @@ NEAR_AND_RANDOM: dict[str, Callable[[pa.Table], Ints]] = {"near": near_rows, "ra
 
 
 def by_hops(predictions: pa.Table) -> list[Group]:
-    """Group the scored rows by their hops, the fewest first; rows without them are in no group."""
-    scored = predictions.filter(predictions["prediction"].is_valid())
-    named = scored.append_column("named_hops", scored["hops"].cast("string"))
-    parts = groups(named, "named_hops", bools(scored["correct"]), cluster_codes(scored))
+    """Group the scored rows by their hops, the fewest first; rows without them have 0."""
+    import pyarrow.compute as pc
+
+    scored, right, cluster = scored_rows(predictions)
+    hops = pc.fill_null(scored["hops"], 0).cast("string")
+    parts = groups(scored.append_column("named_hops", hops), "named_hops", right, cluster)
     return sorted(parts, key=lambda part: int(part.name))
 
 
@@ -158,12 +166,12 @@ def by_negation(predictions: pa.Table) -> list[Group]:
     """
     import pyarrow as pa
 
-    scored = predictions.filter(predictions["prediction"].is_valid())
+    scored, right, cluster = scored_rows(predictions)
     names = scored["distractor_family"].to_pylist()
     if not names or not {*names} <= {*PATTERNS}:
         return []
     named = scored.append_column("negation", pa.array([kind_of(name) for name in names]))
-    parts = groups(named, "negation", bools(scored["correct"]), cluster_codes(scored))
+    parts = groups(named, "negation", right, cluster)
     return sorted(parts, key=lambda part: KINDS.index(part.name))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from evaluation.report import cells
 from evaluation.results import intervals
-from evaluation.results.breakdown import bools, cluster_codes
+from evaluation.results.breakdown import scored_rows
 from evaluation.results.intervals import Answers, DifferenceTest, corrected
 from evaluation.results.types import METRIC_OF, Estimate
 from evaluation.results.words import difference, p_value, with_p
@@ -34,9 +34,7 @@ class ProbeRun:
     @classmethod
     def of(cls, run: Finished) -> ProbeRun:
         """Read the answers of a run."""
-        rows = run.predictions
-        scored = rows.filter(rows["prediction"].is_valid())
-        right, cluster = bools(scored["correct"]), cluster_codes(scored)
+        _, right, cluster = scored_rows(run.predictions)
         return cls(run, Answers(right, cluster, run.results.metrics.chance))
 
     @property

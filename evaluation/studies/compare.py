@@ -24,7 +24,7 @@ from evaluation.names import model_name, read_names
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.analyses.generated import generated_of
-from evaluation.results.breakdown import bools, cluster_codes, named_rows
+from evaluation.results.breakdown import cluster_codes, named_rows, scored_rows
 from evaluation.results.pairs import holm
 from evaluation.results.similarity import similarity_answers
 from evaluation.results.types import METRIC_OF, Estimate
@@ -259,10 +259,9 @@ def _similarity_baselines(
         if answers is None:
             without.append(run.results.probe.name)
             continue
-        scored = answers.filter(answers["prediction"].is_valid())
-        accuracy = intervals.accuracy(bools(scored["correct"]), cluster_codes(scored), seed)
+        _, right, cluster = scored_rows(answers)
+        accuracy = intervals.accuracy(right, cluster, seed)
         results = run.results
-        clusters = np.unique(cluster_codes(scored)).size
         changed = {
             "probe": results.probe.model_copy(update={"fingerprint": asked}),
             "model": results.model.model_copy(
@@ -272,7 +271,7 @@ def _similarity_baselines(
             "metrics": results.metrics.model_copy(
                 update={
                     "accuracy": accuracy,
-                    "clusters": clusters,
+                    "clusters": accuracy.clusters,
                     "accuracies": {},
                     "normalization": "sum",
                     "similarity": None,

@@ -12,7 +12,7 @@ from pydantic import Field
 from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.report import cells
 from evaluation.results import intervals
-from evaluation.results.breakdown import bools, cluster_codes
+from evaluation.results.breakdown import scored_rows
 from evaluation.results.types import Estimate, Model
 from evaluation.studies.base import Finished, StudyRequest
 from kbprobe import document as doc
@@ -82,12 +82,11 @@ def measure_contamination(
         metrics, rows = run.results.metrics, other.predictions
         known = pa.chunked_array(_clusters(probe), pa.string())
         new = rows.filter(pc.invert(pc.is_in(rows["cluster"], value_set=known.combine_chunks())))
-        new = new.filter(new["prediction"].is_valid())
+        new, right, cluster = scored_rows(new)
         clusters = len(pc.unique(new["cluster"]))
         if clusters < intervals.FEWEST:
             left_out.append(Path(probe).name)
             continue
-        right, cluster = bools(new["correct"]), cluster_codes(new)
         estimate = intervals.accuracy(right, cluster, request.defaults.run.seed)
         differences.append(
             FreshDifference(

@@ -17,14 +17,13 @@ from statistics import fmean
 from typing import Annotated
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field
 
 from evaluation.report import cells
 from evaluation.report.markdown import render_table
 from evaluation.results import intervals
 from evaluation.results.analyses.labels import labels_of
-from evaluation.results.breakdown import bools, cluster_codes, groups
+from evaluation.results.breakdown import by_hops
 from evaluation.results.similarity import measure_similarity
 from evaluation.results.types import Estimate, Model, Results, Similarity
 from evaluation.results.words import (
@@ -329,10 +328,7 @@ def _similarity(results: Results, predictions: pa.Table) -> Similarity | None:
 
 def _by_hops(predictions: pa.Table) -> dict[str, Estimate]:
     """Return the accuracy by hops; empty if all rows have the same number of hops."""
-    scored = predictions.filter(predictions["prediction"].is_valid())
-    hops = pc.fill_null(scored["hops"], 0).cast("string")
-    right, cluster = bools(scored["correct"]), cluster_codes(scored)
-    parts = groups(scored.append_column("number of hops", hops), "number of hops", right, cluster)
+    parts = by_hops(predictions)
     return {part.name: part.accuracy for part in parts} if len(parts) > 1 else {}
 
 

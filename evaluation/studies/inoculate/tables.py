@@ -322,9 +322,7 @@ def _by_hops(runs: Sequence[Finished]) -> list[Stratum]:
     import pyarrow as pa
 
     rows = pa.concat_tables([run.predictions for run in runs])
-    scored = rows.filter(rows["prediction"].is_valid())
-    right, cluster = breakdown.bools(scored["correct"]), breakdown.cluster_codes(scored)
-    return breakdown.table(scored, right, cluster)
+    return breakdown.table(*breakdown.scored_rows(rows))
 
 
 def _heat_maps(

@@ -11,26 +11,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evaluation.items.built import manifest_of_build, rows_of_build
-from evaluation.options import TRAINING
 from evaluation.results import intervals
-from evaluation.results.breakdown import cluster_codes
-from evaluation.results.metrics import compared_values
 from evaluation.results.words import interval, percent
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.own_questions import FIXED, dataset_of, question_row, scored_choices
 from evaluation.studies.table import DataTable, Section, StudyTables, fields, summary_of
 from kb_cache.tables.texts import stated_by
 from kbprobe.errors import UsageError
 from kbprobe.format.items import LABELS
 from kbprobe.rng import RandomGenerator
-
-if TYPE_CHECKING:
-    import datasets
 
 OLD, NEW, WRONG = "old", "new", "wrong"
 CHANGED, UNCHANGED = "changed", "unchanged"
@@ -46,7 +41,7 @@ _SOURCES = frozenset({"dump", "endpoint", "table", "wordnet", "conceptnet", "gci
 """Options that name where facts come from, or how they are fetched."""
 
 
-class Answered(NamedTuple):
+class AnsweredQuestion(NamedTuple):
     """A question of a build that has one right answer.
 
     Attributes:
@@ -62,7 +57,7 @@ class Answered(NamedTuple):
     wrong: Mapping[str, str]
 
 
-class Compared(NamedTuple):
+class SharedQuestions(NamedTuple):
     """The questions that both builds ask.
 
     Attributes:
@@ -82,21 +77,13 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
             f"{' and '.join(request.named_probes())} have no question in common with another right "
             f"answer{f', and {told}' if told else ''}: name builds of two snapshots"
         )
-    rows = _dataset(compared.rows)
+    rows = dataset_of("snapshots", compared.rows)
     return [
         request.within_model(request.spec(rows, model, facts=False)) for model in request.models
     ]
 
 
-def _dataset(rows: Sequence[Mapping[str, Any]]) -> datasets.Dataset:
-    from datasets import Dataset
-
-    dataset = Dataset.from_list([*rows])
-    dataset.info.dataset_name = "snapshots"
-    return dataset
-
-
-def _compared_in(request: StudyRequest) -> Compared:
+def _compared_in(request: StudyRequest) -> SharedQuestions:
     """Return what the two builds that a request names both ask.
 
     Raises:
@@ -111,7 +98,7 @@ def _compared_in(request: StudyRequest) -> Compared:
     return compare_builds(probes[0], probes[1], request.defaults.run.seed)
 
 
-def compare_builds(old: str, new: str, seed: int) -> Compared:
+def compare_builds(old: str, new: str, seed: int) -> SharedQuestions:
     """Return the questions that both builds ask, each with the answers of both.
 
     A right answer with the same node, or that states the same in another spelling, did not change.
@@ -162,28 +149,32 @@ def compare_builds(old: str, new: str, seed: int) -> Compared:
         rows[kind].append(_row(place, before, after, kind))
     numbers = RandomGenerator.of(seed, "snapshots").uniform(np.arange(len(rows[UNCHANGED])))
     drawn = np.sort(np.argsort(numbers)[:MOST_UNCHANGED])
-    return Compared((*rows[CHANGED], *(rows[UNCHANGED][at] for at in drawn.tolist())), counts)
+    return SharedQuestions(
+        (*rows[CHANGED], *(rows[UNCHANGED][at] for at in drawn.tolist())), counts
+    )
 
 
 Place = tuple[str, str]
 """Concept and relation of a question."""
 
 
-def _questions(rows: Iterator[Mapping[str, Any]]) -> dict[Place, dict[str, Answered]]:
+def _questions(rows: Iterator[Mapping[str, Any]]) -> dict[Place, dict[str, AnsweredQuestion]]:
     """Return the right answers of each question, by node."""
-    questions: dict[Place, dict[str, Answered]] = {}
+    questions: dict[Place, dict[str, AnsweredQuestion]] = {}
     for row in rows:
         nodes, texts = row["choice_nodes"], row["choices"]["text"]
         node, gold = nodes[row["answer"]], texts[row["answer"]]
         wrong = {of or text: text for of, text in zip(nodes, texts, strict=True) if of != node}
         own = questions.setdefault((row["concept"], row["relation"]), {})
-        known = own.get(node) or Answered(row, node, gold, {})
+        known = own.get(node) or AnsweredQuestion(row, node, gold, {})
         own[node] = known._replace(wrong={**known.wrong, **wrong})
     return questions
 
 
-def _row(place: Place, before: Answered, after: Answered, kind: str) -> dict[str, Any]:
-    """Return a row in the newer build's words; choices are in alphabetical order.
+def _row(
+    place: Place, before: AnsweredQuestion, after: AnsweredQuestion, kind: str
+) -> dict[str, Any]:
+    """Return a row in the newer build's words.
 
     What was right before is not wrong, nor is what is right now, whatever it is called in the other
     build. Where nothing changed, the old name of the answer is not offered.
@@ -197,19 +188,17 @@ def _row(place: Place, before: Answered, after: Answered, kind: str) -> dict[str
     kinds = dict.fromkeys([*wrong.values()][: len(LABELS) - 2], WRONG)
     kinds |= {before.gold: OLD} if kind == CHANGED else {}
     kinds[after.gold] = NEW
-    choices = sorted(kinds)
-    return {
-        "id": "/".join(place),
-        "question": after.row["question"],
-        "choices": {"text": choices, "label": [*LABELS[: len(choices)]]},
-        "answerKey": LABELS[choices.index(after.gold)],
-        "setup": after.row["setup"],
-        "cluster": after.row["cluster"],
-        "concept": place[0],
-        "template": place[1],
-        "distractor_family": kind,
-        "choice_families": [kinds[choice] for choice in choices],
-    }
+    return question_row(
+        "/".join(place),
+        after.row["question"],
+        kinds,
+        after.gold,
+        setup=after.row["setup"],
+        cluster=after.row["cluster"],
+        concept=place[0],
+        template=place[1],
+        distractor_family=kind,
+    )
 
 
 _CHANGED = fields(
@@ -241,14 +230,8 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTabl
 
 
 def _section(model: str, run: Finished, counts: Mapping[str, int]) -> Section:
-    rows = run.predictions.filter(run.predictions["prediction"].is_valid())
-    values, starts, _ = compared_values(rows, run.results.metrics.normalization)
     names = ("template", "distractor_family", "choice_families")
-    cluster = cluster_codes(rows)
-    asked = [
-        _Asked(row, values[starts[number] : starts[number + 1]].tolist(), int(cluster[number]))
-        for number, row in enumerate(rows.select(names).to_pylist())
-    ]
+    asked = [_ScoredRow(*scored) for scored in scored_choices(run, names)]
     seed = run.results.seed
     tables = []
     for kind, columns, measure in (
@@ -267,7 +250,7 @@ def _section(model: str, run: Finished, counts: Mapping[str, int]) -> Section:
     return Section({"model": model}, tables, shown, [*_sentences(*tables)], notes)
 
 
-class _Asked(NamedTuple):
+class _ScoredRow(NamedTuple):
     """A scored row: its relation and kinds of choices, their scores, and its cluster."""
 
     row: Mapping[str, Any]
@@ -286,7 +269,7 @@ class _Asked(NamedTuple):
         return max(score for score, own in zip(self.scores, kinds, strict=True) if own == kind)
 
 
-def _changed(name: str, asked: Sequence[_Asked], seed: int) -> dict[str, Any]:
+def _changed(name: str, asked: Sequence[_ScoredRow], seed: int) -> dict[str, Any]:
     clusters = np.array([one.cluster for one in asked])
     shares = {
         kind: intervals.accuracy(np.array([one.best == kind for one in asked]), clusters, seed)
@@ -302,7 +285,7 @@ def _changed(name: str, asked: Sequence[_Asked], seed: int) -> dict[str, Any]:
     }
 
 
-def _unchanged(name: str, asked: Sequence[_Asked], seed: int) -> dict[str, Any]:
+def _unchanged(name: str, asked: Sequence[_ScoredRow], seed: int) -> dict[str, Any]:
     clusters = np.array([one.cluster for one in asked])
     right = np.array([one.best == NEW for one in asked])
     return {
@@ -313,7 +296,7 @@ def _unchanged(name: str, asked: Sequence[_Asked], seed: int) -> dict[str, Any]:
     }
 
 
-def _chance(asked: Sequence[_Asked]) -> float:
+def _chance(asked: Sequence[_ScoredRow]) -> float:
     return float(np.mean([1 / len(one.scores) for one in asked]))
 
 
@@ -360,6 +343,6 @@ SNAPSHOTS = Study(
     help=__doc__,
     expand=_expand,
     summarise=_summarise,
-    fixed=TRAINING | {"config", "split", "limit", "limit_by", "fold", "facts"},
+    fixed=FIXED,
 )
 """The study."""

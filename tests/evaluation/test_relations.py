@@ -10,7 +10,7 @@ import evaluation
 from evaluation.report.suite.collect import collect
 from evaluation.studies.base import StudyRequest
 from evaluation.studies.relations import RELATIONS, questions, tables
-from evaluation.studies.relations.questions import Asked, expand, read_people, read_relata
+from evaluation.studies.relations.questions import AskedWord, expand, read_people, read_relata
 from kbprobe.errors import UsageError
 from tests.evaluation.saved_runs import save_run
 
@@ -44,30 +44,30 @@ def handmade(monkeypatch):
 
 
 def test_a_relation_holds_in_both_directions_and_giveaways_are_left_out(handmade):
-    dog = Asked("dog", "noun", "dog.n.01")
+    dog = AskedWord("dog", "noun", "dog.n.01")
     assert handmade[dog] == {
         "hypernym": ["animal"],
         "hyponym": ["poodle"],
         "meronym": ["tail"],
         "synonym": ["hound"],
     }
-    assert handmade[Asked("animal", "noun", "animal.n.01")] == {
+    assert handmade[AskedWord("animal", "noun", "animal.n.01")] == {
         "hypernym": ["Being"],
         "hyponym": ["dog"],
     }
-    assert handmade[Asked("cold", "adjective", "cold.a.01")] == {
+    assert handmade[AskedWord("cold", "adjective", "cold.a.01")] == {
         "antonym": ["hot"],
         "synonym": ["icy"],
     }
     # The other name of the node is asked for its synonyms; a word in one relation is not asked.
-    assert handmade[Asked("hound", "noun", "dog.n.01")]["synonym"] == ["dog", "police dog"]
+    assert handmade[AskedWord("hound", "noun", "dog.n.01")]["synonym"] == ["dog", "police dog"]
     assert not [asked for asked in handmade if asked.word in ("tail", "poodle")]
 
 
 def test_what_is_related_in_two_ways_is_neither_right_nor_wrong(monkeypatch):
     rows = [*ROWS, stated(("dog.n.02", "hypernym", "hound.n.05"), ("dog.n.02", "lemma", "dog"))]
     monkeypatch.setattr(questions, "_probe_rows", lambda probe: iter(rows))
-    own = read_relata(("handmade",))[Asked("dog", "noun", "dog.n.01")]
+    own = read_relata(("handmade",))[AskedWord("dog", "noun", "dog.n.01")]
     assert "synonym" not in own
 
 
@@ -79,7 +79,7 @@ def test_words_are_asked_about_in_their_first_sense_alone(monkeypatch):
     monkeypatch.setattr(questions, "_probe_rows", lambda probe: iter([*ROWS, *rows]))
     relata = read_relata(("handmade",))
     assert not [asked for asked in relata if asked.word in ("bank", "act", "tilt")]
-    assert Asked("dog", "noun", "dog.n.01") in relata
+    assert AskedWord("dog", "noun", "dog.n.01") in relata
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ Language Resources and Evaluation, 2025): soundness, completeness, symmetry, asy
 distinguishability; with people's answers, prototypicality.
 """
 
-from evaluation.options import TRAINING
 from evaluation.studies.base import Study
+from evaluation.studies.own_questions import FIXED
 from evaluation.studies.relations.questions import RelationsOptions, expand
 from evaluation.studies.relations.tables import summarise
 
@@ -19,6 +19,6 @@ RELATIONS = Study(
     expand=expand,
     summarise=summarise,
     options=RelationsOptions,
-    fixed=TRAINING | {"config", "split", "limit", "limit_by", "fold", "facts"},
+    fixed=FIXED,
 )
 """The study."""

@@ -14,21 +14,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from evaluation.items.built import manifest_of_build, rows_of_build
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest
+from evaluation.studies.own_questions import dataset_of, question_row
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.format.items import COMMON, LABELS
+from kbprobe.format.items import COMMON
 from kbprobe.format.setups import QUESTION
 from kbprobe.options import Metavar, Options
 from kbprobe.parsing import read_yaml
-
-if TYPE_CHECKING:
-    import datasets
 
 INVERSE = {
     "hypernym": "hyponym",
@@ -79,7 +77,7 @@ class RelationsOptions(Options):
     )
 
 
-class Asked(NamedTuple):
+class AskedWord(NamedTuple):
     """A word that is asked about, in the sense of one node."""
 
     word: str
@@ -103,7 +101,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
         )
     if request.options.people is not None:
         sets["people"] = list(_people_rows(read_people(request.options.people)))
-    datasets = {name: _dataset(name, rows) for name, rows in sets.items()}
+    datasets = {name: dataset_of(name, rows) for name, rows in sets.items()}
     return [
         request.within_model(request.spec(rows, model, facts=False), name)
         for model in request.models
@@ -111,15 +109,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
     ]
 
 
-def _dataset(name: str, rows: list[dict[str, Any]]) -> datasets.Dataset:
-    from datasets import Dataset
-
-    dataset = Dataset.from_list(rows)
-    dataset.info.dataset_name = name
-    return dataset
-
-
-def read_relata(probes: Sequence[str]) -> dict[Asked, Relata]:
+def read_relata(probes: Sequence[str]) -> dict[AskedWord, Relata]:
     """Return the words that can be asked about, and what all rows of the probes relate them to.
 
     They have two relations or more, in their first sense. Synonyms of these that no node is called
@@ -162,7 +152,7 @@ def read_relata(probes: Sequence[str]) -> dict[Asked, Relata]:
     relata = {}
     for (word, pos), nodes in senses.items():
         first = next((node for node in nodes if _is_first(node, word)), None)
-        asked = Asked(word, pos, first or nodes[0])
+        asked = AskedWord(word, pos, first or nodes[0])
         if first is None and (len(nodes) > 1 or _is_named(asked)):
             continue
         own = _chosen(word, of_node[asked.node], [of_node[node] for node in nodes])
@@ -256,16 +246,16 @@ def _share_a_word(text: str, other: str) -> bool:
     return not {*words}.isdisjoint(others)
 
 
-def _related_first(relata: Mapping[Asked, Relata], most: int | None) -> list[Asked]:
+def _related_first(relata: Mapping[AskedWord, Relata], most: int | None) -> list[AskedWord]:
     """Return the words to ask about, so that both directions of a relation are asked for."""
     from kb_cache.frequency import zipf_frequencies
 
     if most is None or most >= len(relata):
         return [*relata]
-    by_word: defaultdict[tuple[str, str], list[Asked]] = defaultdict(list)
+    by_word: defaultdict[tuple[str, str], list[AskedWord]] = defaultdict(list)
     for asked in relata:
         by_word[asked.word, asked.pos].append(asked)
-    kept: dict[Asked, None] = {}
+    kept: dict[AskedWord, None] = {}
     frequency = dict(zip(relata, zipf_frequencies([asked.word for asked in relata]), strict=True))
     for asked in sorted(relata, key=lambda asked: (-len(relata[asked]), -frequency[asked])):
         kept[asked] = None
@@ -276,12 +266,12 @@ def _related_first(relata: Mapping[Asked, Relata], most: int | None) -> list[Ask
     return [*kept][:most]
 
 
-def _is_named(asked: Asked) -> bool:
+def _is_named(asked: AskedWord) -> bool:
     """Return whether the node is called by the word, and not by a synonym."""
     return _word(asked.node, {}) == asked.word.casefold()
 
 
-def _rows(asked: Asked, relata: Mapping[Asked, Relata]) -> Iterator[dict[str, Any]]:
+def _rows(asked: AskedWord, relata: Mapping[AskedWord, Relata]) -> Iterator[dict[str, Any]]:
     """Yield a row for each relation of a word and each of its right answers.
 
     Of words that a node is not called by, only synonyms are asked for, as the other direction.
@@ -295,22 +285,19 @@ def _rows(asked: Asked, relata: Mapping[Asked, Relata]) -> Iterator[dict[str, An
             yield _row(asked, relation, gold, {**others, gold: "gold"})
 
 
-def _row(asked: Asked, relation: str, gold: str, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Return a row; choices are in alphabetical order, which says nothing of the answer."""
-    choices = sorted(kinds)
-    return {
-        "id": "/".join((asked.node, asked.word, relation, gold)),
-        "question": _wordings()[relation].format(word=asked.word, pos=asked.pos),
-        "choices": {"text": choices, "label": [*LABELS[: len(choices)]]},
-        "answerKey": LABELS[choices.index(gold)],
-        "setup": QUESTION,
-        "cluster": asked.node,
-        "concept": asked.node,
-        "surface_form": asked.word,
-        "pos": asked.pos,
-        "template": relation,
-        "choice_families": [kinds[choice] for choice in choices],
-    }
+def _row(asked: AskedWord, relation: str, gold: str, kinds: Mapping[str, str]) -> dict[str, Any]:
+    return question_row(
+        "/".join((asked.node, asked.word, relation, gold)),
+        _wordings()[relation].format(word=asked.word, pos=asked.pos),
+        kinds,
+        gold,
+        setup=QUESTION,
+        cluster=asked.node,
+        concept=asked.node,
+        surface_form=asked.word,
+        pos=asked.pos,
+        template=relation,
+    )
 
 
 @lru_cache(maxsize=1)
@@ -386,4 +373,4 @@ def _people_rows(named: People) -> Iterator[dict[str, Any]]:
         kept = [text for text, n in ranked[:MOST_NAMED] if n > 1 and text != word]
         if len({counts[text] for text in kept}) > 1:
             kinds = {**dict.fromkeys(kept, "named"), kept[0]: "gold"}
-            yield _row(Asked(word, "noun", word), relation, kept[0], kinds)
+            yield _row(AskedWord(word, "noun", word), relation, kept[0], kinds)

@@ -13,14 +13,14 @@ from evaluation.items.built import manifest_of_build
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.analyses.consistency import PairKind, measure_pairs
-from evaluation.results.metrics import compared_values
 from evaluation.results.types import Estimate
 from evaluation.results.words import interval, percent
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import group_by
+from evaluation.studies.own_questions import scored_choices
 from evaluation.studies.relations.questions import (
     INVERSE,
-    Asked,
+    AskedWord,
     People,
     Relata,
     read_people,
@@ -72,7 +72,7 @@ Place = tuple[str, str, str]
 def questions_of(run: Finished) -> dict[Place, Question]:
     """Return the questions of a run; rows about one relation of a word are one question."""
     questions: dict[Place, Question] = {}
-    for row, scores in _scored(run):
+    for row, scores, _ in scored_choices(run, _ROW):
         place = row["surface_form"], row["pos"], row["template"]
         own = questions.setdefault(place, Question(*place[:2], row["concept"], place[2]))
         for text, kind, score in zip(row["choices"], row["choice_families"], scores, strict=True):
@@ -84,14 +84,6 @@ def questions_of(run: Finished) -> dict[Place, Question]:
 
 
 _ROW = ("surface_form", "pos", "template", "concept", "choices", "choice_families")
-
-
-def _scored(run: Finished) -> Iterator[tuple[Mapping[str, Any], list[float]]]:
-    """Yield the scored rows, with the compared scores of their choices."""
-    rows = run.predictions.filter(run.predictions["prediction"].is_valid())
-    values, starts, _ = compared_values(rows, run.results.metrics.normalization)
-    for number, row in enumerate(rows.select(_ROW).to_pylist()):
-        yield row, values[starts[number] : starts[number + 1]].tolist()
 
 
 class Share(NamedTuple):
@@ -386,7 +378,7 @@ class Reference(NamedTuple):
     """What people named, and what the rows of the probes state."""
 
     named: People
-    relata: Mapping[Asked, Relata]
+    relata: Mapping[AskedWord, Relata]
 
 
 def _with_people(section: Section, run: Finished, reference: Reference) -> Section:
@@ -410,7 +402,7 @@ def _people(run: Finished, reference: Reference, seed: int) -> list[dict[str, An
     named = reference.named
     rows = [
         (row["concept"], row["template"], dict(zip(row["choices"], scores, strict=True)))
-        for row, scores in _scored(run)
+        for row, scores, _ in scored_choices(run, _ROW)
     ]
     stated = [
         (asked.word, relation, word)

@@ -12,7 +12,7 @@ from evaluation.papers.reading import common_similarity, read_board
 from evaluation.papers.table import chance_on, similarity_by_part
 from evaluation.report.charts import MARKERS
 from evaluation.report.suite.document import maps_of
-from evaluation.report.suite.leaderboard import Entry, Leaderboard, ProbeColumn
+from evaluation.report.suite.leaderboard import Entry, Leaderboard
 from evaluation.report.vector import Drawn
 from evaluation.results.breakdown import NEAR_AND_RANDOM, by_hops, headline_rows
 from evaluation.results.pairs import read_pair
@@ -73,7 +73,7 @@ def _accuracies(board: Leaderboard, number: int, names: DisplayNames) -> list[do
         label: str, accuracies: Sequence[Estimate], similar: Estimate | None, chance: float
     ) -> doc.Dots:
         named = zip(entries, accuracies, strict=True)
-        levels = [doc.Level(names.of("chance"), chance)]
+        levels = [_chance(chance, names)]
         if similarity is not None and similar is not None:
             name = names.of(similarity.name)
             levels.insert(0, doc.Level(name, similar, "reference", "dashed"))
@@ -105,8 +105,8 @@ def _accuracies(board: Leaderboard, number: int, names: DisplayNames) -> list[do
     ]
 
 
-def _chance(probe: ProbeColumn, names: DisplayNames) -> doc.Level:
-    return doc.Level(names.of("chance"), probe.chance)
+def _chance(chance: float, names: DisplayNames) -> doc.Level:
+    return doc.Level(names.of("chance"), chance)
 
 
 def _maps(board: Leaderboard, number: int) -> list[doc.HeatMap]:
@@ -150,6 +150,6 @@ def _hops(board: Leaderboard, number: int, names: DisplayNames) -> doc.Chart | N
         accuracies = [group.accuracy for group in own]
         lines.append(doc.Line(name, places, accuracies, ink, "none", marker))
     probe = board.probes[number]
-    panel = doc.Panel(lines, [_chance(probe, names)], probe.name)
+    panel = doc.Panel(lines, [_chance(probe.chance, names)], probe.name)
     across = doc.Across("hops", "names", list(map(str, hops)))
     return doc.Chart(f"Accuracy on {probe.name} by hops.", [panel], across)

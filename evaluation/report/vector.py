@@ -85,10 +85,15 @@ def write_figure(path: Path, parts: Sequence[Drawn], width: float) -> None:
         )
 
 
+def _arranged(count: int, width: float) -> tuple[int, int]:
+    """Return the rows and columns of some drawings: two columns in a wide figure."""
+    across = min(count, 2 if width > WIDTHS["single"] + 1 else 1)
+    return -(-count // across), across
+
+
 def _charts(charts: Sequence[Chart], width: float) -> Figure:
     """Draw the first panel of each chart: side by side if wide; on one scale."""
-    across = min(len(charts), 2 if width > WIDTHS["single"] + 1 else 1)
-    rows = -(-len(charts) // across)
+    rows, across = _arranged(len(charts), width)
     figure = new_figure(width, rows * min(3.2, max(2.0, 0.62 * width / across)))
     grid = list(figure.subplots(rows, across, squeeze=False).flat)
     for axes, chart in zip(grid, charts, strict=False):
@@ -140,8 +145,7 @@ def _legend(figure: Figure, width: float) -> None:
 
 def _heat_maps(maps: Sequence[HeatMap], width: float) -> Figure:
     """Draw heat maps below each other, or two in a row of a wide figure, with one colour bar."""
-    across = min(len(maps), 2 if width > WIDTHS["single"] + 1 else 1)
-    rows = -(-len(maps) // across)
+    rows, across = _arranged(len(maps), width)
     tallest = max(len(heat.rows) for heat in maps)
     names = max(len(name) for heat in maps for name in heat.column_names)
     below = _LETTER * min(names, _NAME) if names > _fitting(maps[0], width, across) else 0.2

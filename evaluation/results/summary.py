@@ -13,11 +13,7 @@ from evaluation.results.analyses.labels import labels_of, sentences
 from evaluation.results.console import print_rows, wide_console
 from evaluation.results.types import DIVIDED, METRIC_OF, Estimate, Results, remarks
 from evaluation.results.verdicts import other_verdicts, wording_remark
-from evaluation.results.words import (
-    against_chance,
-    counts,
-    remarks_on_rows,
-)
+from evaluation.results.words import against_chance, counts, remarks_on_rows
 
 
 def show_table(results: Sequence[Results]) -> None:

@@ -78,10 +78,9 @@ class ProbePair:
         return self.test.p_value
 
 
-def pairs_of_probes(runs: Sequence[Finished], seed: int) -> list[ProbePair]:
+def pairs_of_probes(runs: Sequence[ProbeRun], seed: int) -> list[ProbePair]:
     """Return all pairs of the probes that a model was run on."""
-    each = [ProbeRun.of(run) for run in runs]
-    return [ProbePair(first, second, seed) for first, second in combinations(each, 2)]
+    return [ProbePair(first, second, seed) for first, second in combinations(runs, 2)]
 
 
 _PROBES: dict[str, Column[ProbeRun]] = {
@@ -103,7 +102,7 @@ _PROBES: dict[str, Column[ProbeRun]] = {
 
 
 def section_of_probes(
-    label: str, runs: Sequence[Finished], pairs: Sequence[ProbePair], holm_p: Mapping[int, float]
+    label: str, runs: Sequence[ProbeRun], pairs: Sequence[ProbePair], holm_p: Mapping[int, float]
 ) -> Section:
     """Report a model on several probes.
 
@@ -137,7 +136,7 @@ def section_of_probes(
             "p (Holm)",
         ),
     }
-    probes = DataTable("probes", [ProbeRun.of(run) for run in runs], _PROBES)
+    probes = DataTable("probes", runs, _PROBES)
     between = DataTable("across", pairs, contrasts)
     widest = max(pairs, key=lambda pair: abs(pair.test.difference.value))
     names = f"{widest.second.name} minus {widest.first.name}"

@@ -39,7 +39,12 @@ from evaluation.results.words import (
 from evaluation.runs.evaluation import Evaluation
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.across_probes import ProbePair, pairs_of_probes, section_of_probes
+from evaluation.studies.across_probes import (
+    ProbePair,
+    ProbeRun,
+    pairs_of_probes,
+    section_of_probes,
+)
 from evaluation.studies.agreement import mean_of
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import group_by
@@ -209,7 +214,7 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTabl
     names = read_names(None if options.names is None else Path(options.names))
     groups = labelled_groups(finished, are_renderings, names)
     names.note_unused()
-    across = _alone(groups)
+    across = {label: [ProbeRun.of(run) for run in runs] for label, runs in _alone(groups).items()}
     rows = [_rows(group) for group in groups if len(group) > 1]
     pairs = [
         [
@@ -436,8 +441,7 @@ def _differing(pairs: Sequence[Contrast], holm_p: Mapping[int, float]) -> list[s
             f"for {number} (Holm)."
         )
     for pair in shown[:3]:
-        names = f"{pair.second.label} minus {pair.first.label}"
-        gain = f"{names}: {difference(pair.difference)}"
+        gain = f"{pair.subtraction}: {difference(pair.difference)}"
         sentences.append(f"{with_p(gain, holm_p[id(pair)], len(holm_p))}.")
     return sentences
 
@@ -446,8 +450,7 @@ def _beyond_similarity(parts: Sequence[Contrast]) -> list[str]:
     """Describe the models with near distractors, minus similarity: the largest difference first."""
     near = [part for part in parts if part.name == "near"]
     return [
-        f"With near distractors, {part.second.label} minus {part.first.label}: "
-        f"{difference(part.difference)}."
+        f"With near distractors, {part.subtraction}: {difference(part.difference)}."
         for part in sorted(near, key=lambda part: -part.difference.value)[:3]
     ]
 
@@ -479,8 +482,7 @@ def _reversals(pairs: Sequence[Contrast]) -> list[str]:
         for part in (best, worst)
     )
     count = f" ({len(reversals)} of {len(pairs)} pairs)" if len(pairs) > 1 else ""
-    names = f"{pair.second.label} minus {pair.first.label}"
-    return [f"Wording reverses a ranking{count}: {names} is {each}."]
+    return [f"Wording reverses a ranking{count}: {pair.subtraction} is {each}."]
 
 
 def _consistent(pairs: Sequence[Contrast]) -> list[str]:

@@ -429,6 +429,11 @@ class Contrast:
         return intervals.paired_test(*self.right, self.clusters, self.seed)
 
     @property
+    def subtraction(self) -> str:
+        """What the difference is of, in words: ``B minus A``."""
+        return f"{self.second.label} minus {self.first.label}"
+
+    @property
     def gain(self) -> float:
         """Mean of being right of the second minus that of the first, without an interval."""
         first, second = self.right

@@ -110,12 +110,10 @@ def _board(board: Leaderboard) -> doc.HeatMap:
     cells: list[list[doc.Number | None]] = []
     lines: dict[tuple[int, int], tuple[str, ...]] = {}
     last = len(board.systems)
-    asked: list[set[str]] = [set() for _ in board.probes]
-    for system in board.systems:
-        cells.append([system.mean, *(entry and entry.metrics.accuracy for entry in system.entries)])
-        for counted, entry in zip(asked, system.entries, strict=True):
-            counted |= set() if entry is None else {counts(entry.metrics.accuracy)}
+    columns = zip(*(system.entries for system in board.systems), strict=True)
+    asked = [{counts(e.metrics.accuracy) for e in column if e is not None} for column in columns]
     for row, system in enumerate(board.systems):
+        cells.append([system.mean, *(entry and entry.metrics.accuracy for entry in system.entries)])
         for column, entry in enumerate(system.entries, 1):
             if entry is not None:
                 # What all models of a column share is said once, below them.

@@ -279,8 +279,15 @@ def _build(
     if sheet is not None and len(jobs) > 1:
         raise UsageError("--sheet is the folder of one probe's sheet; leave it out for several.")
     reading = None if sample is None else command.Reading(sample, blind, sheet)
-    brief = suite is not None
-    command.run_jobs(jobs, overwrite, as_json, reading, brief, failures, workers)
+    command.run_jobs(
+        jobs,
+        overwrite,
+        as_json,
+        reading,
+        brief=suite is not None,
+        failures=failures,
+        workers=workers,
+    )
     if declared is not None:
         command.finish(declared, as_json)
 

@@ -27,7 +27,7 @@ def can_fork() -> bool:
     return sys.platform == "linux" and not multiprocessing.current_process().daemon
 
 
-def fitting(memory: int) -> int:
+def process_limit(memory: int) -> int:
     """Return how many processes that take so many bytes have a processor and memory; at least 1.
 
     Processors and memory are those that the system gives this process (affinity, cgroup v2). Only

@@ -196,7 +196,7 @@ def run_jobs(
             return
         from builders.engine.drops import told_fewer
         from builders.engine.pipeline import build_all
-        from builders.engine.side_by_side import ended_builds, process_count, start_builds
+        from builders.engine.side_by_side import build_outcomes, process_count, start_builds
         from kbprobe.terminal.progress import Phases, shown_phase
 
         def failed(folder: Path, error: KbprobeError) -> None:
@@ -227,17 +227,17 @@ def run_jobs(
                 build_here(waiting, progress)
         else:
             with start_builds(waiting, report, count) as forks, shown_phase() as progress:
-                ends = ended_builds(forks, waiting, progress)
-                for (request, folder), ended in zip(waiting, ends, strict=True):
-                    if ended is None:  # An error that ends the command, or too little memory.
+                outcomes = build_outcomes(forks, waiting, progress)
+                for (request, folder), outcome in zip(waiting, outcomes, strict=True):
+                    if outcome is None:  # An error that ends the command, or too little memory.
                         build_here([(request, folder)], progress)
                         continue
                     with progress.paused():
-                        ended.show()
-                        if ended.failure is None:
+                        outcome.show()
+                        if outcome.failure is None:
                             close(request, folder)
                         else:
-                            failed(folder, KbprobeError(ended.failure))
+                            failed(folder, KbprobeError(outcome.failure))
     failures.raise_if_any()
 
 

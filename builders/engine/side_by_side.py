@@ -15,7 +15,7 @@ from builders.engine.listing import default_rows
 from builders.engine.pipeline import Built, build, write
 from builders.engine.request import Request
 from kbprobe.errors import KbprobeError
-from kbprobe.forks import Forks, can_fork, fitting
+from kbprobe.forks import Forks, can_fork, process_limit
 
 MEMORY = 3 << 29
 """Bytes that a process is expected to take; one that makes all default builds takes 1.4 GiB."""
@@ -24,7 +24,7 @@ Report = Callable[[dict[str, Any], Built, Path], None]
 """Prints what was built, given the manifest, the build and the folder."""
 
 
-class Ended(NamedTuple):
+class BuildOutcome(NamedTuple):
     """How a build ended: what it printed, and why it failed."""
 
     output: str
@@ -54,13 +54,15 @@ def process_count(jobs: int, workers: int | None) -> int:
     """Return how many processes build some probes: by default, as many as fit on this machine."""
     if jobs < 2 or not can_fork() or threading.active_count() > 1:
         return 1
-    return min(jobs, workers or fitting(MEMORY))
+    return min(jobs, workers or process_limit(MEMORY))
 
 
-def start_builds(jobs: Sequence[tuple[Request, Path]], report: Report, count: int) -> Forks[Ended]:
+def start_builds(
+    jobs: Sequence[tuple[Request, Path]], report: Report, count: int
+) -> Forks[BuildOutcome]:
     """Fork processes that build probes by their numbers; each keeps what ``report`` prints."""
 
-    def work(number: int, tell: Callable[[str], None]) -> Ended:
+    def work(number: int, tell: Callable[[str], None]) -> BuildOutcome:
         (request, folder), failure = jobs[number], None
         output, errors = _Copy(sys.stdout), _Copy(sys.stderr)
         with redirect_stdout(output), redirect_stderr(errors):
@@ -70,14 +72,16 @@ def start_builds(jobs: Sequence[tuple[Request, Path]], report: Report, count: in
                 report(write(built, folder), built, folder)
             except KbprobeError as error:
                 failure = str(error)
-        return Ended(output.getvalue(), errors.getvalue(), failure)
+        return BuildOutcome(output.getvalue(), errors.getvalue(), failure)
 
     return Forks(count, work)
 
 
-def ended_builds(
-    forks: Forks[Ended], jobs: Sequence[tuple[Request, Path]], show: Callable[[str, int], None]
-) -> Iterator[Ended | None]:
+def build_outcomes(
+    forks: Forks[BuildOutcome],
+    jobs: Sequence[tuple[Request, Path]],
+    show: Callable[[str, int], None],
+) -> Iterator[BuildOutcome | None]:
     """Yield how each build ended, in the given order; None if its process did.
 
     Those that are largest by default are built first, so that no long one is left to the end.
@@ -85,7 +89,7 @@ def ended_builds(
     rows = default_rows()
     sizes = [rows.get(request.probe.name, math.inf) for request, _ in jobs]
     order = sorted(range(len(jobs)), key=lambda number: -sizes[number])
-    done: dict[int, Ended] = {}
+    done: dict[int, BuildOutcome] = {}
     finished = following = 0
 
     def shown(phase: str, process: int) -> None:

@@ -58,7 +58,7 @@ _LIKELIHOODS = ("causal_lm", "seq2seq_lm")
 _DIVIDED = {"token": "tokens", "char": "characters", "byte": "bytes"}
 
 
-class Difference(NamedTuple):
+class MarkedDifference(NamedTuple):
     """In what kind a number differs from the published ones, and in what way."""
 
     kind: Kind
@@ -98,9 +98,9 @@ def _place(letter: str) -> tuple[int, str]:
 class Legend:
     """Differences by letter, in the order in which numbers have them."""
 
-    letters: dict[Difference, str] = field(default_factory=dict)
+    letters: dict[MarkedDifference, str] = field(default_factory=dict)
 
-    def letter(self, difference: Difference) -> str:
+    def letter(self, difference: MarkedDifference) -> str:
         """Return the letter of a difference; after the last letter come doubled ones."""
         number = len(self.letters)
         sign = [*_LETTERS][number % len(_LETTERS)] * (1 + number // len(_LETTERS))
@@ -147,7 +147,7 @@ def differences(
     before: Before | None = None,
     split: str = "",
     wording: str = "",
-) -> Iterator[Difference]:
+) -> Iterator[MarkedDifference]:
     """Yield in what kinds a number differs from the paper's.
 
     Args:
@@ -170,36 +170,36 @@ def differences(
     manifest = None
     if place is not None and holds_manifest(place):
         manifest = read_manifest(place)
-        yield Difference("rows", "Newly built rows, not the paper's.")
+        yield MarkedDifference("rows", "Newly built rows, not the paper's.")
     if (limit := spec.run.limit) is not None and results.probe.split_rows is not None:
-        yield Difference("limit", f"A sample of the rows (--limit {limit}).")
+        yield MarkedDifference("limit", f"A sample of the rows (--limit {limit}).")
     if split and results.probe.split != split:
         text = f"Of the {results.probe.split} split; the published numbers are of {split}."
-        yield Difference("split", text)
+        yield MarkedDifference("split", text)
     own_wording = manifest.request.options.get("wording") if manifest else None
     if manifest and wording and own_wording not in (None, wording):
         asked = f"Asked in the wording {own_wording}; the published numbers are of {wording}"
         again = f"build-probe {manifest.probe} --wording {wording}"
-        yield Difference("wording", f"{asked} ({again}).")
+        yield MarkedDifference("wording", f"{asked} ({again}).")
     kind = manifest.annotation.annotator_kind if manifest and manifest.annotation else None
     if kind not in (None, "human"):
-        yield Difference("answers", f"Answers given by a {kind}, not by people.")
+        yield MarkedDifference("answers", f"Answers given by a {kind}, not by people.")
     if spec.model != NO_MODEL and results.scoring.scorer in _LIKELIHOODS:
         yield _scoring(results)
     if before is not None and spec.model != NO_MODEL:
         done = _trained_before(spec, results, before)
         if done is not None:
-            yield Difference("step", f"{done}; the paper's models: on {before.what}.")
+            yield MarkedDifference("step", f"{done}; the paper's models: on {before.what}.")
     trained = [one for one in specs if one.run.train is not None]
     if trained:
         yield from _training(trained, results, options, protocol)
 
 
-def _scoring(results: Results) -> Difference:
+def _scoring(results: Results) -> MarkedDifference:
     label = SCORERS.get(results.scoring.scorer).label
     divided = _DIVIDED.get(results.metrics.normalization)
     by = f"divided by its number of {divided}" if divided else "not divided by its length"
-    return Difference(
+    return MarkedDifference(
         "scoring",
         f"Scored as a {label}, unlike any model of the paper: by the log-likelihood of each "
         f"choice, {by}.",
@@ -242,7 +242,7 @@ def _train_rows(source: str) -> int:
 
 def _training(
     specs: Sequence[RunSpec], results: Results, options: Options, protocol: Protocol
-) -> Iterator[Difference]:
+) -> Iterator[MarkedDifference]:
     """Yield what differs in how a number's models were trained on the probe."""
     spec, own = specs[0], sorted({spec.run.train or 0 for spec in specs})
     is_random = spec.run.random_weights is not None
@@ -250,9 +250,9 @@ def _training(
     own_learner = spec.model == NO_MODEL or is_random or learner in protocol.learners
     if not own_learner:
         named = " or ".join(sorted(protocol.learners))
-        yield Difference("learner", f"Learnt by {learner}; the paper's models by {named}.")
+        yield MarkedDifference("learner", f"Learnt by {learner}; the paper's models by {named}.")
     elif learner == "linear" and _is_causal(results):
-        yield Difference(
+        yield MarkedDifference(
             "learner",
             "A linear head on a causal LM's vector after the question; the paper's is on a masked "
             "LM's vector at the mask.",
@@ -265,13 +265,13 @@ def _training(
             text = f"Over the training size{'s' * (len(own) > 1)} {_listed(own)}"
             text += f"; not in the paper: {_listed(further)}" if further else ""
             text += f"; left out: {_listed(left_out)}" if left_out else ""
-            yield Difference("sizes", f"{text}.")
+            yield MarkedDifference("sizes", f"{text}.")
     elif (
         spec.run.fold is None
         and spec.run.train_on is None
         and own[-1] < _train_rows(str(spec.probe))
     ):
-        yield Difference("sizes", f"Learnt from {own[-1]:,} rows, not from all to train on.")
+        yield MarkedDifference("sizes", f"Learnt from {own[-1]:,} rows, not from all to train on.")
     for name, what in _SETTINGS.items():
         most, count = protocol.settings.get(name), getattr(options, name, None)
         if most is None or count is None or (name == "random_init") != is_random:
@@ -279,7 +279,7 @@ def _training(
         if (name == "large_seeds") and own[-1] < LARGE:
             continue
         if _count(count) < _count(most):
-            yield Difference("settings", f"{_count(count)} instead of {_count(most)} {what}.")
+            yield MarkedDifference("settings", f"{_count(count)} instead of {_count(most)} {what}.")
 
 
 def _is_causal(results: Results) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kbprobe.forks import Forks, fitting
+from kbprobe.forks import Forks, process_limit
 from tests.builders.test_output import files_of
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -105,7 +105,7 @@ def test_a_job_whose_process_ends_is_left_to_the_caller() -> None:
         done = dict(forks.results(range(6), lambda phase, process: told.append(phase)))
     assert done == {number: 10 * number for number in (0, 2, 3, 4, 5)}
     assert told.count("working") == 6
-    assert 1 <= fitting(1 << 60) <= fitting(1) <= (os.cpu_count() or 1)
+    assert 1 <= process_limit(1 << 60) <= process_limit(1) <= (os.cpu_count() or 1)
 
 
 def test_probes_whose_processes_ended_are_built_by_the_command_itself(

@@ -29,9 +29,9 @@ from evaluation.reproduce.command import PAPERS, paper_of
 from evaluation.reproduce.frame import OwnNumbers, ReproduceRequest, Step
 from evaluation.reproduce.marks import (
     Before,
-    Difference,
     Legend,
     Mark,
+    MarkedDifference,
     Protocol,
     differences,
     superscript,
@@ -341,10 +341,12 @@ def test_marks_are_shown_once_for_a_row_and_explained_below_the_table() -> None:
 
 def test_letters_do_not_run_out() -> None:
     legend = Legend()
-    letters = [legend.letter(Difference("sizes", str(number))) for number in range(60)]
+    letters = [legend.letter(MarkedDifference("sizes", str(number))) for number in range(60)]
     assert len(set(letters)) == 60
     assert len({superscript([letter]) for letter in letters}) == 60
-    assert [legend.letter(Difference("sizes", str(number))) for number in range(60)] == letters
+    assert [
+        legend.letter(MarkedDifference("sizes", str(number))) for number in range(60)
+    ] == letters
 
 
 @pytest.mark.slow

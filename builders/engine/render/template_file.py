@@ -116,14 +116,7 @@ def plain_values(root: yaml.Node, source: str) -> Any:
     return value(root, 0)
 
 
-__all__ = [
-    "Template",
-    "TemplateError",
-    "Wording",
-    "key_words_of_text",
-    "load_template",
-    "names",
-]
+__all__ = ["Template", "TemplateError", "Wording", "key_words_of_text", "load_template", "names"]
 
 _KEYS = ("about", "arguments", "choice", "extends", "probe", "question")
 _WORDING_KEYS = ("id", "key_words", "text")

@@ -38,7 +38,7 @@ BOTH_BY_CHANCE = 0.25
 
 
 @dataclass
-class Question:
+class RelationQuestion:
     """What a model makes of the choices that were offered for one relation of a word.
 
     Attributes:
@@ -69,12 +69,12 @@ Place = tuple[str, str, str]
 """Word, part of speech and relation."""
 
 
-def questions_of(run: Finished) -> dict[Place, Question]:
+def questions_of(run: Finished) -> dict[Place, RelationQuestion]:
     """Return the questions of a run; rows about one relation of a word are one question."""
-    questions: dict[Place, Question] = {}
+    questions: dict[Place, RelationQuestion] = {}
     for row, scores, _ in scored_choices(run, _ROW):
         place = row["surface_form"], row["pos"], row["template"]
-        own = questions.setdefault(place, Question(*place[:2], row["concept"], place[2]))
+        own = questions.setdefault(place, RelationQuestion(*place[:2], row["concept"], place[2]))
         for text, kind, score in zip(row["choices"], row["choice_families"], scores, strict=True):
             if kind == "gold":
                 own.golds[text] = score
@@ -86,7 +86,7 @@ def questions_of(run: Finished) -> dict[Place, Question]:
 _ROW = ("surface_form", "pos", "template", "concept", "choices", "choice_families")
 
 
-class Share(NamedTuple):
+class HitCount(NamedTuple):
     """Hits and tries on a question; both are doubled where a tie counts as half a hit."""
 
     node: str
@@ -94,7 +94,7 @@ class Share(NamedTuple):
     tries: int
 
 
-def _estimate(shares: Iterable[Share], seed: int) -> Estimate | None:
+def _estimate(shares: Iterable[HitCount], seed: int) -> Estimate | None:
     """Estimate a share of all tries, by node; None without any."""
     kept = [share for share in shares if share.tries]
     if not kept:
@@ -104,7 +104,7 @@ def _estimate(shares: Iterable[Share], seed: int) -> Estimate | None:
     return intervals.repeated_share(hits, tries, node, seed)
 
 
-def _pairs(question: Question, other: str | None = None) -> Share:
+def _pairs(question: RelationQuestion, other: str | None = None) -> HitCount:
     """Count the pairs of a right and a wrong choice in which the right one has the better score."""
     pairs = [
         (score, wrong)
@@ -113,7 +113,7 @@ def _pairs(question: Question, other: str | None = None) -> Share:
         if other in (None, relation)
     ]
     hits = sum(2 * (score > wrong) + (score == wrong) for score, wrong in pairs)
-    return Share(question.node, hits, 2 * len(pairs))
+    return HitCount(question.node, hits, 2 * len(pairs))
 
 
 _RELATIONS = fields(
@@ -269,10 +269,10 @@ def _absent(asked: Sequence[str]) -> list[str]:
     ] * bool(absent)
 
 
-def _relation(name: str, questions: Mapping[Place, Question], seed: int) -> dict[str, Any]:
+def _relation(name: str, questions: Mapping[Place, RelationQuestion], seed: int) -> dict[str, Any]:
     own = [one for one in questions.values() if name in (one.relation, "all")]
-    sound = [Share(one.node, max(one.golds.values()) > one.best_other, 1) for one in own]
-    complete = [Share(one.node, len(one.accepted), len(one.golds)) for one in own]
+    sound = [HitCount(one.node, max(one.golds.values()) > one.best_other, 1) for one in own]
+    complete = [HitCount(one.node, len(one.accepted), len(one.golds)) for one in own]
     shares = [len(one.golds) / (len(one.golds) + len(one.others)) for one in own]
     both = (
         _both(one, questions[one.word, one.pos, other])
@@ -293,7 +293,7 @@ def _relation(name: str, questions: Mapping[Place, Question], seed: int) -> dict
 
 
 def _against(
-    questions: Mapping[Place, Question], first: str, second: str, seed: int
+    questions: Mapping[Place, RelationQuestion], first: str, second: str, seed: int
 ) -> Iterator[dict[str, Any]]:
     """Compare two relations, in words that have both; yield a record for either asked."""
     words = [
@@ -314,7 +314,7 @@ def _against(
             }
 
 
-def _both(first: Question, second: Question) -> Share:
+def _both(first: RelationQuestion, second: RelationQuestion) -> HitCount:
     """Count the pairs of which each is preferred where its own relation is asked for."""
     pairs = [
         score > first.others[other][0] and other_score > second.others[word][0]
@@ -322,10 +322,10 @@ def _both(first: Question, second: Question) -> Share:
         for other, other_score in second.golds.items()
         if other in first.others and word in second.others
     ]
-    return Share(first.node, sum(pairs), len(pairs))
+    return HitCount(first.node, sum(pairs), len(pairs))
 
 
-def _symmetry(questions: Mapping[Place, Question], seed: int) -> list[dict[str, Any]]:
+def _symmetry(questions: Mapping[Place, RelationQuestion], seed: int) -> list[dict[str, Any]]:
     """Count the pairs of words that are accepted in both directions."""
     records = []
     for relation in (name for name, inverse in INVERSE.items() if name == inverse):
@@ -342,7 +342,7 @@ def _symmetry(questions: Mapping[Place, Question], seed: int) -> list[dict[str, 
     return records
 
 
-def _asymmetry(questions: Mapping[Place, Question], seed: int) -> list[dict[str, Any]]:
+def _asymmetry(questions: Mapping[Place, RelationQuestion], seed: int) -> list[dict[str, Any]]:
     """Count the pairs of words of which the wrong direction is rejected."""
     records = []
     for relation in (name for name, inverse in INVERSE.items() if name != inverse):
@@ -356,17 +356,19 @@ def _asymmetry(questions: Mapping[Place, Question], seed: int) -> list[dict[str,
                 {
                     "relation": relation,
                     "pairs": len(pairs),
-                    "accepted": _estimate((Share(node, yes, 1) for node, yes, _ in pairs), seed),
-                    "asymmetry": _estimate((Share(node, no, yes) for node, yes, no in pairs), seed),
-                    "rejected": _estimate((Share(node, no, 1) for node, _, no in pairs), seed),
+                    "accepted": _estimate((HitCount(node, yes, 1) for node, yes, _ in pairs), seed),
+                    "asymmetry": _estimate(
+                        (HitCount(node, no, yes) for node, yes, no in pairs), seed
+                    ),
+                    "rejected": _estimate((HitCount(node, no, 1) for node, _, no in pairs), seed),
                 }
             )
     return records
 
 
 def _directions(
-    questions: Mapping[Place, Question], relation: str
-) -> Iterator[tuple[Question, str, Question]]:
+    questions: Mapping[Place, RelationQuestion], relation: str
+) -> Iterator[tuple[RelationQuestion, str, RelationQuestion]]:
     """Yield each right answer of a question, with the question that asks the same of it."""
     for own in questions.values():
         for gold in own.golds if own.relation == relation else ():
@@ -417,14 +419,16 @@ def _people(run: Finished, reference: Reference, seed: int) -> list[dict[str, An
         golds = [one for one in stated if name in (one[1], "all")]
         if own:
             firsts = [
-                Share(word, max(scores, key=scores.__getitem__) in _most(named[word, relation]), 1)
+                HitCount(
+                    word, max(scores, key=scores.__getitem__) in _most(named[word, relation]), 1
+                )
                 for word, relation, scores in own
             ]
             pairs = (
                 _ordered(word, named[word, relation], scores) for word, relation, scores in own
             )
             again = (
-                Share(word, gold.casefold() in named[word.casefold(), relation], 1)
+                HitCount(word, gold.casefold() in named[word.casefold(), relation], 1)
                 for word, relation, gold in golds
             )
             records.append(
@@ -453,7 +457,7 @@ def _most(counts: Mapping[str, int]) -> set[str]:
     return {text for text, count in counts.items() if count == most}
 
 
-def _ordered(word: str, counts: Mapping[str, int], scores: Mapping[str, float]) -> Share:
+def _ordered(word: str, counts: Mapping[str, int], scores: Mapping[str, float]) -> HitCount:
     """Count the pairs of answers that the scores order as people do."""
     pairs = [
         (scores[one], scores[other])
@@ -462,7 +466,7 @@ def _ordered(word: str, counts: Mapping[str, int], scores: Mapping[str, float]) 
         if counts[one] > counts[other]
     ]
     hits = sum(2 * (more > less) + (more == less) for more, less in pairs)
-    return Share(word, hits, 2 * len(pairs))
+    return HitCount(word, hits, 2 * len(pairs))
 
 
 def _sentences(tables: Sequence[DataTable[Any]]) -> Iterator[str]:

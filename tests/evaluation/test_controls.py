@@ -142,9 +142,10 @@ def test_what_is_wrong_is_found_before_a_model_is_opened(monkeypatch, config, me
 
 @pytest.mark.slow
 def test_a_comparison_is_written_where_asked(tmp_path, capsys):
-    evaluation.evaluate("ages", "tiny-bert", output=tmp_path / "ages")
-    one = tmp_path / "ages"
+    runs = [tmp_path / model for model in ("tiny-bert", "other-bert")]
+    for folder in runs:
+        evaluation.evaluate("ages", folder.name, output=folder)
     capsys.readouterr()
-    run("compare", one, one, "-o", tmp_path / "compared", "--json")
+    run("compare", *runs, "-o", tmp_path / "compared", "--json")
     written = read_sealed(tmp_path / "compared/compare.json", "", "2.0")
     assert written == json.loads(capsys.readouterr().out)

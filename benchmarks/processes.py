@@ -25,8 +25,8 @@ class Finished(NamedTuple):
     output: str
 
 
-def run(command: list[str], **environment: str) -> Finished:
-    """Run a command in a new process; its errors go to our standard error.
+def run(command: list[str], folder: Path | None = None, **environment: str) -> Finished:
+    """Run a command in a new process, in a folder; its errors go to our standard error.
 
     Raises:
         SystemExit: it failed.
@@ -35,7 +35,7 @@ def run(command: list[str], **environment: str) -> Finished:
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | environment
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
         start = time.perf_counter()
-        process = subprocess.Popen(command, stdout=output, env=env)
+        process = subprocess.Popen(command, stdout=output, env=env, cwd=folder)
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)

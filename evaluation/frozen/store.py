@@ -38,8 +38,9 @@ VECTORS = "vectors"
 """The folder of all vectors, in kbprobe's cache."""
 
 _TEXT = np.dtype([("high", "<u8"), ("low", "<u8"), ("tokens", "<i4")])
-_BATCHES_PER_PART = 8
-"""Approximate number of batches in a part."""
+_BATCHES_PER_PART = 16
+"""Approximate number of batches in a part: the more, the less padding, but the more is lost if a
+run is killed."""
 _CHARACTERS = 4
 """Approximate number of characters per token: parts are cut before texts are tokenized."""
 

@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -216,18 +217,13 @@ def _losses(
     batch: RowTable,
 ) -> torch.Tensor:
     """Return the mean cross-entropy of each head's batch, shape [heads]."""
-
-    def loss(
-        own: dict[str, torch.Tensor],
-        read: torch.Tensor,
-        candidates: torch.Tensor,
-        answers: torch.Tensor,
-    ) -> torch.Tensor:
-        return nn.functional.cross_entropy(_scores(module, own, read, candidates), answers)
-
-    read = vectors[batch.vectors]
-    computed: torch.Tensor = vmap(loss)(parameters, read, batch.candidates, batch.answers)
-    return computed
+    scored = partial(_scores, module)
+    scores = vmap(scored)(parameters, vectors[batch.vectors], batch.candidates)
+    # Of all heads at once, since vmap would take the cross-entropy apart.
+    losses = nn.functional.cross_entropy(
+        scores.flatten(0, 1), batch.answers.flatten(), reduction="none"
+    )
+    return losses.view(batch.answers.shape).mean(1)
 
 
 def _scores(
@@ -256,8 +252,8 @@ def _stacked(tables: Sequence[RowTable]) -> RowTable:
 
 _BYTES_OF_CHUNK = {"cpu": 1 << 26}
 _MOST_BYTES = 1 << 32
-"""Bytes of parameters, gradients and moments held at once. A CPU is slower if these exceed its
-cache; other devices are faster the more heads are trained at once."""
+"""About how many bytes of parameters, gradients and moments are held at once. A CPU is slower if
+these exceed its cache; other devices are faster the more heads are trained at once."""
 
 
 @dataclass(frozen=True)
@@ -426,7 +422,9 @@ def _chunks(prepared: Sequence[_Prepared], plan: HeadPlan) -> list[list[_Prepare
         ((module, _),) = plan.modules([group[0].fitted], [0])
         # A parameter, its gradient and its two moments.
         held = 16 * sum(weight.numel() for weight in module.parameters() if weight.requires_grad)
-        size = max(1, budget // max(held, 1))
+        # A chunk of few heads takes hardly less time than one of many: rather exceed the budget.
+        parts = max(1, round(held * len(group) / budget))
+        size = -(-len(group) // parts)
         chunks += [group[start : start + size] for start in range(0, len(group), size)]
     return chunks
 

@@ -7,6 +7,7 @@ results are to go. What only a loaded library or the rows themselves can tell co
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from evaluation.items.sources import WHOLE, FoundSplit, ProbeSource, UnknownSplit, find_split
 from evaluation.learners.base import LearnerEntry
@@ -31,15 +32,16 @@ def check_runs(specs: Iterable[RunSpec], overwrite: bool) -> None:
             folder that is not to be written to.
     """
     seen: set[object] = set()
+    split_of = cache(check_split)  # A study has many runs of few splits.
     for spec in specs:
         check_names(spec.model, spec.run)
         found = None
         if isinstance(spec.probe, str):
-            found = check_split(spec.probe, spec.run.split, spec.run.config)
+            found = split_of(spec.probe, spec.run.split, spec.run.config)
             if _learns_from_own(spec):
-                check_split(spec.probe, "train", spec.run.config)
+                split_of(spec.probe, "train", spec.run.config)
         for probe in filter(None, (spec.run.train_on, spec.run.mix_in)):
-            check_split(probe, "train", None)
+            split_of(probe, "train", None)
         in_files = spec.run.endpoint is None and spec.loaded is None
         if in_files and spec.model not in seen:
             check_model(spec.model, spec.run.revision)

@@ -268,6 +268,25 @@ def test_each_epoch_sees_each_row_once_in_other_batches(monkeypatch):
     assert set(seen[:3]) != set(seen[3:])
 
 
+def test_gradients_of_embeddings_hold_the_words_of_their_step_alone():
+    model, tokenizer = tiny.make("Bert"), tiny.make_tokenizer("Bert")
+    scorer, rows = MultipleChoiceScorer(model, tokenizer), TRAIN[:16]
+    training = finetuning.ChoiceTraining(scorer, scorer.encode(rows), rows, QUICK, 0, 1e-3)
+    words = model.get_input_embeddings()
+    training._backward(np.arange(16), 0)
+    many = int(words.weight.grad.any(1).sum())
+    training._backward(np.array([0, 5]), 1)
+    found = {name: weight.grad.clone() for name, weight in model.named_parameters()}
+    for module in model.modules():
+        if isinstance(module, torch.nn.Embedding):
+            module.sparse = False
+    training._backward(np.array([0, 5]), 1)
+    assert 0 < int(words.weight.grad.any(1).sum()) < many
+    for name, weight in model.named_parameters():
+        if name != "classifier.bias":  # not trained
+            assert torch.equal(found[name], weight.grad), name
+
+
 def test_progress_is_told_after_each_step():
     told = []
     model, tokenizer = tiny.make("Bert"), tiny.make_tokenizer("Bert")

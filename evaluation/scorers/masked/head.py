@@ -89,7 +89,9 @@ class MaskHead:
         def project(hidden: torch.Tensor) -> torch.Tensor:
             # In float32, since bf16 logits of similar candidates would often be equal.
             bias = None if decoder.bias is None else decoder.bias[rows].float()
-            weight = decoder.weight[rows].float()
+            # On a CPU, a gradient for all rows of the vocabulary takes longer than the projection.
+            sparse = hidden.device.type == "cpu"
+            weight = nn.functional.embedding(rows, decoder.weight, sparse=sparse).float()
             with torch.autocast(hidden.device.type, enabled=False):
                 asked = nn.functional.linear(hidden.float(), weight, bias)
             # As wide as the vocabulary, so that later operations (a bias, a soft cap) still fit.

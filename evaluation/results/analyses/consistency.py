@@ -17,7 +17,7 @@ from pydantic import Field
 
 from evaluation.results import intervals
 from evaluation.results.analyses.base import Analysis, ResultFiles
-from evaluation.results.breakdown import cluster_codes, headline_rows
+from evaluation.results.breakdown import cluster_codes, drop_unscored, headline_rows
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import interval, percent
 from kbprobe.arrays import Bools, Ints, run_starts
@@ -82,7 +82,7 @@ def measure_consistency(predictions: pa.Table, seed: int) -> Consistency | None:
         None if no kind of pair occurs in :data:`FEWEST` clusters.
     """
     rows = headline_rows(predictions)
-    rows = rows.filter(rows["prediction"].is_valid())
+    rows = drop_unscored(rows)
     if not len(rows):
         return None
     right, cluster = mask(rows["correct"]), cluster_codes(rows)

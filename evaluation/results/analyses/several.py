@@ -16,7 +16,7 @@ from pydantic import Field
 from evaluation.results import intervals
 from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.analyses.consistency import golds_of, numbers_of
-from evaluation.results.breakdown import cluster_codes, headline_rows
+from evaluation.results.breakdown import cluster_codes, drop_unscored, headline_rows
 from evaluation.results.metrics import compared_values
 from evaluation.results.types import Estimate, Model, Normalization
 from evaluation.results.words import percent
@@ -65,7 +65,7 @@ def measure_several(
         that is right in one row and wrong in another are left out.
     """
     rows = headline_rows(predictions)
-    rows = rows.filter(rows["prediction"].is_valid())
+    rows = drop_unscored(rows)
     rows = rows.take(_of_several(rows)) if len(rows) else rows
     if not len(rows):
         return None

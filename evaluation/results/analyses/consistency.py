@@ -165,7 +165,7 @@ def pairs_of(rows: pa.Table) -> Iterator[tuple[str, tuple[Ints, Ints]]]:
     hops = to_numpy(rows["hops"].fill_null(-1)).astype(np.int64)
     gold = golds_of(rows)
     said, alike = _arguments(rows)
-    chosen_from = numbers_of(_choice_sets(rows))
+    chosen_from = _choice_sets(rows)
     kinds = {
         "distractors": ([question, gold], number, number),
         "wordings": ([concept, said, gold, hops, family], template, number),
@@ -202,11 +202,18 @@ def golds_of(rows: pa.Table) -> Ints:
     return numbers_of(choices.flatten().take(starts + to_numpy(rows["answer"]).astype(np.int64)))
 
 
-def _choice_sets(rows: pa.Table) -> pa.Array:
-    """Return each row's choices as one text, whatever their order."""
+def _choice_sets(rows: pa.Table) -> Ints:
+    """Return a number for each row's choices, whatever their order."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    return pa.array(["\0".join(sorted(choices)) for choices in rows["choices"].to_pylist()])
+    lists = single_chunk(rows["choices"])
+    choices = numbers_of(lists.flatten())
+    widths, distinct = to_numpy(pc.list_value_length(lists)), choices.max(initial=0) + 1
+    row = np.repeat(np.arange(len(lists)), widths)
+    ordered = pa.array(np.sort(row * distinct + choices) % distinct).cast(pa.string())
+    starts = pa.array(run_starts(widths), pa.int32())
+    return numbers_of(pc.binary_join(pa.ListArray.from_arrays(starts, ordered), " "))
 
 
 def numbers_of(column: pa.ChunkedArray | pa.Array) -> Ints:

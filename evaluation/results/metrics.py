@@ -165,7 +165,9 @@ def predictions_table(
     tokens = scores.tokens[kept_choices]
     starts = run_starts(widths[kept])
     _refuse_non_numbers(raw, starts, items.ids.filter(pa.array(kept)))
-    shown = texts.flatten().filter(pa.array(kept_choices))
+    shown = texts.flatten()
+    if scores.set_aside:
+        shown = shown.filter(pa.array(kept_choices))
     values = compared(raw, tokens, shown, normalization)
     prediction, margin, probability = _judge(values, starts)
     answer = to_numpy(items.answers)

@@ -107,33 +107,35 @@ def measure_pairs(kind: str, first: Bools, second: Bools, cluster: Ints, seed: i
     both = first & second
     share = intervals.accuracy(both, cluster, seed)
     if kind in ORDERED:
-        sides = [intervals.accuracy(right, cluster, seed) for right in (first, second)]
+        sides = [(first, cluster), (second, cluster)]
     else:
-        pooled = np.concatenate([first, second]), np.concatenate([cluster, cluster])
-        sides = [intervals.accuracy(*pooled, seed)] * 2
-    independent = Estimate(
-        value=sides[0].value * sides[1].value,
-        low=sides[0].low * sides[1].low,
-        high=sides[0].high * sides[1].high,
-        n=len(both),
-        method="combined",
-    )
+        sides = [(np.concatenate([first, second]), np.concatenate([cluster, cluster]))]
+    accuracies = [int(right.sum()) / right.size for right, _ in sides]
+    independent = accuracies[0] * accuracies[-1]
     if min(np.unique(cluster[held]).size for held in (both, ~both)) >= intervals.FEWEST:
-        value = 100 * (share.value - independent.value)
+        value = 100 * (share.value - independent)
         low, high = _resampled_gain(kind, (both, first, second), cluster, seed)
         gain = Estimate(value=value, low=low, high=high, n=len(both), method="cluster bootstrap")
     else:
         # Too few clusters have both right, or not, to be resampled. The two are no independent
         # estimates, but vary together, so that this interval is wide enough.
-        gain = intervals.sum_of_independent([(100, share), (-100, independent)])
+        ends = [intervals.accuracy(*side, seed) for side in sides]
+        product = Estimate(
+            value=independent,
+            low=ends[0].low * ends[-1].low,
+            high=ends[0].high * ends[-1].high,
+            n=len(both),
+            method="combined",
+        )
+        gain = intervals.sum_of_independent([(100, share), (-100, product)])
         gain = gain.model_copy(update={"n": len(both)})
     return PairKind(
         kind=kind,
         pairs=len(both),
         both=share,
-        independent=independent.value,
+        independent=independent,
         gain=gain,
-        most=min(side.value for side in sides),
+        most=min(accuracies),
     )
 
 

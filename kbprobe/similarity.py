@@ -154,8 +154,7 @@ def _means(tokens: Tokens, words: npt.NDArray[np.int32]) -> npt.NDArray[np.int32
 
 
 def _centred(vectors: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Subtract the mean of the vectors, rounded down."""
-    if len(vectors) == 0:
-        return vectors
-    centre = vectors.sum(axis=0, dtype=np.int64) // len(vectors)
-    return np.asarray(vectors - centre.astype(np.int32))
+    """Subtract the mean of the vectors, rounded down, in place."""
+    if len(vectors):
+        vectors -= (vectors.sum(axis=0, dtype=np.int64) // len(vectors)).astype(np.int32)
+    return vectors

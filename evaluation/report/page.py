@@ -103,7 +103,14 @@ def make_report(folder: Path) -> Path:
         OSError: the page cannot be written.
     """
     results, predictions = read_pair(folder)
-    page = render(results, predictions, _facts_of(folder, results))
+    return write_page(folder, results, predictions, _facts_of(folder, results))
+
+
+def write_page(
+    folder: Path, results: Results, predictions: pa.Table, facts: pa.Table | None = None
+) -> Path:
+    """Write the page of results that are at hand; see :func:`make_report` and :func:`document`."""
+    page = render(results, predictions, facts)
     write_file(folder / REPORT, page.encode("utf-8", errors="backslashreplace"))
     return folder / REPORT
 

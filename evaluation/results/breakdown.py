@@ -77,9 +77,15 @@ def headline_rows(predictions: pa.Table) -> pa.Table:
     return predictions if kept["prediction"].null_count == len(kept) else kept
 
 
+def drop_unscored(predictions: pa.Table) -> pa.Table:
+    """Return the rows that were scored; nothing is copied where all of them were."""
+    picks = predictions["prediction"]
+    return predictions.filter(picks.is_valid()) if picks.null_count else predictions
+
+
 def scored_rows(predictions: pa.Table) -> tuple[pa.Table, Bools, Ints]:
     """Return the rows that were scored, whether each is right, and its cluster's number."""
-    scored = predictions.filter(predictions["prediction"].is_valid())
+    scored = drop_unscored(predictions)
     return scored, bools(scored["correct"]), cluster_codes(scored)
 
 

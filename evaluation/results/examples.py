@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from evaluation.results.breakdown import drop_unscored
 from evaluation.results.metrics import compared, softmax
 from evaluation.results.types import Normalization
 from evaluation.results.words import number
@@ -62,7 +63,7 @@ def worst_clusters(predictions: pa.Table, normalization: Normalization) -> Worst
     """Return the clusters with the lowest accuracy; ties go to the largest, then by name."""
     import pyarrow.compute as pc
 
-    scored = predictions.filter(pc.is_valid(predictions["prediction"]))
+    scored = drop_unscored(predictions)
     groups = scored.group_by("cluster").aggregate([("correct", "sum"), ("correct", "count")])
     names = groups["cluster"].to_pylist()
     right = to_numpy(groups["correct_sum"]).astype(np.int64)

@@ -165,7 +165,9 @@ def predictions_table(
     tokens = scores.tokens[kept_choices]
     starts = run_starts(widths[kept])
     _refuse_non_numbers(raw, starts, items.ids.filter(pa.array(kept)))
-    shown = texts.flatten().filter(pa.array(kept_choices))
+    shown = texts.flatten()
+    if scores.set_aside:
+        shown = shown.filter(pa.array(kept_choices))
     values = compared(raw, tokens, shown, normalization)
     prediction, margin, probability = _judge(values, starts)
     answer = to_numpy(items.answers)
@@ -231,12 +233,11 @@ def measure(
     reasons = predictions["set_aside"].drop_null().to_pylist()
     # A reason is the kind that is counted, a colon, and details of the item.
     aside = Counter(reason.split(": ", 1)[0] for reason in reasons)
-    scored = predictions.filter(predictions["prediction"].is_valid())
-    items, all_scored = predictions.num_rows, scored
+    items, all_scored = predictions.num_rows, breakdown.drop_unscored(predictions)
     if all_scored.num_rows == 0:
         raise UsageError(_nothing_scored(items, aside))
     predictions = breakdown.headline_rows(predictions)
-    scored = predictions.filter(predictions["prediction"].is_valid())
+    scored = breakdown.drop_unscored(predictions)
     right, tie = bools(scored["correct"]), bools(scored["tie"])
     cluster = cluster_codes(scored)
     complete = _wholly_scored(predictions, scored)
@@ -246,17 +247,20 @@ def measure(
         strict, difference = intervals.strict_accuracy(right, cluster, complete, seed)
         strict_chance = breakdown.strict_chance(widths[complete], cluster[complete])
     near, random = _near_and_random(scored, right, cluster, seed)
+    accuracy = intervals.accuracy(right, cluster, seed)
     bins = breakdown.calibration(to_numpy(scored["probability"]).astype(np.float64), right)
     return Metrics(
         items=items,
         scored=all_scored.num_rows,
         set_aside=dict(sorted(aside.items())),
         normalization=normalization,
-        accuracy=intervals.accuracy(right, cluster, seed),
+        accuracy=accuracy,
         near_accuracy=near,
         random_accuracy=random,
         accuracies={
-            METRIC_OF[name]: intervals.accuracy(right_by(scored, name), cluster, seed)
+            METRIC_OF[name]: accuracy
+            if name == normalization
+            else intervals.accuracy(right_by(scored, name), cluster, seed)
             for name in (METRIC_OF if by_length else (normalization,))
         },
         chance=float(np.mean(1.0 / widths)),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.results.breakdown import bools, headline_rows
+from evaluation.results.breakdown import bools, drop_unscored, headline_rows
 from evaluation.results.metrics import compared_values
 from evaluation.results.types import (
     AGAIN,
@@ -96,9 +96,7 @@ def _damage(predictions: pa.Table) -> str:
 
 def _other_picks(predictions: pa.Table, normalization: Normalization) -> str:
     """Describe picks that are not the choices with the best scores; "" if there are none."""
-    import pyarrow.compute as pc
-
-    scored = predictions.filter(pc.is_valid(predictions["prediction"]))
+    scored = drop_unscored(predictions)
     raw, tokens = (to_numpy(single_chunk(scored[name]).flatten()) for name in ("scores", "tokens"))
     if np.isnan(raw).any() or (tokens < 0).any():
         return "a score is not a number, or its number of tokens is negative"

@@ -14,7 +14,13 @@ import numpy as np
 from evaluation.items.types import ProbeSplit
 from evaluation.names import model_name
 from evaluation.results import intervals
-from evaluation.results.breakdown import NEAR_AND_RANDOM, bools, cluster_codes, headline_rows
+from evaluation.results.breakdown import (
+    NEAR_AND_RANDOM,
+    bools,
+    cluster_codes,
+    drop_unscored,
+    headline_rows,
+)
 from evaluation.results.metrics import right_by
 from evaluation.results.types import METRIC_OF, Estimate, Metrics, Normalization, Similarity
 from kbprobe.arrays import Bools, Floats, Ints
@@ -94,7 +100,7 @@ def measure_similarity(
     """
     numbered = predictions.append_column("row", [np.arange(predictions.num_rows)])
     scored = headline_rows(numbered)
-    scored = scored.filter(scored["prediction"].is_valid())
+    scored = drop_unscored(scored)
     # The centre of the texts is that of the rows which count: those that were scored.
     counted = to_numpy(scored["row"])
     found: dict[str, Similarity] = {}

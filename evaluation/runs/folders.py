@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from evaluation.report.page import make_report
+from evaluation.report.page import write_page
 from evaluation.results.pairs import read_pair
 from evaluation.results.types import (
     FACTS,
@@ -117,4 +117,5 @@ def _write(evaluation: Evaluation, folder: Path, report: bool) -> None:
     write_predictions(evaluation.predictions, folder)
     write_results(evaluation.results, folder)
     if report:
-        make_report(folder)
+        facts = evaluation.facts and evaluation.facts.predictions
+        write_page(folder, evaluation.results, evaluation.predictions, facts)

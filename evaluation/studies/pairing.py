@@ -165,7 +165,8 @@ def _scored(
 
     shared = first.num_rows
     scored = pc.and_(first["prediction"].is_valid(), second["prediction"].is_valid())
-    first, second = first.filter(scored), second.filter(scored)
+    if not pc.all(scored).as_py():
+        first, second = first.filter(scored), second.filter(scored)
     if first.num_rows == 0:
         raise UsageError(
             f"{names}: no item was scored by both ({shared} were asked of both), so there is "
@@ -240,6 +241,8 @@ def gather(finished: Sequence[Finished], *, partial: bool = False) -> Gathered:
             f"no item of {finished[0].folder} and the other runs was scored: their reasons are in "
             "the column set_aside of predictions.parquet"
         )
+    if kept.all():
+        return Gathered(shown, answers)
     return Gathered(shown.filter(kept), ItemAnswers(*(part[kept] for part in answers)))
 
 

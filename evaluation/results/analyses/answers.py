@@ -16,7 +16,7 @@ import numpy as np
 
 from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.analyses.labels import setup_of
-from evaluation.results.breakdown import KNOWN, bools
+from evaluation.results.breakdown import KNOWN, bools, drop_unscored
 from evaluation.results.words import coefficient, percent
 from kbprobe.arrays import Floats, Ints, run_starts
 from kbprobe.columns import single_chunk, to_numpy
@@ -63,7 +63,7 @@ class FrequencyOfPicks(NamedTuple):
 
 def answer_shares(predictions: pa.Table) -> list[AnswerShare]:
     """Return the share of each answer; empty unless all rows have the same few choices."""
-    scored = predictions.filter(predictions["prediction"].is_valid())
+    scored = drop_unscored(predictions)
     names, code, starts = _choices(scored)
     width = np.diff(starts)
     if not len(scored) or len(names) > MOST_ANSWERS or (width != len(names)).any():
@@ -105,7 +105,7 @@ def with_frequencies(predictions: pa.Table, inverse: Mapping[str, float]) -> pa.
 
 def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
     """Relate answers to the frequency of choices; None if it is unknown, or the same for all."""
-    scored = predictions.filter(predictions["prediction"].is_valid())
+    scored = drop_unscored(predictions)
     names, code, starts = _choices(scored)
     if own := "choice_frequency" in scored.column_names:
         frequency = to_numpy(single_chunk(scored["choice_frequency"]).flatten()).astype(np.float64)

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from evaluation.results import intervals
 from evaluation.results.analyses.base import Analysis, ResultFiles
-from evaluation.results.breakdown import cluster_codes, headline_rows
+from evaluation.results.breakdown import cluster_codes, drop_unscored, headline_rows
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import interval, percent
 from kbprobe.arrays import Bools, Ints, run_starts
@@ -82,7 +82,7 @@ def measure_consistency(predictions: pa.Table, seed: int) -> Consistency | None:
         None if no kind of pair occurs in :data:`FEWEST` clusters.
     """
     rows = headline_rows(predictions)
-    rows = rows.filter(rows["prediction"].is_valid())
+    rows = drop_unscored(rows)
     if not len(rows):
         return None
     right, cluster = mask(rows["correct"]), cluster_codes(rows)
@@ -107,33 +107,35 @@ def measure_pairs(kind: str, first: Bools, second: Bools, cluster: Ints, seed: i
     both = first & second
     share = intervals.accuracy(both, cluster, seed)
     if kind in ORDERED:
-        sides = [intervals.accuracy(right, cluster, seed) for right in (first, second)]
+        sides = [(first, cluster), (second, cluster)]
     else:
-        pooled = np.concatenate([first, second]), np.concatenate([cluster, cluster])
-        sides = [intervals.accuracy(*pooled, seed)] * 2
-    independent = Estimate(
-        value=sides[0].value * sides[1].value,
-        low=sides[0].low * sides[1].low,
-        high=sides[0].high * sides[1].high,
-        n=len(both),
-        method="combined",
-    )
+        sides = [(np.concatenate([first, second]), np.concatenate([cluster, cluster]))]
+    accuracies = [int(right.sum()) / right.size for right, _ in sides]
+    independent = accuracies[0] * accuracies[-1]
     if min(np.unique(cluster[held]).size for held in (both, ~both)) >= intervals.FEWEST:
-        value = 100 * (share.value - independent.value)
+        value = 100 * (share.value - independent)
         low, high = _resampled_gain(kind, (both, first, second), cluster, seed)
         gain = Estimate(value=value, low=low, high=high, n=len(both), method="cluster bootstrap")
     else:
         # Too few clusters have both right, or not, to be resampled. The two are no independent
         # estimates, but vary together, so that this interval is wide enough.
-        gain = intervals.sum_of_independent([(100, share), (-100, independent)])
+        ends = [intervals.accuracy(*side, seed) for side in sides]
+        product = Estimate(
+            value=independent,
+            low=ends[0].low * ends[-1].low,
+            high=ends[0].high * ends[-1].high,
+            n=len(both),
+            method="combined",
+        )
+        gain = intervals.sum_of_independent([(100, share), (-100, product)])
         gain = gain.model_copy(update={"n": len(both)})
     return PairKind(
         kind=kind,
         pairs=len(both),
         both=share,
-        independent=independent.value,
+        independent=independent,
         gain=gain,
-        most=min(side.value for side in sides),
+        most=min(accuracies),
     )
 
 
@@ -165,7 +167,7 @@ def pairs_of(rows: pa.Table) -> Iterator[tuple[str, tuple[Ints, Ints]]]:
     hops = to_numpy(rows["hops"].fill_null(-1)).astype(np.int64)
     gold = golds_of(rows)
     said, alike = _arguments(rows)
-    chosen_from = numbers_of(_choice_sets(rows))
+    chosen_from = _choice_sets(rows)
     kinds = {
         "distractors": ([question, gold], number, number),
         "wordings": ([concept, said, gold, hops, family], template, number),
@@ -202,11 +204,18 @@ def golds_of(rows: pa.Table) -> Ints:
     return numbers_of(choices.flatten().take(starts + to_numpy(rows["answer"]).astype(np.int64)))
 
 
-def _choice_sets(rows: pa.Table) -> pa.Array:
-    """Return each row's choices as one text, whatever their order."""
+def _choice_sets(rows: pa.Table) -> Ints:
+    """Return a number for each row's choices, whatever their order."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    return pa.array(["\0".join(sorted(choices)) for choices in rows["choices"].to_pylist()])
+    lists = single_chunk(rows["choices"])
+    choices = numbers_of(lists.flatten())
+    widths, distinct = to_numpy(pc.list_value_length(lists)), choices.max(initial=0) + 1
+    row = np.repeat(np.arange(len(lists)), widths)
+    ordered = pa.array(np.sort(row * distinct + choices) % distinct).cast(pa.string())
+    starts = pa.array(run_starts(widths), pa.int32())
+    return numbers_of(pc.binary_join(pa.ListArray.from_arrays(starts, ordered), " "))
 
 
 def numbers_of(column: pa.ChunkedArray | pa.Array) -> Ints:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evaluation.results.breakdown import RANDOM, cluster_codes
+from evaluation.results.breakdown import RANDOM, cluster_codes, drop_unscored
 from evaluation.results.intervals import quick_accuracy, repeated_share
 from evaluation.results.metrics import compared_values
 from evaluation.results.types import Estimate, Normalization
@@ -69,7 +69,7 @@ def error_kinds(predictions: pa.Table, normalization: Normalization, seed: int) 
 
     Rows with a distractor of another family are left out; empty if no distractor is related.
     """
-    scored = predictions.filter(predictions["prediction"].is_valid())
+    scored = drop_unscored(predictions)
     if not len(scored):
         return []
     values, starts, answer = compared_values(scored, normalization)

@@ -14,7 +14,7 @@ from pydantic import Field
 from evaluation.items.wordings import TaskWording
 from evaluation.results import intervals
 from evaluation.results.analyses.base import Analysis, ResultFiles
-from evaluation.results.breakdown import bools, cluster_codes
+from evaluation.results.breakdown import bools, cluster_codes, drop_unscored
 from evaluation.results.parts import shares
 from evaluation.results.types import Estimate, Model, Results
 from evaluation.results.words import interval, percent
@@ -99,7 +99,7 @@ def measure_labels(
         asked: the wording, and the setup into which it put the rows; None if the scorer read them
             as they are.
     """
-    scored = predictions.filter(predictions["prediction"].is_valid())
+    scored = drop_unscored(predictions)
     names = SETUPS[setup].labels
     gold, given = (_labels(scored, column, names) for column in ("answer", "prediction"))
     cluster, right = cluster_codes(scored), bools(scored["correct"])

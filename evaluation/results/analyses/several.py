@@ -16,11 +16,12 @@ from pydantic import Field
 from evaluation.results import intervals
 from evaluation.results.analyses.base import Analysis, ResultFiles
 from evaluation.results.analyses.consistency import golds_of, numbers_of
-from evaluation.results.breakdown import cluster_codes, headline_rows
+from evaluation.results.breakdown import cluster_codes, drop_unscored, headline_rows
 from evaluation.results.metrics import compared_values
 from evaluation.results.types import Estimate, Model, Normalization
 from evaluation.results.words import percent
 from kbprobe.arrays import Ints
+from kbprobe.columns import single_chunk
 from kbprobe.document import Part, Table, Text
 
 if TYPE_CHECKING:
@@ -65,54 +66,65 @@ def measure_several(
         that is right in one row and wrong in another are left out.
     """
     rows = headline_rows(predictions)
-    rows = rows.filter(rows["prediction"].is_valid())
+    rows = drop_unscored(rows)
     rows = rows.take(_of_several(rows)) if len(rows) else rows
     if not len(rows):
         return None
-    cluster, question = cluster_codes(rows), _questions(rows)
+    cluster, (question, first) = cluster_codes(rows), _questions(rows)
     values, starts, answer = compared_values(rows, normalization)
-    pooled: dict[int, tuple[dict[str, float], dict[str, float], int]] = {}
-    for row, choices in enumerate(rows["choices"].to_pylist()):
-        right, wrong, _ = pooled.setdefault(int(question[row]), ({}, {}, int(cluster[row])))
-        scores = values[starts[row] : starts[row + 1]].tolist()
-        for number, (text, score) in enumerate(zip(choices, scores, strict=True)):
-            (right if number == answer[row] else wrong)[text] = score
-    usable = [own for own in pooled.values() if own[0].keys().isdisjoint(own[1])]
-    if len({number for *_, number in usable}) < FEWEST:
+    texts = numbers_of(single_chunk(rows["choices"]).flatten())
+    gold = np.zeros(texts.size, dtype=np.int64)
+    gold[starts[:-1] + answer] = 1
+    # Each question's distinct choices, right and wrong, with their scores in the last row of each.
+    distinct = texts.max() + 1
+    every = np.repeat(question, np.diff(starts)) * distinct + texts
+    keys, last = np.unique((2 * every + gold)[::-1], return_index=True)
+    score, right = values[::-1][last], keys % 2 == 1
+    every = keys // 2
+    question = every // distinct
+    best = np.full(len(first), -np.inf)
+    np.maximum.at(best, question[~right], score[~right])
+    usable = np.ones(len(first), dtype=np.bool_)
+    usable[question[1:][every[1:] == every[:-1]]] = False
+    clusters = cluster[first][usable]
+    if np.unique(clusters).size < FEWEST:
         return None
-    clusters = np.array([number for *_, number in usable])
-    best = [max(wrong.values()) for _, wrong, _ in usable]
-    sizes = np.array([(len(right), len(right) + len(wrong)) for right, wrong, _ in usable])
-    better = np.array(
-        [
-            sum(score > most for score in right.values())
-            for (right, *_), most in zip(usable, best, strict=True)
-        ]
+    answers, choices, better = (
+        np.bincount(question[some], minlength=len(first))[usable]
+        for some in (right, slice(None), right & (score > best[question]))
     )
+    pairs = zip(choices.tolist(), answers.tolist(), strict=True)
     return SeveralAnswers(
-        questions=len(usable),
-        answers=int(sizes[:, 0].sum()),
-        choices=int(sizes[:, 1].sum()),
+        questions=clusters.size,
+        answers=int(answers.sum()),
+        choices=int(choices.sum()),
         any=intervals.accuracy(better > 0, clusters, seed),
-        any_chance=float((sizes[:, 0] / sizes[:, 1]).mean()),
-        each=intervals.repeated_share(better, sizes[:, 0], clusters, seed),
-        all=intervals.accuracy(better == sizes[:, 0], clusters, seed),
-        all_chance=float(np.mean([1 / comb(every, right) for right, every in sizes.tolist()])),
+        any_chance=float((answers / choices).mean()),
+        each=intervals.repeated_share(better, answers, clusters, seed),
+        all=intervals.accuracy(better == answers, clusters, seed),
+        all_chance=float(np.mean([1 / comb(*pair) for pair in pairs])),
     )
 
 
-def _questions(rows: pa.Table) -> Ints:
-    """Return a number for each row's question, which includes the concept asked about."""
-    parts = np.stack([numbers_of(rows[name]) for name in ("question", "concept")])
-    numbers: Ints = np.unique(parts, axis=1, return_inverse=True)[1].reshape(-1)
-    return numbers
+def _questions(rows: pa.Table) -> tuple[Ints, Ints]:
+    """Number the rows' questions, which include the concept asked about, as they appear.
+
+    Returns:
+        The number of each row's question, shape [rows]; and each question's first row.
+    """
+    asked, concept = (numbers_of(rows[name]) for name in ("question", "concept"))
+    both = asked * (concept.max() + 1) + concept
+    _, first, own = np.unique(both, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return np.argsort(order)[own], first[order]
 
 
 def _of_several(rows: pa.Table) -> Ints:
     """Return the rows whose question has other right answers in other rows."""
-    question = _questions(rows)
-    pairs = np.unique(np.stack([question, golds_of(rows)]), axis=1)
-    return np.flatnonzero(np.bincount(pairs[0])[question] > 1)
+    question, _ = _questions(rows)
+    golds = golds_of(rows)
+    pairs = np.unique(question * (golds.max() + 1) + golds) // (golds.max() + 1)
+    return np.flatnonzero(np.bincount(pairs)[question] > 1)
 
 
 def _parts(_files: ResultFiles, block: SeveralAnswers) -> list[Part]:

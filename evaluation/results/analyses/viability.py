@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluation.results.analyses.answers import MOST_ANSWERS
 from evaluation.results.analyses.base import Analysis, ResultFiles
-from evaluation.results.breakdown import cluster_codes
+from evaluation.results.breakdown import cluster_codes, drop_unscored
 from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Estimate
 from kbprobe.arrays import run_starts
@@ -41,7 +41,7 @@ def viability(predictions: pa.Table) -> list[Viability]:
     """Return how the gold, the best and the worst choice rank, and each answer if there are few."""
     import pyarrow.compute as pc
 
-    scored = predictions.filter(predictions["prediction"].is_valid())
+    scored = drop_unscored(predictions)
     scores, texts = (single_chunk(scored[name]) for name in ("scores", "choices"))
     widths = to_numpy(pc.list_value_length(scores))
     starts = run_starts(widths)[:-1]

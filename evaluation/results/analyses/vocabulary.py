@@ -17,7 +17,7 @@ from pydantic import Field
 
 from evaluation.items.types import Item
 from evaluation.results.analyses.base import Analysis, ResultFiles
-from evaluation.results.breakdown import bools, cluster_codes
+from evaluation.results.breakdown import bools, cluster_codes, drop_unscored
 from evaluation.results.intervals import FEWEST
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import p_value, percent, points
@@ -86,7 +86,7 @@ def measure_vocabulary(parts: Sequence[tuple[pa.Table, Collection[str]]]) -> Voc
     import pyarrow as pa
     from statsmodels.regression.linear_model import OLS
 
-    tables = [table.filter(table["prediction"].is_valid()) for table, _ in parts]
+    tables = [drop_unscored(table) for table, _ in parts]
     shares: dict[str, list[float]] = {HYPOTHESIS: [], TRAINING: []}
     for table, (_, known) in zip(tables, parts, strict=True):
         texts = zip(_premises(table), table["question"].to_pylist(), strict=True)

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kb_cache.graph import Graph
-from kbprobe.arrays import Bools, Ints, sorted_unique
+from kbprobe.arrays import Bools, Ints
 from kbprobe.rng import RandomGenerator
 
 WHOLE = -1
@@ -110,6 +111,24 @@ def choose_balanced(
     return sorted(order[at] for at in search.chosen.values())
 
 
+class _Tested(NamedTuple):
+    """Moves, and what decides whether each exceeds a tolerance.
+
+    Attributes:
+        moves: (moves,) their numbers.
+        feature: (2, moves) the features of each, in its part and in all parts.
+        by: (moves,) how much each moves both.
+        most: (2, moves) the tolerances of these features.
+        alone: (moves,) that of all parts together if the part deviates by no more.
+    """
+
+    moves: Ints
+    feature: Ints
+    by: Ints
+    most: Ints
+    alone: Ints
+
+
 class _BalanceSearch:
     """The changes chosen so far (index of a group -> change), and the balance of each feature.
 
@@ -157,29 +176,34 @@ class _BalanceSearch:
         )
         self._accepted = np.maximum(self._most, self._alone)
         self._balance = np.zeros(len(number), dtype=np.int64)
-        self._over = self._exceeds(slice(None))
+        self._over = self._exceeds(self._tested(np.arange(len(moves))))
         exceeded = np.bincount(mover, self._over[self._moved], len(changes))
         self._exceeded = exceeded.astype(np.int64)
         """How many moves of each change exceed a tolerance."""
         self._open = np.ones(self.groups.size, dtype=np.bool_)
         self._state: tuple[npt.NDArray[Any], ...]
         self._state = self._open, self._balance, self._over, self._exceeded
+        self._touched = cache(self._touched_by)
 
     def fill(self, rng: RandomGenerator) -> int:
         """Choose a fitting change for each group without one, in random order; return how many."""
         before, last = len(self.chosen), -1.0
-        while (fitting := np.flatnonzero((self._exceeded == 0) & self._open[self._group])).size:
-            lots = rng.uniform(self.groups[self._group[fitting]])
-            lots[lots <= last] = np.inf
-            last = lots.min()
-            if last == np.inf:
+        possible = np.flatnonzero(self._open[self._group])
+        lots = rng.uniform(self.groups[self._group[possible]])
+        while True:
+            # Groups whose turn has passed wait for the next round.
+            waiting = (self._exceeded[possible] == 0) & (lots > last)
+            possible_now = possible[waiting]
+            if not possible_now.size:
                 break
-            options = fitting[lots == last].tolist()
+            lots_now = lots[waiting]
+            last = lots_now.min()
+            options = possible_now[lots_now == last].tolist()
             at = min(options, key=self._cost) if len(options) > 1 else options[0]
             group = int(self._group[at])
             self.chosen[group] = at
             self._open[group] = False
-            self._move(self._moves(at), 1)
+            self._move(at, 1)
         return len(self.chosen) - before
 
     def try_others(self, given_up: float, rng: RandomGenerator) -> None:
@@ -189,9 +213,9 @@ class _BalanceSearch:
         lots = rng.child("given up").uniform(self.groups[held])
         chosen, before = dict(self.chosen), [state.copy() for state in self._state]
         removed = held[np.argsort(lots, kind="stable")[:count]]
-        moves = [self._moves(self.chosen.pop(group)) for group in removed.tolist()]
         self._open[removed] = True
-        self._move(np.concatenate(moves), -1)
+        for group in removed.tolist():
+            self._move(self.chosen.pop(group), -1)
         added = self.fill(rng.child("tried"))
         # Giving a change up may unbalance what it balanced.
         if added < count or (abs(self._balance) > self._accepted).any():
@@ -199,29 +223,38 @@ class _BalanceSearch:
             for state, old in zip(self._state, before, strict=True):
                 state[:] = old
 
-    def _move(self, moves: Ints, sign: int) -> None:
-        """Move the balance of features, and test their moves again."""
-        feature = self._features[:, moves]
-        for place in feature:
-            np.add.at(self._balance, place, sign * self._by[moves])
-        touched = self._of_feature.expand(sorted_unique(feature[1]))[1]
+    def _move(self, at: int, sign: int) -> None:
+        """Move the balance of a change's features, and test their moves again."""
+        moves = self._moves(at)
+        # The features of a change are distinct.
+        self._balance[self._features[:, moves]] += sign * self._by[moves]
+        touched = self._touched(at)
         over = self._exceeds(touched)
-        flipped = over != self._over[touched]
-        for value in (False, True):
-            changes = self._movers.expand(touched[flipped & (over == value)])[1]
-            np.add.at(self._exceeded, changes, 1 if value else -1)
-        self._over[touched] = over
+        flipped = np.flatnonzero(over != self._over[touched.moves])
+        if flipped.size:
+            position, changes = self._movers.expand(touched.moves[flipped])
+            np.add.at(self._exceeded, changes, np.where(over[flipped], 1, -1)[position])
+            self._over[touched.moves] = over
 
     def _moves(self, at: int) -> Ints:
         return self._moved[self._bounds[at] : self._bounds[at + 1]]
 
-    def _exceeds(self, moves: Ints | slice) -> Bools:
-        """Mark the moves of features that exceed their tolerance and increase the imbalance."""
+    def _touched_by(self, at: int) -> _Tested:
+        """Return all moves of the features of a change."""
+        return self._tested(self._of_feature.expand(self._features[1, self._moves(at)])[1])
+
+    def _tested(self, moves: Ints) -> _Tested:
         feature = self._features[:, moves]
-        before = self._balance[feature]
-        after = abs(before + self._by[moves])
-        most = np.maximum(self._most[feature], abs(before) - 1)
-        most[1] = np.maximum(most[1], np.minimum(self._alone[feature[1]], after[0]))
+        return _Tested(
+            moves, feature, self._by[moves], self._most[feature], self._alone[feature[1]]
+        )
+
+    def _exceeds(self, tested: _Tested) -> Bools:
+        """Mark the moves of features that exceed their tolerance and increase the imbalance."""
+        before = self._balance[tested.feature]
+        after = abs(before + tested.by)
+        most = np.maximum(tested.most, abs(before) - 1)
+        most[1] = np.maximum(most[1], np.minimum(tested.alone, after[0]))
         return np.asarray((after > most).any(axis=0))
 
     def _cost(self, at: int) -> int:

@@ -14,7 +14,7 @@ import json
 import logging
 import math
 from collections.abc import Iterable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -241,8 +241,8 @@ def _looked_up(compared: ComparedTexts, questions: VectorTable, choices: VectorT
 
 def in_units(products: Products, encoder: Encoder) -> Similarities:
     """Return dot products of an encoder's vectors, or differences of them, in ``UNIT``."""
-    scaled: Similarities = np.rint(products * np.float32(UNIT / encoder.spread)).astype(np.int32)
-    return scaled
+    scaled = products * np.float32(UNIT / encoder.spread)
+    return np.rint(scaled, out=scaled).astype(np.int32)
 
 
 def similarities(views: Sequence[View]) -> Similarities:
@@ -254,8 +254,8 @@ def similarities(views: Sequence[View]) -> Similarities:
 
 def sum_by_weight(products: Iterable[tuple[Encoder, Products]]) -> Similarities:
     """Add dot products of several encoders, each in ``UNIT`` times its weight."""
-    parts = [encoder.weight * in_units(product, encoder) for encoder, product in products]
-    return np.asarray(np.sum(parts, axis=0, dtype=np.int32))
+    parts = (encoder.weight * in_units(product, encoder) for encoder, product in products)
+    return reduce(partial(np.add, dtype=np.int32), parts)
 
 
 def choice_similarities(views: Sequence[View], left: Ints, right: Ints) -> Similarities:
@@ -294,7 +294,7 @@ def dot_products(left: Codes, right: Codes) -> Products:
     most = left.shape[1] * int(np.abs(left).max(initial=0)) * int(np.abs(right).max(initial=0))
     kind = np.float32 if most < LARGEST_SUM else np.float64
     product: npt.NDArray[np.floating] = np.matmul(left.astype(kind), right.astype(kind).T)
-    return product.astype(np.float32)
+    return product.astype(np.float32, copy=False)
 
 
 def row_products(axes: str, left: Codes, right: Codes) -> Products:

@@ -115,6 +115,9 @@ number."""
 LEAST_WORTH, MOST_WORTH = -ONE * ONE, ONE * ONE * 4
 """What a question of a kind may be worth when there are to be equally many of each kind."""
 
+AT_ONCE = 128
+"""So many questions of a pool are compared at once: few enough for a processor's cache."""
+
 LEAST_CELL = 400
 """Cells with fewer questions have the prices of all."""
 
@@ -265,57 +268,73 @@ def _pairs(lines: Ints, likeness: Likeness, gold: Ints, false: Bools, close: Int
     """Compare the similarities of each question to its own gold and to those of others."""
     first = np.unique(gold, return_index=True)[1]
     question, own = np.unique(likeness.question[lines], return_inverse=True)
-    margin, whole = np.zeros((2, *false.shape), dtype=np.int32)
-    each = np.empty((len(likeness.views), *false.shape), dtype=np.int8)
-    for number, (encoder, questions, choices) in enumerate(likeness.views):
-        similar = dot_products(questions[question], choices[likeness.choice[lines[first]]])[own]
-        similar -= similar[np.arange(lines.size), gold][:, None]
-        steps = in_units(similar, encoder)
-        each[number] = _coarser(steps)
-        margin += encoder.weight * np.clip(steps, LEAST_GAIN, MOST_GAIN)
-        whole += encoder.weight * steps
-    most = SUSPICIOUS * sum(view.encoder.weight for view in likeness.views)
-    margin[~false | (whole > most)] = NEVER
-    if likeness.most_alike is not None:
-        margin[_too_alike(likeness, likeness.choice[lines[first]])[gold]] = NEVER
-    if close is not None:
-        margin += CLOSE * (close[lines][:, None] == close[lines[first]])
-    place = min(HARDEST, max(margin.shape[1] // 2, 1))
-    hardness = np.partition(margin, -place, axis=1)[:, -place]
+    shown = likeness.choice[lines[first]]
+    products = [
+        (encoder, dot_products(questions[question], choices[shown]))
+        for encoder, questions, choices in likeness.views
+    ]
+    most = SUSPICIOUS * sum(encoder.weight for encoder, _ in products)
+    alike = None if likeness.most_alike is None else _too_alike(likeness, shown)
+    place = min(HARDEST, max(false.shape[1] // 2, 1))
+    margin = np.empty(false.shape, dtype=np.int32)
+    hardness = np.empty(lines.size, dtype=np.int32)
+    each = np.empty((len(products), *false.shape), dtype=np.int8)
+    for start in range(0, lines.size, AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        near, whole = np.zeros((2, *false[some].shape), dtype=np.int32)
+        for number, (encoder, product) in enumerate(products):
+            similar = product[own[some]]
+            similar -= similar[np.arange(len(similar)), gold[some]][:, None]
+            steps = in_units(similar, encoder)
+            each[number, some] = _coarser(steps)
+            near += encoder.weight * np.clip(steps, LEAST_GAIN, MOST_GAIN)
+            whole += encoder.weight * steps
+        never = ~false[some] | (whole > most)
+        if alike is not None:
+            never |= alike[gold[some]]
+        np.copyto(near, NEVER, where=never)
+        if close is not None:
+            near += CLOSE * (close[lines[some]][:, None] == close[lines[first]])
+        hardness[some] = np.partition(near, -place, axis=1)[:, -place]
+        margin[some] = near
     of_other = margin[:, gold]
     return Pairs(gold, of_other + of_other.T, hardness, each)
 
 
 def _too_alike(likeness: Likeness, choices: Ints) -> Bools:
     """Return (choices, choices) which are too similar to be choices of the same question."""
-    views = [
-        View(view.encoder, view.choices[choices], view.choices[choices]) for view in likeness.views
-    ]
-    return np.asarray(similarities(views) > likeness.most_similarity)
+    vectors = [(view.encoder, view.choices[choices]) for view in likeness.views]
+    alike = np.empty((choices.size, choices.size), dtype=np.bool_)
+    for start in range(0, choices.size, AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        views = [View(encoder, codes[some], codes) for encoder, codes in vectors]
+        alike[some] = similarities(views) > likeness.most_similarity
+    return alike
 
 
 def _grown(pairs: Pairs, noise: Similarities, size: int) -> Ints:
     """Grow groups from the easiest questions on, adding the partner that is best for all."""
     free = np.ones(pairs.gold.size, dtype=np.bool_)
+    base, total = noise.copy(), np.empty_like(noise)
     groups = []
     for seed in np.argsort(pairs.hardness + noise, kind="stable").tolist():
         if not free[seed] or pairs.hardness[seed] < HOPELESS:
             continue
         members = [seed]
-        free[seed] = False
-        total = np.where(free, noise, NEVER)
-        while len(members) < size:
-            total += pairs.mutual[members[-1]]
+        free[seed], base[seed] = False, NEVER
+        np.add(base, pairs.mutual[seed], out=total)
+        while True:
             best = int(total.argmax())
             if total[best] <= NEVER // 2:
                 break
             members.append(best)
-            free[best] = False
+            if len(members) == size:
+                break
             total[best] = NEVER * size * 2
+            total += pairs.mutual[best]
         if len(members) == size:
+            free[members], base[members] = False, NEVER
             groups.append(members)
-        else:
-            free[members[1:]] = True
     return np.array(groups, dtype=np.int64).reshape(-1, size)
 
 
@@ -367,10 +386,11 @@ def _selected(groups: MadeGroups, matcher: GroupMatcher, uses: int, least_rows: 
     part = np.zeros(cell.size, dtype=np.int64) if matcher.part is None else matcher.part
     part = part[groups.members[:, 0]]
     best, most = (1 << 62, 0, 0), int(np.unique(groups.members).size)
+    members = groups.members.tolist()
     chosen = kept = np.empty(0, dtype=np.int64)
     for turn in range(PRICES):
         gain = worth[kinds].sum(axis=1) - np.einsum("gkep,gkep->g", price[cells], place)
-        chosen = _within_uses(groups.members, gain, uses, cell.size)
+        chosen = _within_uses(members, gain, uses, cell.size)
         # At first, every group is worth the same: so many rows are possible.
         of_part = np.bincount(part[chosen], minlength=int(part.max()) + 1)
         if turn == 0:
@@ -399,18 +419,17 @@ def _selected(groups: MadeGroups, matcher: GroupMatcher, uses: int, least_rows: 
     return chosen if worth.size > 1 else kept
 
 
-def _within_uses(members: Ints, gain: Ints, uses: int, questions: int) -> Ints:
+def _within_uses(members: list[list[int]], gain: Ints, uses: int, questions: int) -> Ints:
     """Select groups of positive gain, the largest first, while their questions may be used."""
     used = [0] * questions
     chosen = []
     order = np.argsort(-gain, kind="stable")
-    order = order[gain[order] > 0]
-    for group, each in zip(order.tolist(), members[order].tolist(), strict=True):
-        for question in each:
+    for group in order[gain[order] > 0].tolist():
+        for question in members[group]:
             if used[question] >= uses:
                 break
         else:
-            for question in each:
+            for question in members[group]:
                 used[question] += 1
             chosen.append(group)
     return np.array(chosen, dtype=np.int64)

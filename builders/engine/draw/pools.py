@@ -14,7 +14,7 @@ parent, say. Guarantee:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -331,31 +331,53 @@ def _deal_kin(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGener
     order = order[_changes(keys)]
     order = order[shuffled_within(chance[order], questions.pool[order], questions.kin[order])]
     family = np.cumsum(_changes(np.stack([questions.pool[order], questions.kin[order]]))) - 1
-    sizes = np.bincount(family)
-    line = np.repeat(np.arange(order.size), sizes[family])
-    kin = ragged_ranges(run_starts(sizes)[family], sizes[family])
-    both = rules.wrong(order[line], order[kin]) & rules.wrong(order[kin], order[line])
-    fits = set((line[both] * order.size + kin[both]).tolist())
-    pieces: list[list[int]] = []
-    for start, count in zip(run_starts(sizes)[:-1].tolist(), sizes.tolist(), strict=True):
-        open_pieces: list[list[int]] = [[start]]
-        for member in range(start + 1, start + count):
-            for piece in open_pieces:
-                if len(piece) < size and all(member * order.size + o in fits for o in piece):
-                    piece.append(member)
-                    break
-            else:
-                open_pieces.append([member])
-        pieces += open_pieces
-    lot = rng.child("kin").bits(questions.identity[order[[piece[0] for piece in pieces]]])
-    dealt, pools = order.tolist(), questions.pool[order].tolist()
+    first = run_starts(np.bincount(family))
+    place = np.arange(order.size) - first[family]
+    # Every two of a kin, once.
+    later, earlier = np.repeat(np.arange(order.size), place), ragged_ranges(first[family], place)
+    one, other = order[later], order[earlier]
+    clash = ~(rules.wrong(one, other) & rules.wrong(other, one))
+    clashes = set((later[clash] * order.size + earlier[clash]).tolist())
+    piece = place // size
+    for number in sorted_unique(family[later[clash]]).tolist():
+        members = range(first[number], first[number + 1])
+        piece[members.start : members.stop] = _apart(members, clashes, order.size, size)
+    by_piece = np.lexsort((piece, family))
+    start = np.flatnonzero(_changes(np.stack([family[by_piece], piece[by_piece]])))
+    length, order = np.diff(np.append(start, order.size)), order[by_piece]
+    pool = questions.pool[order[start]]
+    lot = rng.child("kin").bits(questions.identity[order[start]])
+    on_shelves = np.lexsort((lot, length, pool))
     shelves: dict[int, list[list[list[int]]]] = {}
-    for number in np.argsort(lot, kind="stable").tolist():
-        members = [dealt[member] for member in pieces[number]]
-        pool = pools[pieces[number][0]]
-        shelves.setdefault(pool, [[] for _ in range(size + 1)])[len(members)].append(members)
-    groups = [group for pool in sorted(shelves) for group in _completed(shelves[pool], size)]
+    changes = np.flatnonzero(_changes(np.stack([pool[on_shelves], length[on_shelves]])))
+    for some in np.split(on_shelves, changes[1:]):
+        if some.size:
+            own, long = int(pool[some[0]]), int(length[some[0]])
+            shelf = order[start[some][:, None] + np.arange(long)].tolist()
+            shelves.setdefault(own, [[] for _ in range(size + 1)])[long] = shelf
+    groups = [group for own in shelves for group in _completed(shelves[own], size)]
     return np.array(groups, dtype=np.int64).reshape(-1, size)
+
+
+def _apart(members: range, clashes: Collection[int], lines: int, size: int) -> list[int]:
+    """Number the pieces of at most ``size`` that kin are put into: the first where none clash.
+
+    ``clashes`` has ``later * lines + earlier`` of those that do.
+    """
+    pieces: list[list[int]] = []
+    chosen = []
+    for member in members:
+        fits = (
+            number
+            for number, piece in enumerate(pieces)
+            if len(piece) < size and all(member * lines + o not in clashes for o in piece)
+        )
+        number = next(fits, len(pieces))
+        if number == len(pieces):
+            pieces.append([])
+        pieces[number].append(member)
+        chosen.append(number)
+    return chosen
 
 
 def _completed(shelves: list[list[list[int]]], size: int) -> Iterator[list[int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from builders.english.word_lists import word_list
 
@@ -258,6 +258,7 @@ def _holds_second_verb(sentence: Sentence, verb: int, last: int) -> bool:
     return "CC" in behind and not {"VBN", "VBD"}.isdisjoint(behind[behind.index("CC") :])
 
 
+@cache
 def fixed_words(name: str) -> frozenset[str]:
     """Return the words of one of the family's lists, with spaces in multi-word entries."""
     return frozenset(word.replace("-", " ") for word in word_list(name, PACKAGE))

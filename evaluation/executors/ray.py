@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from evaluation.workers import Session
 from kbprobe.errors import KbprobeError, MissingDependencyError
 from kbprobe.files import replacing_folder
 from kbprobe.files.targets import unwritable
+from kbprobe.forks import next_job
 from kbprobe.processes import outside_working_directory
 from kbprobe.terminal.progress import Progress, silent
 
@@ -172,7 +174,9 @@ class RayWorkers:
         while waiting or running:
             while idle and waiting:
                 worker = idle.pop()
-                batch = _next(waiting, held.get(worker), list(held.values()))
+                batch = next_job(
+                    waiting, attrgetter("model"), held.get(worker), list(held.values())
+                )
                 held[worker] = batch.model
                 running[worker.run.remote([specs[at] for at in batch.places])] = worker, batch
             self.progress("runs", done, len(specs))
@@ -202,19 +206,6 @@ class RayWorkers:
                     _write(files, folder)
                 done += 1
                 yield replace(ended, run=place)
-
-
-def _next(waiting: list[_RunBatch], held: str | None, others: Sequence[str]) -> _RunBatch:
-    """Take the next runs for a worker: of the model it holds, else of the most delayed model.
-
-    That is the model with the most runs left for each worker that holds it.
-    """
-    left: dict[str, int] = {}
-    for batch in waiting:
-        left[batch.model] = left.get(batch.model, 0) + len(batch.places)
-    model = held if held in left else max(left, key=lambda one: left[one] / (1 + others.count(one)))
-    at = next(number for number, batch in enumerate(waiting) if batch.model == model)
-    return waiting.pop(at)
 
 
 def _starter(ray: Any, gpus: float, marker: tuple[str, str]) -> Any:

@@ -100,21 +100,25 @@ def execute_side_by_side(specs: Sequence[RunSpec], session: Session) -> Iterator
 
 
 def _process_count(specs: Sequence[RunSpec], jobs: int, session: Session) -> int:
-    if session.processes == 1 or session.workers.count > 1 or jobs < 2 or "torch" in sys.modules:
-        return 1  # A forked process would wait forever for torch's threads.
+    wanted = session.processes
+    if wanted == 1 or session.workers.count > 1 or jobs < 2:
+        return 1
     if not all(_on_cpu(spec) for spec in specs):
-        if session.processes is not None:
-            raise UsageError(
-                f"--workers {session.processes} is for runs on the CPU: leave it out, or add "
-                "--device cpu. A GPU computes one run after another."
-            )
-        return 1
-    if session.processes is not None:
-        return process_count(jobs, session.processes, 0)
+        if wanted is None:
+            return 1
+        raise UsageError(
+            f"--workers {wanted} is for models on the CPU: leave it out, or add --device cpu. A "
+            "GPU computes one run after another, and --concurrency is for an endpoint."
+        )
+    if "torch" in sys.modules:
+        return 1  # A forked process would wait forever for torch's threads.
+    if wanted is not None:
+        return process_count(jobs, wanted, 0)
     sizes = [_weights(*model) for model in {(spec.model, spec.run.revision) for spec in specs}]
-    if None in sizes or (most := max(size or 0 for size in sizes)) > SMALL:
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes) or max(known) > SMALL:
         return 1
-    return process_count(jobs, None, MEMORY + most)
+    return process_count(jobs, None, MEMORY + max(known))
 
 
 def _on_cpu(spec: RunSpec) -> bool:

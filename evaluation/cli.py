@@ -213,6 +213,14 @@ def study_command(study: Study) -> Command:
                 help="Print what would be sent to --endpoint, and stop.",
             ),
             Option(["--overwrite"], is_flag=True, help="Replace other results in the folder."),
+            Option(
+                ["--workers"],
+                type=click.IntRange(min=1),
+                metavar="N",
+                rare=True,
+                help="How many processes execute several runs on the CPU, on Linux. [default: as "
+                "many as have a processor and memory, where models are small]",
+            ),
         ]
         tracking = {} if study.track is None else _fields(TrackingOptions, "Output")
         of_runs = _run_fields(study.fixed)
@@ -277,16 +285,17 @@ def _run_study(
     tag: str | None,
     dry_run: bool,
     overwrite: bool,
+    workers: int | None,
     as_json: bool,
     **values: Any,
 ) -> int:
     from evaluation.studies.run import forecast_study, run_study
 
     if study.takes_folders(models):
-        if overwrite or dry_run or tag is not None:
+        if overwrite or dry_run or tag is not None or workers is not None:
             raise UsageError(
-                "--overwrite, --dry-run and --tag are for runs: name a model with --model, or "
-                f"leave them out where {study.name} is given folders of results"
+                "--overwrite, --workers, --dry-run and --tag are for runs: name a model with "
+                f"--model, or leave them out where {study.name} is given folders of results"
             )
         _summarise(study, fields, tuple(map(Path, probes)), output, as_json, **values)
         return 0
@@ -312,31 +321,31 @@ def _run_study(
         count = forecast_study(request)
         echo(f"{count} {'run' if count == 1 else 'runs'}; nothing was evaluated.", err=True)
         return 0
-    workers = find_workers(request.defaults.run)
+    launched = find_workers(request.defaults.run)
     failures: list[Outcome] = []
 
     def report(outcome: Outcome) -> None:
         if isinstance(outcome.result, KbprobeError):
             failures.append(outcome)
             _report(outcome, as_json)
-        elif workers.leads and study.reports_runs:
+        elif launched.leads and study.reports_runs:
             _report(outcome, as_json and study.independent)
 
     let_arrow_ignore_pandas()  # not in run_study: callers in Python may give pandas to Arrow
-    with shown_progress(workers.leads, UNITS) as progress:
+    with shown_progress(launched.leads, UNITS) as progress:
         summary = run_study(
             request,
-            Session(overwrite, workers, progress),
+            Session(overwrite, launched, progress, processes=workers, line=progress.line),
             tracking=tracking,
             report=report,
         )
-    if workers.leads and tracking is not None and tracking.log_to:
+    if launched.leads and tracking is not None and tracking.log_to:
         echo(f"Logged to {', '.join(tracking.log_to)} in {tracking.log_dir}", err=True)
-    if workers.leads and not study.independent:
+    if launched.leads and not study.independent:
         _report_summary(request)
-    if workers.leads and not as_json:
+    if launched.leads and not as_json:
         study.display(summary)
-    elif workers.leads and not study.independent:
+    elif launched.leads and not study.independent:
         echo(summary.model_dump_json())
     return FAILED if failures else 0
 

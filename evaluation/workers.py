@@ -71,12 +71,17 @@ class Session:
         workers: the processes that share them.
         progress: shows what is done.
         reports: whether folders get a ``report.html``.
+        processes: how many may be forked to execute several runs side by side; None: as many as
+            fit on this machine. See `evaluation.runs.side_by_side`.
+        line: returns what shows the progress of a forked process, by its number.
     """
 
     overwrite: bool = False
     workers: Workers = ALONE
     progress: Progress = silent
     reports: bool = True
+    processes: int | None = 1
+    line: Callable[[int], Progress] = lambda _process: silent
 
     def prefixed(self, prefix: Callable[[], str]) -> Session:
         """Return the session with a text, made when it is shown, before what progress shows."""

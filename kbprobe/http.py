@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from datetime import UTC
 from email.message import Message
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 from urllib.parse import urljoin, urlsplit
 
 from kbprobe.errors import KbprobeError, SourceError, UsageError
@@ -189,28 +191,49 @@ def within(
     Socket timeouts apply to each piece that arrives, so that a server can keep us waiting forever
     with a byte per second; until its headers end, checking the clock between pieces does not help.
     The function therefore runs in a thread. If it takes longer, it is abandoned, and the thread
-    lives until its connection or the process ends.
+    lives until its connection or the process ends. Threads other than the main one, which may send
+    many requests, keep theirs for the next call.
 
     Raises:
         TimeoutError: it takes longer than ``seconds``.
     """
-    results: list[_Result] = []
-    errors: list[BaseException] = []
+    helper = _own.__dict__.pop("helper", None) or _Helper()
+    results: SimpleQueue[tuple[_Result, None] | tuple[None, BaseException]] = SimpleQueue()
+    helper.calls.put((partial(function, *args, **kwargs), results))
+    try:
+        result, error = results.get(timeout=seconds)
+    except Empty:
+        raise TimeoutError(f"it took longer than {seconds:.0f} s") from None
+    if threading.current_thread() is not threading.main_thread():
+        _own.helper = helper
+    del helper  # The traceback of an error would keep it.
+    if error is not None:
+        raise error
+    return cast(_Result, result)
 
-    def run() -> None:
+
+_own = threading.local()
+"""Each thread's helper."""
+
+
+class _Helper:
+    """A thread that calls functions for another one, until that one has ended."""
+
+    def __init__(self) -> None:
+        self.calls: SimpleQueue[Any] = SimpleQueue()
+        threading.Thread(target=_call_all, args=(self.calls,), daemon=True).start()
+
+    def __del__(self) -> None:
+        self.calls.put(None)
+
+
+def _call_all(calls: SimpleQueue[Any]) -> None:
+    for function, results in iter(calls.get, None):
         try:
-            results.append(function(*args, **kwargs))
+            results.put((function(), None))
         except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
-        raise TimeoutError(f"it took longer than {seconds:.0f} s")
-    if errors:
-        raise errors[0]
-    return results[0]
+            results.put((None, error))
+        del function, results  # They are not kept alive by a thread that waits.
 
 
 def retried(
@@ -299,25 +322,36 @@ def open_session(
     return session
 
 
-def exchange(
-    session: Session, method: str, url: str, limits: Limits, data: str | None = None
-) -> Reply:
-    """Send one request with JSON, without following redirections, and read the response.
+class JsonRequest:
+    """A request with JSON, which is sent any number of times; redirections are not followed.
 
-    Raises:
-        TimeoutError: the whole takes longer than the limit.
-        OSError: the connection failed; requests' own errors are of this kind.
+    Address, headers and proxies are worked out once, which takes longer than sending.
     """
 
-    def send() -> Reply:
-        with session.request(
-            method,
-            url,
-            data=data,
-            headers={"Content-Type": "application/json"},
-            allow_redirects=False,
-            stream=True,
-            timeout=limits.timeout,
+    def __init__(self, session: Session, method: str, url: str) -> None:
+        """Prepare the request of a session, without content."""
+        from requests import Request
+
+        headers = {"Content-Type": "application/json"}
+        self._session = session
+        self._prepared = session.prepare_request(Request(method, url, headers))
+        settings: Any = session.merge_environment_settings(url, {}, True, None, None)
+        self._settings = settings
+
+    def exchange(self, limits: Limits, data: str | None = None) -> Reply:
+        """Send the request with some content, and read the response.
+
+        Raises:
+            TimeoutError: the whole takes longer than the limit.
+            OSError: the connection failed; requests' own errors are of this kind.
+        """
+        return within(limits.timeout, self._send, limits, data)
+
+    def _send(self, limits: Limits, data: str | None) -> Reply:
+        request = self._prepared.copy()
+        request.prepare_body(data, None)
+        with self._session.send(
+            request, allow_redirects=False, timeout=limits.timeout, **self._settings
         ) as response:
             body = bytearray()
             for chunk in response.iter_content(_CHUNK):
@@ -328,5 +362,3 @@ def exchange(
             return Reply(
                 response.status_code, response.reason, response.headers, bytes(body), complete
             )
-
-    return within(limits.timeout, send)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from functools import partial
 
 import pytest
@@ -14,6 +16,7 @@ from kbprobe.http import (
     open_session,
     printable,
     retried,
+    within,
 )
 
 LIMITS = Limits(attempts=3, backoff=2.0, longest_wait=60.0)
@@ -94,3 +97,30 @@ def test_a_session_that_signs_takes_no_credentials_from_files() -> None:
     assert (session.auth, session.trust_env) == (sign, False)
     assert session.headers["User-Agent"] == "kbprobe"
     assert session.get_adapter("https://a/").max_retries.total == 0  # type: ignore[attr-defined]
+
+
+def test_a_thread_waits_for_its_own_calls_and_none_is_left_when_it_has_ended() -> None:
+    before, used, errors = threading.active_count(), list[int](), list[str]()
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    def call() -> None:
+        used.extend(within(60, threading.get_ident) for _ in range(2))
+        for seconds, function in ((60, fail), (0.01, partial(time.sleep, 0.5))):
+            try:
+                within(seconds, function)
+            except (ValueError, TimeoutError) as error:
+                errors.append(str(error))
+        used.append(within(60, threading.get_ident))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    assert used[0] == used[1] != used[2], "an abandoned thread calls nothing else"
+    assert errors == ["no", "it took longer than 0 s"]
+    assert within(60, int) == 0
+    deadline = time.monotonic() + 60
+    while threading.active_count() > before:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

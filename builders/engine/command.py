@@ -196,7 +196,8 @@ def run_jobs(
             return
         from builders.engine.drops import told_fewer
         from builders.engine.pipeline import build_all
-        from builders.engine.side_by_side import build_outcomes, process_count, start_builds
+        from builders.engine.side_by_side import MEMORY, build_outcomes, start_builds
+        from kbprobe.forks import process_count
         from kbprobe.terminal.progress import Phases, shown_phase
 
         def failed(folder: Path, error: KbprobeError) -> None:
@@ -222,7 +223,7 @@ def run_jobs(
             if reading:
                 reading.write(folder, request.seed, overwrite)
 
-        if (count := process_count(len(waiting), workers)) == 1:
+        if (count := process_count(len(waiting), workers, MEMORY)) == 1:
             with shown_phase() as progress:
                 build_here(waiting, progress)
         else:
@@ -234,10 +235,10 @@ def run_jobs(
                         continue
                     with progress.paused():
                         outcome.show()
-                        if outcome.failure is None:
+                        if outcome.error is None:
                             close(request, folder)
                         else:
-                            failed(folder, KbprobeError(outcome.failure))
+                            failed(folder, outcome.error)
     failures.raise_if_any()
 
 

@@ -15,13 +15,13 @@ from kbprobe.errors import UsageError
 from kbprobe.http import (
     TEMPORARY,
     BudgetSpent,
+    JsonRequest,
     Limits,
     Reply,
     RequestRefused,
     ServerError,
     Stopped,
     checked_url,
-    exchange,
     is_loopback,
     open_session,
     printable,
@@ -30,7 +30,7 @@ from kbprobe.http import (
 )
 
 if TYPE_CHECKING:
-    from requests import PreparedRequest, Session
+    from requests import PreparedRequest
 
 API_KEY = "KBPROBE_API_KEY"
 """The environment variable with the key of an endpoint that requires one."""
@@ -170,11 +170,11 @@ class Client:
         from requests.exceptions import SSLError
 
         body = None if content is None else json.dumps(content)
-        method, limits = "GET" if body is None else "POST", self.limits
+        limits = self.limits
         try:
-            reply = exchange(self._session(), method, f"{self.url}/{path}", limits, body)
+            reply = self._request("GET" if body is None else "POST", path).exchange(limits, body)
         except (TimeoutError, Timeout) as error:
-            self._own.session = None  # It may still be in use by an abandoned thread.
+            del self._own.session  # It may still be in use by an abandoned thread.
             raise ServerError(
                 f"{self.url} gave no whole answer within {limits.timeout:g} s (--request-timeout).",
                 transient=True,
@@ -246,15 +246,18 @@ class Client:
         """Return a server's message in printable form, without the key."""
         return printable(said, secret=self._key)
 
-    def _session(self) -> Session:
-        """Return this thread's session; a session serves one thread at a time."""
-        session: Session | None = getattr(self._own, "session", None)
-        if session is None:
+    def _request(self, method: str, path: str) -> JsonRequest:
+        """Return a request of this thread's session; a session serves one thread at a time."""
+        own = self._own
+        if not hasattr(own, "session"):
             # No proxy can reach the loopback interface.
-            session = self._own.session = open_session(
-                Limits(attempts=1), proxies=not is_loopback(self.url), sign=self._sign
-            )
-        return session
+            proxies = not is_loopback(self.url)
+            own.session = open_session(Limits(attempts=1), proxies=proxies, sign=self._sign)
+            own.requests = {}
+        if path not in own.requests:
+            own.requests[path] = JsonRequest(own.session, method, f"{self.url}/{path}")
+        found: JsonRequest = own.requests[path]
+        return found
 
     def _sign(self, request: PreparedRequest) -> PreparedRequest:
         if self._key:

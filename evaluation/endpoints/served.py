@@ -10,11 +10,11 @@ import json
 import logging
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from evaluation.endpoints.client import Client, PromptLimits
 from kbprobe.errors import CacheError, UsageError, did_you_mean
@@ -282,42 +282,6 @@ class ServedModel:
                 *(self.url, f"{len(tokens):,}", f"{sum(tokens):,}", written, f"{answered:,}"),
             )
 
-    def answered(
-        self,
-        asked: Sequence[_Argument],
-        known: Callable[[_Argument], _Result | None],
-        send: Callable[[Sequence[_Argument]], Iterator[tuple[int, _Result]]],
-        text_of: Callable[[_Argument], str],
-        every: Sequence[_Argument] = (),
-    ) -> list[_Result]:
-        """Return the answers to prompts; only new ones are sent.
-
-        Args:
-            asked: the prompts.
-            known: returns the stored answer to a prompt.
-            send: sends prompts, and yields index and answer.
-            text_of: returns the text of a prompt.
-            every: all prompts that will be asked; by default those that are sent.
-
-        Raises:
-            BudgetSpent: the budget ends first; the message says how much is left.
-        """
-        kept = ((one, known(one)) for one in dict.fromkeys(asked))
-        found = {one: answer for one, answer in kept if answer is not None}
-        todo = [one for one in dict.fromkeys(asked) if one not in found]
-        try:
-            for number, answer in send(todo):
-                found[todo[number]] = answer
-        except BudgetSpent as error:
-            every = every or todo
-            left = [self.estimated_tokens(text_of(one)) for one in every if known(one) is None]
-            raise BudgetSpent(
-                f"{error}: {len(every) - len(left):,} of {len(every):,} prompts are answered, and "
-                f"kept. {len(left):,} prompts are left, about {sum(left):,} tokens: run the same "
-                "command again to go on."
-            ) from error
-        return [found[one] for one in asked]
-
     def _listed(self) -> str:
         """Check the model's name against the list of models, and return its owner.
 
@@ -343,3 +307,60 @@ class ServedModel:
             )
         owner = named.get(self.model, {}).get("owned_by")
         return printable(owner, 40) if isinstance(owner, str) else ""
+
+
+class SentPrompts(Generic[_Argument, _Result]):
+    """The prompts of a run: later ones are under way while answers to earlier ones are read.
+
+    Attributes:
+        waiting: the prompts without a stored answer, in the order in which they are sent.
+    """
+
+    def __init__(
+        self,
+        model: ServedModel,
+        prompts: Iterable[_Argument],
+        known: Callable[[_Argument], _Result | None],
+        send: Callable[[Sequence[_Argument]], Iterator[tuple[int, _Result]]],
+        text_of: Callable[[_Argument], str],
+    ) -> None:
+        """Look up stored answers; nothing is sent before the first new answer is asked for.
+
+        Args:
+            model: answers the prompts.
+            prompts: in the order in which their answers will be asked for.
+            known: returns the stored answer to a prompt.
+            send: sends prompts, and yields index and answer of each as it arrives.
+            text_of: returns the text of a prompt.
+        """
+        answers = {one: known(one) for one in dict.fromkeys(prompts)}
+        self.waiting = [one for one, answer in answers.items() if answer is None]
+        self._answers = {one: answer for one, answer in answers.items() if answer is not None}
+        self._model, self._text_of, self._total = model, text_of, len(answers)
+        self._coming = send(self.waiting)
+
+    def answers(self, prompts: Iterable[_Argument]) -> list[_Result]:
+        """Return the answers to some of the prompts.
+
+        Raises:
+            BudgetSpent: the budget ends first; the message says how much is left.
+        """
+        prompts = list(prompts)
+        try:
+            for one in prompts:
+                while one not in self._answers:
+                    self._take(*next(self._coming))
+        except BudgetSpent as error:
+            left = [one for one in self.waiting if one not in self._answers]
+            tokens = sum(self._model.estimated_tokens(self._text_of(one)) for one in left)
+            raise BudgetSpent(
+                f"{error}: {len(self._answers):,} of {self._total:,} prompts are answered, and "
+                f"kept. {len(left):,} prompts are left, about {tokens:,} tokens: run the same "
+                "command again to go on."
+            ) from error
+        return [self._answers[one] for one in prompts]
+
+    def _take(self, number: int, answer: _Result) -> None:
+        self._answers[self.waiting[number]] = answer
+        if len(self._answers) == self._total:
+            next(self._coming, None)  # The threads end.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from evaluation.runs.spec import RunSpec
-from evaluation.workers import Session
+from evaluation.workers import QUIET, Session
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.terminal.progress import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -41,36 +40,20 @@ class Executor(Protocol):
         """
 
 
-def batches(specs: Sequence[RunSpec]) -> list[list[int]]:
-    """Group runs that must be executed together, by their indices.
-
-    Runs that fit something on the same model share the work (frozen vectors, heads trained side
-    by side, longer trainings that continue shorter ones); all others are separate.
-
-    >>> from evaluation.runs.spec import RunSpec
-    >>> plain = RunSpec("probe", "bert")
-    >>> trained = [plain.vary(train=rows) for rows in (10, 20)]
-    >>> batches([plain, *trained, plain.vary(seed=1)])
-    [[0], [1, 2], [3]]
-    """
-    from evaluation.runs.executor import model_key
-
-    together: dict[str, list[int]] = {}
-    for at, spec in enumerate(specs):
-        key = f"{at}" if spec.run.train is None else model_key(spec)
-        together.setdefault(key, []).append(at)
-    return list(together.values())
-
-
 @dataclass(frozen=True)
 class InProcess:
-    """Executes runs in this process, grouped by model."""
+    """Executes runs in this process, grouped by model, or in forked ones.
 
-    progress: Progress = silent
+    Attributes:
+        session: how; reports are not written.
+    """
+
+    session: Session = QUIET
 
     def execute(self, specs: Sequence[RunSpec]) -> Iterator[Ended]:
         """See `evaluation.executors.base.Executor`; a model is loaded once for all of its runs."""
-        from evaluation.runs.executor import execute, model_key
+        from evaluation.runs.executor import model_key
+        from evaluation.runs.side_by_side import execute_side_by_side
 
         models: dict[str, list[int]] = {}
         for at, spec in enumerate(specs):
@@ -78,11 +61,11 @@ class InProcess:
         places = [at for some in models.values() for at in some]
         done = 0
 
-        session = Session(progress=self.progress, reports=False)
+        session = replace(self.session, reports=False)
         session = session.prefixed(lambda: f"run {done + 1} of {len(specs)}: ")
         while done < len(places):
             left = places[done:]
-            outcomes = execute([specs[at] for at in left], session)
+            outcomes = execute_side_by_side([specs[at] for at in left], session)
             try:
                 for at, outcome in zip(left, outcomes, strict=True):
                     yield ended(at, outcome.result)

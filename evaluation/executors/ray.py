@@ -14,18 +14,20 @@ import os
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from evaluation.executors.base import Ended, batches
+from evaluation.executors.base import Ended
 from evaluation.runs.folders import OWN
 from evaluation.runs.spec import RunSpec
 from evaluation.workers import Session
 from kbprobe.errors import KbprobeError, MissingDependencyError
 from kbprobe.files import replacing_folder
 from kbprobe.files.targets import unwritable
+from kbprobe.forks import next_job
 from kbprobe.processes import outside_working_directory
 from kbprobe.terminal.progress import Progress, silent
 
@@ -57,9 +59,7 @@ class Worker:
             self._shared = Path(marker[0]).read_text(encoding="utf-8") == marker[1]
         except OSError:
             self._shared = False
-        self._held = ExitStack()
-        self._model: str | None = None
-        self._execute: Any = None
+        self._runs: Any = None
 
     def run(self, specs: Sequence[RunSpec]) -> list[tuple[Ended, Files | None]]:
         """Execute runs of one model; return how each ended, and its files if they are not shared.
@@ -67,7 +67,9 @@ class Worker:
         The numbers of the runs are their indices among those given.
         """
         from evaluation.executors.base import ended, unexpected
+        from evaluation.runs.executor import RunsOfModels
 
+        self._runs = self._runs or RunsOfModels(Session(reports=False))
         found: list[tuple[Ended, Files | None]] = []
         with tempfile.TemporaryDirectory() as own:
             places = specs
@@ -76,31 +78,17 @@ class Worker:
             while len(found) < len(places):
                 left = places[len(found) :]
                 try:
-                    for outcome in self._opened(left[0])(left):
+                    for outcome in self._runs.outcomes(left):
                         done = ended(len(found), outcome.result)
                         files = None if self._shared or done.error else _files(outcome.spec.folder)
                         found.append((done, files))
-                except KbprobeError as error:  # the model cannot be opened
+                except KbprobeError as error:  # heads cannot be trained
+                    left = places[len(found) :]
                     found += [(ended(len(found) + at, error), None) for at in range(len(left))]
                 except Exception as error:  # of a plugin, or a bug: it ends only its own run
-                    self._model = None
+                    self._runs = RunsOfModels(Session(reports=False))
                     found.append((unexpected(len(found), error), None))
         return found
-
-    def _opened(self, spec: RunSpec) -> Any:
-        """Return what executes runs of a model, which is opened unless it is the one held."""
-        from evaluation.runs.executor import model_key, opened_model
-        from evaluation.runs.reading import SplitReader
-
-        model = f"{model_key(spec)} {spec.run.cache}"
-        if model != self._model:
-            self._model = None
-            self._held.close()
-            self._held = ExitStack()
-            opened = opened_model(spec, spec.run.cache, SplitReader(), Session(reports=False))
-            self._execute = self._held.enter_context(opened)
-            self._model = model
-        return self._execute
 
 
 def _files(folder: Path | None) -> Files:
@@ -146,6 +134,7 @@ class RayWorkers:
 
     def _execute(self, ray: Any, specs: Sequence[RunSpec]) -> Iterator[Ended]:
         from evaluation.runs.executor import model_key
+        from evaluation.runs.side_by_side import batches
 
         resources = ray.cluster_resources()
         gpus = (1.0 if resources.get("GPU") else 0.0) if self.gpus is None else self.gpus
@@ -172,7 +161,9 @@ class RayWorkers:
         while waiting or running:
             while idle and waiting:
                 worker = idle.pop()
-                batch = _next(waiting, held.get(worker), list(held.values()))
+                batch = next_job(
+                    waiting, attrgetter("model"), held.get(worker), list(held.values())
+                )
                 held[worker] = batch.model
                 running[worker.run.remote([specs[at] for at in batch.places])] = worker, batch
             self.progress("runs", done, len(specs))
@@ -202,19 +193,6 @@ class RayWorkers:
                     _write(files, folder)
                 done += 1
                 yield replace(ended, run=place)
-
-
-def _next(waiting: list[_RunBatch], held: str | None, others: Sequence[str]) -> _RunBatch:
-    """Take the next runs for a worker: of the model it holds, else of the most delayed model.
-
-    That is the model with the most runs left for each worker that holds it.
-    """
-    left: dict[str, int] = {}
-    for batch in waiting:
-        left[batch.model] = left.get(batch.model, 0) + len(batch.places)
-    model = held if held in left else max(left, key=lambda one: left[one] / (1 + others.count(one)))
-    at = next(number for number, batch in enumerate(waiting) if batch.model == model)
-    return waiting.pop(at)
 
 
 def _starter(ray: Any, gpus: float, marker: tuple[str, str]) -> Any:

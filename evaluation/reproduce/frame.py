@@ -252,7 +252,7 @@ def run(
     """
     started = time.perf_counter()
     specs = [spec for step in steps for spec in step.specs]
-    ended = InProcess(asked.progress).execute(specs)
+    ended = InProcess(Session(progress=asked.progress)).execute(specs)
     failed = {specs[one.run].folder: one.error for one in ended if one.error is not None}
     for step in steps:
         reasons = [failed[spec.folder] for spec in step.specs if spec.folder in failed]

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from evaluation.items.sources import open_probe
 from evaluation.items.types import ProbeSplit, choice_starts, ids_of, joined
@@ -165,19 +166,42 @@ def execute(specs: Sequence[RunSpec], session: Session = QUIET) -> Iterator[Outc
     Yields:
         The outcome of each run, in order.
     """
-    reader = SplitReader()
-    for _, group in groupby(specs, key=model_key):
-        specs_of_model = list(group)
-        cache = all(spec.run.cache for spec in specs_of_model)
-        with ExitStack() as stack:
+    with RunsOfModels(session) as runs:
+        for _, group in groupby(specs, key=model_key):
+            yield from runs.outcomes(list(group))
+
+
+class RunsOfModels:
+    """Executes runs of one model after another; the last one stays open for further runs of it."""
+
+    def __init__(self, session: Session = QUIET) -> None:
+        self._session, self._reader = session, SplitReader()
+        self._held, self._model = ExitStack(), ""
+        self._run_all: Callable[[Sequence[RunSpec]], Iterator[Outcome]] | None = None
+
+    def __enter__(self) -> RunsOfModels:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Release the model."""
+        held, self._held, self._model = self._held, ExitStack(), ""
+        held.__exit__(*error)
+
+    def outcomes(self, specs: Sequence[RunSpec]) -> Iterator[Outcome]:
+        """Execute runs of one model: see :func:`execute`."""
+        cache = all(spec.run.cache for spec in specs)
+        if (model := f"{model_key(specs[0])} {cache}") != self._model:
+            self.__exit__(None, None, None)
+            opened = opened_model(specs[0], cache, self._reader, self._session)
             try:
-                run_all = stack.enter_context(
-                    opened_model(specs_of_model[0], cache, reader, session)
-                )
+                self._run_all = self._held.enter_context(opened)
             except KbprobeError as error:
-                yield from (Outcome(spec, error) for spec in specs_of_model)
-                continue
-            yield from run_all(specs_of_model)
+                yield from (Outcome(spec, error) for spec in specs)
+                return
+            self._model = model
+        assert self._run_all is not None
+        yield from self._run_all(specs)
 
 
 @contextmanager

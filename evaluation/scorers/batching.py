@@ -20,16 +20,21 @@ Rows = npt.NDArray[np.floating[Any]]
 """Numbers computed for sequences: axis 0 runs over sequences, or over their slots."""
 
 
+def longest_first(lengths: Ints) -> Ints:
+    """Return the order in which sequences are run; insufficient memory is noticed at once."""
+    order: Ints = np.argsort(-lengths, kind="stable")
+    return order
+
+
 def cut_batches(lengths: Ints, budget: int) -> list[Ints]:
     """Cut sequences into batches of at most ``budget`` padded tokens, and return their indices.
 
-    The longest come first, so that insufficient memory is noticed at once. A sequence that is
-    longer than the budget forms a batch by itself.
+    The longest come first. A sequence that is longer than the budget forms a batch by itself.
 
     >>> [batch.tolist() for batch in cut_batches(np.array([3, 9, 4, 4]), 9)]
     [[1], [2, 3], [0]]
     """
-    order = np.argsort(-lengths, kind="stable")
+    order = longest_first(lengths)
     batches, start = [], 0
     while start < len(order):
         longest = int(lengths[order[start]])

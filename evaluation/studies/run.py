@@ -12,8 +12,9 @@ from pydantic import BaseModel
 from evaluation.items.sources import ProbeSource, UnknownSplit
 from evaluation.learners.registry import LEARNERS
 from evaluation.runs.checks import check_model, check_names, check_runs, check_split
-from evaluation.runs.executor import Outcome, announce_requests, execute
+from evaluation.runs.executor import Outcome, announce_requests
 from evaluation.runs.folders import holding
+from evaluation.runs.side_by_side import execute_side_by_side
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Failed, Finished, StudyRequest, write_summary
 from evaluation.tracking import TrackingOptions, check_trackers, log_runs
@@ -56,7 +57,7 @@ def run_study(
             return f"run {done + 1} of {len(specs)}: " if len(specs) > 1 else ""
 
         numbered = replace(session.prefixed(number), reports=study.reports_runs)
-        for outcome in execute(specs, numbered):
+        for outcome in execute_side_by_side(specs, numbered):
             done += 1
             if isinstance(outcome.result, KbprobeError):
                 if lone:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evaluation.workers import UNITS
+from evaluation.workers import UNITS, Session
 from kbprobe.cli import FAILED, command
 from kbprobe.terminal import echo
 from kbprobe.terminal.progress import shown_progress
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evaluation.executors.base import Executor
     from evaluation.runs.costs import Cost
     from evaluation.suites.run import Done, PlannedRun, SuitePlan
-    from kbprobe.terminal.progress import Progress
+    from kbprobe.terminal.progress import Progress, ShownProgress
 
 PROGRAM = "evaluate-probe"
 
@@ -61,7 +61,9 @@ PROGRAM = "evaluate-probe"
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Ray: how many workers. [default: as many as there are processors, or GPUs]",
+    help="How many processes execute runs on the CPU, on Linux; with Ray, how many workers. "
+    "[default: as many as have a processor and memory, where models are small; Ray: as many as "
+    "there are processors, or GPUs]",
 )  # fmt: skip
 @click.option(
     "--address", metavar="ADDRESS",
@@ -101,7 +103,7 @@ def suite_command(
 
 
 def _executor(
-    progress: Progress,
+    progress: ShownProgress,
     executor: str,
     workers: int | None,
     address: str | None,
@@ -115,13 +117,12 @@ def _executor(
 
         return RayWorkers(workers, address, gpus_per_worker, progress)
     for name, value in (
-        ("--workers", workers),
         ("--address", address),
         ("--gpus-per-worker", gpus_per_worker),
     ):
         if value is not None:
             raise UsageError(f"{name} is for --executor ray: give that as well, or leave it out")
-    return InProcess(progress)
+    return InProcess(Session(progress=progress, processes=workers, line=progress.line))
 
 
 def _report(run: PlannedRun, done: int, total: int) -> None:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbprobe.terminal import echo
@@ -40,11 +41,31 @@ def silent(_what: str, _done: int, _total: int) -> None:
     """Show no progress."""
 
 
+class ShownProgress:
+    """Shows what is done: called as a `Progress`, or by processes that have a line each."""
+
+    def __init__(self, new_line: Callable[[], Progress]) -> None:
+        """Set what makes a line; calls without a process show the line of process 0."""
+        self._new_line, self._lines = new_line, dict[int, Progress]()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show what is done."""
+        self.line(0)(what, done, total)
+
+    def line(self, process: int) -> Progress:
+        """Return the line of a process; an empty description hides it."""
+        if process not in self._lines:
+            self._lines[process] = self._new_line()
+        return self._lines[process]
+
+
 @contextmanager
 def shown_progress(
     shown: bool, units: Mapping[str, str] | None = None, log: bool = True
-) -> Iterator[Progress]:
+) -> Iterator[ShownProgress]:
     """Show a bar with rate and remaining time on a terminal, and occasional lines in a log.
+
+    The bar's thread runs from the first call on, and as long as a line is visible.
 
     Args:
         shown: whether to show anything.
@@ -53,10 +74,10 @@ def shown_progress(
         log: whether to write lines if stderr is not a terminal.
     """
     if not shown or _quiet or not (log or on_terminal()):
-        yield silent
+        yield ShownProgress(lambda: silent)
         return
     if not on_terminal():
-        yield _log_lines(units or {})
+        yield ShownProgress(partial(_log_lines, units or {}))
         return
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -71,19 +92,30 @@ def shown_progress(
         TimeRemainingColumn(),
         TextColumn("left"),
     )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", rate="", amount="")
+    bar = Bar(*columns, console=Console(stderr=True), transient=True)
+    try:
+        yield ShownProgress(partial(_bar_line, bar, units or {}))
+    finally:
+        bar.stop()
 
-        def show(what: str, done: int, total: int) -> None:
-            unit = _unit(what, units or {})
-            if bar.tasks[0].description != what:
-                bar.reset(task, description=what, total=total or None)
-            speed = bar.tasks[0].speed
-            rate = f"{_amount(speed, unit)}/s" if speed and unit != PERCENT else ""
-            amount = amount_done(done, total, unit)
-            bar.update(task, completed=done, total=total or None, rate=rate, amount=amount)
 
-        yield show
+def _bar_line(bar: Bar, units: Mapping[str, str]) -> Progress:
+    task = bar.add_task("", rate="", amount="", visible=False)
+    own = next(one for one in bar.tasks if one.id == task)
+
+    def show(what: str, done: int, total: int) -> None:
+        unit = _unit(what, units)
+        if own.description != what:
+            bar.reset(task, description=what, total=total or None, visible=bool(what))
+        rate = f"{_amount(own.speed, unit)}/s" if own.speed and unit != PERCENT else ""
+        amount = amount_done(done, total, unit)
+        bar.update(task, completed=done, total=total or None, rate=rate, amount=amount)
+        if any(one.visible for one in bar.tasks):
+            bar.start()
+        else:
+            bar.stop()
+
+    return show
 
 
 def amount_done(done: int, total: int, unit: str = "") -> str:

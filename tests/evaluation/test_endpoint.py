@@ -97,10 +97,10 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "PromptLimits", partial(PromptLimits, backoff=0.001))
 
 
-def scored(scorer: Scorer, items: list[Item]) -> Scores:
+def scored(scorer: Scorer, items: list[Item], budget: int = 4096) -> Scores:
     """Score some items as a run does."""
     encoded, starts = scorer.encode(items), choice_starts(items)
-    return score_encoded(scorer, encoded, starts, "", 4096, back_off=BackOff())
+    return score_encoded(scorer, encoded, starts, "", budget, back_off=BackOff())
 
 
 PROMPTS = {
@@ -238,8 +238,8 @@ def test_nothing_is_sent_twice(server: Script, tmp_path: Path) -> None:
 def test_requests_go_out_together_up_to_the_number_given(server: Script, tmp_path: Path) -> None:
     server.faults = [None, *[Fault(seconds=0.05)] * 8]
     endpoint = Endpoint(server.url, "tiny", tmp_path, PATIENT, concurrency=3)
-    scored(EndpointScorer(endpoint), questions())
-    assert server.together == 3
+    scored(EndpointScorer(endpoint), questions(), budget=1)
+    assert server.together == 3, "even where each prompt is a batch"
     assert server.connections <= 1 + 3, "each thread uses its connection again"
 
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from evaluation.endpoints.answers import Scored, TokenPair, divided
+from evaluation.endpoints.served import SentPrompts
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import Encoded, Scorer, ScorerInputs, aside
+from evaluation.scorers.batching import longest_first
 from evaluation.scorers.causal.prompts import Prompt
 from kbprobe.arrays import Floats, Ints, run_starts
 
@@ -29,6 +31,7 @@ class EndpointEncoded(Encoded):
 
     Attributes:
         pairs: what is sent, shape [sequences].
+        sent: sends them, and gives the answers.
         slot_weight: the weight of a slot's log-likelihood in its choice's score, shape [slots].
         item_of: the item of each choice, shape [choices].
         token_means: ``choice_tokens`` as the mean over prompts so far, shape [choices].
@@ -37,6 +40,7 @@ class EndpointEncoded(Encoded):
     """
 
     pairs: Sequence[TokenPair]
+    sent: SentPrompts[TokenPair, Scored]
     slot_weight: Floats
     item_of: Ints
     token_means: Floats
@@ -93,20 +97,21 @@ class EndpointScorer(Scorer):
                         pair = TokenPair(self._start, pair.continuation)
                     slots.setdefault(pair, []).append((choice, weight))
         flat = [slot for own in slots.values() for slot in own]
-        lengths = [self._endpoint.estimated_tokens(pair.text) for pair in slots]
-        todo = [
-            length
-            for pair, length in zip(slots, lengths, strict=True)
-            if self._endpoint.known(pair) is None
-        ]
-        self._endpoint.announce(todo, len(slots) - len(todo))
+        endpoint, pairs, text_of = self._endpoint, list(slots), attrgetter("text")
+        estimates = [endpoint.estimated_tokens(pair.text) for pair in pairs]
+        lengths = np.array(estimates, dtype=np.int64)
+        order = [pairs[number] for number in longest_first(lengths)]
+        sent = SentPrompts(endpoint, order, endpoint.known, endpoint.scores, text_of)
+        todo = [endpoint.estimated_tokens(pair.text) for pair in sent.waiting]
+        endpoint.announce(todo, len(pairs) - len(todo))
         return EndpointEncoded(
-            lengths=np.array(lengths, dtype=np.int64),
+            lengths=lengths,
             item=np.array([item_of[own[0][0]] for own in slots.values()], dtype=np.int64),
             slot_starts=run_starts([len(own) for own in slots.values()]),
             slot_choice=np.array([choice for choice, _ in flat], dtype=np.int64),
             choice_tokens=np.zeros(starts[-1], dtype=np.int64),
-            pairs=list(slots),
+            pairs=pairs,
+            sent=sent,
             slot_weight=np.array([weight for _, weight in flat]),
             item_of=item_of,
             token_means=np.zeros(starts[-1]),
@@ -122,11 +127,7 @@ class EndpointScorer(Scorer):
             UsageError: nothing precedes a choice, and the endpoint adds no start token.
             KbprobeError: the endpoint returns no usable answers, or the budget is spent.
         """
-        pairs = [encoded.pairs[number] for number in sequences]
-        endpoint, text_of = self._endpoint, attrgetter("text")
-        answers = endpoint.answered(
-            pairs, endpoint.known, endpoint.scores, text_of, every=encoded.pairs
-        )
+        answers = encoded.sent.answers(encoded.pairs[number] for number in sequences)
         counts, slots = encoded.slots(sequences)
         self._fill_in(encoded, sequences, answers)
         values = np.repeat([scored.log_likelihood for scored in answers], counts)

@@ -25,6 +25,7 @@ from evaluation.scorers.generated.scorer import (
     GeneratedEncoded,
     GeneratedScorer,
     PromptedQuestion,
+    Replies,
     prompt_of,
 )
 from evaluation.scorers.likelihoods import TOLERANCES
@@ -107,6 +108,10 @@ class LocalScorer(GeneratedScorer):
     def estimated_tokens(self, prompts: Sequence[str]) -> list[int]:
         """Return how many tokens each prompt has."""
         return [len(ids) for ids in self._ids(prompts)]
+
+    def replies_to(self, asked: Sequence[PromptedQuestion]) -> Replies:
+        """Return :meth:`replies`."""
+        return self.replies
 
     def replies(self, asked: Sequence[PromptedQuestion]) -> list[ChatReply]:
         """Get answers to some prompts, those of similar length together."""

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -23,10 +23,12 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from evaluation.endpoints.chat import ANSWER, Chat, ChatEndpoint, ChatReply, Message
+from evaluation.endpoints.served import SentPrompts
 from evaluation.items.orders import LETTERS
 from evaluation.items.types import Item, choice_starts
 from evaluation.results.analyses.generated import UNREAD, Answer
 from evaluation.scorers.base import Encoded, Scorer, ScorerInputs, aside, row_sequences
+from evaluation.scorers.batching import longest_first
 from evaluation.scorers.causal.prompts import Prompt
 from evaluation.scorers.entries import ChatOptions, GenerationOptions
 from evaluation.scorers.generated.reasoning import without_reasoning
@@ -52,14 +54,19 @@ class PromptedQuestion(NamedTuple):
     shown: Sequence[int]
 
 
+Replies = Callable[[Sequence[PromptedQuestion]], Sequence[ChatReply]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class GeneratedEncoded(Encoded):
     """A sequence for each item: its prompts, one in each order.
 
-    ``lengths``, ``set_aside``, ``notes`` and ``answers`` are filled in when answers arrive.
+    ``lengths``, ``set_aside``, ``notes`` and ``answers`` are filled in when answers arrive, which
+    ``replies`` gets.
     """
 
     asked: Sequence[Sequence[PromptedQuestion]]
+    replies: Replies
     choices: Sequence[Sequence[str]]
     set_aside: dict[int, str]
     notes: dict[str, int]
@@ -107,8 +114,8 @@ class GeneratedScorer(Scorer):
         """Return about how many tokens each prompt has."""
 
     @abstractmethod
-    def replies(self, asked: Sequence[PromptedQuestion]) -> Sequence[ChatReply]:
-        """Get answers to some prompts."""
+    def replies_to(self, asked: Sequence[PromptedQuestion]) -> Replies:
+        """Return what gets answers to some of these prompts, about in their order."""
 
     def encode(self, items: Sequence[Item]) -> GeneratedEncoded:
         """Render all prompts.
@@ -122,9 +129,12 @@ class GeneratedScorer(Scorer):
         rows = np.repeat(np.arange(len(items)), counts)
         lengths = np.bincount(rows, weights=estimates, minlength=len(items)).astype(np.int64)
         ones = np.ones(int(choice_starts(items)[-1]), dtype=np.int64)
+        sequences = row_sequences(items, lengths + counts * self.max_tokens, ones)
+        order = longest_first(sequences["lengths"])
         return GeneratedEncoded(
-            **row_sequences(items, lengths + counts * self.max_tokens, ones),
+            **sequences,
             asked=asked,
+            replies=self.replies_to([one for at in order for one in asked[at]]),
             choices=[item.choices for item in items],
             set_aside={},
             notes={},
@@ -133,7 +143,7 @@ class GeneratedScorer(Scorer):
 
     def score(self, encoded: GeneratedEncoded, sequences: Ints) -> Floats:
         """Get answers to some items in all their orders; see :meth:`Scorer.score`."""
-        coming = iter(self.replies([one for at in sequences for one in encoded.asked[at]]))
+        coming = iter(encoded.replies([one for at in sequences for one in encoded.asked[at]]))
         scores = []
         for item in sequences.tolist():
             replies = [next(coming) for _ in encoded.asked[item]]
@@ -217,17 +227,6 @@ class ChatScorer(GeneratedScorer):
         """Whether choices get the probabilities of their letters."""
         return self._endpoint.gives_letters(self._wanted, self.max_tokens)
 
-    def encode(self, items: Sequence[Item]) -> GeneratedEncoded:
-        """Render all prompts, and report how many are to be sent."""
-        encoded = super().encode(items)
-        chats = {_chat(one) for own in encoded.asked for one in own}
-        known = self._endpoint.known
-        left = [one.messages for one in chats if known(one, self._wanted, self.max_tokens) is None]
-        self._endpoint.announce(
-            self.estimated_tokens(left), len(chats) - len(left), self.max_tokens
-        )
-        return encoded
-
     def score(self, encoded: GeneratedEncoded, sequences: Ints) -> Floats:
         """Get answers to some items, and count those that are not the object that was asked for."""
         scores = super().score(encoded, sequences)
@@ -245,16 +244,20 @@ class ChatScorer(GeneratedScorer):
         """Return about how many tokens each prompt has."""
         return [self._endpoint.estimated_tokens(prompt) for prompt in prompts]
 
-    def replies(self, asked: Sequence[PromptedQuestion]) -> list[ChatReply]:
-        """Get answers to some prompts; only new ones are sent.
+    def replies_to(self, asked: Sequence[PromptedQuestion]) -> Replies:
+        """Report how many prompts are to be sent; return what sends new ones, and gets answers.
 
-        Raises:
-            KbprobeError: the endpoint returns no usable answers, or the budget is spent.
+        Getting answers raises KbprobeError if the endpoint returns no usable ones, or the budget is
+        spent.
         """
         endpoint, wanted, most = self._endpoint, self._wanted, self.max_tokens
         known = partial(endpoint.known, wanted=wanted, max_tokens=most)
         send = partial(endpoint.replies, wanted=wanted, max_tokens=most)
-        return endpoint.answered([_chat(one) for one in asked], known, send, attrgetter("messages"))
+        chats = {_chat(one): None for one in asked}
+        sent = SentPrompts(endpoint, chats, known, send, attrgetter("messages"))
+        todo = self.estimated_tokens([chat.messages for chat in sent.waiting])
+        endpoint.announce(todo, len(chats) - len(todo), most)
+        return lambda asked: sent.answers(map(_chat, asked))
 
 
 def _chat(asked: PromptedQuestion) -> Chat:

@@ -20,7 +20,10 @@ from evaluation.models.loading import choose_device, is_cpu
 from kbprobe.files.cache import cache_dir
 from tests.commands import run_here
 
-HEAVY = ("torch", "transformers", "pandas", "datasets", "scipy.stats", "statsmodels")
+HEAVY = (
+    *("torch", "transformers", "pandas", "datasets", "scipy.stats", "statsmodels"),
+    *("matplotlib", "requests", "huggingface_hub"),
+)
 
 pytestmark = pytest.mark.usefixtures("in_world")
 

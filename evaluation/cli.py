@@ -282,6 +282,7 @@ def _run_study(
 ) -> int:
     from evaluation.studies.run import forecast_study, run_study
 
+    let_arrow_ignore_pandas()  # not in run_study: callers in Python may give pandas to Arrow
     if study.takes_folders(models):
         if overwrite or dry_run or tag is not None:
             raise UsageError(
@@ -322,7 +323,6 @@ def _run_study(
         elif workers.leads and study.reports_runs:
             _report(outcome, as_json and study.independent)
 
-    let_arrow_ignore_pandas()  # not in run_study: callers in Python may give pandas to Arrow
     with shown_progress(workers.leads, UNITS) as progress:
         summary = run_study(
             request,
@@ -417,6 +417,7 @@ def report_command(
     from evaluation.report.suite import DEFAULT_ROWS, make_suite_page
     from evaluation.results.types import RESULTS
 
+    let_arrow_ignore_pandas()
     if output is not None and len(folders) > 1:
         raise UsageError(
             f"-o names one page, but {len(folders)} folders are given: name the folder that holds "

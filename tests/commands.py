@@ -11,7 +11,7 @@ from io import StringIO
 
 HEAVY = (
     *("torch", "transformers", "pandas", "datasets", "scipy.stats", "statsmodels", "matplotlib"),
-    *("requests", "huggingface_hub", "nltk"),
+    *("requests", "huggingface_hub", "nltk", "wordfreq"),
 )
 """Packages that take long to import, and that few commands need."""
 

@@ -291,6 +291,7 @@ def _run_study(
 ) -> int:
     from evaluation.studies.run import forecast_study, run_study
 
+    let_arrow_ignore_pandas()  # not in run_study: callers in Python may give pandas to Arrow
     if study.takes_folders(models):
         if overwrite or dry_run or tag is not None or workers is not None:
             raise UsageError(
@@ -331,7 +332,6 @@ def _run_study(
         elif launched.leads and study.reports_runs:
             _report(outcome, as_json and study.independent)
 
-    let_arrow_ignore_pandas()  # not in run_study: callers in Python may give pandas to Arrow
     with shown_progress(launched.leads, UNITS) as progress:
         summary = run_study(
             request,
@@ -426,6 +426,7 @@ def report_command(
     from evaluation.report.suite import DEFAULT_ROWS, make_suite_page
     from evaluation.results.types import RESULTS
 
+    let_arrow_ignore_pandas()
     if output is not None and len(folders) > 1:
         raise UsageError(
             f"-o names one page, but {len(folders)} folders are given: name the folder that holds "

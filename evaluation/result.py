@@ -69,7 +69,7 @@ class Result(Evaluation):
         """Return the report's page.
 
         Raises:
-            MissingDependencyError: matplotlib is not installed.
+            MissingDependencyError: the page has figures, and matplotlib is not installed.
         """
         from evaluation.report.page import render
 

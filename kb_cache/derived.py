@@ -19,7 +19,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, lru_cache, wraps
 from importlib.metadata import version
@@ -82,17 +82,29 @@ def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
                 kept = _read(shipped, _shipped_for(rule, knowledge))
         if kept is None:
             depends = f"{name} {knowledge.digest} {_fingerprint(rule.__module__.partition('.')[0])}"
-            kept = _read(path, depends)
-        if kept is None:
-            kept = list(_leaves(rule(knowledge)))
-            for array in filter(lambda leaf: isinstance(leaf, np.ndarray), kept):
-                array.flags.writeable = False
-            with suppress(OSError):  # a full disk, a cache of another user
-                _write(path, depends, kept)
+            kept = kept_arrays(path, depends, lambda: _leaves(rule(knowledge)))
         made: T = _assembled(kind, iter(kept))
         return made
 
     return table
+
+
+def kept_arrays(path: Path, depends: str, compute: Callable[[], Iterable[Any]]) -> list[Any]:
+    """Return arrays from a file of the cache; if there are none that count, compute and keep them.
+
+    Args:
+        path: the file.
+        depends: what the arrays depend on, versions included; those of anything else do not count.
+        compute: makes the arrays, of NumPy or Arrow.
+    """
+    kept = _read(path, depends)
+    if kept is None:
+        kept = list(compute())
+        for array in filter(lambda leaf: isinstance(leaf, np.ndarray), kept):
+            array.flags.writeable = False
+        with suppress(OSError):  # a full disk, a cache of another user
+            _write(path, depends, kept)
+    return kept
 
 
 def ship(rule: Callable[[LoadedT], Any], knowledge: LoadedT) -> Path:

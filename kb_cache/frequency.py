@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from kb_cache.derived import kept_arrays
+from kb_cache.store import derived_dir
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -43,15 +51,24 @@ def words_of(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4)
 def _inverse_frequencies(language: str) -> dict[str, float]:
+    """Return one over the share of each word, from the cache: wordfreq takes long to import."""
+    path = derived_dir() / "wordfreq" / f"{language}.arrow"
+    depends = f"word list {language} {version('wordfreq')}"
+    words, inverse, counts = kept_arrays(path, depends, partial(_listed, language))
+    each = np.repeat(inverse, counts).tolist()
+    return dict(zip(words[0].as_py().split("\n"), each, strict=True))
+
+
+def _listed(language: str) -> tuple[pa.Array, npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return all words, a line each, one over each share, and how many words have that share."""
+    import pyarrow as pa
     from wordfreq import cB_to_freq, get_frequency_list
 
     # A list of words for each frequency, which is stated in centibels.
-    return {
-        word: inverse
-        for centibels, words in enumerate(get_frequency_list(language, wordlist="best"))
-        for inverse in (1.0 / cB_to_freq(-centibels),)
-        for word in words
-    }
+    lists = get_frequency_list(language, wordlist="best")
+    inverse = [1.0 / cB_to_freq(-centibels) for centibels in range(len(lists))]
+    lines = "\n".join(word for words in lists for word in words)
+    return pa.array([lines]), np.array(inverse), np.array([len(words) for words in lists])
 
 
 @lru_cache(maxsize=64)

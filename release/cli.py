@@ -17,6 +17,7 @@ import click
 
 from kbprobe.cli import FAILED, Command, Program, Subcommand, command, option, run
 from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.plugins import let_arrow_ignore_pandas
 from kbprobe.reading import read_text
 from kbprobe.terminal import echo
 from kbprobe.terminal.progress import on_terminal
@@ -209,6 +210,7 @@ def check(
 
     if (encoder or into_card) and not deep:
         raise UsageError(f"{'--encoder' if encoder else '--into-card'} needs --deep.")
+    let_arrow_ignore_pandas()
     report = run_check(folder)
     if deep:
         from release.checks.deep import DeepReport, deepened, write_outcomes

@@ -1,11 +1,34 @@
-"""The commands of kbprobe, run in this process: a process of their own takes seconds to start."""
+"""The commands of kbprobe, run in this process or in one of their own, which takes seconds."""
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from io import StringIO
+
+HEAVY = (
+    *("torch", "transformers", "pandas", "datasets", "scipy.stats", "statsmodels", "matplotlib"),
+    *("requests", "huggingface_hub", "nltk", "wordfreq"),
+)
+"""Packages that take long to import, and that few commands need."""
+
+
+def imported_by(module: str, *words: object) -> list[str]:
+    """Run a command in a process of its own; return which of ``HEAVY`` it imported."""
+    script = (
+        f"import sys\nfrom {module} import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit as ended: assert not ended.code\n"
+        f"print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, words)],
+        check=True, capture_output=True, text=True, env=dict(os.environ),
+    )  # fmt: skip
+    return done.stdout.splitlines()[-1].split()
 
 
 def run_here(module: str, *words: object) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluation.names import model_name
 from evaluation.report import cells
-from evaluation.report.breakdowns import JoinedSizes, heat_map, joined_sizes
+from evaluation.report.breakdowns import heat_map, joined_sizes
 from evaluation.report.html import render_page
 from evaluation.results.analyses import all_analyses
 from evaluation.results.analyses.base import ResultFiles
@@ -40,7 +40,6 @@ from evaluation.results.types import (
     PREDICTIONS,
     REPORT,
     RESULTS,
-    Bin,
     Estimate,
     Group,
     Metrics,
@@ -99,7 +98,7 @@ def make_report(folder: Path) -> Path:
 
     Raises:
         UsageError: a file of results is missing or damaged, or the two are not of the same run.
-        MissingDependencyError: matplotlib is not installed.
+        MissingDependencyError: the page has figures, and matplotlib is not installed.
         OSError: the page cannot be written.
     """
     results, predictions = read_pair(folder)
@@ -134,7 +133,7 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
     """Return the page of a run: see :func:`document`.
 
     Raises:
-        MissingDependencyError: matplotlib is not installed.
+        MissingDependencyError: the page has figures, and matplotlib is not installed.
     """
     source = f"{RESULTS} and {PREDICTIONS}"
     if facts is not None:
@@ -364,42 +363,26 @@ def _clusters(metrics: Metrics) -> list[doc.Part | None]:
     if strict.n < metrics.clusters:
         left = metrics.clusters - strict.n
         text += f" The {left:,} clusters with a question that was set aside are left out."
-    head = ("questions", "clusters", "row accuracy", "strict accuracy", "if independent")
+    head = ("questions", "clusters", "row accuracy", "strict accuracy", "if independent", "")
     return [
         doc.Text(text, note=True),
-        size_chart(sizes),
         doc.Table(
             head,
-            [(s.label, s.clusters, s.accuracy, s.strict, s.independent) for s in sizes],
-            "Strict accuracy by cluster size. Neighbouring sizes are joined where there are few "
-            "clusters.",
-            fold="As numbers" if len(sizes) > 1 else "",
+            [
+                (
+                    s.label,
+                    s.clusters,
+                    s.accuracy,
+                    s.strict,
+                    s.independent,
+                    doc.Bar(s.strict, s.independent),
+                )
+                for s in sizes
+            ],
+            "Strict accuracy by cluster size; the dashed line is what independent answers would "
+            "give. Neighbouring sizes are joined where there are few clusters.",
         ),
     ]
-
-
-def size_chart(sizes: Sequence[JoinedSizes]) -> doc.Chart | None:
-    """Return strict accuracy over cluster size; None if there are no two sizes to compare."""
-    if len(sizes) < 2:
-        return None
-    across = range(len(sizes))
-    lines = [
-        doc.Line(
-            "if answers were independent",
-            across,
-            [entry.independent for entry in sizes],
-            "reference",
-            "dashed",
-            marker="",
-        ),
-        doc.Line("observed (95% interval)", across, [entry.strict for entry in sizes]),
-    ]
-    axis = doc.Across("questions in the cluster", "names", [entry.label for entry in sizes])
-    return doc.Chart(
-        "Strict cluster accuracy by cluster size, and what independent rows would give.",
-        [doc.Panel(lines, title="Clusters with every question right", from_zero=True)],
-        axis,
-    )
 
 
 def _calibration(metrics: Metrics) -> list[doc.Part | None]:
@@ -414,56 +397,34 @@ def _calibration(metrics: Metrics) -> list[doc.Part | None]:
         if metrics.normalization == "sum"
         else " Scores divided by length make flatter shares than the model’s own probabilities: "
         "here, read whether accuracy rises with confidence rather than how far it is from the "
-        "diagonal. The error is not comparable with that of a run whose scores are sums "
+        "dashed line. The error is not comparable with that of a run whose scores are sums "
         "(`--normalization sum`)."
     )
     return [
         doc.Text(
             "Confidence is the predicted choice’s share: the softmax over the choices of the score "
-            "that is compared. Below the diagonal the model is surer than it is right. Expected "
-            f"calibration error: {error}, the mean distance from the diagonal over all predictions."
-            f"{brier} Separate dots have fewer than {SMALL} predictions, too few to read."
-            f"{divided}",
+            "that is compared. Where accuracy is left of the dashed line, the mean confidence, the "
+            f"model is surer than it is right. Expected calibration error: {error}, the mean "
+            f"distance of the two over all predictions.{brier} Faint rows have fewer than {SMALL} "
+            f"predictions, too few to read.{divided}",
             note=True,
         ),
-        calibration_chart(bins),
         doc.Table(
-            ("confidence", "predictions", "mean confidence", "accuracy"),
+            ("confidence", "predictions", "mean confidence", "accuracy", ""),
             [
-                (f"{percent(b.low)} to {percent(b.high)}", b.n, b.confidence, b.accuracy)
+                (
+                    f"{percent(b.low)} to {percent(b.high)}",
+                    b.n,
+                    b.confidence,
+                    b.accuracy,
+                    doc.Bar(b.accuracy, b.confidence),
+                )
                 for b in bins
             ],
-            "Bins of the calibration curve",
-            fold="As numbers",
+            "Accuracy by confidence; the dashed line is the mean confidence",
+            faint=frozenset(row for row, entry in enumerate(bins) if entry.n < SMALL),
         ),
     ]
-
-
-def calibration_chart(bins: Sequence[Bin]) -> doc.Chart:
-    """Return accuracy and the share of predictions over confidence, of bins with predictions."""
-    total = sum(entry.n for entry in bins)
-    lines = [doc.Line("perfect calibration", (0, 100), (0.0, 1.0), "reference", "dashed", "")]
-    # The accuracy of a bin with few predictions is too noisy to draw a line to it.
-    many = [entry for entry in bins if entry.n >= SMALL]
-    few = [entry for entry in bins if entry.n < SMALL]
-    if many:
-        lines.append(doc.Line("the model", *_curve(many)))
-    if few:
-        lines.append(doc.Line(f"fewer than {SMALL} predictions", *_curve(few), "soft", "none"))
-    middles = [50 * (entry.high + entry.low) for entry in bins]
-    counted = doc.Line("", middles, [entry.n / total for entry in bins])
-    return doc.Chart(
-        "Accuracy by confidence, with the diagonal of perfect calibration.",
-        [
-            doc.Panel(lines, title="Right answers"),
-            doc.Panel([counted], title="Share of the predictions", from_zero=True),
-        ],
-        doc.Across("confidence: the predicted choice’s share of the softmax", "share"),
-    )
-
-
-def _curve(bins: Sequence[Bin]) -> tuple[list[float], list[float]]:
-    return [100 * entry.confidence for entry in bins], [entry.accuracy for entry in bins]
 
 
 def _breakdowns(results: Results, predictions: pa.Table) -> list[doc.Part | None]:

@@ -1,6 +1,7 @@
 """Colours of figures, by name, each with a value for the light and the dark scheme.
 
-Palettes are matplotlib's: Okabe and Ito's for lines, ColorBrewer's Blues and Oranges for shades.
+Lines have Okabe and Ito's colours, shades those of ColorBrewer's Blues and Oranges: matplotlib has
+them too, but takes longer to import than a page without figures to make.
 """
 
 from __future__ import annotations
@@ -30,6 +31,13 @@ SERIES = {
 """Colours of several lines in one figure, all with 4.5 to 1 contrast against the background."""
 
 
+PALETTES = {
+    "Blues": "#f7fbff #deebf7 #c6dbef #9ecae1 #6baed6 #4292c6 #2171b5 #08519c #08306b",
+    "Oranges": "#fff5eb #fee6ce #fdd0a2 #fdae6b #fd8d3c #f16913 #d94801 #a63603 #7f2704",
+}
+"""ColorBrewer's sequential palettes of nine colours, from faint to strong."""
+
+
 def line_colour(number: int) -> str:
     """Return the light colour of a line; after the last colour, they start again."""
     return list(SERIES.values())[number % len(SERIES)][0]
@@ -54,11 +62,19 @@ def pair_colours() -> dict[str, tuple[str, str]]:
 
 
 def colour(palette: str, share: float) -> str:
-    """Return a colour from one of matplotlib's palettes as ``#rrggbb``."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
+    """Return a colour as ``#rrggbb``, given one of :data:`PALETTES` and how far along it is.
 
-    return to_hex(colormaps[palette](share))
+    Equal to matplotlib's, which has 256 steps; with ``_r`` after its name the palette is reversed.
+
+    >>> colour("Blues", 0.0), colour("Blues_r", 0.0)
+    ('#f7fbff', '#08306b')
+    """
+    named = PALETTES[palette.removesuffix("_r")].split()
+    if palette.endswith("_r"):
+        named.reverse()
+    step = min(int(256 * share), 255) / 255 * (len(named) - 1)
+    before = min(int(step), len(named) - 2)
+    return mixed(named[before], named[before + 1], step - before)
 
 
 def mixed(first: str, second: str, share: float) -> str:
@@ -67,8 +83,5 @@ def mixed(first: str, second: str, share: float) -> str:
     >>> mixed("#000000", "#ffffff", 0.5)
     '#808080'
     """
-    from matplotlib.colors import to_hex, to_rgb
-
-    pairs = zip(to_rgb(first), to_rgb(second), strict=True)
-    red, green, blue = ((1 - share) * one + share * two for one, two in pairs)
-    return to_hex((red, green, blue))
+    pairs = zip(bytes.fromhex(first[1:]), bytes.fromhex(second[1:]), strict=True)
+    return f"#{bytes(round((1 - share) * one + share * two) for one, two in pairs).hex()}"

@@ -155,9 +155,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    from statsmodels.stats.multitest import multipletests
-
-    return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []
+    order = np.argsort(p_values)
+    raised = np.asarray(p_values)[order] * np.arange(len(p_values), 0, -1)
+    adjusted = np.minimum(np.maximum.accumulate(raised), 1.0)
+    return [float(p) for p in adjusted[np.argsort(order)]]
 
 
 @dataclass(frozen=True)

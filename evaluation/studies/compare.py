@@ -66,7 +66,7 @@ from evaluation.studies.table import (
 )
 from kbprobe import document as doc
 from kbprobe.columns import single_chunk
-from kbprobe.errors import UsageError, require
+from kbprobe.errors import UsageError
 from kbprobe.format.manifest import MOST_SIMILAR
 from kbprobe.options import Metavar, Options
 
@@ -200,7 +200,6 @@ def _models(rows: Sequence[RunRow]) -> list[RunRow]:
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> StudyTables:
     """Compare each pair of runs on the items that both scored."""
-    require("statsmodels", "eval", "comparing results")
     options: CompareOptions = request.options
     without: Sequence[str] = ()
     if options.against is not None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,7 +26,7 @@ from evaluation.studies.base import StudyRequest, read_summary, summarise_folder
 from evaluation.studies.compare import COMPARE, CompareOptions
 from evaluation.studies.table import StudyTables
 from evaluation.tables_command import open_table
-from kbprobe.errors import MissingDependencyError, UsageError
+from kbprobe.errors import UsageError
 from kbprobe.format.manifest import EncoderDigest
 from tests.evaluation.saved_runs import reseal, save_run
 from tests.evaluation.test_curve_page import HOSTILE, read
@@ -77,15 +76,6 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
-@pytest.fixture(scope="module")
-def frozen_garbage() -> Iterator[None]:
-    """Leave what is in memory now out of garbage collections: statsmodels collects at each call."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
-@pytest.mark.usefixtures("frozen_garbage")
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_rejects_what_the_step_down_procedure_rejects(p_values: list[float]) -> None:
     level, order = 0.05, sorted(range(len(p_values)), key=lambda at: p_values[at])
@@ -269,15 +259,6 @@ def test_repeated_ids_pair_on_exactly_the_same_rows(save: Save) -> None:
     one = save("one", [0, 1, 2], ids=["a", "a", "b"])
     two = save("two", [0, 1, 1], ids=["a", "a", "b"])
     assert pairs_of(compare([one, two]))[0].same.value == pytest.approx(2 / 3)
-
-
-def test_a_missing_package_is_told_with_the_command_that_installs_it(
-    save: Save, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folders = [save("one", [0, 1]), save("two", [0, 0])]
-    monkeypatch.setattr("kbprobe.errors.find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match=r"statsmodels.*pip install '\.\[eval\]'"):
-        compare(folders)
 
 
 def test_no_item_scored_by_both(save: Save) -> None:

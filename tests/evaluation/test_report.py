@@ -12,21 +12,20 @@ import pytest
 
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.names import model_name
-from evaluation.report.breakdowns import JoinedSizes, heat_map, joined_sizes
+from evaluation.report.breakdowns import heat_map, joined_sizes
 from evaluation.report.charts import draw_chart
 from evaluation.report.figures import SHADES, draw, luminance, shade, style_rules
+from evaluation.report.html import render_page
 from evaluation.report.markdown import render_markdown
 from evaluation.report.page import (
-    calibration_chart,
     cautions,
     document,
     make_report,
     render,
-    size_chart,
     summary,
     verdict,
 )
-from evaluation.results.colours import colours
+from evaluation.results.colours import colour, colours
 from evaluation.results.examples import (
     CHOICES_SHOWN,
     confident_mistakes,
@@ -51,7 +50,7 @@ from evaluation.results.types import (
 )
 from evaluation.results.verdicts import other_verdicts, wording_remark
 from evaluation.results.words import against_chance, clip, percent, points
-from kbprobe.document import Conclusion
+from kbprobe.document import Across, Chart, Conclusion, Document, Line, Panel, Section
 from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.manifest import MOST_SIMILAR, Audit, Manifest
 from tests.evaluation.sample_results import results_of
@@ -361,10 +360,9 @@ def test_missing_files_name_the_folder_and_the_remedy(tmp_path: Path) -> None:
 def test_a_missing_package_is_told_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = run(probe(8))
     monkeypatch.setattr("kbprobe.errors.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r"matplotlib.*pip install '\.\[eval\]'"):
-        render(*made)
+        render_page(Document("study", "of charts", [Section("", [chart(3)])]), "results")
 
 
 def test_files_of_two_runs_are_refused(tmp_path: Path) -> None:
@@ -777,18 +775,22 @@ def test_wrong_and_sure_are_only_those_that_are_sure() -> None:
     assert "There are none." in section
 
 
+def chart(points: int) -> Chart:
+    """Return a chart with this many points, each with its interval, and a dashed line."""
+    estimate = Estimate(value=0.3, low=0.2, high=0.4, n=40, method="wilson")
+    across = range(points)
+    lines = [
+        Line("measured", across, [estimate] * points),
+        Line("expected", across, [0.25] * points, "reference", "dashed", marker=""),
+    ]
+    return Chart("Two lines.", [Panel(lines)], Across("size", "names", [*map(str, across)]))
+
+
 def test_two_points_are_not_joined_by_a_line() -> None:
-    strict = Estimate(value=0.3, low=0.2, high=0.4, n=40, method="wilson")
-
-    def sizes(count: int) -> str:
-        entries = [JoinedSizes(f"{n}", n, 40, 0.5, strict, 0.25) for n in range(2, 2 + count)]
-        chart = size_chart(entries)
-        assert chart is not None
-        return str(draw_chart(chart, "sizes"))
-
     # Bars of intervals have no square ends; lines do.
     lines = re.compile(r"stroke: var\(--model\); stroke-width: 1.5; stroke-linecap: square")
-    assert [len(lines.findall(sizes(count))) for count in (2, 3)] == [0, 2]  # and in the legend
+    drawn = [str(draw_chart(chart(points), "sizes")) for points in (2, 3)]
+    assert [len(lines.findall(picture)) for picture in drawn] == [0, 2]  # and in the legend
 
 
 def test_summary_of_independent_rows_says_so() -> None:
@@ -847,15 +849,17 @@ def test_shades_change_evenly_from_none_to_all() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["Blues", "Oranges_r"])
+def test_palettes_are_those_of_matplotlib(name: str) -> None:
+    to_hex = pytest.importorskip("matplotlib.colors").to_hex
+    steps = [step / 256 for step in range(257)]
+    theirs = pytest.importorskip("matplotlib").colormaps[name]
+    assert [colour(name, step) for step in steps] == [to_hex(theirs(step)) for step in steps]
+
+
+@pytest.mark.slow
 def test_figures_take_the_colours_of_the_page_and_share_no_ids() -> None:
-    metrics = run(probe())[0].metrics
-    sizes = [
-        ClusterSize(size=size, clusters=30, accuracy=0.5, strict=0.5**size, independent=0.5**size)
-        for size in (1, 2, 20)
-    ]
-    joined = joined_sizes(metrics.model_copy(update={"cluster_sizes": sizes}))
-    charts = [size_chart(joined), calibration_chart(metrics.calibration)]
-    pictures = [draw_chart(chart, f"c{n}") for n, chart in enumerate(charts) if chart is not None]
+    pictures = [draw_chart(chart(points), f"c{points}") for points in (2, 3)]
     ids: list[str] = []
     for picture in pictures:
         assert "<text" in picture, "text stays text"
@@ -866,7 +870,6 @@ def test_figures_take_the_colours_of_the_page_and_share_no_ids() -> None:
         assert set(found) == set(re.findall(r'href="#([^"]*)"', picture))
         ids += found
     assert len(set(ids)) == len(ids)
-    assert size_chart(joined[:1]) is None
 
 
 def test_texts_in_figures_are_escaped() -> None:

@@ -19,6 +19,7 @@ from kbprobe.errors import UsageError
 from kbprobe.format.items import arrow_schema
 from release.checks.checking import CheckReport, check
 from release.cli import main
+from tests.commands import imported_by
 
 Probe = Callable[[str], Path]
 Row = dict[str, Any]
@@ -74,6 +75,11 @@ def failures(report: CheckReport) -> dict[str, str]:
         if one.name != "card":
             said[one.name] = f"{said.get(one.name, '')}{one.what} ({one.where})\n"
     return said
+
+
+@pytest.mark.slow
+def test_a_check_imports_only_what_it_needs(built_probe: Probe) -> None:
+    assert imported_by("release.cli", "check", built_probe(HYPERNYMY)) == []
 
 
 @pytest.mark.parametrize("name", [HYPERNYMY, ANTONYM])

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -54,6 +55,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("properties")
+        for marker in item.iter_markers("needs"):
+            if find_spec(marker.args[0]) is None:
+                reason = f"{marker.args[0]} is not installed: pip install '.[test-all]'"
+                item.add_marker(pytest.mark.skip(reason=reason))
     if os.name != "posix":
         for item in items:
             if item.get_closest_marker("posix"):

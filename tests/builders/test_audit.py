@@ -345,6 +345,7 @@ def test_a_build_of_one_split_is_audited_without_fitting() -> None:
 # Against another implementation, on a probe as it was published
 
 
+@pytest.mark.needs("sklearn")
 @pytest.mark.slow
 def test_the_choice_model_agrees_with_scikit_learn_and_finds_the_published_flaw(
     built: Built, manifest_of: Callable[[str, str], Report]

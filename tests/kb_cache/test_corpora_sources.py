@@ -170,6 +170,7 @@ def test_plain_text_and_json_lines_are_split_by_spacy(cache: Path, tmp_path: Pat
     assert "No licence was stated" in notes()
 
 
+@pytest.mark.needs("spacy")
 def test_an_installed_pipeline_tags_and_parses(cache: Path, tmp_path: Path) -> None:
     import spacy
 

@@ -24,7 +24,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # Before any test imports ``datasets``, which reads them once.
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
 
-settings.register_profile("kbprobe", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("kbprobe", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("slow", settings.get_profile("kbprobe"), max_examples=100)
 
 # Its workers are forked, and limited as POSIX systems can.

@@ -99,6 +99,7 @@ def test_a_reader_that_has_exited_is_no_fault() -> None:
     assert done.stderr.strip() == "1"
 
 
+@pytest.mark.slow
 def test_help_and_probes_work_without_docstrings() -> None:
     code = "from builders.engine.probe import find_probe as f; print(f('age_comparison').summary)"
     lines = ["export PYTHONOPTIMIZE=2", '"$PY" -m kb_cache.cli fetch --help', f'"$PY" -c "{code}"']

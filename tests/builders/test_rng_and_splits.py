@@ -173,6 +173,7 @@ def test_a_cut_split_holds_whole_clusters_of_the_full_one(
     assert all(every[cluster] == count for cluster, count in some.items())
 
 
+@pytest.mark.slow
 def test_rules_over_choices_are_exactly_at_chance_in_whole_groups(
     miniature: str, tmp_path: Path
 ) -> None:

@@ -500,6 +500,7 @@ def test_labels_keep_what_people_confirm(
     assert labelled.manifest["knowledge_base"]["digest"] != digest
 
 
+@pytest.mark.needs("spacy")
 @pytest.mark.slow
 def test_the_commands_build_and_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a corpus of the user's own: fetched, built, checked, each as a command."""

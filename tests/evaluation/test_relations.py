@@ -86,7 +86,7 @@ def test_words_are_asked_about_in_their_first_sense_alone(monkeypatch):
 def probes(tmp_path_factory, open_wordnet):
     folder, wordnet = tmp_path_factory.mktemp("relations"), open_wordnet()
     names = ["wordnet_hypernymy", "wordnet_hyponymy", "wordnet_synonymy"]
-    given = {"wordnet": wordnet, "match": "none", "tier": "full", "controls": False}
+    given = {"wordnet": wordnet, "match": "none", "tier": "full", "controls": False, "limit": 3000}
     for name in names:
         builders.build(name, output=folder / name, audit=False, **given)
     return [str(folder / name) for name in names]

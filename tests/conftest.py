@@ -21,6 +21,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Each worker has one core; more threads would only slow each other down.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# What is imported stays; the collector of garbage would look through it again and again.
+gc.disable()
+
 # Before any test imports ``datasets``, which reads them once.
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
 
@@ -74,6 +77,7 @@ def pytest_collection_finish() -> None:
     """Spare the collector of garbage what was imported: with torch, each collection takes long."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -47,7 +47,7 @@ def above(units: Ontology) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("ask", ["hypernymy", "hyponymy"])
+@pytest.mark.parametrize("ask", ["hypernymy", pytest.param("hyponymy", marks=pytest.mark.slow)])
 def test_kinds_are_true_and_distractors_false(units: Ontology, ask: str) -> None:
     over = above(units)
     rows = rows_of(ask, max_hops=3)

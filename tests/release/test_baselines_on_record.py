@@ -50,6 +50,7 @@ def finding(folder: Path) -> Finding | None:
     return found[0] if found else None
 
 
+@pytest.mark.slow
 def test_the_check_and_the_card_show_the_figures(measured: Path) -> None:
     figures = read_baselines(measured)
     assert figures is not None

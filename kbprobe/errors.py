@@ -69,7 +69,7 @@ def require(package: str, extra: str, purpose: str) -> None:
         raise MissingDependencyError(package, extra, purpose)
 
 
-_NOT_FOR_USERS = ("all", "dev", "docs", "peers", "test")
+_NOT_FOR_USERS = ("all", "dev", "docs", "peers", "test", "test-all")
 _MODULES = {"scikit-learn": "sklearn"}
 """Modules whose names are not those of their distributions."""
 

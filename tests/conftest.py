@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -20,10 +21,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Each worker has one core; more threads would only slow each other down.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# What is imported stays; the collector of garbage would look through it again and again.
+gc.disable()
+
 # Before any test imports ``datasets``, which reads them once.
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
 
-settings.register_profile("kbprobe", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("kbprobe", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("slow", settings.get_profile("kbprobe"), max_examples=100)
 
 # Its workers are forked, and limited as POSIX systems can.
@@ -54,6 +58,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("properties")
+        for marker in item.iter_markers("needs"):
+            if find_spec(marker.args[0]) is None:
+                reason = f"{marker.args[0]} is not installed: pip install '.[test-all]'"
+                item.add_marker(pytest.mark.skip(reason=reason))
     if os.name != "posix":
         for item in items:
             if item.get_closest_marker("posix"):
@@ -69,6 +77,7 @@ def pytest_collection_finish() -> None:
     """Spare the collector of garbage what was imported: with torch, each collection takes long."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

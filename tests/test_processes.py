@@ -85,7 +85,11 @@ def run_shell(line: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.posix
 @pytest.mark.parametrize(
-    ("closed", "code"), [(">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 1)]
+    ("closed", "code"),
+    [
+        *(pytest.param(one, 0, marks=pytest.mark.slow) for one in (">&-", "2>&-")),
+        *(("<&- >&- 2>&-", 0), (">/dev/full", 1)),
+    ],
 )
 def test_closed_streams_are_no_faults(closed: str, code: int) -> None:
     done = run_shell(f'"$PY" -m builders.cli list {closed}')
@@ -99,6 +103,7 @@ def test_a_reader_that_has_exited_is_no_fault() -> None:
     assert done.stderr.strip() == "1"
 
 
+@pytest.mark.slow
 def test_help_and_probes_work_without_docstrings() -> None:
     code = "from builders.engine.probe import find_probe as f; print(f('age_comparison').summary)"
     lines = ["export PYTHONOPTIMIZE=2", '"$PY" -m kb_cache.cli fetch --help', f'"$PY" -c "{code}"']

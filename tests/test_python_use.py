@@ -186,6 +186,7 @@ follow_imports = skip
 
 
 @pytest.mark.slow
+@pytest.mark.needs("mypy")
 def test_type_checkers_know_the_options(tmp_path: Path) -> None:
     calls, settings = ROOT / "tests" / "data" / "calls.py", tmp_path / "mypy.ini"
     settings.write_text(MYPY)

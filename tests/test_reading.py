@@ -77,7 +77,10 @@ NOT_PATHS = ("archive", "found", "opener", "tarfile")
 
 def opens_files(path: Path) -> bool:
     """Return whether a module opens files itself."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    text = path.read_text("utf-8")
+    if not any(f"{name}(" in text for name in OPENING):
+        return False
+    for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.Call):
             continue
         if isinstance(node.func, ast.Name) and node.func.id == "open":

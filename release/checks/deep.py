@@ -218,8 +218,8 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
             load.
         KbprobeError: a file is missing or damaged.
     """
-    require("sklearn", "release", "the deep audit")
     path = path_argument("audit(folder=...)", folder, BUILT)
+    require("sklearn", "release", "the deep audit")
     manifest = read_manifest(path)
     cues = cues_of(manifest, encoder)
     done: list[AdversaryOutcome] = []

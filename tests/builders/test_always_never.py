@@ -104,6 +104,7 @@ def voted(conceptnet: str, votes: Path) -> Built:
     return built(conceptnet, labels=(str(votes),))
 
 
+@pytest.mark.slow
 def test_candidates_are_as_many_as_published_and_have_no_answer(
     candidates: Built, rows: Rows
 ) -> None:
@@ -121,6 +122,7 @@ def test_candidates_are_as_many_as_published_and_have_no_answer(
     assert len({row["question"] for row in rows}) == len(rows)
 
 
+@pytest.mark.slow
 def test_words_are_of_their_slots_kind(conceptnet: str, rows: Rows) -> None:
     cn = load_conceptnet(conceptnet)
     triples = [triple for row in rows for triple in row["triples"]]
@@ -186,6 +188,7 @@ def test_what_is_stated_of_a_kind_is_expected_of_its_members(conceptnet: str) ->
     assert level[at("beagle"), part("wing")] < 3
 
 
+@pytest.mark.slow
 def test_statements_read_well(rows: Rows, extent: str) -> None:
     for row in rows:
         words = set(row["question"].lower().replace(".", " ").replace(",", " ").split())
@@ -236,6 +239,7 @@ def test_labels_come_from_the_majority_and_ids_stay(rows: Rows, voted: Built, vo
         assert [row["answer"] for row in other] == [row["answer"] for row in labelled]
 
 
+@pytest.mark.slow
 def test_the_labelled_probe_is_balanced(voted: Built) -> None:
     labelled = rows_of(voted)
     cells: dict[tuple[str, str], Counter[int]] = {}
@@ -252,6 +256,7 @@ def test_the_labelled_probe_is_balanced(voted: Built) -> None:
     assert "subject alone" in report["baselines"]
 
 
+@pytest.mark.slow
 def test_agreement_is_kept_beside_the_data(voted: Built, rows: Rows, tmp_path: Path) -> None:
     folder = tmp_path / NAME
     manifest = write(voted, folder)
@@ -320,6 +325,7 @@ def test_few_labels_and_high_demands_leave_rows_out(
         built(conceptnet, audit=False, labels=(str(votes),), min_votes=6)
 
 
+@pytest.mark.slow
 def test_another_labels_file_is_another_knowledge_base(
     conceptnet: str, votes: Path, tmp_path: Path
 ) -> None:
@@ -419,6 +425,7 @@ def test_what_was_read_is_answered_by_its_readings(
     assert other.manifest["counts"]["unlabelled"]
 
 
+@pytest.mark.slow
 def test_sizes_are_not_compared_in_the_other_order_in_an_earlier_split(
     candidates: Built, rows: Rows, extent: str
 ) -> None:

@@ -432,6 +432,7 @@ def test_what_readers_reject_is_left_out() -> None:
     assert ("legalize", "outlaw") in words
 
 
+@pytest.mark.slow
 def test_a_readers_judgement_decides(wordnet: WordNet) -> None:
     """Words that are stilted in the sentences, people, and pairs that a model gets wrong."""
     every = {"pos": ("adjective", "noun", "verb")}

@@ -192,8 +192,10 @@ def gold_is_like_the_others(rows: BuildRows) -> BuildRows:
         (most_frequent_is_gold, "most frequent choice", "high"),
         (most_general_is_gold, "most general choice", "high"),
         (most_general_is_gold, "most specific choice", "low"),
-        (gold_is_like_the_others, "most like the others", "high"),
-        (gold_is_like_the_others, "least like the others", "low"),
+        *(
+            pytest.param(gold_is_like_the_others, *found, marks=pytest.mark.slow)
+            for found in (("most like the others", "high"), ("least like the others", "low"))
+        ),
     ],
 )
 def test_planted_shortcuts_are_found(
@@ -345,6 +347,7 @@ def test_a_build_of_one_split_is_audited_without_fitting() -> None:
 # Against another implementation, on a probe as it was published
 
 
+@pytest.mark.needs("sklearn")
 @pytest.mark.slow
 def test_the_choice_model_agrees_with_scikit_learn_and_finds_the_published_flaw(
     built: Built, manifest_of: Callable[[str, str], Report]

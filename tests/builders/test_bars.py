@@ -116,6 +116,7 @@ def test_unlimited_uniform_builds_reach_the_published_number_of_questions(
     assert counts["rows"] > counts["question_answer_pairs"]
 
 
+@pytest.mark.needs("sklearn")
 @pytest.mark.parametrize("name", ["wordnet_hyponymy", "wordnet_meronymy", "object_comparison"])
 def test_adversaries_are_at_chance_on_default_builds(built: Callable[..., Any], name: str) -> None:
     """Some probes: each takes half a minute."""

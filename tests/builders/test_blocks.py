@@ -92,7 +92,7 @@ def whole(asked: Callable[[str], Request]) -> Callable[[str], Rows]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow) if name == "antonym_negation" else name
+        name if name == "wordnet_hypernymy" else pytest.param(name, marks=pytest.mark.slow)
         for name in PROBES
     ],
 )
@@ -134,6 +134,7 @@ def test_large_splits_are_several_files(sharded: Path, whole: Callable[[str], Ro
     assert loaded["test"].to_list() == whole("age_comparison")["no_language", "test"]
 
 
+@pytest.mark.slow
 def test_sharded_builds_are_streamed_by_their_card(
     sharded: Path, whole: Callable[[str], Rows]
 ) -> None:

@@ -361,7 +361,9 @@ def test_interrupted_while_writing_nothing_is_left_and_said_so(
     assert [path.name for path in tmp_path.iterdir()] == []
 
 
-@pytest.mark.parametrize("name", ["~/p", "a:b", "s3:x"])
+@pytest.mark.parametrize(
+    "name", ["~/p", *(pytest.param(name, marks=pytest.mark.slow) for name in ("a:b", "s3:x"))]
+)
 def test_a_folder_whose_name_looks_like_another_place(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -231,6 +231,7 @@ def test_no_entity_asked_about_and_no_fact_is_in_two_splits(real: Built) -> None
         assert set(map(len, stems.values())) == {1}
 
 
+@pytest.mark.slow
 def test_all_that_is_asked_about_one_bearer_shows_the_same_choices(
     real: Built, full: Built
 ) -> None:
@@ -253,6 +254,7 @@ def test_no_path_has_more_than_its_share_of_a_clean_build(real: Built) -> None:
         assert max(count.values()) <= 0.43 * len(rows)
 
 
+@pytest.mark.slow
 def test_only_the_full_tier_holds_what_is_in_doubt(
     sample: Wikidata, real: Built, full: Built
 ) -> None:

@@ -44,10 +44,12 @@ def knowledge_option(name: str) -> str:
 
 BY_NAME = pytest.mark.parametrize("name", builders.names())
 LIKE_OTHERS = (
-    *("fw_definiteness", "fw_negation", "fw_prepositions", "fw_quantification"),
-    *("property_conjunction_but_not", "wordnet_hyponymy"),
+    *("fw_comparatives", "fw_coordination", "fw_definiteness", "fw_negation", "fw_prepositions"),
+    *("fw_quantification", "fw_spatial", "fw_wh_words", "property_conjunction_but_not"),
+    *("taxonomy_conjunction", "wordnet_hyponymy"),
 )
-"""Probes whose plan and miniature are those of others, which are tested by default."""
+"""Probes whose plan and miniature are those of others, which are tested by default, or that take
+long to build."""
 EVERY = pytest.mark.parametrize(
     ("name", "extent"),
     [
@@ -234,7 +236,13 @@ FLAGGED = (
 
 
 @pytest.mark.parametrize(
-    ("name", "extent"), [(name, MINIATURE) for name in FLAGGED], ids=FLAGGED, indirect=["extent"]
+    ("name", "extent"),
+    [
+        pytest.param(name, MINIATURE, marks=() if name in QUICK else pytest.mark.slow)
+        for name in FLAGGED
+    ],
+    ids=FLAGGED,
+    indirect=["extent"],
 )
 def test_only_train_has_flags_in_a_split_for_training(
     name: str, extent: str, write_limited: Write, tmp_path: Path

@@ -380,6 +380,7 @@ def rows_of(done: Built, config: str = "default") -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_pairs_share_cluster_split_and_fold(builds: dict[str, Built], name: str) -> None:
     rows = rows_of(builds[name])
@@ -404,6 +405,7 @@ def test_pairs_share_cluster_split_and_fold(builds: dict[str, Built], name: str)
     assert {row["fold"] for row in rows} == set(range(FOLDS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_minimal_pairs_and_clozes_ask_the_same_rows(builds: dict[str, Built], name: str) -> None:
     rows = {row["id"]: row for row in rows_of(builds[name])}
@@ -431,6 +433,7 @@ def test_minimal_pairs_and_clozes_ask_the_same_rows(builds: dict[str, Built], na
             assert row["question"].replace(MASK, other) == texts[row["cluster"]][0]
 
 
+@pytest.mark.slow
 def test_words_are_originals_as_often_as_replacements(builds: dict[str, Built]) -> None:
     for name in NAMES[:3]:
         shown: dict[str, Counter[str]] = {"1": Counter(), "0": Counter()}
@@ -497,6 +500,7 @@ def test_labels_keep_what_people_confirm(
     assert labelled.manifest["knowledge_base"]["digest"] != digest
 
 
+@pytest.mark.needs("spacy")
 @pytest.mark.slow
 def test_the_commands_build_and_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a corpus of the user's own: fetched, built, checked, each as a command."""

@@ -79,6 +79,7 @@ def test_questions_and_choices_are_german(rows: Rows, german: dict[str, str]) ->
     assert {"Vereinigtes Königreich", "Vereinigte Staaten", "Deutschland"} <= shown
 
 
+@pytest.mark.slow
 def test_golds_are_true_and_distractors_false_by_the_source(
     rows: Rows, wikidata: Wikidata, german: dict[str, str]
 ) -> None:

@@ -297,6 +297,7 @@ def test_hops_are_balanced_in_matched_groups_alone(unmatched: dict[str, object])
         HypernymyOptions.parse({"hops": "balanced", **unmatched}, "wordnet_hypernymy")
 
 
+@pytest.mark.slow
 def test_a_build_is_matched_and_says_on_what(tmp_path: Path, build_probe: Run) -> None:
     for name, more in (("matched", ()), ("random", ("--match", "none"))):
         done = build_probe("wordnet_hypernymy", "--pos", "verb", "--output", name, *more)

@@ -47,7 +47,7 @@ def above(units: Ontology) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("ask", ["hypernymy", "hyponymy"])
+@pytest.mark.parametrize("ask", ["hypernymy", pytest.param("hyponymy", marks=pytest.mark.slow)])
 def test_kinds_are_true_and_distractors_false(units: Ontology, ask: str) -> None:
     over = above(units)
     rows = rows_of(ask, max_hops=3)
@@ -65,6 +65,7 @@ def test_kinds_are_true_and_distractors_false(units: Ontology, ask: str) -> None
                 assert own not in over[other]
 
 
+@pytest.mark.slow
 def test_definitions_and_synonyms_are_those_of_the_term(units: Ontology) -> None:
     columns = map(units.column, ("id", "definition", "synonyms"))
     stated = {one: (text, names) for one, text, names in zip(*map(list_of, columns), strict=True)}

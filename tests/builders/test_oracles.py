@@ -31,7 +31,10 @@ def wordnet(miniature: str) -> WordNet:
     return open_wordnet(options.parse({"wordnet": miniature}, ""))
 
 
-@pytest.fixture(scope="module", params=["wordnet_hypernymy", "wordnet_definitions"])
+@pytest.fixture(
+    scope="module",
+    params=["wordnet_hypernymy", pytest.param("wordnet_definitions", marks=pytest.mark.slow)],
+)
 def plan(request: pytest.FixtureRequest, wordnet: WordNet) -> tuple[str, Plan]:
     probe = find_probe(request.param)
     options = probe.options.parse({"pos": ("verb",)}, probe.name)

@@ -245,6 +245,7 @@ def shortcuts(texts: pa.Array, gold: Ints, train: int) -> dict[str, Shortcut]:
     return {shortcut.name: shortcut for shortcut in of_questions(rows, partial)}
 
 
+@pytest.mark.needs("sklearn")
 def test_the_model_of_an_argument_agrees_with_scikit_learn() -> None:
     """Both are logistic regressions; with two answers ours has twice the weights, tied."""
     from sklearn.linear_model import LogisticRegression

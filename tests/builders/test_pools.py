@@ -117,7 +117,6 @@ def problems(draw: st.DrawFn) -> Problem:
     )
 
 
-@settings(max_examples=80)
 @given(problems(), st.integers(0, 3))
 def test_what_every_group_guarantees(problem: Problem, seed: int) -> None:
     asked: list[tuple[int, frozenset[int]]] = []

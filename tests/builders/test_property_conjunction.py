@@ -212,6 +212,7 @@ def questions(default: dict[str, Read], reading: Reading) -> Callable[[str], set
     return of_build
 
 
+@pytest.mark.slow
 def test_golds_have_both_properties_and_distractors_one(
     reading: Reading, questions: Callable[[str], set[Question]]
 ) -> None:
@@ -231,6 +232,7 @@ def test_golds_have_both_properties_and_distractors_one(
         )
 
 
+@pytest.mark.slow
 def test_exceptions_have_the_first_property_and_not_the_second(
     reading: Reading, questions: Callable[[str], set[Question]]
 ) -> None:
@@ -330,6 +332,7 @@ def test_clean_asks_about_reviewed_properties_alone(
     assert full.manifest["counts"]["rows"] > 0.9 * default[name].manifest["counts"]["rows"]
 
 
+@pytest.mark.slow
 @EACH
 def test_a_question_is_seldom_asked_of_the_same_gold(default: dict[str, Read], name: str) -> None:
     for rows in rows_of(default[name]).values():
@@ -338,6 +341,7 @@ def test_a_question_is_seldom_asked_of_the_same_gold(default: dict[str, Read], n
         assert max(answers.values(), default=0) <= {BOTH: 4, EXCEPT: 1}[name]
 
 
+@pytest.mark.slow
 @EACH
 def test_rows_stand_in_choice_groups(default: dict[str, Read], name: str) -> None:
     for rows in rows_of(default[name]).values():
@@ -348,6 +352,7 @@ def test_rows_stand_in_choice_groups(default: dict[str, Read], name: str) -> Non
             assert Counter(golds) == dict.fromkeys(choices, 1)
 
 
+@pytest.mark.slow
 def test_three_questions_of_a_conjunction_group_share_three_properties(
     default: dict[str, Read],
 ) -> None:
@@ -412,6 +417,7 @@ def test_concepts_of_one_group_are_rather_put_in_one_split() -> None:
     assert np.abs(shares - [0.5, 0.2, 0.3]).max() < 0.1
 
 
+@pytest.mark.slow
 @EACH
 def test_half_of_a_question_leaves_two_choices(default: dict[str, Read], name: str) -> None:
     oracles = default[name].manifest["audit"]["oracles"]
@@ -439,6 +445,7 @@ def test_triples_are_judged_or_edges_of_the_gold_or_of_its_kind(
             assert called or said or ends in reading.stated[triple["relation"]]
 
 
+@pytest.mark.slow
 @EACH
 def test_splits_share_no_concept(default: dict[str, Read], name: str) -> None:
     splits = rows_of(default[name])
@@ -446,6 +453,7 @@ def test_splits_share_no_concept(default: dict[str, Read], name: str) -> None:
     assert len(set().union(*shown)) == sum(map(len, shown))
 
 
+@pytest.mark.slow
 @EACH
 def test_bars(default: dict[str, Read], name: str, extent: str) -> None:
     done = default[name]
@@ -464,6 +472,7 @@ def test_bars(default: dict[str, Read], name: str, extent: str) -> None:
     assert abs(audit["baselines"]["choice-only model"]["all"]["accuracy"] - 1 / 3) <= 0.05
 
 
+@pytest.mark.slow
 @EACH
 def test_unfit_terms_are_not_shown(default: dict[str, Read], name: str) -> None:
     for rows in rows_of(default[name]).values():

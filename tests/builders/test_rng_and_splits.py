@@ -108,7 +108,13 @@ def test_first_units_are_whole_and_as_many_as_fit(
     assert all(size > rows - keep.sum() for size in left_out)
 
 
-@pytest.mark.parametrize("name", PROBES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "wordnet_hypernymy" else pytest.param(name, marks=pytest.mark.slow)
+        for name in PROBES
+    ],
+)
 def test_splits_of_a_build_share_no_cluster_and_no_choice(built: Built, name: str) -> None:
     clusters: dict[str, set[str]] = {}
     choices: dict[str, set[str]] = {}
@@ -173,6 +179,7 @@ def test_a_cut_split_holds_whole_clusters_of_the_full_one(
     assert all(every[cluster] == count for cluster, count in some.items())
 
 
+@pytest.mark.slow
 def test_rules_over_choices_are_exactly_at_chance_in_whole_groups(
     miniature: str, tmp_path: Path
 ) -> None:

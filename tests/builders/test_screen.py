@@ -138,7 +138,7 @@ WHOLE = ("definitions", "hypernymy", "hyponymy", "meronymy", "synonymy")
     [
         *[pytest.param(f"wordnet_{name}", "default", marks=pytest.mark.slow) for name in WHOLE],
         pytest.param("wordnet_hypernymy", "published", marks=pytest.mark.slow),
-        ("wordnet_synonymy", "adjectives"),
+        pytest.param("wordnet_synonymy", "adjectives", marks=pytest.mark.slow),
     ],
 )
 def test_no_row_of_a_wordnet_probe_is_offensive(

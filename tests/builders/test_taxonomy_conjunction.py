@@ -136,6 +136,7 @@ def is_a(wordnet: WordNet, word: str, answer: str) -> bool:
 # The whole build
 
 
+@pytest.mark.slow
 def test_a_default_build_is_large_enough(manifest: dict[str, Any]) -> None:
     counts = manifest["counts"]
     assert counts["rows"] >= 2_300
@@ -144,6 +145,7 @@ def test_a_default_build_is_large_enough(manifest: dict[str, Any]) -> None:
     assert counts["splits"]["test"] >= 1_150
 
 
+@pytest.mark.slow
 def test_gold_is_true_of_both_words_and_distractors_of_neither(
     level_rows: Rows, wordnet: WordNet
 ) -> None:
@@ -153,6 +155,7 @@ def test_gold_is_true_of_both_words_and_distractors_of_neither(
         assert not any(is_a(wordnet, word, other) for word in pair for other in row["others"]), pair
 
 
+@pytest.mark.slow
 def test_distractors_are_neither_above_nor_below_the_gold(
     level_rows: Rows, wordnet: WordNet
 ) -> None:
@@ -164,6 +167,7 @@ def test_distractors_are_neither_above_nor_below_the_gold(
         assert not is_a(wordnet, row["y"], row["x"])
 
 
+@pytest.mark.slow
 def test_facts_lead_from_both_words_to_the_gold(level_rows: Rows, wordnet: WordNet) -> None:
     misleading = {tuple(edge) for edge in word_groups("misleading_edges", "builders.taxonomy")}
     for row in level_rows:
@@ -189,6 +193,7 @@ def test_facts_lead_from_both_words_to_the_gold(level_rows: Rows, wordnet: WordN
             assert reached in senses(wordnet)[row["gold"]]
 
 
+@pytest.mark.slow
 def test_splits_share_neither_words_nor_golds_nor_distractors(rows: Rows) -> None:
     for columns in (("x", "y"), ("gold",), ("gold", "others")):
         used: dict[str, set[str]] = defaultdict(set)
@@ -209,6 +214,7 @@ def test_splits_share_neither_words_nor_golds_nor_distractors(rows: Rows) -> Non
         assert trees.get(row["gold"], row["split"]) == row["split"]
 
 
+@pytest.mark.slow
 def test_caps_and_frequencies(level_rows: Rows) -> None:
     assert max(Counter(row["gold"] for row in level_rows).values()) <= 240
     words = Counter((word, row["gold"]) for row in level_rows for word in (row["x"], row["y"]))
@@ -222,6 +228,7 @@ def test_caps_and_frequencies(level_rows: Rows) -> None:
     assert set(asked.values()) == {1}
 
 
+@pytest.mark.slow
 def test_every_answer_is_gold_in_a_third_of_the_rows_that_show_it(level_rows: Rows) -> None:
     groups: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for row in level_rows:
@@ -231,6 +238,7 @@ def test_every_answer_is_gold_in_a_third_of_the_rows_that_show_it(level_rows: Ro
         assert set(golds) == set(choices)
 
 
+@pytest.mark.slow
 def test_rows_of_the_family_level_have_a_distractor_at_the_golds_level(rows: Rows) -> None:
     shown: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for row in rows:
@@ -244,6 +252,7 @@ def test_rows_of_the_family_level_have_a_distractor_at_the_golds_level(rows: Row
     }
 
 
+@pytest.mark.slow
 def test_choices_of_a_word_recur_as_often_as_its_gold(level_rows: Rows) -> None:
     shown: dict[tuple[str, str], set[frozenset[str]]] = defaultdict(set)
     for row in level_rows:
@@ -269,6 +278,7 @@ def test_full_holds_more_and_says_why(tmp_path: Path, rows: Rows, wordnet: WordN
         assert ("far" in row["flags"]) or row["hops"] <= CLEAN_HOPS
 
 
+@pytest.mark.slow
 def test_choices_alone_do_not_answer_it(manifest: dict[str, Any]) -> None:
     report = manifest["audit"]
     assert report["flags"] == []
@@ -303,6 +313,7 @@ def test_the_papers_family_needs_no_reading(tmp_path: Path, wordnet: WordNet) ->
 # Kinds that cross
 
 
+@pytest.mark.slow
 def test_each_distractor_of_a_conjunction_is_true_of_one_word(
     crossing_rows: Rows, rows: Rows
 ) -> None:
@@ -318,6 +329,7 @@ def test_each_distractor_of_a_conjunction_is_true_of_one_word(
         assert {*pair} <= starts
 
 
+@pytest.mark.slow
 def test_choices_of_conjunctions_are_many_and_each_is_gold_and_distractor(
     crossing_rows: Rows,
 ) -> None:
@@ -331,6 +343,7 @@ def test_choices_of_conjunctions_are_many_and_each_is_gold_and_distractor(
             assert count / both == pytest.approx(1 / 3, abs=TOLERANCE + 0.02), kind
 
 
+@pytest.mark.slow
 def test_one_word_is_not_enough(manifest: dict[str, Any]) -> None:
     oracles = manifest["audit"]["oracles"]
     assert set(oracles) == {"x alone", "y alone"}

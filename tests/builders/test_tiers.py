@@ -110,6 +110,7 @@ def test_random_rows_are_no_more_than_their_share(built: Built) -> None:
             assert 0 < some.count("random") <= share * len(some)
 
 
+@pytest.mark.slow
 def test_a_family_alone_asks_with_its_own_distractors(built: Built) -> None:
     alone, _ = built("wordnet_definitions", families=("cousin",))
     assert {row["distractor_family"] for row in alone} == {"cousin"}
@@ -161,6 +162,7 @@ def in_memory(name: str, **given: Any) -> tuple[dict[str, Rows], dict[str, Any]]
     return rows, done.manifest["counts"]
 
 
+@pytest.mark.slow
 def test_pairs_of_train_are_not_asked_in_the_other_order_later() -> None:
     splits, counts = in_memory("wordnet_antonymy", for_training=True)
     pairs = {

@@ -24,7 +24,6 @@ from tests.evaluation import jsonl_probe, tiny_causal
 
 CPU = torch.device("cpu")
 TOKENS = torch.tensor([[1, 5, 9, 20, 7]])
-needs_peft = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
 
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -56,7 +55,7 @@ def adapter(tmp_path: Path) -> tuple[Path, Path, Any]:
 
 
 @pytest.mark.slow
-@needs_peft
+@pytest.mark.needs("peft")
 def test_an_adapter_is_merged_into_its_base_model(adapter: tuple[Path, Path, Any]) -> None:
     folder, base, made = adapter
     check_model(str(folder), None)
@@ -80,7 +79,7 @@ def test_an_adapter_is_merged_into_its_base_model(adapter: tuple[Path, Path, Any
 
 
 @pytest.mark.slow
-@needs_peft
+@pytest.mark.needs("peft")
 def test_results_name_base_and_adapter(adapter: tuple[Path, Path, Any], tmp_path: Path) -> None:
     folder, base, _ = adapter
     items = [Item(str(row), "mc_qa", "A dog is", ("an animal", "a bus"), 0) for row in range(3)]
@@ -99,7 +98,7 @@ def test_results_name_base_and_adapter(adapter: tuple[Path, Path, Any], tmp_path
 
 
 @pytest.mark.slow
-@needs_peft
+@pytest.mark.needs("peft")
 def test_a_classifier_may_lie_in_the_adapter(tmp_path: Path) -> None:
     base = tiny_causal.write("gpt2", tmp_path / "base")
     torch.manual_seed(1)
@@ -118,7 +117,7 @@ def test_a_classifier_may_lie_in_the_adapter(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_peft
+@pytest.mark.needs("peft")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -140,7 +139,7 @@ def test_what_cannot_be_loaded_says_why(
 
 
 @pytest.mark.slow
-@needs_peft
+@pytest.mark.needs("peft")
 def test_random_weights_and_whole_models_beside_are_refused(
     adapter: tuple[Path, Path, Any],
 ) -> None:
@@ -159,7 +158,7 @@ def test_without_peft_the_message_says_how_to_install_it(tmp_path: Path) -> None
         open_checkpoint(str(tmp_path))
 
 
-@needs_peft
+@pytest.mark.needs("peft")
 def test_an_adapter_with_further_tokens_resizes_its_base_model(tmp_path: Path) -> None:
     base = tiny_causal.write("gpt2", tmp_path / "base")
     model, tokenizer = tiny_causal.load("gpt2", base)

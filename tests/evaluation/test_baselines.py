@@ -72,6 +72,7 @@ def done(probe, tmp_path_factory):
     return folder, evaluation.study("baselines", probe, output=folder, **QUICK)
 
 
+@pytest.mark.slow
 def test_all_that_apply_are_run(done):
     _, summary = done
     rows = {row["baseline"]: row for row in summary.tables["runs"]}
@@ -94,6 +95,7 @@ def test_all_that_apply_are_run(done):
     assert any("fewer than the 3,000 requested" in note for note in summary.notes)
 
 
+@pytest.mark.slow
 def test_the_files_say_the_same(done):
     folder, summary = done
     written = json.loads((folder / "baselines.json").read_text())
@@ -107,6 +109,7 @@ def test_the_files_say_the_same(done):
         assert name in page
 
 
+@pytest.mark.slow
 def test_finished_runs_are_found_again(done, probe, monkeypatch):
     folder, summary = done
     monkeypatch.setattr("evaluation.learners.words.fitting.train", None)

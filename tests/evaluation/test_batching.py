@@ -70,7 +70,11 @@ def backing_off(scorer, encoded):
     return state, lambda batch: state.run(partial(scorer.score, encoded), encoded.lengths, batch)
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    "error",
+    [ERRORS[0], *(pytest.param(error, marks=pytest.mark.slow) for error in ERRORS[1:])],
+    ids=lambda error: type(error).__name__,
+)
 def test_nothing_is_skipped_when_memory_runs_out(error):
     encoded = sequences_of([10] * 37)
     scorer = Cramped(encoded, fits=60, error=error)

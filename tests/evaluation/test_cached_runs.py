@@ -84,7 +84,8 @@ def test_a_damaged_note_is_read_anew() -> None:
 
 
 def test_a_gguf_file_is_parsed_once(tmp_path: Path) -> None:
-    gguf = pytest.importorskip("gguf")
+    import gguf
+
     path, own = tmp_path / "model.gguf", gguf.GGUFReader
 
     def write(name: str) -> None:

@@ -142,7 +142,8 @@ def test_training_is_the_same_bit_for_bit(world: Path, tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize(
-    "name", ["masked", "causal", pytest.param("llama", marks=pytest.mark.slow)]
+    "name",
+    ["causal", *(pytest.param(name, marks=pytest.mark.slow) for name in ("masked", "llama"))],
 )
 def test_the_accuracy_is_that_of_the_saved_checkpoint(
     world: Path, tmp_path: Path, name: str

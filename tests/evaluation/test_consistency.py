@@ -215,6 +215,7 @@ def both_ends(tmp_path_factory, open_wordnet):
     return [str(folder / probe) for probe in ("wordnet_hypernymy", "wordnet_hyponymy")]
 
 
+@pytest.mark.slow
 def test_two_probes_are_paired_by_the_edges_that_both_ask_for(both_ends):
     summary = evaluation.study("consistency", both_ends, "none", scorer="random")
     over = SimpleNamespace(**summary.tables["pairs"][0])
@@ -232,6 +233,7 @@ def test_two_probes_are_paired_by_the_edges_that_both_ask_for(both_ends):
     assert KINDS["distractors"] in within
 
 
+@pytest.mark.slow
 def test_probes_without_common_facts_are_refused(both_ends, tmp_path):
     with pytest.raises(
         UsageError, match=r"questions about the same facts in \d+ clusters, where 30"

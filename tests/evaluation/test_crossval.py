@@ -57,6 +57,7 @@ def done(bert, tmp_path_factory):
     return asked, run_study(asked), folder / "out"
 
 
+@pytest.mark.slow
 def test_every_row_is_evaluated_once_in_each_repetition(done):
     asked, summary, _ = done
     for probe, about in zip(asked.probes, summary.tables["probes"], strict=True):
@@ -75,6 +76,7 @@ def test_every_row_is_evaluated_once_in_each_repetition(done):
             assert accuracy.low <= accuracy.value <= accuracy.high
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_the_runs(done):
     asked, summary, _ = done
     one = summary.tables["probes"][0]
@@ -116,6 +118,7 @@ def test_what_is_finished_is_found_again(done, monkeypatch):
     assert run_study(asked) == summary
 
 
+@pytest.mark.slow
 def test_the_page_and_the_table_show_all_rows(done, capsys):
     _, summary, output = done
     page = (output / "crossval.html").read_text(encoding="utf-8")

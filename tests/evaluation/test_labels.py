@@ -67,6 +67,7 @@ def answered(setup, gold, given, clusters=None, confidence=2.0):
     return split, predictions_table(split, held, "sum", 1e-4)
 
 
+@pytest.mark.needs("sklearn")
 @pytest.mark.parametrize("setup", ["acceptability", "nli"])
 def test_numbers_are_those_of_scikit_learn(setup):
     from sklearn import metrics

@@ -246,6 +246,7 @@ def test_weights_that_are_not_in_memory_are_refused(causal: Path, probe: Dataset
         kbprobe.evaluate(probe, model.to("meta"), tokenizer=tokenizer)
 
 
+@pytest.mark.slow
 def test_studies_take_a_loaded_model_unless_they_train_it(
     causal: Path, probe: DatasetDict, tmp_path: Path
 ) -> None:

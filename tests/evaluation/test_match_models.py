@@ -31,6 +31,7 @@ def made(folder: Path, **options: Any) -> list[dict[str, Any]]:
     return list(datasets.load_dataset(str(folder), split="test"))
 
 
+@pytest.mark.slow
 def test_a_build_is_matched_on_the_models_named(
     encoder: Path, tmp_path: Path, open_wordnet: Any
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
@@ -128,7 +128,6 @@ def best_by_hand(choices: Sequence[tuple[str, float, int]], normalization: str) 
     return values
 
 
-@settings(max_examples=50)
 @given(ROWS, st.sampled_from(NORMALIZATIONS))
 def test_predictions_are_those_of_a_loop(rows: Any, normalization: Normalization) -> None:
     split = make_split(

@@ -124,6 +124,7 @@ def spread_of(summary):
     return SimpleNamespace(**row)
 
 
+@pytest.mark.slow
 def test_all_orders_are_equal_to_a_run_of_each(orders):
     found, runs = orders
     assert [row["order"] for row in found.tables["runs"]] == list(runs)
@@ -240,6 +241,7 @@ def test_the_command_writes_a_sealed_summary_and_a_page(tmp_path, capsys):
     assert "By letter" in (out / "orders.html").read_text()
 
 
+@pytest.mark.slow
 def test_prompts_are_equal_to_a_run_of_each_and_nothing_is_scored_twice(asked_alone, prompts):
     alone, found = asked_alone[0], prompts
     assert [row["prompt"] for row in found.tables["runs"]] == list(alone)

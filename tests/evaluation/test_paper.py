@@ -376,7 +376,10 @@ def test_shares_without_intervals_have_a_unit_too(results: Path) -> None:
     assert "rows" not in found.units["contrasts"]
 
 
-@pytest.mark.parametrize("kind", ["accuracy", "hops", "heatmap"])
+@pytest.mark.parametrize(
+    "kind",
+    ["accuracy", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("hops", "heatmap"))],
+)
 def test_a_figure_is_of_the_size_asked_for_with_its_numbers(
     results: Path, tmp_path: Path, kind: str
 ) -> None:

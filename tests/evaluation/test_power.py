@@ -66,6 +66,7 @@ def test_rows_as_clusters_are_connors_formula() -> None:
         assert needed == pytest.approx((expected / difference) ** 2, abs=1.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "difference", "discordant", "alike"),
     [((1,), 0.08, 0.3, 0.0), ((4,), 0.1, 0.3, 0.4), ((1, 2, 9), 0.12, 0.4, 0.3)],

@@ -86,12 +86,13 @@ def test_words_are_asked_about_in_their_first_sense_alone(monkeypatch):
 def probes(tmp_path_factory, open_wordnet):
     folder, wordnet = tmp_path_factory.mktemp("relations"), open_wordnet()
     names = ["wordnet_hypernymy", "wordnet_hyponymy", "wordnet_synonymy"]
-    given = {"wordnet": wordnet, "match": "none", "tier": "full", "controls": False}
+    given = {"wordnet": wordnet, "match": "none", "tier": "full", "controls": False, "limit": 3000}
     for name in names:
         builders.build(name, output=folder / name, audit=False, **given)
     return [str(folder / name) for name in names]
 
 
+@pytest.mark.slow
 def test_one_who_knows_tells_all_apart_and_a_liking_for_words_tells_nothing(probes):
     knows = evaluation.study("relations", probes, "none", scorer="right")
     *_, overall = knows.rows("relations")
@@ -118,6 +119,7 @@ def test_one_who_knows_tells_all_apart_and_a_liking_for_words_tells_nothing(prob
         assert first["preferred"].value + second["preferred"].value == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_shares_are_those_of_a_plain_loop(probes):
     request = StudyRequest.parse(RELATIONS, probes, ["none"], {"scorer": "random"})
     (spec,) = expand(request)
@@ -171,6 +173,7 @@ dog,hypernym,a dog is a kind of,thing
 """
 
 
+@pytest.mark.slow
 def test_answers_of_people_are_counted_and_compared(probes, tmp_path):
     path = tmp_path / "people.csv"
     path.write_text(PEOPLE)

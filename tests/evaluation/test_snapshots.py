@@ -161,6 +161,7 @@ def test_other_builds_are_refused(tables, tmp_path):
         evaluation.study("snapshots", tables, "none", scorer="random", config="no_language")
 
 
+@pytest.mark.slow
 def test_two_snapshots_of_wikidata(tmp_path):
     """The second snapshot is the first with the places of birth (P19) of every third swapped."""
     triples = gzip.decompress(real_data.wikidata_file(real_data.MINIATURE).read_bytes())

@@ -862,7 +862,6 @@ hostile_rows = json_values | st.dictionaries(FIELDS, json_values | hostile_notes
 
 
 @given(st.lists(hostile_rows, max_size=3))
-@settings(max_examples=100)
 def test_no_json_crashes_the_reader(rows: list[Any]) -> None:
     try:
         items = read_rows(*rows)
@@ -877,7 +876,7 @@ def test_no_json_crashes_the_reader(rows: list[Any]) -> None:
 
 
 @given(st.binary(max_size=60) | st.text('{}[]":,1eidqANUL \n\\u').map(str.encode))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_bytes_crash_the_reader(tmp_path: Path, content: bytes) -> None:
     for name in ("rows.jsonl", "rows.json.gz", "rows.parquet"):
         (tmp_path / name).write_bytes(content)
@@ -945,7 +944,6 @@ def outcome(read: Callable[[], SplitQuestions]) -> SplitQuestions | str:
 
 @pytest.mark.slow
 @given(st.lists(changes, min_size=1, max_size=4), st.integers(0, 2), st.booleans())
-@settings(max_examples=200)
 def test_columns_are_read_as_rows_are(edits: list[Row], cut: int, chunked: bool) -> None:
     rows = [{**own_row(f"q{i}"), **edit} for i, edit in enumerate(edits)]
     table = pa.Table.from_pylist(rows, schema=OWN_TYPES).slice(cut)

@@ -136,6 +136,7 @@ def test_pairs_are_read_in_each_format(
     assert "by rules alone" in notes()
 
 
+@pytest.mark.needs("spacy")
 def test_columns_may_be_named(cache: Path, tmp_path: Path) -> None:
     rows = [{"context": "It rains.", "claim": "It is wet.", "gold": "yes"}, {"context": ""}]
     file = tmp_path / "claims.jsonl"
@@ -150,6 +151,7 @@ def test_columns_may_be_named(cache: Path, tmp_path: Path) -> None:
         fetched(file, columns=("premise=context", "hypothesis=claims"))
 
 
+@pytest.mark.needs("spacy")
 def test_plain_text_and_json_lines_are_split_by_spacy(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("It rains\nhere. Dogs bark.\n\nNew paragraph.\n")
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress("One naïve sentence.".encode()))
@@ -170,6 +172,7 @@ def test_plain_text_and_json_lines_are_split_by_spacy(cache: Path, tmp_path: Pat
     assert "No licence was stated" in notes()
 
 
+@pytest.mark.needs("spacy")
 def test_an_installed_pipeline_tags_and_parses(cache: Path, tmp_path: Path) -> None:
     import spacy
 
@@ -208,6 +211,7 @@ def test_an_extract_of_masc_comes_with_the_package(cache: Path) -> None:
 # ---- The Hub
 
 
+@pytest.mark.needs("spacy")
 def test_a_dataset_of_the_hub_is_read_by_its_columns(cache: Path, tmp_path: Path) -> None:
     from datasets import ClassLabel, Dataset, Features, Value
 
@@ -249,6 +253,7 @@ def test_without_a_network_it_says_what_to_do(
 # ---- What cannot be read
 
 
+@pytest.mark.needs("spacy")
 def test_a_missing_pipeline_is_named_with_what_installs_it(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("It rains.")
     with pytest.raises(MissingDependencyError, match="python -m spacy download en_no_such"):
@@ -365,6 +370,7 @@ def test_rows_with_other_columns_are_counted() -> None:
     assert "x.tsv, line 3" in skipped.notes()[0]
 
 
+@pytest.mark.needs("spacy")
 def test_repeated_ids_are_made_different(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"id": "1", "text": "Yes."}\n{"id": "1", "text": "No."}')
     assert fetched(tmp_path).document_ids == ["1", "1#2"]

@@ -99,6 +99,7 @@ def test_other_code_computes_again(path: Path, monkeypatch: pytest.MonkeyPatch) 
 SHIPPED = sorted(Path(builders.__file__).parent.glob("*/data/wordnet-3.0/*.arrow"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_tables_are_what_the_rules_return(
     path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch

@@ -291,7 +291,7 @@ def test_the_life_of_an_entry(run_cli: RunCli, tmp_path: Path, cache: Path) -> N
 
 
 @pytest.mark.posix
-@pytest.mark.parametrize("how", ["SIGINT", "SIGKILL"])
+@pytest.mark.parametrize("how", ["SIGINT", pytest.param("SIGKILL", marks=pytest.mark.slow)])
 def test_a_killed_fetch_leaves_what_was_there(how: str, cache: Path, tmp_path: Path) -> None:
     # Large enough for the signal to come while it is being loaded.
     triples = gzip.decompress(real_data.wikidata_file(real_data.MINIATURE).read_bytes())

@@ -34,6 +34,8 @@ from release.cli import main
 from tests.evaluation.real_models import minilm
 from tests.release.planted import Row, plant, word
 
+pytestmark = pytest.mark.needs("sklearn")
+
 Leak = Callable[[Row, int, random.Random], None]
 
 

@@ -50,6 +50,7 @@ def finding(folder: Path) -> Finding | None:
     return found[0] if found else None
 
 
+@pytest.mark.slow
 def test_the_check_and_the_card_show_the_figures(measured: Path) -> None:
     figures = read_baselines(measured)
     assert figures is not None
@@ -86,6 +87,7 @@ def test_a_run_is_compared_with_the_figures_of_a_probe_without_audit(measured: P
     assert sentence.startswith("The strongest baseline apart from the most similar choice, “")
 
 
+@pytest.mark.slow
 def test_an_encoder_is_recorded_and_compared_with_on_the_same_rows(
     measured: Path, tmp_path: Path
 ) -> None:

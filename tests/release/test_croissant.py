@@ -72,6 +72,7 @@ def test_the_check_compares_it(probe_copy: Probe) -> None:
         assert [one.name for one in check(folder).failed] == ["croissant"]
 
 
+@pytest.mark.needs("mlcroissant")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [HYPERNYMY, ANTONYM])
 def test_mlcroissant_finds_it_valid_and_reads_the_rows(probe_copy: Probe, name: str) -> None:
@@ -90,6 +91,7 @@ def test_mlcroissant_finds_it_valid_and_reads_the_rows(probe_copy: Probe, name: 
         assert read == rows
 
 
+@pytest.mark.needs("mlcroissant")
 @pytest.mark.slow
 def test_mlcroissant_finds_the_published_form_valid(built_probe: Probe) -> None:
     import mlcroissant
@@ -131,6 +133,7 @@ def test_answers_that_no_annotator_gave_are_not_said_to_be_votes(name: str, says
     assert says in responsible_ai(manifest, "")["rai:dataAnnotationProtocol"]
 
 
+@pytest.mark.needs("mlcroissant")
 @pytest.mark.slow
 def test_mlcroissant_reads_the_responsible_ai_fields(built_probe: Probe) -> None:
     import mlcroissant

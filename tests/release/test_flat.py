@@ -196,6 +196,7 @@ def test_a_downloaded_copy_is_published_as_it_was(hub: HubServer, probe_copy: Co
     assert changed == {"release.json"}  # the check found a croissant.json this time
 
 
+@pytest.mark.needs("mlcroissant")
 def test_croissant_describes_flat_rows(hub: HubServer, probe_copy: Copy) -> None:
     import mlcroissant
 

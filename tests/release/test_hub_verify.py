@@ -199,6 +199,7 @@ def environment(hub: HubServer, home: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_what_is_loaded_from_the_hub_equals_what_was_built(
     published: tuple[HubServer, Path], hub: HubServer, tmp_path: Path
 ) -> None:

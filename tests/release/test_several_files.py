@@ -94,6 +94,7 @@ def test_adversaries_see_the_same_rows(probes: tuple[Path, Path]) -> None:
             assert repr(left) == repr(right), field.name
 
 
+@pytest.mark.needs("mlcroissant")
 @pytest.mark.slow
 def test_croissant_reads_all_files(probes: tuple[Path, Path]) -> None:
     import mlcroissant

@@ -52,6 +52,7 @@ def refuse(error: Exception) -> NoReturn:
     raise error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "outcome"),
     [

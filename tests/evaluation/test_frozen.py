@@ -37,6 +37,7 @@ from evaluation.learners.base import HeadFitting, HeadTraining, slanted_triangle
 from evaluation.learners.entries import HeadOptions
 from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
+from evaluation.runs import checks as checks_module
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.masked.scorer import MaskedScorer
@@ -448,6 +449,23 @@ def test_a_split_is_tokenized_once_for_all_its_runs(bert, probe, monkeypatch):
     monkeypatch.setattr(plans_module, "pieces_of", count)
     assert len(tables(curve(probe, bert))) == 8
     assert sorted(tokenized) == [64, 64, 96, 96]  # for each of the two learners
+
+
+def test_a_split_is_looked_for_once_before_all_runs(bert, probe, monkeypatch):
+    specs = [
+        RunSpec.parse(probe, bert, {"learner": "linear", "train": 8, "train_seed": seed})
+        for seed in range(3)
+    ]
+    looked_for = []
+    find_split = checks_module.find_split
+
+    def count(source, **names):
+        looked_for.append(names["split"])
+        return find_split(source, **names)
+
+    monkeypatch.setattr(checks_module, "find_split", count)
+    checks_module.check_runs(specs, overwrite=False)
+    assert sorted(looked_for) == ["test", "train"]
 
 
 @pytest.mark.slow

@@ -16,8 +16,8 @@ the further peak memory for each further row, between the same two sizes.
 
 A build draws all rows, once for each perturbation, before it is cut: up to 300,000 rows its time
 grows by rendering, auditing (at most 20,000 rows) and writing alone. `build_scale.py` has builds
-that are not cut. Intervals take as long as there are different clusters, of which there are up to
-7,000; all else is for each row.
+that are not cut. Evaluating and comparing resample clusters, of which there are thousands whatever
+the rows, and take that much less than in proportion to them.
 """
 
 from __future__ import annotations
@@ -128,11 +128,13 @@ def table(lines: Sequence[Report], between: Sequence[Report]) -> str:
 
 
 def draw(lines: Sequence[Report], path: Path) -> None:
-    """Draw processor time and peak memory over rows, and a linear reference: always alike."""
+    """Draw processor time and peak memory over rows, and a linear reference."""
+    from matplotlib.ticker import LogLocator
+
     from evaluation.report.figures import new_figure, styled
 
     with styled({"svg.hashsalt": path.stem}):
-        figure = new_figure(9, 4)
+        figure = new_figure(9, 4.5)
         both = ("seconds", "processor time in s"), ("peak_mib", "peak memory in MiB")
         for axes, (what, label) in zip(figure.subplots(1, 2), both, strict=True):
             for name in STEPS:
@@ -144,7 +146,11 @@ def draw(lines: Sequence[Report], path: Path) -> None:
             axes.loglog(rows, linear, ":", color="grey", label="linear")
             least = min(min(line[what].values()) for line in lines)
             axes.set(xlabel="rows", ylabel=label, ylim=(least / 2, None))
-            axes.legend(frameon=False)
+            axes.minorticks_off()
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_formatter(lambda number, _place: f"{number:,.10g}")
+            axes.legend()
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 

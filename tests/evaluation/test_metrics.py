@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
+from evaluation.results.breakdown import drop_unscored
 from evaluation.results.intervals import wilson
 from evaluation.results.metrics import (
     Scores,
@@ -397,6 +398,15 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
     other = judged(split, scores, seed=5)[1]
     assert other.accuracy.value == one.accuracy.value
     assert other.accuracy != one.accuracy
+
+
+def test_rows_are_copied_only_where_some_were_not_scored() -> None:
+    split = make_split([["a", "b"]] * 3, [0] * 3)
+    values = [[0.0, 1.0]] * 3
+    whole, _ = judged(split, make_scores(values))
+    assert drop_unscored(whole) is whole
+    part, _ = judged(split, make_scores(values, set_aside={1: "no mask"}))
+    assert drop_unscored(part)["id"].to_pylist() == [part["id"][row].as_py() for row in (0, 2)]
 
 
 def test_logits_are_not_divided_by_length() -> None:

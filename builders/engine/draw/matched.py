@@ -298,7 +298,7 @@ def _pairs(lines: Ints, likeness: Likeness, gold: Ints, false: Bools, close: Int
         narrow = np.maximum(near, LOWEST).astype(np.int16)
         hardness[some] = np.partition(narrow, -place, axis=1)[:, -place]
         margin[some] = near
-    of_other = margin[:, gold]
+    of_other = np.take(margin, gold, axis=1)
     return Pairs(gold, of_other + of_other.T, hardness, each)
 
 

@@ -244,7 +244,8 @@ class AskableTaxonomy:
         answers[taxonomy.ids(options.stop_golds, "--stop-golds")] = False
         named = answers_of(taxonomy, answers, asked)
         min_weight = MIN_WEIGHT if taxonomy.conceptnet else 0.0
-        entities = shown & taxonomy.counted_like_a_noun
+        entities = shown.copy()
+        entities[shown] = taxonomy.counted_like_a_noun(np.flatnonzero(shown))
         pairs = pairs_of(taxonomy, entities, named, options.max_hops, min_weight)
         sound = (pairs.share >= MIN_SHARE) & ~_names_answer(taxonomy, pairs)
         pairs = lines_of(pairs, sound)
@@ -438,6 +439,8 @@ def _flags(taxonomy: Taxonomy, pairs: AnswerPairs) -> Flags:
     doubtful = pa.array(sorted(word_list("doubtful_kinds")))
     answers = taxonomy.words.take(pa.array(pairs.answer))
     untagged = taxonomy.untagged[pairs.word]
+    like_a_name = untagged.copy()
+    like_a_name[untagged] = taxonomy.plural_gap(pairs.word[untagged]) > CLEAN_GAP
     lengths = to_numpy(pc.utf8_length(taxonomy.words)).astype(np.int64)
     short = lengths[pairs.word] <= CLEAN_LETTERS
     # A share of UNSURE means a word in no tagged text whose senses with any weight agree; readers
@@ -447,7 +450,7 @@ def _flags(taxonomy: Taxonomy, pairs: AnswerPairs) -> Flags:
     return Flags.of(
         {
             "rare_word": taxonomy.zipf[pairs.word] < RARE_WORD,
-            "like_a_name": untagged & ((taxonomy.plural_gap[pairs.word] > CLEAN_GAP) | short),
+            "like_a_name": like_a_name | (untagged & short),
             "rare_gold": taxonomy.zipf[pairs.answer] < RARE_ANSWER,
             "vague_gold": mask(pc.is_in(answers, value_set=doubtful)),
             "second_sense": ((pairs.share < CLEAN_SHARE) & ~unsure) | otherwise,

@@ -201,25 +201,29 @@ class Taxonomy(WordNetFirst):
         found[self._word[rude]] = True
         return found
 
-    @cached_property
-    def counted_like_a_noun(self) -> Bools:
-        """Mask of words whose plural is common enough for a noun, or whose kind needs none."""
-        return np.asarray(self.plural_gap < NAME_GAP)
+    def counted_like_a_noun(self, words: Ints) -> Bools:
+        """Return whether the plural of each word is common enough for a noun, or none is needed."""
+        # A plural is no rarer than not at all.
+        counted = self.zipf[words] < NAME_GAP
+        counted[~counted] = self.plural_gap(words[~counted]) < NAME_GAP
+        return np.asarray(counted)
+
+    def plural_gap(self, words: Ints) -> Floats:
+        """Return how much rarer (Zipf) each word's plural is; 0 for kinds that need none."""
+        asked = words[~self._without_plural[words]]
+        plurals = [noun_plural(text) for text in self.words.take(pa.array(asked)).to_pylist()]
+        gap = np.zeros(words.size)
+        gap[~self._without_plural[words]] = self.zipf[asked] - zipf_frequencies(plurals)
+        return gap
 
     @cached_property
-    def plural_gap(self) -> Floats:
-        """How much rarer (Zipf) each word's plural is; 0 for kinds that need none."""
-        texts = self.words.to_pylist()
+    def _without_plural(self) -> Bools:
+        """Mask of words whose first sense is of a kind that needs no plural."""
         first = np.unique(self.senses.word, return_index=True)[1]
+        kinds = self.wordnet.in_files(*WITHOUT_PLURAL)
         without = np.zeros(len(self), dtype=np.bool_)
-        without[self.senses.word[first]] = self.wordnet.in_files(*WITHOUT_PLURAL)[
-            self.senses.synset[first]
-        ]
-        asked = np.flatnonzero(~without)
-        plurals = [noun_plural(texts[word]) for word in asked.tolist()]
-        gap = np.zeros(len(self))
-        gap[asked] = self.zipf[asked] - zipf_frequencies(plurals)
-        return gap
+        without[self.senses.word[first]] = kinds[self.senses.synset[first]]
+        return without
 
     @cached_property
     def untagged(self) -> Bools:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial, reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -50,8 +50,8 @@ side advances, so that hardly any pair is taken twice."""
 UNIT = 64
 """Similarities are counted in this fraction of an encoder's spread."""
 
-PART = 1 << 14
-"""So many questions are compared at once."""
+PART = 1 << 7
+"""So many questions are compared at once: few enough for a processor's cache."""
 
 LEAST_KNOWN = 0.75
 """The least share of questions in the tables; with fewer, all have the static encoder's vectors."""
@@ -261,10 +261,16 @@ def sum_by_weight(products: Iterable[tuple[Encoder, Products]]) -> Similarities:
 
 def choice_similarities(views: Sequence[View], left: Ints, right: Ints) -> Similarities:
     """Return the similarities of choices in pairs, given by their rows in the views."""
-    return sum_by_weight(
-        (encoder, row_products("...d,...d->...", choices[left], choices[right]))
-        for encoder, _, choices in views
-    )
+    parts = [np.empty((0, *left.shape[1:]), dtype=np.int32)]
+    for some in in_parts(len(left)):
+        one, other = left[some], right[some]
+        parts.append(
+            sum_by_weight(
+                (encoder, row_products("...d,...d->...", choices[one], choices[other]))
+                for encoder, _, choices in views
+            )
+        )
+    return np.concatenate(parts)
 
 
 def gold_places(likeness: Likeness, choices: Ints) -> Ints:
@@ -275,8 +281,7 @@ def gold_places(likeness: Likeness, choices: Ints) -> Ints:
         choices: (lines, K) the rows of the choices in the views.
     """
     parts = [np.empty(0, dtype=np.int64)]
-    for start in range(0, len(choices), PART):
-        some = slice(start, start + PART)
+    for some in in_parts(len(choices)):
         total = sum_by_weight(
             (
                 encoder,
@@ -290,18 +295,29 @@ def gold_places(likeness: Likeness, choices: Ints) -> Ints:
     return np.concatenate(parts)
 
 
+def in_parts(size: int) -> Iterator[slice]:
+    """Yield the parts, of ``PART`` lines each, in which ``size`` lines are compared."""
+    return (slice(start, start + PART) for start in range(0, size, PART))
+
+
 def dot_products(left: Codes, right: Codes) -> Products:
     """Return (left, right) the dot products of vectors, exactly."""
-    most = left.shape[1] * int(np.abs(left).max(initial=0)) * int(np.abs(right).max(initial=0))
-    kind = np.float32 if most < LARGEST_SUM else np.float64
+    kind = _exact_kind(left, right)
     product: npt.NDArray[np.floating] = np.matmul(left.astype(kind), right.astype(kind).T)
     return product.astype(np.float32, copy=False)
 
 
 def row_products(axes: str, left: Codes, right: Codes) -> Products:
     """Return dot products of vectors row by row, exactly."""
-    product = np.einsum(axes, left.astype(np.float64), right.astype(np.float64))
-    return np.asarray(product.astype(np.float32))
+    kind = _exact_kind(left, right)
+    product = np.einsum(axes, left.astype(kind), right.astype(kind))
+    return np.asarray(product.astype(np.float32, copy=False))
+
+
+def _exact_kind(left: Codes, right: Codes) -> type[np.floating]:
+    """Return a type in which dot products of vectors are exact."""
+    most = left.shape[-1] * int(np.abs(left).max(initial=0)) * int(np.abs(right).max(initial=0))
+    return np.float32 if most < LARGEST_SUM else np.float64
 
 
 def _static(compared: ComparedTexts) -> View:

@@ -39,12 +39,12 @@ from builders.engine.draw.likeness import (
     UNIT,
     Likeness,
     Similarities,
-    View,
     choice_similarities,
     dot_products,
+    in_parts,
     in_units,
     row_products,
-    similarities,
+    sum_by_weight,
 )
 from kbprobe.arrays import Bools, Ints
 from kbprobe.rng import RandomGenerator
@@ -71,8 +71,8 @@ encoder's weight is above 1; measured on printed rows."""
 LEAST_GAIN, MOST_GAIN = -64, 30
 """Margins are clipped when partners are chosen: one very similar choice is no better than some."""
 
-NEVER = -(1 << 16)
-"""The margin of choices that are not wrong."""
+NEVER, LOWEST = -(1 << 16), -(1 << 15)
+"""The margin of choices that are not wrong, and the lowest that hardness is counted by."""
 
 ROUNDS, MOST_ROUNDS, DRAWN = 8, 48, 20_000
 """How often the questions of a pool are put in groups: more often where it has few, as long as no
@@ -114,9 +114,6 @@ number."""
 
 LEAST_WORTH, MOST_WORTH = -ONE * ONE, ONE * ONE * 4
 """What a question of a kind may be worth when there are to be equally many of each kind."""
-
-AT_ONCE = 128
-"""So many questions of a pool are compared at once: few enough for a processor's cache."""
 
 LEAST_CELL = 400
 """Cells with fewer questions have the prices of all."""
@@ -232,14 +229,17 @@ class GroupMatcher:
         """Compare the choices of groups, without their pools."""
         others = others_of(groups.shape[1])
         margin = np.empty((*groups.shape, groups.shape[1] - 1, len(self.likeness.views)), np.int8)
-        for number, (encoder, questions, choices) in enumerate(self.likeness.views):
-            similar = row_products(
-                "gid,gjd->gij",
-                questions[self.likeness.question[groups]],
-                choices[self.likeness.choice[groups]],
+        for some in in_parts(len(groups)):
+            question, choice = (
+                self.likeness.question[groups[some]],
+                self.likeness.choice[groups[some]],
             )
-            steps = in_units(similar - np.einsum("gii->gi", similar)[:, :, None], encoder)
-            margin[..., number] = _coarser(np.take_along_axis(steps, others[None], axis=2))
+            for number, (encoder, questions, choices) in enumerate(self.likeness.views):
+                similar = row_products("gid,gjd->gij", questions[question], choices[choice])
+                steps = in_units(similar - np.einsum("gii->gi", similar)[:, :, None], encoder)
+                margin[some, ..., number] = _coarser(
+                    np.take_along_axis(steps, others[None], axis=2)
+                )
         return MadeGroups(groups, margin)
 
     def _of_pool(
@@ -279,8 +279,7 @@ def _pairs(lines: Ints, likeness: Likeness, gold: Ints, false: Bools, close: Int
     margin = np.empty(false.shape, dtype=np.int32)
     hardness = np.empty(lines.size, dtype=np.int32)
     each = np.empty((len(products), *false.shape), dtype=np.int8)
-    for start in range(0, lines.size, AT_ONCE):
-        some = slice(start, start + AT_ONCE)
+    for some in in_parts(lines.size):
         near, whole = np.zeros((2, *false[some].shape), dtype=np.int32)
         for number, (encoder, product) in enumerate(products):
             similar = product[own[some]]
@@ -295,20 +294,24 @@ def _pairs(lines: Ints, likeness: Likeness, gold: Ints, false: Bools, close: Int
         np.copyto(near, NEVER, where=never)
         if close is not None:
             near += CLOSE * (close[lines[some]][:, None] == close[lines[first]])
-        hardness[some] = np.partition(near, -place, axis=1)[:, -place]
+        # In sixteen bits, which are partitioned fastest, those below are as hopeless.
+        narrow = np.maximum(near, LOWEST).astype(np.int16)
+        hardness[some] = np.partition(narrow, -place, axis=1)[:, -place]
         margin[some] = near
-    of_other = margin[:, gold]
+    of_other = np.take(margin, gold, axis=1)
     return Pairs(gold, of_other + of_other.T, hardness, each)
 
 
 def _too_alike(likeness: Likeness, choices: Ints) -> Bools:
     """Return (choices, choices) which are too similar to be choices of the same question."""
-    vectors = [(view.encoder, view.choices[choices]) for view in likeness.views]
+    products = [
+        (view.encoder, dot_products(view.choices[choices], view.choices[choices]))
+        for view in likeness.views
+    ]
     alike = np.empty((choices.size, choices.size), dtype=np.bool_)
-    for start in range(0, choices.size, AT_ONCE):
-        some = slice(start, start + AT_ONCE)
-        views = [View(encoder, codes[some], codes) for encoder, codes in vectors]
-        alike[some] = similarities(views) > likeness.most_similarity
+    for some in in_parts(choices.size):
+        total = sum_by_weight((encoder, product[some]) for encoder, product in products)
+        alike[some] = total > likeness.most_similarity
     return alike
 
 

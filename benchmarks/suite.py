@@ -1,4 +1,4 @@
-"""Time of a suite in one process, in forked ones, in Ray's workers, and in a hundred simulated ones.
+"""Time of a suite in one process, in two, in Ray's workers, and with a hundred simulated workers.
 
     python benchmarks/suite.py [--models DIR] [--rows 400] [--layers 4] [--runs 5000] [--json]
 

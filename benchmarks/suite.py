@@ -1,11 +1,11 @@
-"""Time of a suite in one process, in Ray's workers, and with a hundred simulated workers.
+"""Time of a suite in one process, in two, in Ray's workers, and with a hundred simulated workers.
 
     python benchmarks/suite.py [--models DIR] [--rows 400] [--layers 4] [--runs 5000] [--json]
 
-- **one process, two workers**: 3 models x 6 probes x 2 seeds, each run by ``evaluate-probe suite``
-  from start to end with an empty cache and one thread per process. *Efficiency* is half the time of
-  one process over the time of two workers; *without the start* excludes the time until the first
-  results from both. The results are compared, except for times.
+- **one process, two forked ones, two workers**: 3 models x 6 probes x 2 seeds, each run by
+  ``evaluate-probe suite`` from start to end with an empty cache and one thread per process.
+  *Efficiency* is half the time of one process over the time of two; *without the start* excludes
+  the time until the first results from both. The results are compared, except for times.
 - **hundred workers**: the executor hands out runs that take no time to workers that only answer
   (ten processes that simulate ten workers each): the cost of a run to the driver.
 - **constants**: bytes of results per row and per run, seconds per million tokens, bytes of cached
@@ -182,17 +182,19 @@ def main() -> None:
         scratch = Path(folder)
         write_models(vocabulary, scratch / "models", given.layers)
         build(scratch / "probes")
-        one = run_suite(scratch, "one", given.rows)
+        one = run_suite(scratch, "one", given.rows, "--workers", "1")
         found["one process, seconds"] = one["seconds"]
+        executors = {"forked": ("--workers", str(WORKERS))}
         if find_spec("ray"):
-            workers = ("--executor", "ray", "--workers", str(WORKERS))
-            two = run_suite(scratch, "two", given.rows, *workers)
+            executors["ray"] = ("--executor", "ray", *executors["forked"])
+        for name, words in executors.items():
+            two = run_suite(scratch, name, given.rows, *words)
             ideal, warm = one["seconds"] / WORKERS, one["seconds"] - one["first"]
             found |= {
-                "two workers, seconds": two["seconds"],
-                "efficiency": ideal / two["seconds"],
-                "efficiency without the start": warm / WORKERS / (two["seconds"] - two["first"]),
-                "files that differ": compare(one["output"], two["output"]),
+                f"two of {name}, seconds": two["seconds"],
+                f"{name}: efficiency": ideal / two["seconds"],
+                f"{name}: without the start": warm / WORKERS / (two["seconds"] - two["first"]),
+                f"{name}: files that differ": compare(one["output"], two["output"]),
             }
         found |= constants(one["output"], scratch / "one.cache")
     if given.json:

@@ -219,7 +219,7 @@ def study_command(study: Study) -> Command:
                 metavar="N",
                 rare=True,
                 help="How many processes execute several runs on the CPU, on Linux. [default: as "
-                "many as have a processor and memory, where models are small]",
+                "many as have a processor and memory if models are tiny or none, else 1]",
             ),
         ]
         tracking = {} if study.track is None else _fields(TrackingOptions, "Output")

@@ -72,7 +72,7 @@ class Session:
         progress: shows what is done.
         reports: whether folders get a ``report.html``.
         processes: how many may be forked to execute several runs side by side; None: as many as
-            fit on this machine. See `evaluation.runs.side_by_side`.
+            fit on this machine, where it pays. See `evaluation.runs.side_by_side`.
         line: returns what shows the progress of a forked process, by its number.
     """
 

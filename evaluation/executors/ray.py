@@ -86,7 +86,7 @@ class Worker:
                     left = places[len(found) :]
                     found += [(ended(len(found) + at, error), None) for at in range(len(left))]
                 except Exception as error:  # of a plugin, or a bug: it ends only its own run
-                    self._runs = RunsOfModels(Session(reports=False))
+                    self._runs.close()
                     found.append((unexpected(len(found), error), None))
         return found
 

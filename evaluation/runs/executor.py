@@ -184,15 +184,19 @@ class RunsOfModels:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        """Release the model."""
+        """Release the model; what an error interrupted is kept for the next run that needs it."""
         held, self._held, self._model = self._held, ExitStack(), ""
         held.__exit__(*error)
+
+    def close(self) -> None:
+        """Release the model."""
+        self.__exit__(None, None, None)
 
     def outcomes(self, specs: Sequence[RunSpec]) -> Iterator[Outcome]:
         """Execute runs of one model: see :func:`execute`."""
         cache = all(spec.run.cache for spec in specs)
         if (model := f"{model_key(specs[0])} {cache}") != self._model:
-            self.__exit__(None, None, None)
+            self.close()
             opened = opened_model(specs[0], cache, self._reader, self._session)
             try:
                 self._run_all = self._held.enter_context(opened)

@@ -62,8 +62,8 @@ PROGRAM = "evaluate-probe"
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
     help="How many processes execute runs on the CPU, on Linux; with Ray, how many workers. "
-    "[default: as many as have a processor and memory, where models are small; Ray: as many as "
-    "there are processors, or GPUs]",
+    "[default: as many as have a processor and memory if models are tiny or none, else 1; Ray: as "
+    "many as there are processors, or GPUs]",
 )  # fmt: skip
 @click.option(
     "--address", metavar="ADDRESS",

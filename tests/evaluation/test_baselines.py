@@ -181,13 +181,13 @@ def test_a_single_file_has_nothing_to_train_on(probe, tmp_path, capsys):
     ],
 )
 def test_what_cannot_be_done_is_said_before_anything_runs(options, message, probe, monkeypatch):
-    monkeypatch.setattr("evaluation.studies.run.execute", None)
+    monkeypatch.setattr("evaluation.studies.run.execute_side_by_side", None)
     with pytest.raises(UsageError, match=message):
         evaluation.study("baselines", probe, **options)
 
 
 def test_missing_vectors_are_named_with_the_command_that_gets_them(probe, tmp_path, monkeypatch):
-    monkeypatch.setattr("evaluation.studies.run.execute", None)
+    monkeypatch.setattr("evaluation.studies.run.execute_side_by_side", None)
     with pytest.raises(UsageError, match=r"no snapshot 'acme'.*kb-cache fetch vectors") as error:
         evaluation.study("baselines", probe, vectors="acme")
     assert "--baselines random,majority" in str(error.value)
@@ -198,6 +198,6 @@ def test_results_on_other_rows_are_not_put_beside(probe, tmp_path, monkeypatch):
     elsewhere = jsonl_probe.write(tmp_path / "other", {"test": other})
     evaluation.evaluate(elsewhere, "none", scorer="random", output=tmp_path / "guesses")
     beside = (str(tmp_path / "guesses"),)
-    monkeypatch.setattr("evaluation.studies.run.execute", None)
+    monkeypatch.setattr("evaluation.studies.run.execute_side_by_side", None)
     with pytest.raises(UsageError, match=r"--beside .*guesses: it holds results on 10 rows"):
         evaluation.study("baselines", probe, baselines=("random",), beside=beside)

@@ -316,8 +316,8 @@ def with_code(world: Path, folder: Path) -> Path:
 
 
 def test_options_of_ray_need_ray(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(declare(tmp_path), "--workers", 2, code=2)
-    assert "--workers is for --executor ray" in capsys.readouterr().err
+    run(declare(tmp_path), "--address", "auto", code=2)
+    assert "--address is for --executor ray" in capsys.readouterr().err
 
 
 @pytest.mark.slow

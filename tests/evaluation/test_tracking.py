@@ -83,7 +83,7 @@ def test_what_is_missing_is_said_before_anything_runs(monkeypatch: pytest.Monkey
     import accelerate.utils
 
     monkeypatch.setattr(accelerate.utils, "is_tensorboard_available", lambda: False)
-    monkeypatch.setattr("evaluation.studies.run.execute", None)
+    monkeypatch.setattr("evaluation.studies.run.execute_side_by_side", None)
     with pytest.raises(KbprobeError, match=r"--log-to tensorboard needs .*'\.\[tracking\]'"):
         evaluation.study("zero_shot", "ages", "run/checkpoint-10", log_to=("tensorboard",))
     with pytest.raises(UsageError, match=r"--log-to.* must be one of tensorboard, wandb"):

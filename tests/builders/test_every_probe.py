@@ -46,7 +46,7 @@ BY_NAME = pytest.mark.parametrize("name", builders.names())
 LIKE_OTHERS = (
     *("fw_comparatives", "fw_coordination", "fw_definiteness", "fw_negation", "fw_prepositions"),
     *("fw_quantification", "fw_spatial", "fw_wh_words", "property_conjunction_but_not"),
-    *("taxonomy_conjunction", "wordnet_hyponymy"),
+    *("encyclopedic_composition", "taxonomy_conjunction", "wordnet_hyponymy"),
 )
 """Probes whose plan and miniature are those of others, which are tested by default, or that take
 long to build."""

@@ -60,11 +60,8 @@ def test_of_several_probes_the_others_are_built_and_the_failed_one_is_named(
     )
 
 
-@pytest.mark.parametrize(
-    "group",
-    [pytest.param(False, marks=pytest.mark.slow), True],
-    ids=["of the parent", "from the terminal"],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("group", [False, True], ids=["of the parent", "from the terminal"])
 def test_an_interrupt_ends_all_processes_and_leaves_nothing_half_written(
     group: bool, tmp_path: Path, command_line: list[str], environment: dict[str, str]
 ) -> None:

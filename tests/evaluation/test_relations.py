@@ -140,6 +140,7 @@ def test_shares_are_those_of_a_plain_loop(probes):
     assert overall["answers"] == len(rows) == len(accepted)
 
 
+@pytest.mark.slow
 def test_relations_of_few_words_or_none_are_named(probes, tmp_path):
     few = evaluation.study("relations", probes, "none", scorer="right", words=12)
     notes = " ".join(few.notes)
@@ -159,6 +160,7 @@ def test_relations_of_few_words_or_none_are_named(probes, tmp_path):
     assert [run.folder for run in collect(place, 0).runs] == ["none/relations"]
 
 
+@pytest.mark.slow
 def test_fewer_words_still_ask_both_directions(probes):
     few = evaluation.study("relations", probes, "none", scorer="right", words=12)
     assert sum(row["pairs"] for row in few.rows("asymmetry")) > 0
@@ -195,6 +197,7 @@ def test_an_answer_may_be_null(tmp_path):
     assert read_people(str(path)) == {("dog", "hypernym"): {"animal": 3, "pet": 2}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -219,6 +222,7 @@ def test_probes_that_state_no_relation_are_refused(monkeypatch):
         read_relata(("stating", "other", "empty"))
 
 
+@pytest.mark.slow
 def test_other_probes_are_refused(probes, tmp_path):
     (tmp_path / "rows.jsonl").write_text("{}")
     with pytest.raises(UsageError, match="only folders written by build-probe"):

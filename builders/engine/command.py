@@ -6,8 +6,10 @@ quickly.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -145,6 +147,19 @@ def _allow_open_files(locks: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
+def _keep_freed_memory() -> None:
+    """Let this process use the memory of freed arrays again, rather than return it.
+
+    The system clears every page that it hands out, which takes a tenth of a build.
+    """
+    if sys.platform != "linux":
+        return
+    with suppress(OSError, AttributeError):  # another C library than glibc
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(-3, 1 << 25)  # M_MMAP_THRESHOLD, of which this is the most
+        set_option(-1, 1 << 29)  # M_TRIM_THRESHOLD
+
+
 def run_jobs(
     jobs: Iterable[Job],
     overwrite: bool,
@@ -166,6 +181,7 @@ def run_jobs(
     jobs, waiting, held = list(jobs), [], dict[Path, ExitStack]()
     failures = failures or Failures(len(jobs))
     _allow_open_files(len(jobs))
+    _keep_freed_memory()
     with ExitStack() as all_held:
         again = {}
         # All processes use the same order, so that no two wait for each other.

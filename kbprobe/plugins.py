@@ -134,6 +134,39 @@ def without(*names: str) -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
+@contextmanager
+def deferred(module: str, function: str) -> Iterator[None]:
+    """Let packages within the block import a function before its module, unless that is imported.
+
+    The module is imported when the function is called, or when anything else of it is needed.
+    """
+    if module in sys.modules:
+        yield
+        return
+
+    def imported(name: str) -> Any:
+        if name.startswith("__"):  # asked of all modules, as by inspect
+            raise AttributeError(name)
+        if sys.modules.get(module) is substitute:
+            del sys.modules[module]
+        return getattr(importlib.import_module(module), name)
+
+    def called(*args: Any, **options: Any) -> Any:
+        return imported(function)(*args, **options)
+
+    substitute: Any = ModuleType(module)
+    spec = importlib.util.find_spec(module)
+    substitute.__path__ = spec.submodule_search_locations if spec else []
+    substitute.__getattr__ = imported
+    setattr(substitute, function, called)
+    sys.modules[module] = substitute
+    try:
+        yield
+    finally:
+        if sys.modules.get(module) is substitute:
+            del sys.modules[module]
+
+
 @cache
 def lemminflect() -> Any:
     """Return lemminflect, imported without spaCy, which it would extend if installed."""

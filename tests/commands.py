@@ -10,8 +10,8 @@ from importlib import import_module
 from io import StringIO
 
 HEAVY = (
-    *("torch", "transformers", "pandas", "datasets", "scipy.stats", "statsmodels", "matplotlib"),
-    *("requests", "huggingface_hub", "nltk", "wordfreq"),
+    *("torch", "transformers", "pandas", "datasets", "scipy.stats", "scipy.optimize"),
+    *("statsmodels", "matplotlib", "requests", "huggingface_hub", "nltk", "wordfreq"),
 )
 """Packages that take long to import, and that few commands need."""
 

@@ -20,6 +20,24 @@ def test_hidden_packages_are_found_again(monkeypatch: pytest.MonkeyPatch) -> Non
     assert __import__("colorsys")
 
 
+def test_a_deferred_module_is_imported_when_it_is_needed() -> None:
+    script = (
+        "import sys\nfrom kbprobe.plugins import deferred\n"
+        "with deferred('xml.sax', 'parseString'):\n"
+        "    from xml.sax import parseString\n"
+        "    from xml.sax.handler import ContentHandler\n"
+        "assert 'xml.sax' not in sys.modules\n"
+        "parseString('<a/>', ContentHandler())\n"
+        "assert sys.modules['xml.sax'].parseString is not parseString\n"
+        "del sys.modules['xml.sax']\n"
+        "with deferred('xml.sax', 'parseString'):\n"
+        "    from xml.sax import make_parser\n"
+        "    from xml.sax import parseString\n"
+        "assert parseString is sys.modules['xml.sax'].parseString"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "absent", "then"),

@@ -20,6 +20,7 @@ from evaluation.models.checkpoint import Checkpoint, apply
 from kbprobe.checkpoint_files import CONFIG, first_line, not_of_weights
 from kbprobe.checkpoints import reading
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.plugins import deferred
 
 if TYPE_CHECKING:
     import torch
@@ -216,7 +217,8 @@ def _load(
     files = " and ".join([CONFIG, *sorted(names)])
     with reading(f"{checkpoint.id} cannot be loaded as a {head.label}", checkpoint.folder, files):
         try:
-            with quiet_transformers():
+            # Its loss of object detection, imported with any model, needs a part of scipy's.
+            with quiet_transformers(), deferred("scipy.optimize", "linear_sum_assignment"):
                 if checkpoint.random_weights is not None:
                     drawn = _draw_weights(auto_class, checkpoint, checkpoint.random_weights, dtype)
                     return drawn, []

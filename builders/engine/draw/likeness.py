@@ -242,7 +242,8 @@ def _looked_up(compared: ComparedTexts, questions: VectorTable, choices: VectorT
 def in_units(products: Products, encoder: Encoder) -> Similarities:
     """Return dot products of an encoder's vectors, or differences of them, in ``UNIT``."""
     scaled = products * np.float32(UNIT / encoder.spread)
-    return np.rint(scaled, out=scaled).astype(np.int32)
+    units: Similarities = np.rint(scaled, out=scaled).astype(np.int32)
+    return units
 
 
 def similarities(views: Sequence[View]) -> Similarities:

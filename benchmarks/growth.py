@@ -32,7 +32,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from processes import ROOT, Finished, Report, run
+from processes import ROOT, Finished, Report, positive, run
 
 sys.path.insert(0, str(ROOT))
 PROBE = "wordnet_hypernymy"
@@ -154,9 +154,14 @@ def draw(lines: Sequence[Report], path: Path) -> None:
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
+def sizes_of(text: str) -> list[int]:
+    """Read numbers between commas."""
+    return [positive(size) for size in text.split(",")]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
+    parser.add_argument("--sizes", type=sizes_of, default=SIZES)
     parser.add_argument("--recorded", type=Path, help="what --json printed, not to be run again")
     parser.add_argument("--picture", type=Path, help="where to draw it (.svg, .pdf, .png)")
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
@@ -168,7 +173,7 @@ def main() -> None:
         # The very first build also compiles its knowledge base.
         measure(SMALLEST, arguments.scratch)
         lines = []
-        for rows in (SMALLEST, *sorted(map(int, arguments.sizes.split(",")))):
+        for rows in (SMALLEST, *sorted(arguments.sizes)):
             print(f"{rows:,} rows", file=sys.stderr)
             lines.append(measure(rows, arguments.scratch))
     between = growth(lines)

@@ -16,6 +16,17 @@ ROOT = Path(__file__).resolve().parents[1]
 Report = dict[str, Any]
 
 
+def positive(text: str) -> int:
+    """Read a number of an option, which is at least 1.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if (number := int(text)) < 1:
+        raise ValueError
+    return number
+
+
 class Finished(NamedTuple):
     """A process that has ended: seconds by the clock and of the processor, memory, output."""
 

@@ -211,23 +211,25 @@ def weight_files(model: str, folder: Path, loading: Mapping[str, Any]) -> list[P
 
 
 def local_weights_size(model: str, revision: str | None) -> int | None:
-    """Return the size of the files of a checkpoint's weights, in bytes; None if they are not here.
+    """Return the size of the files of a checkpoint's weights, in bytes.
 
-    Raises:
-        UsageError: there is no such checkpoint, and its name is not one of the Hub.
+    None if they are not here, or cannot be loaded: loading says why.
     """
-    folder = check_local(model, revision)
-    if folder is None:
-        from huggingface_hub import try_to_load_from_cache
-
-        cached = try_to_load_from_cache(model, CONFIG, revision=revision)
-        if not isinstance(cached, str):
-            return None
-        folder = Path(cached).parent
-    loading = {"gguf_file": Path(model).name} if model.endswith(".gguf") else {}
     try:
+        folder = check_local(model, revision)
+        if folder is None:
+            from huggingface_hub import errors, try_to_load_from_cache
+
+            try:
+                cached = try_to_load_from_cache(model, CONFIG, revision=revision)
+            except errors.HFValidationError:
+                return None
+            if not isinstance(cached, str):
+                return None
+            folder = Path(cached).parent
+        loading = {"gguf_file": Path(model).name} if model.endswith(".gguf") else {}
         return sum(file.stat().st_size for file in weight_files(model, folder, loading))
-    except KbprobeError:  # Loading says why, or it is an adapter.
+    except (KbprobeError, OSError):
         return None
 
 

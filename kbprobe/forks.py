@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import (
     AbstractContextManager,
@@ -25,6 +26,9 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TextIO, TypeVar
 
 from kbprobe.errors import KbprobeError, UsageError
+
+PATIENCE = 10.0
+"""Seconds in which an interrupted process must end."""
 
 Result = TypeVar("Result")
 Told = TypeVar("Told")
@@ -158,11 +162,15 @@ class Forks(Generic[Told, Result]):
         self.end()
 
     def end(self) -> None:
-        """Interrupt all processes, as Ctrl-C would, and wait until they have ended."""
+        """Interrupt all processes, as Ctrl-C would, wait until they have ended, or kill them."""
         for process in self._processes:
             process.terminate()
+        last = time.monotonic() + PATIENCE
         for process in self._processes:
-            process.join()
+            process.join(max(0.0, last - time.monotonic()))
+            if process.exitcode is None:  # Stopped, or code that ignores interrupts.
+                process.kill()
+                process.join()
 
     def outcomes(
         self,

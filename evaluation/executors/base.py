@@ -53,8 +53,9 @@ class InProcess:
     def execute(self, specs: Sequence[RunSpec]) -> Iterator[Ended]:
         """See `evaluation.executors.base.Executor`; a model is loaded once for all of its runs."""
         from evaluation.runs.executor import model_key
-        from evaluation.runs.side_by_side import execute_side_by_side
+        from evaluation.runs.side_by_side import check_processes, execute_side_by_side
 
+        check_processes(specs, self.session.processes)  # An error of the command, not of a run.
         models: dict[str, list[int]] = {}
         for at, spec in enumerate(specs):
             models.setdefault(model_key(spec), []).append(at)

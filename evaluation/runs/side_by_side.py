@@ -72,6 +72,7 @@ def execute_side_by_side(specs: Sequence[RunSpec], session: Session) -> Iterator
     Raises:
         UsageError: several processes are asked for, and a run is not on the CPU.
     """
+    check_processes(specs, session.processes)
     jobs = batches(specs)
     count = _process_count(specs, len(jobs), session)
     if count == 1:
@@ -105,15 +106,8 @@ def execute_side_by_side(specs: Sequence[RunSpec], session: Session) -> Iterator
 
 def _process_count(specs: Sequence[RunSpec], jobs: int, session: Session) -> int:
     wanted = session.processes
-    if wanted == 1 or session.workers.count > 1 or jobs < 2:
+    if wanted == 1 or session.workers.count > 1 or jobs < 2 or not all(map(_on_cpu, specs)):
         return 1
-    if not all(_on_cpu(spec) for spec in specs):
-        if wanted is None:
-            return 1
-        raise UsageError(
-            f"--workers {wanted} is for models on the CPU: leave it out, or add --device cpu. A "
-            "GPU computes one run after another, and --concurrency is for an endpoint."
-        )
     if "torch" in sys.modules:
         return 1  # A forked process would wait forever for torch's threads.
     if wanted is not None:
@@ -123,6 +117,20 @@ def _process_count(specs: Sequence[RunSpec], jobs: int, session: Session) -> int
     if len(known) < len(sizes) or max(known) > TINY:
         return 1
     return process_count(jobs, None, MEMORY + max(known))
+
+
+def check_processes(specs: Sequence[RunSpec], processes: int | None) -> None:
+    """Check that models are on the CPU where several processes are asked for.
+
+    Raises:
+        UsageError: one is not.
+    """
+    if processes not in (None, 1) and not all(map(_on_cpu, specs)):
+        raise UsageError(
+            f"--workers {processes} is for models that are loaded here, on the CPU: leave it out. "
+            "A GPU computes one run after another, and an endpoint is asked by several threads "
+            "(--concurrency)."
+        )
 
 
 def _on_cpu(spec: RunSpec) -> bool:

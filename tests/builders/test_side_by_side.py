@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -108,6 +109,25 @@ def test_a_job_whose_process_ends_is_left_to_the_caller() -> None:
     assert results == [0, None, 20, 30, 40, 50]
     assert told.count("working") == 6
     assert 1 <= process_limit(1 << 60) <= process_limit(1) <= (os.cpu_count() or 1)
+
+
+def test_a_process_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kbprobe.forks.PATIENCE", 0.2)
+
+    def work(number: int, tell: Callable[[str], None]) -> None:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    usual = signal.signal(signal.SIGALRM, interrupted)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(KeyboardInterrupt), Forks(1, work) as forks:
+            list(forks.outcomes([0], lambda *_: None))
+    finally:
+        signal.signal(signal.SIGALRM, usual)
+    assert not multiprocessing.active_children()
 
 
 def test_probes_whose_processes_ended_are_built_by_the_command_itself(

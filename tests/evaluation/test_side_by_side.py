@@ -184,11 +184,19 @@ def test_several_processes_are_for_the_cpu(tmp_path: Path) -> None:
         "-o", tmp_path / "out",
     )  # fmt: skip
     assert done.returncode == 2
-    assert "--workers 2 is for models on the CPU" in done.stderr
+    assert "--workers 2 is for models that are loaded here, on the CPU" in done.stderr
+    suite = tmp_path / "suite.yaml"
+    options = '{endpoint: "http://127.0.0.1:9/v1", limit: 4}'
+    suite.write_text(f"options: {options}\nmodels: [gpt2]\nprobes: [clozes, questions]\n")
+    done = run_here("evaluation.cli", "suite", suite, "-o", tmp_path / "suite", "--workers", "2")
+    assert done.returncode == 2
+    assert "--workers 2 is for models that are loaded here, on the CPU" in done.stderr
+    assert not list((tmp_path / "suite").rglob(RESULTS))
 
 
 def test_the_size_of_weights_is_known_where_they_are_here(tmp_path: Path) -> None:
     assert local_weights_size("gpt2", None) == Path("gpt2/model.safetensors").stat().st_size
     (tmp_path / "tiny.gguf").write_bytes(b"12345")
     assert local_weights_size(str(tmp_path / "tiny.gguf"), None) == 5
-    assert local_weights_size("somebody/not-fetched", None) is None
+    for name in ("somebody/not-fetched", "no repo/id at all", "./nowhere"):
+        assert local_weights_size(name, None) is None

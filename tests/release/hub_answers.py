@@ -47,6 +47,7 @@ class Handler(BaseHTTPRequestHandler):
 
     hub: HubServer
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # It holds a body back until its head is acknowledged: 40 ms.
 
     def log_message(self, *_: object) -> None:
         """Keep quiet."""

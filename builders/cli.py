@@ -7,6 +7,7 @@ building code is imported only when it is needed, so that ``--help`` is fast.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -48,6 +49,9 @@ EXAMPLES = (
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run ``build-probe`` and exit with its code."""
+    # Read when NumPy is imported. A build's products of matrices gain nothing by more threads, and
+    # those of builds side by side would wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     program = Program(PROGRAM, SUBCOMMANDS, lambda words: build_command(named_probes(words)))
     sys.exit(run(program, args, PROGRAM))
 

@@ -1,10 +1,9 @@
 """Tables derived from a snapshot: computed once, kept in the cache, and memory-mapped.
 
 A *rule* is a function of only a loaded knowledge base, marked with :func:`derived`. Its result is
-kept in ``CACHE/derived/SNAPSHOT/RULE.arrow``, under a checksum of the content and of everything it
+kept in ``CACHE/derived/SNAPSHOT/RULE.arrow`` (`kb_cache.array_files`) with everything that it
 depends on: the snapshot's digest, the code and data of the rule's package, and the versions of the
-libraries that shape it. What is damaged or outdated is thus computed again, and a cache that cannot
-be written costs time alone.
+libraries that shape it.
 
 Tables of an embedded snapshot that take long come with the package, in ``data/SNAPSHOT/`` next to
 the rule's module (`ship`). They are read as long as the module's source is that of the table.
@@ -15,34 +14,23 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import inspect
-import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, lru_cache, wraps
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 from weakref import WeakSet
 
-import numpy as np
-
+from kb_cache.array_files import derived_dir, kept_arrays, read_arrays, write_arrays
 from kb_cache.knowledge import Loaded
-from kb_cache.store import derived_dir
 from kbprobe.cli import kbprobe_version
-from kbprobe.columns import to_numpy
-from kbprobe.files import regular_path, replacing_file
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 LoadedT = TypeVar("LoadedT", bound=Loaded)
 T = TypeVar("T")
-
-CHECKSUM = 64
-"""Bytes at the beginning of a file: the sha256, in hex."""
 
 PACKAGES = ("numpy", "pyarrow", "wordfreq")
 """Packages whose version matters, in addition to Python's (for its Unicode tables)."""
@@ -79,7 +67,7 @@ def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
         kept = None
         if (shipped := shipped_path(rule, knowledge)).is_file():
             with suppress(OSError):  # an installation without source code
-                kept = _read(shipped, _shipped_for(rule, knowledge))
+                kept = read_arrays(shipped, _shipped_for(rule, knowledge))
         if kept is None:
             depends = f"{name} {knowledge.digest} {_fingerprint(rule.__module__.partition('.')[0])}"
             kept = kept_arrays(path, depends, lambda: _leaves(rule(knowledge)))
@@ -87,24 +75,6 @@ def derived(rule: Callable[[LoadedT], T]) -> Callable[[LoadedT], T]:
         return made
 
     return table
-
-
-def kept_arrays(path: Path, depends: str, compute: Callable[[], Iterable[Any]]) -> list[Any]:
-    """Return arrays from a file of the cache; if there are none that count, compute and keep them.
-
-    Args:
-        path: the file.
-        depends: what the arrays depend on, versions included; those of anything else do not count.
-        compute: makes the arrays, of NumPy or Arrow.
-    """
-    kept = _read(path, depends)
-    if kept is None:
-        kept = list(compute())
-        for array in filter(lambda leaf: isinstance(leaf, np.ndarray), kept):
-            array.flags.writeable = False
-        with suppress(OSError):  # a full disk, a cache of another user
-            _write(path, depends, kept)
-    return kept
 
 
 def ship(rule: Callable[[LoadedT], Any], knowledge: LoadedT) -> Path:
@@ -117,7 +87,9 @@ def ship(rule: Callable[[LoadedT], Any], knowledge: LoadedT) -> Path:
     plain = inspect.unwrap(rule)
     path, depends = shipped_path(plain, knowledge), _shipped_for(plain, knowledge)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, depends, list(_leaves(plain(knowledge))), pa.Codec("zstd", compression_level=19))
+    write_arrays(
+        path, depends, list(_leaves(plain(knowledge))), pa.Codec("zstd", compression_level=19)
+    )
     return path
 
 
@@ -172,57 +144,3 @@ def _assembled(kind: Any, leaves: Iterator[Any]) -> Any:
     hints = get_type_hints(kind)
     names = getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)]
     return kind(*(_assembled(hints[name], leaves) for name in names))
-
-
-def _read(path: Path, depends: str) -> list[Any] | None:
-    """Map the arrays of a file; None if it is missing, damaged or depends on something else."""
-    import pyarrow as pa
-
-    try:
-        content = pa.memory_map(regular_path(path)).read_buffer()
-    except (OSError, pa.ArrowException):
-        return None
-    body = content[CHECKSUM:]
-    if content[:CHECKSUM].to_pybytes() != _checksum(depends, body):
-        return None
-    table = pa.ipc.open_file(body).read_all()
-    leaves = json.loads(table.schema.metadata[b"leaves"])
-    columns = (table.column(at).chunk(0).values for at in range(table.num_columns))
-    return [
-        column if dtype is None else to_numpy(column).view(dtype).reshape(shape)
-        for column, (dtype, shape) in zip(columns, leaves, strict=True)
-    ]
-
-
-def _write(path: Path, depends: str, leaves: list[Any], codec: pa.Codec | None = None) -> None:
-    """Write arrays of any lengths as the only row of a table of lists."""
-    import pyarrow as pa
-
-    columns, described = [], []
-    for leaf in leaves:
-        if isinstance(leaf, np.ndarray):
-            described.append((leaf.dtype.str, leaf.shape))
-            flat = np.ascontiguousarray(leaf).ravel()
-            values = pa.array(flat.view(np.uint8) if flat.dtype == np.bool_ else flat)
-        else:
-            described.append((None, ()))
-            values = leaf
-        columns.append(
-            pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
-        )
-    table = pa.table(columns, [str(at) for at in range(len(columns))])
-    table = table.replace_schema_metadata({"leaves": json.dumps(described)})
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=codec)
-    with pa.ipc.new_file(sink, table.schema, options=options) as file:
-        file.write_table(table)
-    body = sink.getvalue()
-    with replacing_file(path, durable=False) as aside, aside.open("wb") as out:
-        out.write(_checksum(depends, body))
-        out.write(body)
-
-
-def _checksum(depends: str, body: pa.Buffer) -> bytes:
-    found = hashlib.sha256(depends.encode())
-    found.update(memoryview(body))
-    return found.hexdigest().encode()

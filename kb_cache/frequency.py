@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from kb_cache.derived import kept_arrays
-from kb_cache.store import derived_dir
+from kb_cache.array_files import derived_dir, kept_arrays
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from kb_cache.array_files import derived_dir
 from kb_cache.snapshot import INFO_FILE, find_damage, read_info
 from kbprobe import files
 from kbprobe.errors import (
@@ -48,11 +49,6 @@ _TABLE, _TABLE_HEAD = re.compile(rb"[0-9a-f]{64}ARROW1"), 70
 def snapshots_dir() -> Path:
     """Return the folder of all cached snapshots (which need not exist)."""
     return cache_dir() / "snapshots"
-
-
-def derived_dir() -> Path:
-    """Return the folder of tables derived from snapshots, with a folder each (need not exist)."""
-    return cache_dir() / "derived"
 
 
 def entry_path(name: str) -> Path:

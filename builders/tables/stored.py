@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from kb_cache.store import derived_dir
+from kb_cache.array_files import derived_dir
 from kb_cache.tables.facts import PYTHON_TABLES
 from kb_cache.tables.read import digest_of, table_of
 from kbprobe.files import plain_path, replacing_file

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kb_cache.array_files import derived_dir
 from kb_cache.base import own_identity, readable
-from kb_cache.store import derived_dir
 from kb_cache.tables.read import TRIPLE, read_table
 from kb_cache.tables.types import FactTable
 from kbprobe.arrays import Bools, Ints, mask_at, occurrences

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from kbprobe.forks import Forks, process_limit
 from tests.builders.test_output import files_of
+from tests.commands import interrupted
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -67,28 +67,14 @@ def test_an_interrupt_ends_all_processes_and_leaves_nothing_half_written(
     group: bool, tmp_path: Path, command_line: list[str], environment: dict[str, str]
 ) -> None:
     large = ("--limit", "100000", "--format", "jsonl", "--workers", "2", "-o", "probes")
-    process = subprocess.Popen(
+    code, errors = interrupted(
         [*command_line, *SEVERAL, *large],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
+        lambda: list(tmp_path.glob("probes/.*.new-*")),
+        group,
         cwd=tmp_path,
         env=environment,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    try:
-        deadline = time.monotonic() + 100
-        while process.poll() is None and not list(tmp_path.glob("probes/.*.new-*")):
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
-        (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=100)
-        with pytest.raises(ProcessLookupError):
-            os.killpg(process.pid, 0)
-    finally:
-        process.kill()
-    assert process.returncode == 130
+    assert code == 130
     assert errors.strip().startswith("build-probe: Interrupted; nothing was left half written.")
     left = list(tmp_path.glob("probes/*"))
     assert all((folder / "manifest.json").is_file() for folder in left)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ import pytest
 from evaluation.results.types import RESULTS
 from evaluation.suites.run import RECORD
 from kbprobe.checkpoint_files import local_weights_size
-from tests.commands import run_here
+from tests.commands import interrupted, run_here
 from tests.reliability.commands import _hash
 
 pytestmark = [
@@ -151,28 +149,14 @@ def test_an_interrupt_ends_all_processes_and_leaves_nothing(group: bool, tmp_pat
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     words = own_scorer(tmp_path, f'open("{tmp_path}/at", "a").write("."); time.sleep(100)')
-    process = subprocess.Popen(
+    at = tmp_path / "at"
+    code, errors = interrupted(
         command("clozes", "questions", *words, "--no-cache", "--workers", "2", "-o", "out"),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
+        lambda: at.exists() and at.read_text() == "..",
+        group,
         env={**os.environ, "TMPDIR": str(scratch)},
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    try:
-        deadline = time.monotonic() + 100
-        at = tmp_path / "at"
-        while process.poll() is None and not (at.exists() and at.read_text() == ".."):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=100)
-        with pytest.raises(ProcessLookupError):
-            os.killpg(process.pid, 0)
-    finally:
-        process.kill()
-    assert process.returncode == 130, errors
+    assert code == 130, errors
     assert "Interrupted" in errors
     assert not list(scratch.iterdir())
     assert not Path("out").exists() or not list(Path("out").rglob("*.json"))
